@@ -1,0 +1,232 @@
+"""Kernels, split into the part that needs no width and the part that does.
+
+A kernel is computed in two steps, so that a search over widths pays for the first one once:
+
+``pairs(X, Y)``
+    what does not depend on sigma: squared distances, city-block distances or inner products;
+``values(pairs, sigma)``
+    the elementwise map from there to the kernel.
+
+To add a kernel, write a class with these two methods and list it in ``KERNELS``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
+
+Array = np.ndarray
+
+
+def inner_products(X: Any, Y: Any) -> Array:
+    """``X @ Y.T`` as a dense array, for dense or sparse inputs."""
+    product = X @ Y.T
+    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+
+
+def squared_norms(X: Any) -> Array:
+    """Squared Euclidean norm of every row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype, copy=False)
+    return np.einsum("ij,ij->i", X, X)
+
+
+def squared_distances(X: Any, Y: Any, block: int = 256) -> Array:
+    """Squared Euclidean distances between the rows of X and of Y.
+
+    Dense rows are moved to the mean of Y first: distances do not change, and data far from the origin keep
+    their digits. The sum is finished block by block of rows, so that each block stays in the cache.
+    """
+    same = X is Y
+    if not sparse.issparse(X) and not sparse.issparse(Y):
+        middle = Y.mean(axis=0)
+        Y = Y - middle
+        X = Y if same else X - middle
+    rows, columns = squared_norms(X), squared_norms(Y)
+    D = inner_products(X, Y)
+    for start in range(0, len(D), block):
+        part = D[start : start + block]
+        part *= -2
+        part += columns
+        part += rows[start : start + block, None]
+        np.maximum(part, 0, out=part)
+    if same:
+        np.fill_diagonal(D, 0)
+    return D
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function. ``has_sigma`` says whether a width matters, ``definite`` whether Grams are psd."""
+
+    has_sigma: ClassVar[bool] = True
+    definite: ClassVar[bool] = True
+    distance: ClassVar[bool] = False
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        """The part that does not depend on sigma, of shape (rows of X, rows of Y)."""
+        return inner_products(X, Y)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        """The kernel from ``pairs``; ``out`` may be ``pairs`` itself."""
+        raise TypeError(f"{type(self).__name__} does not say how its values come about")
+
+    def length(self, pairs: Array, norms: Array) -> float:
+        """The natural unit of sigma on these data."""
+        return float(np.sqrt(np.mean(norms)))
+
+    def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
+        """The kernel matrix between the rows of X and of Y."""
+        pairs = self.pairs(X, Y)
+        return self.values(pairs, sigma, out=pairs)
+
+
+@dataclass(frozen=True)
+class RBF(Kernel):
+    """Gaussian kernel, eq. (6): exp(-||x - x'||^2 / (2 sigma^2))."""
+
+    distance: ClassVar[bool] = True
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return squared_distances(X, Y)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = np.multiply(pairs, pairs.dtype.type(-0.5 / sigma**2), out=out)
+        return np.exp(out, out=out)
+
+    def length(self, pairs: Array, norms: Array) -> float:
+        return float(np.sqrt(np.median(pairs)))
+
+
+@dataclass(frozen=True)
+class Laplace(Kernel):
+    """Laplace kernel: exp(-||x - x'||_1 / sigma)."""
+
+    distance: ClassVar[bool] = True
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = np.multiply(pairs, pairs.dtype.type(-1.0 / sigma), out=out)
+        return np.exp(out, out=out)
+
+    def length(self, pairs: Array, norms: Array) -> float:
+        return float(np.median(pairs))
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """Linear kernel: x'x'. It has no width."""
+
+    has_sigma: ClassVar[bool] = False
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        return pairs if out is pairs else np.array(pairs)
+
+
+@dataclass(frozen=True)
+class Poly(Kernel):
+    """Polynomial kernel: (x'x' / sigma^2 + coef0)^degree."""
+
+    degree: int = 3
+    coef0: float = 1.0
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = np.multiply(pairs, pairs.dtype.type(1 / sigma**2), out=out)
+        out += pairs.dtype.type(self.coef0)
+        return np.power(out, self.degree, out=out)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """Sigmoid kernel: tanh(x'x' / sigma^2 + coef0). Not positive definite."""
+
+    definite: ClassVar[bool] = False
+    coef0: float = 1.0
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = np.multiply(pairs, pairs.dtype.type(1 / sigma**2), out=out)
+        out += pairs.dtype.type(self.coef0)
+        return np.tanh(out, out=out)
+
+
+@dataclass(frozen=True)
+class Given(Kernel):
+    """A function of the user's, called with two arrays of rows. It has no width."""
+
+    has_sigma: ClassVar[bool] = False
+    function: Callable[[Any, Any], Any] = inner_products
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        K = np.asarray(self.function(X, Y))
+        wanted = (X.shape[0], Y.shape[0])
+        if K.shape != wanted:
+            raise ValueError(
+                f"The kernel function returned an array of shape {K.shape}; for inputs of {wanted[0]} and "
+                f"{wanted[1]} rows it has to return shape {wanted}."
+            )
+        if not np.issubdtype(K.dtype, np.number) or not np.isfinite(K).all():
+            raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
+        return K.astype(X.dtype, copy=False)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        return pairs if out is pairs else np.array(pairs)
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The input is the kernel matrix. It has no width."""
+
+    has_sigma: ClassVar[bool] = False
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return X
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        return np.array(pairs)
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplace": Laplace,
+    "linear": Linear,
+    "poly": Poly,
+    "sigmoid": Sigmoid,
+    "precomputed": Precomputed,
+}
+
+
+def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) -> Kernel:
+    """The kernel behind a name or a function.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable
+        A name, or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows of Y).
+    degree, coef0 : number
+        Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
+    """
+    if callable(kernel):
+        return Given(function=kernel)
+    if kernel not in KERNELS:
+        raise ValueError(f"Unknown kernel {kernel!r}: use one of {sorted(KERNELS)} or a function of two arrays.")
+    if kernel == "poly":
+        if int(degree) != degree or degree < 1:
+            raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
+        return Poly(degree=int(degree), coef0=coef0)
+    if kernel == "sigmoid":
+        warnings.warn(
+            "The sigmoid kernel is not positive definite: norm='coefficients' is safe with it, "
+            "norm='function' needs a correction that is reported in jitter_.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return Sigmoid(coef0=coef0)
+    return KERNELS[kernel]()

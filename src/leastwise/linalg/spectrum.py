@@ -1,0 +1,101 @@
+"""Spectral form of a ridge problem: one decomposition, then every ridge for the price of a product.
+
+Notation (docs/notation.md): a design Phi (n x b), targets Z (n x c), a ridge rho. The Gram matrix is
+``G = Phi Phi' = U diag(g) U'`` and the coefficients are
+
+    theta(rho) = V diag(s / (g + rho)) U' Z,
+
+with ``s = sqrt(g)`` and V the right singular vectors of Phi, or ``s = 1`` and ``V = U`` where the problem is
+posed in the Gram matrix itself (a penalty on the function, one coefficient per row).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from leastwise.linalg.cholesky import Cholesky
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A decomposed ridge problem.
+
+    Attributes
+    ----------
+    U : ndarray of shape (n, k)
+        Orthonormal directions in the space of the rows.
+    g : ndarray of shape (k,)
+        Eigenvalues of the Gram matrix, none below zero.
+    V : ndarray of shape (b, k)
+        Directions in the space of the coefficients.
+    s : ndarray of shape (k,)
+        Numerators of the coefficients.
+    jitter : float
+        What had to be added to make the Gram matrix positive semi-definite.
+    """
+
+    U: Array
+    g: Array
+    V: Array
+    s: Array
+    jitter: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether U spans all rows, so that nothing lies outside of it."""
+        return self.U.shape[0] == self.U.shape[1]
+
+    def coefficients(self, rho: float, Z: Array, bias: Array | None = None) -> tuple[Array, Array]:
+        """Coefficients (b x c) and intercepts (c) at the ridge rho; ``bias`` is the column of the intercept."""
+        e = 1 / (self.g + rho)
+        b = np.zeros(Z.shape[1], dtype=Z.dtype)
+        if bias is not None:
+            # The intercept is the projection of the residual of Z onto that of the bias column:
+            # b = v'PZ / v'Pv with P = I - U diag(g e) U'.
+            Uv, shrink = self.U.T @ bias, self.g * e
+            Pv = bias - self.U @ (shrink * Uv)
+            b = Pv @ Z / (Pv @ bias)
+            Z = Z - np.outer(bias, b)
+        return self.V @ ((self.s * e)[:, None] * (self.U.T @ Z)), b
+
+
+def gram_spectrum(K: Array) -> Spectrum:
+    """Penalty on the function: G = K."""
+    g, U, jitter = _psd_eigh(K)
+    return Spectrum(U, g, U, np.ones_like(g), jitter)
+
+
+def square_spectrum(K: Array) -> Spectrum:
+    """Penalty on the coefficients, as many basis functions as rows: Phi = K, symmetric, so G = K^2."""
+    s, U = linalg.eigh(K, driver="evd", check_finite=False)
+    return Spectrum(U, s**2, U, s)
+
+
+def design_spectrum(Phi: Array, penalty: Cholesky | None = None) -> Spectrum:
+    """Any design; with ``penalty`` the ridge is on theta' (L L') theta, otherwise on theta' theta.
+
+    The singular values of Phi are used, not the eigenvalues of Phi'Phi: squaring would lose the digits that
+    leave-one-out needs where the ridge is small.
+    """
+    A = Phi if penalty is None else penalty.whiten(Phi)
+    if A.shape[0] > 2 * A.shape[1]:
+        Q, R = linalg.qr(A, mode="economic", check_finite=False)
+        U, s, Vt = linalg.svd(R, full_matrices=False, check_finite=False)
+        U = Q @ U
+    else:
+        U, s, Vt = linalg.svd(A, full_matrices=False, check_finite=False)
+    V = Vt.T if penalty is None else penalty.unwhiten(Vt.T)
+    return Spectrum(U, s**2, V, s, 0.0 if penalty is None else penalty.jitter)
+
+
+def _psd_eigh(K: Array) -> tuple[Array, Array, float]:
+    """Eigenvalues, lifted until none is negative, eigenvectors, and the lift (0 within rounding)."""
+    g, U = linalg.eigh(K, driver="evd", check_finite=False)
+    rounding = len(g) * np.finfo(K.dtype).eps * max(abs(g[-1]), abs(g[0]))
+    jitter = float(-g[0]) if g[0] < -rounding else 0.0
+    return np.maximum(g + K.dtype.type(jitter), 0), U, jitter

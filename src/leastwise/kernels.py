@@ -174,7 +174,7 @@ class Given(Kernel):
             )
         if not np.issubdtype(K.dtype, np.number) or not np.isfinite(K).all():
             raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
-        return K.astype(X.dtype, copy=False)
+        return np.array(K, dtype=X.dtype)  # a copy: the user may keep and reuse what the function returned
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         return pairs if out is pairs else np.array(pairs)

@@ -1,0 +1,6 @@
+"""Fast, calibrated, non-linear class probabilities in closed form."""
+
+from leastwise.estimators.lspc import LSPC
+
+__version__ = "0.1.0"
+__all__ = ["LSPC", "__version__"]

@@ -1,0 +1,1 @@
+"""The estimators: thin layers that validate, then hand over to the core."""

@@ -1,0 +1,198 @@
+"""What kernel classifiers have in common: validation at the edge, scores by chunks, output containers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from leastwise.basis import evaluate
+from leastwise.estimators._checks import check_classes, check_range, check_square, check_weights
+from leastwise.folds import distinct_rows, fold_labels
+from leastwise.kernels import Kernel, Precomputed, resolve_kernel
+from leastwise.probability import Calibrator
+from leastwise.selection.trial import Rows
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Training:
+    """Validated training data: the rows that count, and where they stood."""
+
+    rows: Rows
+    classes: Array
+    used: Array
+    X: Any
+    rng: np.random.Generator
+
+
+class KernelClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the kernel classifiers.
+
+    A subclass stores, in ``fit``: ``classes_``, ``centers_`` (or ``center_indices_`` with a precomputed kernel),
+    ``coef_``, ``intercept_``, ``sigma_`` and ``calibrator_``.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"  # type: ignore[attr-defined]
+        return tags
+
+    # ------------------------------------------------------------------ fit
+
+    def _training(self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel) -> Training:
+        """Validate, encode the classes, drop rows of weight zero, label the folds."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False
+        )
+        check_classification_targets(y)
+        check_range(X, kernel)
+        if isinstance(kernel, Precomputed):
+            check_square(X, type(self).__name__)
+        w = check_weights(sample_weight, self.class_weight, X, y)  # type: ignore[attr-defined]
+        used = np.flatnonzero(w > 0)
+        classes, codes = np.unique(y[used], return_inverse=True)
+        check_classes(codes, classes)
+        kept = X if len(used) == len(y) else X[used]
+        if isinstance(kernel, Precomputed):
+            kept = kept[:, used]
+            kept = kept.toarray() if hasattr(kept, "toarray") else kept
+        groups = self._groups(groups, len(y), used)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))  # type: ignore[attr-defined]
+        copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
+        fold = self._fold_labels(kept, codes, groups, copy, used, len(y), int(rng.integers(2**31 - 1)))
+        w = w[used] * (len(used) / w[used].sum())
+        w[np.abs(w - 1) < 1e-12] = 1
+        return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy), classes, used, X, rng)
+
+    def _fold_labels(
+        self, X: Any, y: Array, groups: Array | None, copy: Array, used: Array, n: int, seed: int
+    ) -> Array:
+        cv = self.cv  # type: ignore[attr-defined]
+        if cv is None:
+            return np.arange(len(y))
+        if not isinstance(cv, str | int | np.integer) and len(used) < n:
+            # The user's splits speak of all rows, those of weight zero included.
+            everyone = np.zeros(n, dtype=int)
+            everyone[used] = y
+            labels = fold_labels(cv, np.zeros((n, 1)), everyone, groups, copy, seed)
+            return labels[used]
+        return fold_labels(cv, X, y, groups, copy, seed)
+
+    def _groups(self, groups: Any, n: int, used: Array) -> Array | None:
+        if groups is None:
+            return None
+        groups = np.asarray(groups)
+        if groups.shape != (n,):
+            raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
+        if len(np.unique(groups[used])) < 2:
+            raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
+        return groups[used]
+
+    def _resolve_kernel(self) -> Kernel:
+        return resolve_kernel(self.kernel, self.degree, self.coef0)  # type: ignore[attr-defined]
+
+    # -------------------------------------------------------------- predict
+
+    def scores(self, X: Any) -> Array:
+        """Raw scores, before any calibration.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=[self.coef_.dtype], accept_large_sparse=False
+        )
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> Array:
+        kernel = self.kernel_
+        check_range(X, kernel)
+        rows = getattr(self, "center_indices_", None)
+        F = evaluate(kernel, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
+        return F + self.intercept_
+
+    def decision_function(self, X: Any) -> Any:
+        """Values that order the classes as the probabilities do.
+
+        Log-probabilities up to a constant per row where the model is calibrated by a smooth family; the
+        probabilities themselves with ``calibration="isotonic"`` and ``None``.
+
+        Returns
+        -------
+        ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
+        """
+        F = self.scores(X)
+        return self._decision(F) if len(self.classes_) == 2 else self._framed(self._decision(F), X)
+
+    def _decision(self, F: Array) -> Array:
+        D = self.calibrator_.decision(F)
+        return D[:, 1] - D[:, 0] if len(self.classes_) == 2 else D
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
+        return self._framed(self.calibrator_.proba(self.scores(X)), X)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class."""
+        return self.classes_[self.calibrator_.proba(self.scores(X)).argmax(axis=1)]
+
+    # --------------------------------------------------------------- output
+
+    def set_output(self, *, transform: str | None = None) -> KernelClassifier:
+        """Choose what ``predict_proba`` and a multi-class ``decision_function`` return.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            Arrays, or a frame with one column per class (the word is scikit-learn's). None changes nothing.
+        """
+        if transform is not None:
+            if transform not in ("default", "pandas", "polars"):
+                raise ValueError(f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'.")
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def _framed(self, values: Array, X: Any) -> Any:
+        container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        if container == "pandas":
+            pandas = _extra("pandas")
+            return pandas.DataFrame(values, columns=self.classes_, index=getattr(X, "index", None))
+        if container == "polars":
+            return _extra("polars").DataFrame(values, schema=[str(c) for c in self.classes_])
+        return values
+
+    calibrator_: Calibrator
+    coef_: Array
+    intercept_: Array
+    sigma_: float
+    kernel_: Kernel
+    classes_: Array
+
+
+def _extra(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ImportError(f"This needs {name}: install it with  pip install 'leastwise[frames]'") from None

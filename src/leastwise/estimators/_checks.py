@@ -1,0 +1,117 @@
+"""What every estimator asks of its parameters and data, with errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from leastwise.kernels import Given, Kernel, Precomputed
+from leastwise.memory import available_memory, human
+from leastwise.selection.grid import Grid
+
+Array = np.ndarray
+
+
+def parse_grid(name: str, value: Any, auto: Iterable[float], ratio: float) -> Grid:
+    """A grid from a number, a sequence or "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{name}={value!r} is not known: use 'auto', a positive number, or several of them.")
+        return Grid(tuple(float(v) for v in auto), ratio)
+    values = [value] if isinstance(value, Real) else list(value) if isinstance(value, Iterable) else [value]
+    if not values:
+        raise ValueError(f"{name} is an empty sequence: give 'auto', a positive number, or several of them.")
+    for v in values:
+        if isinstance(v, bool) or not isinstance(v, Real) or not np.isfinite(float(v)) or not float(v) > 0:
+            raise ValueError(f"{name} contains {v!r}: every value must be a finite number above 0.")
+    return Grid(tuple(sorted({float(v) for v in values})))
+
+
+def choose(name: str, value: Any, allowed: Iterable[Any]) -> Any:
+    """``value`` if it is one of the allowed ones."""
+    allowed = list(allowed)
+    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
+        raise ValueError(f"{name}={value!r} is not known: use one of {allowed}.")
+    return value
+
+
+def check_count(name: str, value: Any) -> int | None:
+    """A whole number of 1 or more, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, Real) or int(value) != value or value < 1:
+        raise ValueError(f"{name}={value!r} must be None or a whole number of 1 or more.")
+    return int(value)
+
+
+def check_range(X: Any, kernel: Kernel) -> None:
+    """Values so large that their squares overflow would turn distances into NaN."""
+    if isinstance(kernel, Given | Precomputed):
+        return
+    values = X.data if sparse.issparse(X) else X
+    largest = float(np.abs(values).max(initial=0))
+    limit = float(np.sqrt(np.finfo(X.dtype).max / (8.0 * max(X.shape[1], 1))))
+    if largest > limit:
+        raise ValueError(
+            f"X holds values up to {largest:.2g}, whose squares overflow {X.dtype}; the limit here is {limit:.2g}. "
+            "Scale the features first, for example with sklearn.preprocessing.StandardScaler."
+        )
+
+
+def check_square(X: Any, name: str) -> None:
+    """A precomputed kernel for training is square and symmetric."""
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"kernel='precomputed' needs a square matrix to train on; {name} was given shape {X.shape}."
+        )
+    A = X.toarray() if sparse.issparse(X) else X
+    scale = float(np.abs(A).max(initial=0))
+    if np.abs(A - A.T).max(initial=0) > 1e3 * np.finfo(A.dtype).eps * scale:
+        raise ValueError("kernel='precomputed' needs a symmetric matrix to train on; this one is not symmetric.")
+
+
+def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Array:
+    """Row weights, not negative and not all zero."""
+    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    if class_weight is not None:
+        w = w * compute_sample_weight(class_weight, y)
+        if (w < 0).any():
+            raise ValueError(f"class_weight={class_weight!r} makes weights negative; they must be 0 or more.")
+    if not w.sum() > 0:
+        raise ValueError("sample_weight sums to 0: at least one row must have a weight above 0.")
+    return w
+
+
+def check_classes(y: Array, classes: Array) -> None:
+    """Two classes or more, and no more classes than rows."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {classes[0]!r} (rows of weight 0 do not count): a classifier needs at least "
+            "two classes in y."
+        )
+    if len(classes) == len(y) and len(y) > 2:
+        raise ValueError(
+            f"y holds {len(classes)} classes in {len(y)} rows, a class for every row: give at least one class two "
+            "rows or more. (If y is a quantity, this is a regression problem.)"
+        )
+
+
+def check_memory(n: int, b: int, itemsize: int, arrays: int, advice: bool) -> None:
+    """Refuse, before any work, a fit that would not fit in memory; name the number of centres that would."""
+    need, have = arrays * n * b * itemsize, available_memory()
+    if need <= have:
+        return
+    fits = int(have // (arrays * n * itemsize))
+    hint = f" n_centers={fits} would fit." if advice and fits > 0 else ""
+    raise MemoryError(
+        f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
+        f"{human(have)} are available.{hint} (Set LEASTWISE_MEMORY to change the limit.)"
+    )

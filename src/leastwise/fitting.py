@@ -1,0 +1,80 @@
+"""The last step of a fit: coefficients at the chosen sigma and alpha, from all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import Basis, evaluate
+from leastwise.linalg.direct import solve_gram, solve_square
+from leastwise.linalg.sgd import Descent, descend
+from leastwise.selection.trial import Rows, Settings, Trial
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Coefficients on the centres (b x c), intercepts (c), the jitter, and the story of an iterative solver."""
+
+    coef: Array
+    intercept: Array
+    jitter: float = 0.0
+    descent: Descent | None = None
+
+
+def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
+    """The exact solution; ``trial`` gives up its pairs and is not to be used afterwards."""
+    basis, s, root = trial.basis, trial.settings, trial.root
+    rho, bias = alpha * len(trial.rows), root if s.bias else None
+    if not (basis.square and s.kernel.definite):
+        return _solve_blocks(trial, sigma, rho, bias)
+    K = s.kernel.values(trial.pairs, sigma, out=trial.pairs)
+    if not trial.rows.equal_weights:
+        K *= root
+        K *= root[:, None]
+    solver = solve_gram if s.norm == "function" else solve_square
+    A, b, jitter = solver(K, trial.Z, rho, bias)
+    return Solution(root[:, None] * A, b, jitter)
+
+
+def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) -> Solution:
+    """Block by block from the spectra; classes that a basis function does not serve get a zero."""
+    basis, c = trial.basis, len(trial.settings.classes)
+    coef = np.zeros((basis.blocks[-1].columns.stop, c), dtype=trial.Z.dtype)
+    intercept, jitter = np.zeros(c, dtype=trial.Z.dtype), 0.0
+    for block, part in zip(basis.blocks, trial.spectra(sigma), strict=True):
+        A, b = part.spectrum.coefficients(rho, trial.Z[:, block.classes], bias)
+        coef[block.columns, block.classes], intercept[block.classes] = A, b
+        jitter = max(jitter, part.spectrum.jitter)
+    return Solution(coef, intercept, jitter)
+
+
+def solve_by_sgd(
+    rows: Rows, basis: Basis, settings: Settings, sigma: float, alpha: float, rng: Any, **options: Any
+) -> Solution:
+    """Stochastic gradient descent; kernel values exist for one batch of rows at a time."""
+    s, n, b = settings, len(rows), basis.blocks[-1].columns.stop
+    Z, ones = rows.one_hot(len(s.classes)), np.ones
+
+    def batch(index: Array) -> tuple[Array, Array, Array]:
+        Phi = s.kernel(rows.X[index], basis.centers, sigma)
+        if s.bias:
+            Phi = np.column_stack([Phi, ones(len(index), dtype=Phi.dtype)])
+        return Phi, Z[index], rows.w[index]
+
+    R = np.zeros((b + s.bias, b + s.bias), dtype=Z.dtype)
+    R[:b, :b] = s.kernel(basis.centers, basis.centers, sigma) if s.norm == "function" else np.eye(b)
+    sample = np.sort(rng.permutation(n)[: max(4 * b, 1000)])
+    descent = descend(batch, n, R, alpha, sample, rng=rng, report=s.report, **options)
+    theta = descent.theta
+    intercept = theta[b] if s.bias else np.zeros(theta.shape[1], dtype=theta.dtype)
+    return Solution(theta[:b], intercept, 0.0, descent)
+
+
+def scores(solution: Solution, settings: Settings, sigma: float, X: Any, basis: Basis) -> Array:
+    """Raw scores of a solution."""
+    F = evaluate(settings.kernel, sigma, X, basis.centers, basis.rows, solution.coef)
+    return F + solution.intercept

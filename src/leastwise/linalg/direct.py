@@ -1,0 +1,44 @@
+"""Ridge solutions by one Cholesky factor, where every row is a basis function."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leastwise.linalg.cholesky import cholesky
+
+Array = np.ndarray
+
+
+def solve_gram(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
+    """Penalty on the function: A = (K + rho I)^-1 (Z - v b). K is destroyed.
+
+    Returns
+    -------
+    A : ndarray of shape (n, c)
+    b : ndarray of shape (c,)
+        Intercepts; zeros without a bias column v.
+    jitter : float
+    """
+    factor = cholesky(K, ridge=rho, overwrite=True)
+    A, b = _with_intercept(factor.solve(_beside(Z, bias)), bias)
+    return A, b, factor.jitter
+
+
+def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
+    """Penalty on the coefficients, eq. (5): theta = (K^2 + rho I)^-1 K (Z - v b). K is kept."""
+    factor = cholesky(K @ K, ridge=rho, overwrite=True)
+    A, b = _with_intercept(factor.solve(_beside(Z, bias)), bias)
+    return K @ A, b, factor.jitter
+
+
+def _beside(Z: Array, bias: Array | None) -> Array:
+    return Z if bias is None else np.column_stack([Z, bias])
+
+
+def _with_intercept(solved: Array, bias: Array | None) -> tuple[Array, Array]:
+    """From M Z (and M v) to M (Z - v b), with b such that v' M (Z - v b) = 0."""
+    if bias is None:
+        return solved, np.zeros(solved.shape[1], dtype=solved.dtype)
+    A, u = solved[:, :-1], solved[:, -1]
+    b = (bias @ A) / (bias @ u)
+    return A - np.outer(u, b), b

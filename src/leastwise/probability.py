@@ -1,0 +1,207 @@
+r"""From scores to probabilities.
+
+LSPC fits scores F_y(x) to the class posterior by least squares. Three ways lead from there to probabilities, all
+of them fitted, where there is something to fit, on held-out scores, never by a refit:
+
+``ClipNormalise``, eq. (3) and (10)
+    negative scores become zero, the rest is divided by its sum. Where every class is clipped to zero the class
+    shares of the training rows are the answer.
+``Blend``
+    a log-linear family between clip-and-normalise and a softmax::
+
+        p(y|x)  ~  share_y * (max(F_y, 0) / share_y + doubt)^power * exp(sharpness * (F_y - far_y))
+
+    ``far`` is the score far from all data (0 without an intercept, the class shares with one), so that there
+    the answer is the class shares again. power = 1, sharpness = 0 is clip-and-normalise with a little doubt;
+    power = 0 is the softmax with a temperature.
+``Isotonic``
+    one monotone step function per class, then divided by the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+from sklearn.isotonic import IsotonicRegression
+
+Array = np.ndarray
+
+CALIBRATIONS = ("blend", "temperature", "isotonic", None)
+
+
+class Calibrator(Protocol):
+    """Scores of shape (n, c) in, probabilities or decision values of the same shape out."""
+
+    def proba(self, F: Array) -> Array:
+        """Probabilities; rows sum to one."""
+        ...
+
+    def decision(self, F: Array) -> Array:
+        """Values that order the classes as the probabilities do."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Held-out scores with what is known of their rows.
+
+    Attributes
+    ----------
+    F : ndarray of shape (n, c)
+    y : ndarray of int of shape (n,)
+        Codes of the classes.
+    w : ndarray of shape (n,)
+        Weights of mean 1.
+    size : int
+        Number of distinct rows: what smoothing and floors are measured by, so that a repeated row is one row.
+    """
+
+    F: Array
+    y: Array
+    w: Array
+    size: int
+
+    @property
+    def shares(self) -> Array:
+        """Weighted class shares."""
+        counts = np.bincount(self.y, weights=self.w, minlength=self.F.shape[1])
+        return (counts / counts.sum()).astype(self.F.dtype)
+
+
+@dataclass(frozen=True)
+class ClipNormalise:
+    """Eq. (3) and (10)."""
+
+    shares: Array
+
+    def proba(self, F: Array) -> Array:
+        P = np.maximum(F, 0)
+        total = P.sum(axis=1, keepdims=True)
+        return np.where(total > 0, P / np.where(total > 0, total, 1), self.shares)
+
+    def decision(self, F: Array) -> Array:
+        return self.proba(F)
+
+
+@dataclass(frozen=True)
+class Blend:
+    """See the module's text. ``floor`` is the share of the answer that is always the class shares."""
+
+    shares: Array
+    far: Array
+    doubt: float
+    floor: float
+    sharpness: float
+    power: float
+
+    def decision(self, F: Array) -> Array:
+        score, log_score = _features(F, self.shares, self.far, self.doubt)
+        return np.log(self.shares) + self.sharpness * score + self.power * log_score
+
+    def proba(self, F: Array) -> Array:
+        floor = self.shares.dtype.type(self.floor)
+        return (1 - floor) * softmax(self.decision(F), axis=1) + floor * self.shares
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """One step function per class; ``knots[y]`` and ``steps[y]`` are its corners."""
+
+    shares: Array
+    floor: float
+    knots: tuple[Array, ...]
+    steps: tuple[Array, ...]
+
+    def proba(self, F: Array) -> Array:
+        columns = zip(F.T, self.knots, self.steps, strict=True)
+        P = np.column_stack([np.interp(f, x, p) for f, x, p in columns]).astype(F.dtype, copy=False)
+        P = ClipNormalise(self.shares).proba(P)
+        floor = self.shares.dtype.type(self.floor)
+        return (1 - floor) * P + floor * self.shares
+
+    def decision(self, F: Array) -> Array:
+        return self.proba(F)
+
+
+def fit_calibrator(kind: str | None, sample: Sample, bias: bool, start: Blend | None = None) -> Calibrator:
+    """The calibrator of this kind, fitted to held-out scores.
+
+    Parameters
+    ----------
+    kind : {"blend", "temperature", "isotonic", None}
+    bias : bool
+        Whether the scores have an intercept, hence go to the class shares far from the data.
+    start : Blend, optional
+        Where the search for the parameters of a blend begins.
+    """
+    if kind is None:
+        return ClipNormalise(sample.shares)
+    if kind == "isotonic":
+        return _fit_isotonic(sample)
+    return _fit_blend(sample, bias, use_power=kind == "blend", start=start)
+
+
+def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:
+    return F - far, np.log(np.maximum(F, 0) / shares + F.dtype.type(doubt))
+
+
+def _fit_blend(sample: Sample, bias: bool, use_power: bool, start: Blend | None) -> Blend:
+    """Maximum likelihood for (sharpness, power), both kept at zero or above, on smoothed targets.
+
+    The targets are one-hot but for a share of 1 / (size + 2) that goes to the class shares (Platt 2000, for many
+    classes): a perfect held-out score then has a finite best sharpness. The problem is convex.
+    """
+    shares, size = sample.shares, sample.size
+    far = shares if bias else np.zeros_like(shares)
+    doubt, floor = size ** (-1 / 3), 1 / (size + 2)
+    features = _features(sample.F, shares, far, doubt)[: 1 + use_power]
+    T = floor * np.repeat(shares[None], len(sample.y), axis=0)
+    T[np.arange(len(T)), sample.y] += T.dtype.type(1 - floor)
+    first = np.array([start.sharpness, start.power] if start else [0.0 if use_power else 1.0, 1.0])
+    theta = _nonnegative_newton(np.stack(features), np.log(shares), T, sample.w, first[: 1 + use_power])
+    return Blend(shares, far, doubt, floor, float(theta[0]), float(theta[1]) if use_power else 0.0)
+
+
+def _nonnegative_newton(A: Array, offset: Array, T: Array, w: Array, theta: Array) -> Array:
+    """Minimise ``sum_i w_i [logsumexp(L_i) - T_i'L_i]``, ``L = offset + sum_j theta_j A_j``, over theta >= 0."""
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        logp = log_softmax(offset + np.tensordot(theta.astype(A.dtype), A, 1), axis=1)
+        return -float(w @ np.einsum("ij,ij->i", T, logp)), logp
+
+    value, logp = loss(theta)
+    for _ in range(50):
+        P = np.exp(logp)
+        gradient = np.einsum("i,ic,jic->j", w, P - T, A)
+        free = (theta > 0) | (gradient < 0)
+        centred = A - np.einsum("ic,jic->ji", P, A)[:, :, None]
+        H = np.einsum("i,ic,jic,kic->jk", w, P, centred, centred, optimize=True)
+        step = np.zeros_like(theta)
+        Hf = H[np.ix_(free, free)]
+        step[free] = -np.linalg.lstsq(Hf + 1e-12 * np.trace(Hf) * np.eye(len(Hf)), gradient[free], rcond=None)[0]
+        value, logp, theta, moved = _backtrack(loss, theta, step, value, logp)
+        if moved <= 1e-10 * (1 + np.abs(theta).max()):
+            break
+    return theta
+
+
+def _backtrack(loss, theta, step, value, logp):  # type: ignore[no-untyped-def]
+    """Halve the step until the loss falls; stay where no step helps."""
+    for shrink in 0.5 ** np.arange(25):
+        trial = np.maximum(theta + shrink * step, 0)
+        new_value, new_logp = loss(trial)
+        if new_value <= value:
+            return new_value, new_logp, trial, float(np.abs(trial - theta).max())
+    return value, logp, theta, 0.0
+
+
+def _fit_isotonic(sample: Sample) -> Isotonic:
+    knots, steps = [], []
+    for k, scores in enumerate(sample.F.T):
+        fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, sample.y == k, sample_weight=sample.w)
+        knots.append(fit.X_thresholds_)
+        steps.append(fit.y_thresholds_)
+    return Isotonic(sample.shares, 1 / (sample.size + 2), tuple(knots), tuple(steps))

@@ -1,0 +1,123 @@
+"""What a search maximises: a name or a function, turned into one number for held-out predictions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import f1_score, get_scorer, get_scorer_names
+
+from leastwise.probability import Calibrator, Sample
+
+Array = np.ndarray
+
+#: Our short names for scikit-learn's long ones.
+ALIASES = {"auc": "roc_auc_ovr_weighted"}
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """``scorer(sample, calibrator, classes)``, greater is better."""
+
+    name: str
+    function: Callable[[Sample, Calibrator, Array], float]
+
+    def __call__(self, sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+        return self.function(sample, calibrator, classes)
+
+
+def log_likelihood(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Mean log-probability of the true class."""
+    p = calibrator.proba(sample.F)[np.arange(len(sample.y)), sample.y]
+    return float(np.average(np.log(np.maximum(p, np.finfo(p.dtype).eps)), weights=sample.w))
+
+
+def negative_brier(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Minus the mean squared distance between probabilities and one-hot labels."""
+    E = calibrator.proba(sample.F)
+    E[np.arange(len(E)), sample.y] -= 1
+    return -float(np.average(np.einsum("ij,ij->i", E, E), weights=sample.w))
+
+
+def accuracy(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Share of rows whose most probable class is the true one."""
+    return float(np.average(calibrator.proba(sample.F).argmax(axis=1) == sample.y, weights=sample.w))
+
+
+def f1(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """F1 of the second class where there are two, the mean over classes where there are more."""
+    binary = len(classes) == 2
+    predicted = calibrator.proba(sample.F).argmax(axis=1)
+    average = "binary" if binary else "macro"
+    return float(f1_score(sample.y, predicted, average=average, sample_weight=sample.w, zero_division=0))
+
+
+OURS: dict[str, Callable[[Sample, Calibrator, Array], float]] = {
+    "log_loss": log_likelihood,
+    "neg_log_loss": log_likelihood,
+    "brier": negative_brier,
+    "accuracy": accuracy,
+    "f1": f1,
+}
+
+
+class HeldoutPredictions(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that has already predicted: what scikit-learn's scorers are shown."""
+
+    def __init__(self, proba: Array, decision: Array, classes: Array) -> None:
+        self.proba = proba
+        self.decision = decision
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Array:
+        return self.classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict_proba(self, X: Any) -> Array:
+        return self.proba
+
+    def decision_function(self, X: Any) -> Array:
+        return self.decision
+
+    def predict(self, X: Any) -> Array:
+        return self.classes[self.proba.argmax(axis=1)]
+
+
+def resolve_scoring(scoring: Any) -> Scorer:
+    """The scorer behind a name of ours, a name of scikit-learn's, or a callable ``f(estimator, X, y)``."""
+    if isinstance(scoring, str) and scoring in OURS:
+        return Scorer(scoring, OURS[scoring])
+    if callable(scoring):
+        return Scorer(getattr(scoring, "__name__", type(scoring).__name__), _borrowed(scoring))
+    if isinstance(scoring, str) and (scoring in ALIASES or scoring in get_scorer_names()):
+        return Scorer(scoring, _borrowed(get_scorer(ALIASES.get(scoring, scoring))))
+    raise ValueError(
+        f"scoring={scoring!r} is not known: use one of {sorted({*OURS, *ALIASES})}, a name that "
+        "sklearn.metrics.get_scorer_names() lists, or a callable f(estimator, X, y)."
+    )
+
+
+def _borrowed(scorer: Callable) -> Callable[[Sample, Calibrator, Array], float]:
+    """A scorer that wants an estimator, served with held-out predictions."""
+    takes_weights = "sample_weight" in inspect.signature(scorer).parameters
+
+    def score(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+        decision = calibrator.decision(sample.F)
+        if len(classes) == 2:
+            decision = decision[:, 1] - decision[:, 0]
+        seen = HeldoutPredictions(calibrator.proba(sample.F), decision, classes)
+        nothing = np.zeros((len(sample.y), 1))
+        weights = {"sample_weight": sample.w} if takes_weights and np.any(sample.w != 1) else {}
+        value = float(scorer(seen, nothing, classes[sample.y], **weights))
+        if np.isnan(value):
+            raise ValueError("The scorer returned NaN on held-out predictions; use another scoring=.")
+        return value
+
+    return score

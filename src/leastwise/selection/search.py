@@ -1,0 +1,88 @@
+"""The search for sigma and alpha by held-out scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from leastwise.kernels import Kernel, squared_norms
+from leastwise.selection.grid import Grid, explore, walk
+from leastwise.selection.trial import Outcome, Rows, Trial
+
+Array = np.ndarray
+
+#: sigma="auto": these multiples of the kernel's natural length.
+SIGMA_MULTIPLES = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
+#: alpha="auto": these multiples of the kernel's natural height.
+ALPHA_VALUES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))
+#: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
+FEW_ALPHAS = 5
+
+
+@dataclass
+class Search:
+    """A search under way: the best point so far, and all points seen."""
+
+    trial: Trial
+    seen: list[dict] = field(default_factory=list)
+
+    def run(self, sigmas: Grid, alphas: Grid) -> Outcome:
+        """Try every sigma with every alpha; the best point."""
+        return explore(sigmas, lambda sigma, last: self._at(sigma, lambda visit: explore(alphas, visit), alphas.most))
+
+    def refine(self, sigma: float, alphas: Grid, start: float) -> Outcome:
+        """At one sigma, go downhill in alpha from a good guess."""
+        return self._at(sigma, lambda visit: walk(alphas, alphas.nearest(start), visit), few=0)
+
+    def _at(self, sigma: float, strategy: Callable, few: int) -> Outcome:
+        began, s = time.perf_counter(), self.trial.settings
+        scores = self.trial.scores(sigma, few=few <= FEW_ALPHAS)
+        found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, scores(alpha), last))
+        s.report(
+            f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {found.score:.5g} "
+            f"({len(self.trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
+        )
+        return found
+
+    def _point(self, sigma: float, alpha: float, F: Array, last: Outcome | None) -> Outcome:
+        outcome = self.trial.judge(sigma, alpha, F, last)
+        self.seen.append({"sigma": sigma, "alpha": alpha, "score": outcome.score, "rows": len(self.trial.rows)})
+        return outcome
+
+
+def natural_length(kernel: Kernel, rows: Rows) -> float:
+    """The unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products."""
+    first = np.unique(rows.copy, return_index=True)[1]
+    X = rows.X[np.sort(first)]
+    if not kernel.has_sigma:
+        return 1.0
+    if kernel.distance and len(first) < 2:
+        raise ValueError(
+            "All rows of X are equal, so the median distance is 0 and sigma='auto' has no scale to go by: "
+            "give features that vary, or a number for sigma."
+        )
+    norms = squared_norms(X)
+    pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
+    length = kernel.length(pairs, norms)
+    if not length > 0:
+        raise ValueError("X is zero everywhere, so sigma='auto' has no scale to go by: give a number for sigma.")
+    return length
+
+
+def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> float:
+    """The unit of alpha="auto": 1 for kernels of a distance, else the mean of k(x, x), squared for coefficients."""
+    if kernel.distance:
+        return 1.0
+    X = rows.X[:200]
+    height = float(np.abs(np.diagonal(kernel.values(kernel.pairs(X, X), length))).mean())
+    return (height if norm == "function" else height**2) or 1.0
+
+
+def stratified_rows(y: Array, count: int, rng: np.random.Generator) -> Array:
+    """About ``count`` row numbers, in order, with the classes in proportion and two rows of each at least."""
+    order = rng.permutation(len(y))
+    quota = np.maximum(np.round(np.bincount(y) * count / len(y)).astype(int), 2)
+    return np.sort(np.concatenate([order[y[order] == k][:q] for k, q in enumerate(quota)]))

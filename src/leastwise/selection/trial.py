@@ -1,0 +1,158 @@
+"""One basis on some rows: held-out scores for any sigma and alpha, and their judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import Basis, Block, block_spectrum
+from leastwise.heldout import Folds, Problem, SpectralHeldout, loo_by_cholesky
+from leastwise.kernels import Kernel
+from leastwise.probability import Blend, Calibrator, Sample, fit_calibrator
+from leastwise.scoring import Scorer
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Training rows with all that belongs to them.
+
+    Attributes
+    ----------
+    X : array or sparse matrix
+    y : ndarray of int
+        Codes of the classes.
+    w : ndarray
+        Weights of mean 1.
+    fold : ndarray of int
+        Rows with the same label are held out together.
+    copy : ndarray of int
+        Rows with the same label are equal in every entry.
+    """
+
+    X: Any
+    y: Array
+    w: Array
+    fold: Array
+    copy: Array
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def size(self) -> int:
+        """Number of distinct rows."""
+        return len(np.unique(self.copy))
+
+    @property
+    def equal_weights(self) -> bool:
+        """Whether all rows count the same."""
+        return bool(np.all(self.w == 1))
+
+    def one_hot(self, n_classes: int) -> Array:
+        """Targets: 1 in the column of the row's class."""
+        return np.eye(n_classes, dtype=self.X.dtype)[self.y]
+
+    def take(self, index: Array, precomputed: bool) -> Rows:
+        """Some of the rows; a precomputed kernel loses the same columns."""
+        X = self.X[index][:, index] if precomputed else self.X[index]
+        w = self.w[index]
+        return Rows(X, self.y[index], w / w.mean(), self.fold[index], self.copy[index])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What does not change during a search."""
+
+    kernel: Kernel
+    norm: str
+    bias: bool
+    classes: Array
+    calibration: str | None
+    scorer: Scorer
+    report: Callable[[str], None] = lambda line: None
+
+
+@dataclass
+class Outcome:
+    """One point of the grid: its score, and the held-out scores and calibrator behind it."""
+
+    sigma: float
+    alpha: float
+    score: float
+    F: Array = field(repr=False)
+    calibrator: Calibrator = field(repr=False)
+
+    def better_than(self, other: Outcome | None) -> bool:
+        """A higher score, or the same and smoother."""
+        if other is None:
+            return True
+        close = abs(self.score - other.score) <= 1e-9 * (1 + abs(other.score))
+        return (self.alpha, self.sigma) > (other.alpha, other.sigma) if close else self.score > other.score
+
+
+class Trial:
+    """Held-out scores on some rows with some basis; the pairs of the kernel are computed once for all sigmas."""
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings) -> None:
+        self.rows, self.basis, self.settings = rows, basis, settings
+        self.pairs = basis.pairs(settings.kernel, rows.X)
+        self.root = np.sqrt(rows.w).astype(rows.X.dtype)
+        self.Z = rows.one_hot(len(settings.classes)) * self.root[:, None]
+        self.folds = Folds.from_labels(rows.fold)
+        self._center_pairs: Array | None = None
+
+    def kernel(self, sigma: float) -> Array:
+        """Kernel between rows and centres."""
+        return self.settings.kernel.values(self.pairs, sigma)
+
+    def center_kernel(self, sigma: float) -> Array | None:
+        """Kernel between centres, where the penalty is on the function and needs it."""
+        if self.settings.norm != "function" or self.basis.square:
+            return None
+        if self._center_pairs is None:
+            self._center_pairs = self.basis.center_pairs(self.settings.kernel, self.pairs)
+        return self.settings.kernel.values(self._center_pairs, sigma)
+
+    def spectra(self, sigma: float) -> list[SpectralHeldout]:
+        """One decomposed problem for every block of the basis."""
+        K, Kcc, s = self.kernel(sigma), self.center_kernel(sigma), self.settings
+        return [
+            SpectralHeldout(self.problem(block), block_spectrum(self.basis, block, K, Kcc, s.norm, self.root))
+            for block in self.basis.blocks
+        ]
+
+    def problem(self, block: Block) -> Problem:
+        """The ridge problem of one block, for the held-out formulas."""
+        # With the penalty on the function and the kernel itself as Gram, a row takes its basis function along.
+        own = None if self.basis.square and self.settings.norm == "function" else block.own
+        return Problem(self.Z[:, block.classes], self.root, self.settings.bias, own, self.folds)
+
+    @property
+    def by_cholesky(self) -> bool:
+        """Whether a single alpha can be judged from a Cholesky factor."""
+        plain = self.basis.square and self.settings.kernel.definite
+        return plain and not self.folds.blocks and self.rows.equal_weights
+
+    def scores(self, sigma: float, few: bool) -> Callable[[float], Array]:
+        """A function from alpha to held-out scores at this sigma."""
+        if few and self.by_cholesky:
+            K, problem = self.kernel(sigma), self.problem(self.basis.blocks[0])
+            square = self.settings.norm == "coefficients"
+            return lambda alpha: loo_by_cholesky(problem, K, alpha, square)
+        spectra = self.spectra(sigma)
+        return lambda alpha: np.hstack([spectrum.scores(alpha) for spectrum in spectra])
+
+    def judge(self, sigma: float, alpha: float, F: Array, last: Outcome | None) -> Outcome:
+        """Calibrate held-out scores and score the result."""
+        s = self.settings
+        sample = Sample(F, self.rows.y, self.rows.w, self.rows.size)
+        # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
+        kind = "blend" if s.calibration == "isotonic" else s.calibration
+        start = last.calibrator if last is not None and isinstance(last.calibrator, Blend) else None
+        calibrator = fit_calibrator(kind, sample, s.bias, start)
+        return Outcome(sigma, alpha, s.scorer(sample, calibrator, s.classes), F, calibrator)

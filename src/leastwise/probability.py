@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.isotonic import IsotonicRegression
 
 Array = np.ndarray
@@ -167,35 +167,64 @@ def _fit_blend(sample: Sample, bias: bool, use_power: bool, start: Blend | None)
 
 def _nonnegative_newton(A: Array, offset: Array, T: Array, w: Array, theta: Array) -> Array:
     """Minimise ``sum_i w_i [logsumexp(L_i) - T_i'L_i]``, ``L = offset + sum_j theta_j A_j``, over theta >= 0."""
-
-    def loss(theta: Array) -> tuple[float, Array]:
-        logp = log_softmax(offset + np.tensordot(theta.astype(A.dtype), A, 1), axis=1)
-        return -float(w @ np.einsum("ij,ij->i", T, logp)), logp
-
-    value, logp = loss(theta)
+    point = _Likelihood(A, offset, T, w)
+    value, P = point.at(theta)
     for _ in range(50):
-        P = np.exp(logp)
-        gradient = np.einsum("i,ic,jic->j", w, P - T, A)
+        gradient, H = point.slopes(P)
         free = (theta > 0) | (gradient < 0)
-        centred = A - np.einsum("ic,jic->ji", P, A)[:, :, None]
-        H = np.einsum("i,ic,jic,kic->jk", w, P, centred, centred, optimize=True)
         step = np.zeros_like(theta)
         Hf = H[np.ix_(free, free)]
         step[free] = -np.linalg.lstsq(Hf + 1e-12 * np.trace(Hf) * np.eye(len(Hf)), gradient[free], rcond=None)[0]
-        value, logp, theta, moved = _backtrack(loss, theta, step, value, logp)
-        if moved <= 1e-10 * (1 + np.abs(theta).max()):
-            break
+        for shrink in 0.5 ** np.arange(25):
+            trial = np.maximum(theta + shrink * step, 0)
+            new_value, new_P = point.at(trial)
+            if new_value <= value:
+                break
+        else:
+            return theta
+        moved = np.abs(trial - theta).max()
+        theta, value, P = trial, new_value, new_P
+        if moved <= 1e-9 * (1 + theta.max()):
+            return theta
     return theta
 
 
-def _backtrack(loss, theta, step, value, logp):  # type: ignore[no-untyped-def]
-    """Halve the step until the loss falls; stay where no step helps."""
-    for shrink in 0.5 ** np.arange(25):
-        trial = np.maximum(theta + shrink * step, 0)
-        new_value, new_logp = loss(trial)
-        if new_value <= value:
-            return new_value, new_logp, trial, float(np.abs(trial - theta).max())
-    return value, logp, theta, 0.0
+@dataclass(frozen=True)
+class _Likelihood:
+    """The objective of ``_nonnegative_newton`` with its derivatives; A has shape (parameters, n, c).
+
+    Plain sums, no BLAS: see ``leastwise.linalg.spectrum`` for the reason.
+    """
+
+    A: Array
+    offset: Array
+    T: Array
+    w: Array
+
+    def at(self, theta: Array) -> tuple[float, Array]:
+        """The value, and the probabilities there."""
+        L = self.offset + theta[0] * self.A[0]
+        for t, a in zip(theta[1:], self.A[1:], strict=True):
+            L += t * a
+        L -= L.max(axis=1, keepdims=True)
+        P = np.exp(L)
+        total = P.sum(axis=1, keepdims=True)
+        P /= total
+        fit = np.einsum("ij,ij->i", self.T, L)
+        return float(np.sum(self.w * (np.log(total[:, 0]) - fit))), P
+
+    def slopes(self, P: Array) -> tuple[Array, Array]:
+        """Gradient and Hessian."""
+        wP, wD = self.w[:, None] * P, self.w[:, None] * (P - self.T)
+        gradient = np.array([np.einsum("ij,ij", wD, a) for a in self.A])
+        means = [np.einsum("ij,ij->i", P, a) for a in self.A]
+        m = len(self.A)
+        H = np.empty((m, m))
+        for j in range(m):
+            weighted = wP * self.A[j]
+            for k in range(j + 1):
+                H[j, k] = H[k, j] = np.einsum("ij,ij", weighted, self.A[k]) - np.sum(self.w * means[j] * means[k])
+        return gradient, H
 
 
 def _fit_isotonic(sample: Sample) -> Isotonic:

@@ -284,22 +284,24 @@ class LSPC(KernelClassifier):
             sigma, alpha = (grid.values[0] for grid in self._data_grids(rows, kernel))
             point = Outcome(sigma, alpha, np.nan, np.empty(0), ClipNormalise(_shares(rows, len(data.classes))))
             return point, [], Trial(rows, basis, settings)
-        some = self._search_rows(data, basis, settings)
+        some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), kernel)
         sigmas, alphas = self._data_grids(some, kernel)
         if some is rows or (sigmas.single and alphas.single):
-            search = Search(Trial(rows, basis, settings))
-            return search.run(sigmas, alphas), search.seen, search.trial
-        first = Search(Trial(some, self._basis(some, data.rng, kernel, len(data.classes)), settings))
-        guess = first.run(sigmas, alphas)
-        second = Search(Trial(rows, basis, settings))
-        return second.refine(guess.sigma, alphas, guess.alpha), first.seen + second.seen, second.trial
+            whole = Search(Trial(rows, basis, settings))
+            return whole.run(sigmas, alphas), whole.seen, whole.trial
+        part = Search(Trial(some, self._basis(some, data.rng, kernel, len(data.classes)), settings))
+        guess = part.run(sigmas, alphas)
+        whole = Search(Trial(rows, basis, settings))
+        # The best ridge on the sum of the losses changes less with the number of rows than that on their mean.
+        found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows))
+        return found, part.seen + whole.seen, whole.trial
 
-    def _search_rows(self, data: Training, basis: Basis, settings: Settings) -> Rows:
-        count = rows_to_search(basis, len(data.rows), self.search_rows)
+    def _some(self, data: Training, count: int, kernel: Kernel) -> Rows:
+        """About so many rows, the classes in proportion; all if there are no more."""
         if count >= len(data.rows):
             return data.rows
         index = stratified_rows(data.rows.y, count, data.rng)
-        return data.rows.take(index, isinstance(settings.kernel, Precomputed))
+        return data.rows.take(index, isinstance(kernel, Precomputed))
 
     # ---------------------------------------------------------------- store
 

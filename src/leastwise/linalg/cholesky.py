@@ -17,7 +17,7 @@ class Cholesky:
     Attributes
     ----------
     L : ndarray of shape (n, n)
-        The factor, in its lower triangle; the upper triangle is not to be read.
+        The factor, lower triangular.
     jitter : float
         What had to be added to the diagonal; 0 if nothing.
     """
@@ -30,10 +30,10 @@ class Cholesky:
         (potrs,) = get_lapack_funcs(("potrs",), (self.L, B))
         return potrs(self.L, B, lower=1)[0]
 
-    def inverse_factor(self) -> Array:
-        """``L^-1``, lower triangular with zeros above."""
+    def inverse_factor(self, overwrite: bool = False) -> Array:
+        """``L^-1``, lower triangular; with ``overwrite`` it takes the place of L, and nothing else can follow."""
         (trtri,) = get_lapack_funcs(("trtri",), (self.L,))
-        return np.tril(trtri(self.L, lower=1)[0])
+        return trtri(self.L, lower=1, overwrite_c=overwrite)[0]
 
     def whiten(self, Phi: Array) -> Array:
         """``Phi L'^-1``: the columns of Phi in coordinates where the penalty is the identity."""
@@ -50,34 +50,33 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
     Parameters
     ----------
     A : ndarray of shape (n, n)
-        Symmetric. Both triangles have to be filled.
+        Symmetric, both triangles filled.
     ridge : float
         Part of the problem: added to the diagonal and not reported.
     jitter : float
         First repair to try at once; 0 tries without.
     overwrite : bool
-        Allow A to be destroyed. Saves one n x n array.
+        Put the factor in A's place, if A is in row order. Saves one n x n array.
     """
     (potrf,) = get_lapack_funcs(("potrf",), (A,))
-    unit = float(np.finfo(A.dtype).eps * max(np.abs(np.diagonal(A)).mean(), np.finfo(A.dtype).tiny))
+    work = A if overwrite and A.flags.c_contiguous else np.array(A, order="C")
+    diagonal = np.array(np.diagonal(A))
+    info = np.finfo(A.dtype)
+    unit = float(info.eps) * max(float(np.abs(diagonal).mean()), float(info.tiny))
     for _ in range(40):
-        # A is symmetric: its transpose is the same matrix in the column order that LAPACK wants.
-        shifted = A.T if overwrite and A.flags.c_contiguous else np.array(A, order="F")
-        shifted[np.diag_indices_from(shifted)] += A.dtype.type(ridge + jitter)
-        # the lower triangle of the result; a failed try has destroyed what it was given
-        keep = None if not overwrite else np.array(np.diagonal(shifted))
-        L, info = potrf(shifted, lower=1, clean=0, overwrite_a=1)
-        if info == 0:
-            return Cholesky(L, jitter)
-        if keep is not None:
-            A = _restore(shifted, keep, ridge + jitter)
+        np.fill_diagonal(work, diagonal + A.dtype.type(ridge + jitter))
+        # The transpose of a symmetric matrix is the same matrix in the column order that LAPACK wants.
+        L, failed = potrf(work.T, lower=1, clean=0, overwrite_a=1)
+        if not failed:
+            return Cholesky(_lower(L), jitter)
+        half = np.tril(work, -1)  # the triangle that a failed try leaves as it was
+        np.add(half, half.T, out=work)
         jitter = 10 * jitter if jitter else 10 * unit
     raise np.linalg.LinAlgError("The matrix is not positive definite, not even with a large jitter.")
 
 
-def _restore(destroyed: Array, diagonal: Array, shift: float) -> Array:
-    """The matrix again, from its untouched upper triangle and its diagonal, after a failed factorisation."""
-    upper = np.triu(destroyed, 1)
-    restored = upper + upper.T
-    restored[np.diag_indices_from(restored)] = diagonal - shift
-    return restored
+def _lower(L: Array) -> Array:
+    """Zeros above the diagonal, in place and column by column."""
+    for j in range(1, L.shape[1]):
+        L[:j, j] = 0
+    return L

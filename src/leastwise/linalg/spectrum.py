@@ -7,6 +7,9 @@ Notation (docs/notation.md): a design Phi (n x b), targets Z (n x c), a ridge rh
 
 with ``s = sqrt(g)`` and V the right singular vectors of Phi, or ``s = 1`` and ``V = U`` where the problem is
 posed in the Gram matrix itself (a penalty on the function, one coefficient per row).
+
+Decompositions and products here are numpy's throughout. NumPy and SciPy bring a BLAS of their own each, whose
+threads wait actively for a while after every call: going to and fro between the two costs half of the speed.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from leastwise.linalg.cholesky import Cholesky
 
@@ -72,7 +74,7 @@ def gram_spectrum(K: Array) -> Spectrum:
 
 def square_spectrum(K: Array) -> Spectrum:
     """Penalty on the coefficients, as many basis functions as rows: Phi = K, symmetric, so G = K^2."""
-    s, U = linalg.eigh(K, driver="evd", check_finite=False)
+    s, U = np.linalg.eigh(K)
     return Spectrum(U, s**2, U, s)
 
 
@@ -84,18 +86,18 @@ def design_spectrum(Phi: Array, penalty: Cholesky | None = None) -> Spectrum:
     """
     A = Phi if penalty is None else penalty.whiten(Phi)
     if A.shape[0] > 2 * A.shape[1]:
-        Q, R = linalg.qr(A, mode="economic", check_finite=False)
-        U, s, Vt = linalg.svd(R, full_matrices=False, check_finite=False)
+        Q, R = np.linalg.qr(A)
+        U, s, Vt = np.linalg.svd(R, full_matrices=False)
         U = Q @ U
     else:
-        U, s, Vt = linalg.svd(A, full_matrices=False, check_finite=False)
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
     V = Vt.T if penalty is None else penalty.unwhiten(Vt.T)
     return Spectrum(U, s**2, V, s, 0.0 if penalty is None else penalty.jitter)
 
 
 def _psd_eigh(K: Array) -> tuple[Array, Array, float]:
     """Eigenvalues, lifted until none is negative, eigenvectors, and the lift (0 within rounding)."""
-    g, U = linalg.eigh(K, driver="evd", check_finite=False)
+    g, U = np.linalg.eigh(K)
     rounding = len(g) * np.finfo(K.dtype).eps * max(abs(g[-1]), abs(g[0]))
     jitter = float(-g[0]) if g[0] < -rounding else 0.0
     return np.maximum(g + K.dtype.type(jitter), 0), U, jitter

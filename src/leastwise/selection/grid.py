@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -33,73 +34,55 @@ class Grid:
         """Whether there is nothing to choose."""
         return len(self.values) == 1 and self.ratio is None
 
-    @property
-    def most(self) -> int:
-        """The largest number of values that may be looked at."""
-        return len(self.values) + (GROWTH if self.ratio else 0)
-
-    def times(self, factor: float) -> Grid:
-        """The same grid in another unit."""
-        return Grid(tuple(v * factor for v in self.values), self.ratio)
-
-    def nearest(self, value: float) -> float:
-        """The value of the grid that lies closest, by ratio; any value where the grid may grow."""
+    def around(self, start: float) -> Callable[[int], float | None]:
+        """A function from a number of steps to the value so far from ``start``; None where the grid has ended."""
         if self.ratio:
-            return value
-        return min(self.values, key=lambda v: max(v / value, value / v))
-
-    def neighbours(self, value: float) -> Iterator[float]:
-        """The next values above and below."""
-        if self.ratio:
-            yield from (v for v in (value * self.ratio, value / self.ratio) if self.reaches(v))
-            return
-        place = self.values.index(value)
-        yield from self.values[place + 1 : place + 2]
-        yield from self.values[max(place - 1, 0) : place]
-
-    def reaches(self, value: float) -> bool:
-        """Whether the grid may grow as far as this."""
-        far = (self.ratio or 1.0) ** (GROWTH + 0.5)
-        return self.values[0] / far <= value <= self.values[-1] * far
+            ratio, far = self.ratio, self.ratio ** (GROWTH + 0.5)
+            low, high = self.values[0] / far, self.values[-1] * far
+            return lambda steps: value if low <= (value := start * ratio**steps) <= high else None
+        place = min(range(len(self.values)), key=lambda i: abs(math.log(self.values[i] / start)))
+        return lambda steps: dict(enumerate(self.values)).get(place + steps)
 
 
-def best_of(found: dict[float, T]) -> T:
+def best_of(found: list[T]) -> T:
     """The best of some outcomes."""
-    first, *others = found.values()
+    first, *others = found
     for outcome in others:
         first = outcome if outcome.better_than(first) else first
     return first
 
 
-def explore(grid: Grid, visit: Callable[[float, T | None], T]) -> T:
-    """Visit all values, then go on beyond a border for as long as the best lies on it.
+def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True) -> T:
+    """Visit all values, then, if the grid may grow, go on beyond a border for as long as the best lies on it.
 
     ``visit(value, last)`` is given the outcome next to it, as a place to start from.
     """
-    found: dict[float, T] = {}
-    last = None
+    found: list[T] = []
     for value in grid.values:
-        found[value] = last = visit(value, last)
-    while grid.ratio:
-        best, low, high = best_of(found), min(found), max(found)
-        if best is not found[low] and best is not found[high]:
-            break
-        value = low / grid.ratio if best is found[low] else high * grid.ratio
-        if not grid.reaches(value):
-            break
-        found[value] = visit(value, best)
+        found.append(visit(value, found[-1] if found else None))
+    for end, step in ((0, -1), (-1, 1)):
+        beyond = grid.around(grid.values[end])
+        steps = step
+        while grow and grid.ratio and best_of(found) is found[end] and (value := beyond(steps)) is not None:
+            found.insert(0 if step < 0 else len(found), visit(value, found[end]))
+            steps += step
     return best_of(found)
 
 
 def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T]) -> T:
-    """From ``start`` go to the better neighbour until there is none."""
-    known: dict[float, T] = {start: visit(start, None)}
-    here = start
+    """From the grid's value next to ``start`` go to the better neighbour until there is none."""
+    value = grid.around(start)
+    first = value(0)
+    assert first is not None
+    known = {0: visit(first, None)}
+    here = 0
     while True:
-        for value in grid.neighbours(here):
-            if value not in known:
-                known[value] = visit(value, known[here])
-        best = best_of({v: known[v] for v in (here, *grid.neighbours(here))})
-        if best is known[here]:
-            return best
-        here = next(v for v, outcome in known.items() if outcome is best)
+        for steps in (here + 1, here - 1):
+            there = value(steps)
+            if steps not in known and there is not None:
+                known[steps] = visit(there, known[here])
+        top = best_of(list(known.values()))
+        best = next(k for k, outcome in known.items() if outcome is top)
+        if best == here:
+            return known[here]
+        here = best

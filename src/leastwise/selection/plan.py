@@ -7,7 +7,7 @@ import numpy as np
 from leastwise.basis import Basis
 
 #: A step of the search should cost no more than the eigendecomposition of this many rows.
-SEARCH_ROWS = 1500
+SEARCH_ROWS = 1000
 #: Arrays of the size of the kernel matrix that a fit holds at its peak.
 ARRAYS = 5
 
@@ -40,3 +40,4 @@ def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
         if decomposition_cost(int(m), narrow, basis.square) <= budget:
             return int(m)
     return min(n, SEARCH_ROWS)
+

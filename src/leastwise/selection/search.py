@@ -16,8 +16,8 @@ Array = np.ndarray
 
 #: sigma="auto": these multiples of the kernel's natural length.
 SIGMA_MULTIPLES = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
-#: alpha="auto": these multiples of the kernel's natural height.
-ALPHA_VALUES = tuple(10.0 ** np.arange(-6, 0.1, 0.5))
+#: alpha="auto": these multiples of the kernel's natural height first, then steps of sqrt(10) around the best.
+ALPHA_VALUES = tuple(10.0 ** np.arange(-7, 0.1))
 #: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
 FEW_ALPHAS = 5
 
@@ -30,16 +30,22 @@ class Search:
     seen: list[dict] = field(default_factory=list)
 
     def run(self, sigmas: Grid, alphas: Grid) -> Outcome:
-        """Try every sigma with every alpha; the best point."""
-        return explore(sigmas, lambda sigma, last: self._at(sigma, lambda visit: explore(alphas, visit), alphas.most))
+        """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point."""
+
+        def at(sigma: float, last: Outcome | None) -> Outcome:
+            return self._at(sigma, lambda visit: explore(alphas, visit, grow=False), len(alphas.values))
+
+        found = explore(sigmas, at)
+        return self.refine(found.sigma, alphas, found.alpha) if alphas.ratio else found
 
     def refine(self, sigma: float, alphas: Grid, start: float) -> Outcome:
-        """At one sigma, go downhill in alpha from a good guess."""
-        return self._at(sigma, lambda visit: walk(alphas, alphas.nearest(start), visit), few=0)
+        """At one sigma, go from a good guess to better alphas until there is none."""
+        return self._at(sigma, lambda visit: walk(alphas, start, visit), count=3)
 
-    def _at(self, sigma: float, strategy: Callable, few: int) -> Outcome:
+    def _at(self, sigma: float, strategy: Callable, count: int) -> Outcome:
+        """All of one sigma; ``count`` tells about how many alphas are to be looked at."""
         began, s = time.perf_counter(), self.trial.settings
-        scores = self.trial.scores(sigma, few=few <= FEW_ALPHAS)
+        scores = self.trial.scores(sigma, few=count <= FEW_ALPHAS)
         found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, scores(alpha), last))
         s.report(
             f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {found.score:.5g} "

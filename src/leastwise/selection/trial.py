@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.basis import Basis, Block, block_spectrum
-from leastwise.heldout import Folds, Problem, SpectralHeldout, loo_by_cholesky
+from leastwise.heldout import CholeskyHeldout, Folds, Problem, SpectralHeldout
 from leastwise.kernels import Kernel
 from leastwise.probability import Blend, Calibrator, Sample, fit_calibrator
 from leastwise.scoring import Scorer
@@ -136,14 +136,13 @@ class Trial:
     def by_cholesky(self) -> bool:
         """Whether a single alpha can be judged from a Cholesky factor."""
         plain = self.basis.square and self.settings.kernel.definite
-        return plain and not self.folds.blocks and self.rows.equal_weights
+        return plain and self.rows.equal_weights and CholeskyHeldout.suits(self.folds, len(self.rows))
 
     def scores(self, sigma: float, few: bool) -> Callable[[float], Array]:
         """A function from alpha to held-out scores at this sigma."""
         if few and self.by_cholesky:
             K, problem = self.kernel(sigma), self.problem(self.basis.blocks[0])
-            square = self.settings.norm == "coefficients"
-            return lambda alpha: loo_by_cholesky(problem, K, alpha, square)
+            return CholeskyHeldout(problem, K, square=self.settings.norm == "coefficients").scores
         spectra = self.spectra(sigma)
         return lambda alpha: np.hstack([spectrum.scores(alpha) for spectrum in spectra])
 

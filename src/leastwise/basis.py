@@ -46,20 +46,18 @@ class Basis:
     rows : ndarray of shape (b,) or None
         Which training rows they are; None for centres that are no rows.
     blocks : tuple of Block
-    every_row : bool
-        Every training row is a centre. Then a row's weight counts for its basis function too, and repeating a
-        row is the same as doubling its weight.
+    square : bool
+        The centres are the rows, in order, for all classes: the design is the kernel matrix.
+    weighted : bool
+        The penalty is on the coefficients of all rows. Then a row's weight counts for its basis function too, and
+        repeating a row is the same as doubling its weight.
     """
 
     centers: Any
     rows: Array | None
     blocks: tuple[Block, ...]
-    every_row: bool
-
-    @property
-    def square(self) -> bool:
-        """Every row is a centre for all classes: the design is the kernel matrix."""
-        return self.every_row and len(self.blocks) == 1
+    square: bool = False
+    weighted: bool = False
 
     def pairs(self, kernel: Kernel, X: Any) -> Array:
         """The width-free part of the kernel between rows and centres."""
@@ -72,46 +70,80 @@ class Basis:
         return pairs[self.rows] if self.rows is not None else kernel.pairs(self.centers, self.centers)
 
 
-def make_basis(
-    X: Any,
-    y: Array,
-    n_classes: int,
-    *,
-    kind: str = "full",
-    n_centers: int | None = None,
-    centers: Any = "random",
-    rng: np.random.Generator,
-    precomputed: bool = False,
-) -> Basis:
-    """Choose the centres. ``n_centers`` counts them, with ``kind="class"`` those of each class."""
-    everyone = np.arange(len(y))
-    if kind == "class":
+@dataclass(frozen=True)
+class Recipe:
+    """How a basis is chosen. ``n_centers`` counts centres, with ``kind="class"`` those of each class."""
+
+    kind: str = "full"
+    n_centers: int | None = None
+    centers: Any = "random"
+    norm: str = "function"
+    precomputed: bool = False
+
+
+def make_basis(recipe: Recipe, X: Any, y: Array, fold: Array, copy: Array, rng: np.random.Generator) -> Basis:
+    """Choose the centres.
+
+    Parameters
+    ----------
+    y : ndarray of int
+        Codes of the classes, all of them present.
+    fold, copy : ndarray of int
+        Labels of the rows that are held out together, and of those that are equal.
+    """
+    n, n_classes, everyone = len(y), int(y.max()) + 1, np.arange(len(y))
+    if recipe.kind == "class":
         members = [everyone[y == k] for k in range(n_classes)]
         targets = [slice(k, k + 1) for k in range(n_classes)]
     else:
         members, targets = [everyone], [slice(0, n_classes)]
-    if not isinstance(centers, str):
-        C = given_centers(centers, X.shape[1], X.dtype)
-        return Basis(C, None, (Block(slice(0, len(C)), targets[0], None),), False)
-    if centers == "kmeans" and n_centers is not None:
-        parts = [cluster_centers(X[m], n_centers, rng) for m in members]
-        return Basis(np.vstack(parts), None, _blocks(parts, targets, len(y)), False)
-    chosen = [m if n_centers is None else random_rows(m, n_centers, rng) for m in members]
+    if not isinstance(recipe.centers, str):
+        C = given_centers(recipe.centers, X.shape[1], X.dtype)
+        return Basis(C, None, _blocks([len(C)], targets, [None]))
+    if recipe.n_centers is None and (recipe.kind == "full" or recipe.norm == "coefficients"):
+        chosen, own = members, [_positions(m, n) for m in members]
+    elif recipe.n_centers is not None and recipe.centers == "kmeans":
+        parts = [cluster_centers(X[m], recipe.n_centers, rng) for m in members]
+        return Basis(np.vstack(parts), None, _blocks([len(p) for p in parts], targets, [None] * len(parts)))
+    else:
+        # A copy of a centre adds nothing but a singular matrix.
+        distinct = [m[np.sort(np.unique(copy[m], return_index=True)[1])] for m in members]
+        chosen = [random_rows(m, recipe.n_centers, rng) for m in distinct]
+        own = [_owners(c, m, fold, copy, n) for c, m in zip(chosen, members, strict=True)]
     rows = np.concatenate(chosen)
-    blocks = _blocks(chosen, targets, len(y), chosen)
-    return Basis(None if precomputed else X[rows], rows, blocks, len(rows) == len(y))
+    return Basis(
+        None if recipe.precomputed else X[rows],
+        rows,
+        _blocks([len(c) for c in chosen], targets, own),
+        square=len(members) == 1 and np.array_equal(rows, everyone),
+        weighted=recipe.norm == "coefficients" and recipe.n_centers is None,
+    )
 
 
-def _blocks(parts: list, targets: list[slice], n: int, rows: list[Array] | None = None) -> tuple[Block, ...]:
-    ends = np.cumsum([0] + [len(p) for p in parts])
-    blocks = []
-    for k, classes in enumerate(targets):
-        own = None
-        if rows is not None:
-            own = np.full(n, -1)
-            own[rows[k]] = np.arange(len(rows[k]))
-        blocks.append(Block(slice(int(ends[k]), int(ends[k + 1])), classes, own))
-    return tuple(blocks)
+def _blocks(sizes: list[int], targets: list[slice], own: list) -> tuple[Block, ...]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return tuple(Block(slice(ends[k], ends[k + 1]), t, own[k]) for k, t in enumerate(targets))
+
+
+def _positions(rows: Array, n: int) -> Array:
+    """Where each of n rows stands among ``rows``; -1 where it does not."""
+    position = np.full(n, -1)
+    position[rows] = np.arange(len(rows))
+    return position
+
+
+def _owners(centers: Array, members: Array, fold: Array, copy: Array, n: int) -> Array:
+    """For every row the centre that goes when the row is held out: its own, unless a copy of it stays."""
+    column = np.full(int(copy.max()) + 1, -1)
+    column[copy[centers]] = np.arange(len(centers))
+    own = np.full(n, -1)
+    own[members] = column[copy[members]]
+    first = np.full(len(centers), -1)
+    first[own[members]] = fold[members]  # the fold of one of the copies; own -1 writes to the last, and is undone
+    first[-1] = fold[centers[-1]]
+    split = np.unique(own[members][(own[members] >= 0) & (first[own[members]] != fold[members])])
+    own[np.isin(own, split) & (own >= 0)] = -1
+    return own
 
 
 def block_spectrum(basis: Basis, block: Block, K: Array, Kcc: Array | None, norm: str, root: Array) -> Spectrum:
@@ -138,8 +170,9 @@ def block_spectrum(basis: Basis, block: Block, K: Array, Kcc: Array | None, norm
         part = Kcc[block.columns, block.columns]
         jitter = 1e3 * np.finfo(K.dtype).eps * float(np.abs(np.diagonal(part)).mean())
         return design_spectrum(Phi, cholesky(part, jitter=jitter))
-    if basis.every_row and weighted:
-        column = root[basis.rows[block.columns]] if basis.rows is not None else root
+    if basis.weighted and weighted:
+        assert basis.rows is not None
+        column = root[basis.rows[block.columns]]
         spectrum = design_spectrum(Phi * column)
         return replace(spectrum, V=column[:, None] * spectrum.V)
     return design_spectrum(Phi)

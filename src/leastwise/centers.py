@@ -10,9 +10,9 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 Array = np.ndarray
 
 
-def random_rows(rows: Array, count: int, rng: np.random.Generator) -> Array:
-    """``count`` of the given row numbers, drawn without replacement, in order; all of them if there are fewer."""
-    if count >= len(rows):
+def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Array:
+    """``count`` of the given row numbers, drawn without replacement, in order; all where there are fewer, or for None."""
+    if count is None or count >= len(rows):
         return rows
     return np.sort(rng.choice(rows, size=count, replace=False))
 

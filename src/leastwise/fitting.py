@@ -28,7 +28,7 @@ class Solution:
 def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
     """The exact solution; ``trial`` gives up its pairs and is not to be used afterwards."""
     basis, s, root = trial.basis, trial.settings, trial.root
-    rho, bias = alpha * len(trial.rows), root if s.bias else None
+    rho, bias = alpha / trial.unit * len(trial.rows), root if s.bias else None
     if not (basis.square and s.kernel.definite):
         return _solve_blocks(trial, sigma, rho, bias)
     K = s.kernel.values(trial.pairs, sigma, out=trial.pairs)

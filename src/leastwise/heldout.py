@@ -177,7 +177,7 @@ class SpectralHeldout:
         if q["outside"] is not None:
             p += np.eye(len(i), dtype=p.dtype) - U @ U.T
             PB += q["outside"][i]
-        own = np.empty(0, dtype=int) if self.problem.own is None else self.problem.own[i]
+        own = np.empty(0, dtype=int) if self.problem.own is None else np.unique(self.problem.own[i])
         V = s.V[own[own >= 0]]
         vPB = rho * (e @ q["vUB"]) + q["vout"]
         return _Inverse(p, PB, vPB, (U * (s.s * e)) @ V.T, -(V * e) @ V.T, V @ (s.s[:, None] * eUB))

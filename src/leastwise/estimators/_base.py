@@ -68,9 +68,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))  # type: ignore[attr-defined]
         copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
         fold = self._fold_labels(kept, codes, groups, copy, used, len(y), int(rng.integers(2**31 - 1)))
-        w = w[used] * (len(used) / w[used].sum())
+        mass = float(w[used].mean())
+        w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
-        return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy), classes, used, X, rng)
+        return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy, mass), classes, used, X, rng)
 
     def _fold_labels(
         self, X: Any, y: Array, groups: Array | None, copy: Array, used: Array, n: int, seed: int
@@ -145,7 +146,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
-        return self._framed(self.calibrator_.proba(self.scores(X)), X)
+        F = self.scores(X)
+        return self._framed(self.calibrator_.proba(F), X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of ``predict_proba``."""
@@ -154,7 +156,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """The most probable class."""
-        return self.classes_[self.calibrator_.proba(self.scores(X)).argmax(axis=1)]
+        F = self.scores(X)
+        return self.classes_[self.calibrator_.proba(F).argmax(axis=1)]
 
     # --------------------------------------------------------------- output
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import Basis, make_basis
+from leastwise.basis import Basis, Recipe, make_basis
 from leastwise.estimators._base import KernelClassifier, Training
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.fitting import Solution, scores, solve, solve_by_sgd
@@ -189,7 +189,7 @@ class LSPC(KernelClassifier):
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(kernel, data.classes)
-        basis = self._basis(data.rows, data.rng, kernel, len(data.classes))
+        basis = self._basis(data.rows, data.rng, kernel)
         if self.solver == "sgd":
             return self._fit_by_sgd(data, basis, settings)
         self._check_memory(data.rows, basis)
@@ -253,17 +253,9 @@ class LSPC(KernelClassifier):
         if self.verbose:
             print(f"[{type(self).__name__}] {line}", flush=True)
 
-    def _basis(self, rows: Rows, rng: np.random.Generator, kernel: Kernel, n_classes: int) -> Basis:
-        return make_basis(
-            rows.X,
-            rows.y,
-            n_classes,
-            kind=self.basis,
-            n_centers=self.n_centers,
-            centers=self.centers,
-            rng=rng,
-            precomputed=isinstance(kernel, Precomputed),
-        )
+    def _basis(self, rows: Rows, rng: np.random.Generator, kernel: Kernel) -> Basis:
+        recipe = Recipe(self.basis, self.n_centers, self.centers, self.norm, isinstance(kernel, Precomputed))
+        return make_basis(recipe, rows.X, rows.y, rows.fold, rows.copy, rng)
 
     def _check_memory(self, rows: Rows, basis: Basis) -> None:
         check_memory(len(rows), basis.blocks[-1].columns.stop, rows.X.dtype.itemsize, ARRAYS, advice=True)
@@ -289,7 +281,7 @@ class LSPC(KernelClassifier):
         if some is rows or (sigmas.single and alphas.single):
             whole = Search(Trial(rows, basis, settings))
             return whole.run(sigmas, alphas), whole.seen, whole.trial
-        part = Search(Trial(some, self._basis(some, data.rng, kernel, len(data.classes)), settings))
+        part = Search(Trial(some, self._basis(some, data.rng, kernel), settings))
         guess = part.run(sigmas, alphas)
         whole = Search(Trial(rows, basis, settings))
         # The best ridge on the sum of the losses changes less with the number of rows than that on their mean.
@@ -340,7 +332,7 @@ class LSPC(KernelClassifier):
         held = stratified_rows(rows.y, max(len(rows) // 10, 2 * len(data.classes)), data.rng)
         index = stratified_rows(rows.y, min(len(rows), self._sgd_search_rows(len(rows))), data.rng)
         some = rows.take(index, precomputed=False)
-        search = Search(Trial(some, self._basis(some, data.rng, settings.kernel, len(data.classes)), settings))
+        search = Search(Trial(some, self._basis(some, data.rng, settings.kernel), settings))
         outcome = search.run(*self._data_grids(some, settings.kernel))
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
         options = {"max_epochs": self.max_passes, "tol": self.tol}

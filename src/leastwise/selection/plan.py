@@ -36,7 +36,7 @@ def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
     budget = decomposition_cost(SEARCH_ROWS, [], square=True)
     candidates = np.unique(np.geomspace(min(n, SEARCH_ROWS), n, 50).astype(int))[::-1]
     for m in candidates:
-        narrow = [int(np.ceil(b * m / n)) for b in widths] if basis.every_row else widths
+        narrow = [int(np.ceil(b * m / n)) for b in widths] if sum(widths) >= n else widths
         if decomposition_cost(int(m), narrow, basis.square) <= budget:
             return int(m)
     return min(n, SEARCH_ROWS)

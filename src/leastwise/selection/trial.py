@@ -32,6 +32,8 @@ class Rows:
         Rows with the same label are held out together.
     copy : ndarray of int
         Rows with the same label are equal in every entry.
+    mass : float
+        Mean of the weights as the user gave them.
     """
 
     X: Any
@@ -39,6 +41,7 @@ class Rows:
     w: Array
     fold: Array
     copy: Array
+    mass: float = 1.0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -61,7 +64,9 @@ class Rows:
         """Some of the rows; a precomputed kernel loses the same columns."""
         X = self.X[index][:, index] if precomputed else self.X[index]
         w = self.w[index]
-        return Rows(X, self.y[index], w / w.mean(), self.fold[index], self.copy[index])
+        mass = self.mass * float(w.mean())
+        w = w if self.equal_weights else w / w.mean()
+        return Rows(X, self.y[index], w, self.fold[index], self.copy[index], mass)
 
 
 @dataclass(frozen=True)
@@ -88,10 +93,10 @@ class Outcome:
     calibrator: Calibrator = field(repr=False)
 
     def better_than(self, other: Outcome | None) -> bool:
-        """A higher score, or the same and smoother."""
+        """A higher score, or the same to six digits and smoother."""
         if other is None:
             return True
-        close = abs(self.score - other.score) <= 1e-9 * (1 + abs(other.score))
+        close = abs(self.score - other.score) <= 1e-6 * (1 + abs(other.score))
         return (self.alpha, self.sigma) > (other.alpha, other.sigma) if close else self.score > other.score
 
 
@@ -105,6 +110,15 @@ class Trial:
         self.Z = rows.one_hot(len(settings.classes)) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
         self._center_pairs: Array | None = None
+
+    @property
+    def unit(self) -> float:
+        """What alpha is divided by.
+
+        Where the ridge is on the coefficients and every row is a centre, repeating a row also repeats its basis
+        function, which halves the penalty on it. Weights stand for repeated rows, so they have to do the same.
+        """
+        return self.rows.mass if self.basis.weighted else 1.0
 
     def kernel(self, sigma: float) -> Array:
         """Kernel between rows and centres."""
@@ -140,11 +154,13 @@ class Trial:
 
     def scores(self, sigma: float, few: bool) -> Callable[[float], Array]:
         """A function from alpha to held-out scores at this sigma."""
+        parts: list[CholeskyHeldout] | list[SpectralHeldout]
         if few and self.by_cholesky:
-            K, problem = self.kernel(sigma), self.problem(self.basis.blocks[0])
-            return CholeskyHeldout(problem, K, square=self.settings.norm == "coefficients").scores
-        spectra = self.spectra(sigma)
-        return lambda alpha: np.hstack([spectrum.scores(alpha) for spectrum in spectra])
+            problem, square = self.problem(self.basis.blocks[0]), self.settings.norm == "coefficients"
+            parts = [CholeskyHeldout(problem, self.kernel(sigma), square)]
+        else:
+            parts = self.spectra(sigma)
+        return lambda alpha: np.hstack([part.scores(alpha / self.unit) for part in parts])
 
     def judge(self, sigma: float, alpha: float, F: Array, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 
+def rbf(X, Y, sigma):
+    """Gaussian kernel, entry by entry."""
+    return np.array([[np.exp(-np.sum((x - y) ** 2) / (2 * sigma**2)) for y in Y] for x in X])
+
+
 def ridge_fit(Phi, Z, weights, alpha, penalty=None, bias=False):
     """argmin  sum_i w_i |z_i - Phi_i theta - b|^2 / sum(w) + alpha theta' penalty theta, by the normal equations."""
-    n, b = Phi.shape
+    b = Phi.shape[1]
     penalty = np.eye(b) if penalty is None else penalty
     A = Phi.T @ (weights[:, None] * Phi) + alpha * weights.sum() * penalty
     if not bias:
@@ -16,6 +21,20 @@ def ridge_fit(Phi, Z, weights, alpha, penalty=None, bias=False):
     M = np.block([[A, column[:, None]], [column[None], np.array([[weights.sum()]])]])
     right = np.vstack([Phi.T @ (weights[:, None] * Z), weights @ Z])
     solution = np.linalg.solve(M, right)
+    return solution[:-1], solution[-1]
+
+
+def gram_fit(K, Z, weights, alpha, bias=False):
+    """argmin  sum_i w_i |z_i - (K a)_i - b|^2 / sum(w) + alpha a'Ka, in the form (K + alpha sum(w) W^-1) a = z - b.
+
+    The same as ``ridge_fit`` with the penalty K, but well conditioned.
+    """
+    n = len(K)
+    A = K + alpha * weights.sum() * np.diag(1 / weights)
+    if not bias:
+        return np.linalg.solve(A, Z), np.zeros(Z.shape[1])
+    M = np.block([[A, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solution = np.linalg.solve(M, np.vstack([Z, np.zeros(Z.shape[1])]))
     return solution[:-1], solution[-1]
 
 
@@ -35,3 +54,30 @@ def heldout_by_refits(Phi, Z, weights, alpha, folds, *, own=None, penalty=None, 
         theta, b = ridge_fit(Phi[~out][:, keep] * scale, Z[~out], weights[~out], alpha, part, bias)
         F[out] = (Phi[out][:, keep] * scale) @ theta + b
     return F
+
+
+def gram_heldout_by_refits(K, Z, weights, alpha, folds, bias=False):
+    """Leave each fold out of a kernel ridge regression, fit the rest, score the fold."""
+    F = np.full(Z.shape, np.nan)
+    for fold in np.unique(folds):
+        out = folds == fold
+        a, b = gram_fit(K[np.ix_(~out, ~out)], Z[~out], weights[~out], alpha, bias)
+        F[out] = K[np.ix_(out, ~out)] @ a + b
+    return F
+
+
+def lspc_pseudo_code(X, y, X_new, sigma, lam):
+    """Figure 3 of the paper, line by line."""
+    n, classes = len(X), np.unique(y)
+    scores = []
+    for k in classes:
+        C = X[y == k]
+        K = rbf(X, C, sigma)
+        H = np.zeros((len(C), len(C)))
+        for i in range(n):
+            H += np.outer(K[i], K[i]) / n
+        h = sum(K[i] for i in range(n) if y[i] == k) / n
+        theta = np.linalg.solve(H + lam * np.eye(len(C)), h)
+        scores.append(np.maximum(0, rbf(X_new, C, sigma) @ theta))
+    P = np.column_stack(scores)
+    return P / P.sum(axis=1, keepdims=True)

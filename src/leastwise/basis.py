@@ -138,11 +138,11 @@ def _owners(centers: Array, members: Array, fold: Array, copy: Array, n: int) ->
     column[copy[centers]] = np.arange(len(centers))
     own = np.full(n, -1)
     own[members] = column[copy[members]]
-    first = np.full(len(centers), -1)
-    first[own[members]] = fold[members]  # the fold of one of the copies; own -1 writes to the last, and is undone
-    first[-1] = fold[centers[-1]]
-    split = np.unique(own[members][(own[members] >= 0) & (first[own[members]] != fold[members])])
-    own[np.isin(own, split) & (own >= 0)] = -1
+    owners = members[own[members] >= 0]
+    lowest, highest = np.full(len(centers), fold.max()), np.zeros(len(centers), dtype=int)
+    np.minimum.at(lowest, own[owners], fold[owners])
+    np.maximum.at(highest, own[owners], fold[owners])
+    own[owners[(lowest != highest)[own[owners]]]] = -1
     return own
 
 

@@ -25,7 +25,6 @@ differs from fold to fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,6 +94,14 @@ class Problem:
         return alpha * float(len(self.root) - np.sum(self.root[rows] ** 2))
 
 
+@dataclass(frozen=True)
+class Held:
+    """Held-out scores of all rows (n x c), and the scores far from all data (c): the intercepts, or zeros."""
+
+    F: Array
+    far: Array
+
+
 @dataclass
 class _Inverse:
     """The blocks of the inverse of (H) without intercept, on the deleted indices (see the module's text).
@@ -119,8 +126,8 @@ class SpectralHeldout:
     spectrum: Spectrum
     _cache: dict = field(default_factory=dict, repr=False)
 
-    def scores(self, alpha: float) -> Array:
-        """Held-out scores of all rows at this alpha, of shape (n, c)."""
+    def at(self, alpha: float) -> Held:
+        """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
         F = np.empty_like(problem.Z)
         if len(folds.singles):
@@ -128,11 +135,9 @@ class SpectralHeldout:
             F[i] = problem.Z[i] - _delete_one(self._singles(alpha), problem.bias)
         for i in folds.blocks:
             F[i] = problem.Z[i] - _delete_block(self._block(alpha, i), problem.bias)
-        return F / problem.root[:, None]
-
-    def path(self, alphas: Array) -> Iterator[Array]:
-        """Held-out scores for every alpha in turn."""
-        return (self.scores(alpha) for alpha in alphas)
+        q, rho = self._shared(), alpha * len(F)
+        vPB = rho * ((1 / (self.spectrum.g + rho)) @ q["vUB"]) + q["vout"]
+        return Held(F / problem.root[:, None], _intercept(vPB, problem.bias))
 
     def _shared(self) -> dict:
         """What no ridge changes: projections of the targets, the part outside of U, squares."""
@@ -181,6 +186,11 @@ class SpectralHeldout:
         V = s.V[own[own >= 0]]
         vPB = rho * (e @ q["vUB"]) + q["vout"]
         return _Inverse(p, PB, vPB, (U * (s.s * e)) @ V.T, -(V * e) @ V.T, V @ (s.s[:, None] * eUB))
+
+
+def _intercept(vPB: Array, bias: bool) -> Array:
+    """b = v'PZ / v'Pv."""
+    return vPB[:-1] / vPB[-1] if bias else np.zeros_like(vPB[:-1])
 
 
 def _own_rows(V: Array, own: Array) -> Array:
@@ -255,17 +265,17 @@ class CholeskyHeldout:
         sizes = [len(block) for block in folds.blocks]
         return sum(sizes) <= n / 5 and max(sizes, default=0) <= max(n / 50, 2)
 
-    def scores(self, alpha: float) -> Array:
-        """Held-out scores of all rows at this alpha, of shape (n, c)."""
+    def at(self, alpha: float) -> Held:
+        """Held-out scores at this alpha."""
         K, problem = self.K, self.problem
         rho = alpha * (len(K) - 1)
         factor = cholesky(self._gram(), ridge=rho, overwrite=True)
         F = np.empty_like(problem.Z)
         if problem.folds.blocks:
             self._blocks(factor, rho, alpha, F)
-        i = problem.folds.singles
-        F[i] = (problem.Z - _delete_one(self._singles(factor, rho), problem.bias))[i]
-        return F
+        i, inverse = problem.folds.singles, self._singles(factor, rho)
+        F[i] = (problem.Z - _delete_one(inverse, problem.bias))[i]
+        return Held(F, _intercept(inverse.vPB[0], problem.bias))
 
     def _gram(self) -> Array:
         """G, in room that all alphas share."""

@@ -9,11 +9,12 @@ of them fitted, where there is something to fit, on held-out scores, never by a 
 ``Blend``
     a log-linear family between clip-and-normalise and a softmax::
 
-        p(y|x)  ~  share_y * (max(F_y, 0) / share_y + doubt)^power * exp(sharpness * (F_y - far_y))
+        p(y|x)  ~  share_y * (g_y(F_y) / g_y(far_y))^power * exp(sharpness * (F_y - far_y)),
+        g_y(F)  =  max(F, 0) / share_y + doubt
 
-    ``far`` is the score far from all data (0 without an intercept, the class shares with one), so that there
-    the answer is the class shares again. power = 1, sharpness = 0 is clip-and-normalise with a little doubt;
-    power = 0 is the softmax with a temperature.
+    ``far`` is the score far from all data (0 without an intercept), so that there the answer is the class shares
+    again. Without an intercept power = 1, sharpness = 0 is clip-and-normalise with a little doubt; power = 0 is the
+    softmax with a temperature.
 ``Isotonic``
     one monotone step function per class, then divided by the sum.
 """
@@ -126,14 +127,14 @@ class Isotonic:
         return self.proba(F)
 
 
-def fit_calibrator(kind: str | None, sample: Sample, bias: bool, start: Blend | None = None) -> Calibrator:
+def fit_calibrator(kind: str | None, sample: Sample, far: Array, start: Blend | None = None) -> Calibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
     Parameters
     ----------
     kind : {"blend", "temperature", "isotonic", None}
-    bias : bool
-        Whether the scores have an intercept, hence go to the class shares far from the data.
+    far : ndarray of shape (c,)
+        The scores far from all data: the intercepts, or zeros.
     start : Blend, optional
         Where the search for the parameters of a blend begins.
     """
@@ -141,21 +142,21 @@ def fit_calibrator(kind: str | None, sample: Sample, bias: bool, start: Blend | 
         return ClipNormalise(sample.shares)
     if kind == "isotonic":
         return _fit_isotonic(sample)
-    return _fit_blend(sample, bias, use_power=kind == "blend", start=start)
+    return _fit_blend(sample, far, use_power=kind == "blend", start=start)
 
 
 def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:
-    return F - far, np.log(np.maximum(F, 0) / shares + F.dtype.type(doubt))
+    here, there = (np.log(np.maximum(f, 0) / shares + F.dtype.type(doubt)) for f in (F, far))
+    return F - far, here - there
 
 
-def _fit_blend(sample: Sample, bias: bool, use_power: bool, start: Blend | None) -> Blend:
+def _fit_blend(sample: Sample, far: Array, use_power: bool, start: Blend | None) -> Blend:
     """Maximum likelihood for (sharpness, power), both kept at zero or above, on smoothed targets.
 
     The targets are one-hot but for a share of 1 / (size + 2) that goes to the class shares (Platt 2000, for many
     classes): a perfect held-out score then has a finite best sharpness. The problem is convex.
     """
     shares, size = sample.shares, sample.size
-    far = shares if bias else np.zeros_like(shares)
     doubt, floor = size ** (-1 / 3), 1 / (size + 2)
     features = _features(sample.F, shares, far, doubt)[: 1 + use_power]
     T = floor * np.repeat(shares[None], len(sample.y), axis=0)

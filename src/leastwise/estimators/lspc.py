@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from leastwise.estimators._base import KernelClassifier, Training
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.fitting import Solution, scores, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import CALIBRATIONS, ClipNormalise, Sample, fit_calibrator
+from leastwise.probability import CALIBRATIONS, Blend, ClipNormalise, Sample, fit_calibrator
 from leastwise.scoring import resolve_scoring
 from leastwise.selection.grid import Grid
 from leastwise.selection.plan import ARRAYS, SEARCH_ROWS, rows_to_search
@@ -214,12 +215,13 @@ class LSPC(KernelClassifier):
         if self.search_rows != "auto":
             check_count("search_rows", self.search_rows)
         sigmas, alphas = self._grids(1.0, 1.0)
-        if self.cv is None and not (sigmas.single and alphas.single and self.calibration is None):
+        kernel = self._resolve_kernel()
+        fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
+        if self.cv is None and not (fixed and self.calibration is None):
             raise ValueError(
                 "cv=None holds nothing out, so there is nothing to choose or calibrate by: give sigma and alpha as "
                 "numbers and calibration=None, or set cv='loo'."
             )
-        kernel = self._resolve_kernel()
         self._check_centers(isinstance(kernel, Precomputed))
         resolve_scoring(self.scoring)
         return kernel
@@ -302,6 +304,8 @@ class LSPC(KernelClassifier):
         self.sigma_, self.alpha_ = outcome.sigma, outcome.alpha
         self.coef_, self.intercept_, self.jitter_ = solution.coef, solution.intercept, solution.jitter
         self.calibrator_ = outcome.calibrator
+        if isinstance(self.calibrator_, Blend):  # held-out intercepts differ a little from the final ones
+            self.calibrator_ = replace(self.calibrator_, far=solution.intercept)
         if isinstance(settings.kernel, Precomputed):
             self.center_indices_ = basis.rows
         else:
@@ -318,7 +322,7 @@ class LSPC(KernelClassifier):
         if settings.calibration == "isotonic":
             held = ~np.isnan(F[:, 0])
             sample = Sample(F[held], rows.y[held], rows.w[held], rows.size)
-            self.calibrator_ = fit_calibrator("isotonic", sample, settings.bias)
+            self.calibrator_ = fit_calibrator("isotonic", sample, self.intercept_)
         self.heldout_scores_ = everyone
         self.heldout_decision_ = self._decision(everyone)
         self.heldout_proba_ = self.calibrator_.proba(everyone)
@@ -341,7 +345,7 @@ class LSPC(KernelClassifier):
         F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
         sample = Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.copy[held])))
-        outcome.calibrator = fit_calibrator(settings.calibration, sample, settings.bias)
+        outcome.calibrator = fit_calibrator(settings.calibration, sample, solution.intercept)
         self._store(basis, settings, outcome, solution)
         self._store_heldout(data, F, settings, search.seen)
         return self
@@ -355,8 +359,8 @@ class LSPC(KernelClassifier):
         self.n_passes_ = descent.epochs
         if not descent.converged:
             warnings.warn(
-                f"solver='sgd' stopped after max_passes={self.max_passes} passes while the scores still moved by "
-                f"{descent.change:.1e} of their size a pass (tol={self.tol:g}): raise max_passes or alpha.",
+                f"solver='sgd' stopped after max_passes={self.max_passes} passes with its scores still off by about "
+                f"{descent.change:.1e} of their size (tol={self.tol:g}): raise max_passes or alpha.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -63,11 +63,11 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
     diagonal = np.array(np.diagonal(A))
     info = np.finfo(A.dtype)
     unit = float(info.eps) * max(float(np.abs(diagonal).mean()), float(info.tiny))
-    for _ in range(40):
+    for _ in range(20):
         np.fill_diagonal(work, diagonal + A.dtype.type(ridge + jitter))
         # The transpose of a symmetric matrix is the same matrix in the column order that LAPACK wants.
         L, failed = potrf(work.T, lower=1, clean=0, overwrite_a=1)
-        if not failed:
+        if not failed and np.isfinite(jitter + L[-1, -1]):
             return Cholesky(_lower(L), jitter)
         half = np.tril(work, -1)  # the triangle that a failed try leaves as it was
         np.add(half, half.T, out=work)

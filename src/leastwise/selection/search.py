@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from leastwise.heldout import Held
 from leastwise.kernels import Kernel, squared_norms
 from leastwise.selection.grid import Grid, explore, walk
 from leastwise.selection.trial import Outcome, Rows, Trial
@@ -45,16 +46,16 @@ class Search:
     def _at(self, sigma: float, strategy: Callable, count: int) -> Outcome:
         """All of one sigma; ``count`` tells about how many alphas are to be looked at."""
         began, s = time.perf_counter(), self.trial.settings
-        scores = self.trial.scores(sigma, few=count <= FEW_ALPHAS)
-        found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, scores(alpha), last))
+        heldout = self.trial.heldout(sigma, few=count <= FEW_ALPHAS)
+        found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, heldout(alpha), last))
         s.report(
             f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {found.score:.5g} "
             f"({len(self.trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
         )
         return found
 
-    def _point(self, sigma: float, alpha: float, F: Array, last: Outcome | None) -> Outcome:
-        outcome = self.trial.judge(sigma, alpha, F, last)
+    def _point(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        outcome = self.trial.judge(sigma, alpha, held, last)
         self.seen.append({"sigma": sigma, "alpha": alpha, "score": outcome.score, "rows": len(self.trial.rows)})
         return outcome
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.basis import Basis, Block, block_spectrum
-from leastwise.heldout import CholeskyHeldout, Folds, Problem, SpectralHeldout
+from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, SpectralHeldout
 from leastwise.kernels import Kernel
 from leastwise.probability import Blend, Calibrator, Sample, fit_calibrator
 from leastwise.scoring import Scorer
@@ -152,22 +152,27 @@ class Trial:
         plain = self.basis.square and self.settings.kernel.definite
         return plain and self.rows.equal_weights and CholeskyHeldout.suits(self.folds, len(self.rows))
 
-    def scores(self, sigma: float, few: bool) -> Callable[[float], Array]:
-        """A function from alpha to held-out scores at this sigma."""
+    def heldout(self, sigma: float, few: bool) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma; ``few`` alphas are wanted, or many."""
         parts: list[CholeskyHeldout] | list[SpectralHeldout]
         if few and self.by_cholesky:
             problem, square = self.problem(self.basis.blocks[0]), self.settings.norm == "coefficients"
             parts = [CholeskyHeldout(problem, self.kernel(sigma), square)]
         else:
             parts = self.spectra(sigma)
-        return lambda alpha: np.hstack([part.scores(alpha / self.unit) for part in parts])
 
-    def judge(self, sigma: float, alpha: float, F: Array, last: Outcome | None) -> Outcome:
+        def at(alpha: float) -> Held:
+            held = [part.at(alpha / self.unit) for part in parts]
+            return Held(np.hstack([h.F for h in held]), np.hstack([h.far for h in held]))
+
+        return at
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""
         s = self.settings
-        sample = Sample(F, self.rows.y, self.rows.w, self.rows.size)
+        sample = Sample(held.F, self.rows.y, self.rows.w, self.rows.size)
         # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
         kind = "blend" if s.calibration == "isotonic" else s.calibration
         start = last.calibrator if last is not None and isinstance(last.calibrator, Blend) else None
-        calibrator = fit_calibrator(kind, sample, s.bias, start)
-        return Outcome(sigma, alpha, s.scorer(sample, calibrator, s.classes), F, calibrator)
+        calibrator = fit_calibrator(kind, sample, held.far, start)
+        return Outcome(sigma, alpha, s.scorer(sample, calibrator, s.classes), held.F, calibrator)

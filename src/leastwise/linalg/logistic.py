@@ -1,0 +1,284 @@
+r"""Logistic regression with a ridge, on a plain design.
+
+The objective, for a design D (n x k), codes y of c classes and weights w of any scale, is::
+
+    min  sum_i w_i [logsumexp(F_i) - F_i[y_i]] / sum_i w_i  +  alpha/2 ||Theta||^2,      F = D Theta + b,
+
+with the intercept b, one number per class, free of the ridge. Two classes need one column only. The loss depends
+on f = F_1 - F_0 = D theta + beta alone, and of all Theta with Theta_1 - Theta_0 = theta the ridge prefers
+(-theta/2, theta/2), whose squared norm is ||theta||^2 / 2. So they solve ::
+
+    min  sum_i w_i log(1 + exp(-+ f_i)) / sum_i w_i  +  alpha/4 ||theta||^2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from leastwise.linalg.cholesky import cholesky
+
+Array = np.ndarray
+
+SOLVERS = ("auto", "lbfgs", "newton")
+#: Pairs of steps and gradients that L-BFGS remembers.
+MEMORY = 20
+#: Up to this many parameters of a problem of two classes, factoring the Hessian beats conjugate gradients.
+FACTOR = 150
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem: design (n x k), codes of the classes, weights, ridge, number of classes, intercept or not."""
+
+    D: Array
+    y: Array
+    w: Array
+    alpha: float
+    n_classes: int
+    bias: bool = True
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: after so many iterations, or where the gradient's norm is below ``tol`` times the unit."""
+
+    max_iter: int = 200
+    tol: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """A solution and how it came about.
+
+    Attributes
+    ----------
+    Theta : ndarray of shape (k, c)
+    intercept : ndarray of shape (c,)
+        Sums to zero, as a shift of all classes changes nothing; zeros without intercept.
+    n_iter : int
+    converged : bool
+    gradient : float
+        Norm of the gradient at the end, in the unit of ``Stop``: the root mean square norm of the rows of D.
+    start : ndarray
+        The solver's own parameters, to start a neighbouring problem from.
+    """
+
+    Theta: Array
+    intercept: Array
+    n_iter: int
+    converged: bool
+    gradient: float
+    start: Array
+
+    def scores(self, D: Array) -> Array:
+        """F for some rows of a design."""
+        return D @ self.Theta + self.intercept
+
+
+@dataclass(frozen=True)
+class Point:
+    """The objective somewhere: value, gradient, and the probabilities of the rows."""
+
+    value: float
+    gradient: Array
+    P: Array
+
+    @property
+    def norm(self) -> float:
+        """Norm of the gradient."""
+        return float(np.linalg.norm(self.gradient))
+
+
+class Multiclass:
+    """The objective with a column for every class.
+
+    Parameters are kept as one vector, the intercept's row last. That row is multiplied by ``unit``, the size of a
+    row of D, so that a kernel that is a thousand times larger makes the same problem.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.columns, self.ridge = task, task.n_classes, task.alpha
+        self.share = (task.w / task.w.sum())[:, None].astype(np.float64)
+        square = float(np.einsum("i,ij,ij->", self.share[:, 0], task.D, task.D))
+        self.unit = np.sqrt(square) if square > 0 else 1.0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows (intercept included) and columns of the parameters."""
+        return self.task.D.shape[1] + self.task.bias, self.columns
+
+    def scores(self, x: Array) -> Array:
+        """F, or f with two classes, at a vector of parameters."""
+        X = x.reshape(self.shape)
+        k = self.task.D.shape[1]
+        F = self.task.D @ X[:k]
+        return F + self.unit * X[k] if self.task.bias else F
+
+    def pull(self, R: Array) -> Array:
+        """The transpose of ``scores``, without the ridge."""
+        parts = self.task.D.T @ R
+        return (np.vstack([parts, self.unit * R.sum(axis=0)]) if self.task.bias else parts).ravel()
+
+    def penalty_slope(self, x: Array) -> Array:
+        """Gradient of the ridge."""
+        slope = self.ridge * x.reshape(self.shape)
+        if self.task.bias:
+            slope[-1] = 0
+        return slope.ravel()
+
+    def at(self, x: Array) -> Point:
+        """Value, gradient and probabilities."""
+        losses, P, residual = self.loss(self.scores(x))
+        slope = self.penalty_slope(x)
+        value = float(np.sum(self.share[:, 0] * losses) + x @ slope / 2)
+        return Point(value, self.pull(self.share * residual) + slope, P)
+
+    def loss(self, F: Array) -> tuple[Array, Array, Array]:
+        """Losses, probabilities and derivatives of the losses by F."""
+        rows, y = np.arange(len(F)), self.task.y
+        L = F - F.max(axis=1, keepdims=True)
+        P = np.exp(L)
+        total = P.sum(axis=1, keepdims=True)
+        P /= total
+        residual = P.copy()
+        residual[rows, y] -= 1
+        return np.log(total[:, 0]) - L[rows, y], P, residual
+
+    def curvature(self, P: Array, F: Array) -> Array:
+        """Second derivative of the losses times a direction in F."""
+        Q = P * F
+        return Q - P * Q.sum(axis=1, keepdims=True)
+
+    def hessian_times(self, P: Array, v: Array) -> Array:
+        """Hessian of the whole objective times a vector of parameters."""
+        return self.pull(self.share * self.curvature(P, self.scores(v))) + self.penalty_slope(v)
+
+    def solution(self, x: Array, n_iter: int, norm: float, tol: float) -> Logistic:
+        """What the solvers return."""
+        X, k = self.spread(x.reshape(self.shape)), self.task.D.shape[1]
+        b = self.unit * X[k] if self.task.bias else np.zeros(X.shape[1])
+        gradient = norm / self.unit
+        return Logistic(X[:k], b - b.mean(), n_iter, gradient <= tol, gradient, x)
+
+    def spread(self, X: Array) -> Array:
+        """Parameters with a column for every class."""
+        return X
+
+
+class Binary(Multiclass):
+    """The objective of two classes, in one column."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.columns, self.ridge = 1, task.alpha / 2
+
+    def loss(self, F: Array) -> tuple[Array, Array, Array]:
+        f, second = F[:, 0], self.task.y == 1
+        P = expit(F)
+        return np.logaddexp(0, np.where(second, -f, f)), P, P - second[:, None]
+
+    def curvature(self, P: Array, F: Array) -> Array:
+        return P * (1 - P) * F
+
+    def newton_step(self, point: Point) -> Array:
+        """The exact Newton direction, from a Cholesky factor of the Hessian."""
+        k, root = self.task.D.shape[1], np.sqrt(self.share * point.P * (1 - point.P))
+        A = np.empty((len(root), self.shape[0]))
+        np.multiply(self.task.D, root, out=A[:, :k])
+        A[:, k:] = self.unit * root
+        H = A.T @ A
+        H[np.arange(k), np.arange(k)] += self.ridge
+        return -cholesky(H, overwrite=True).solve(point.gradient[:, None])[:, 0]
+
+    def spread(self, X: Array) -> Array:
+        return np.hstack([-X, X]) / 2
+
+
+def solve_logistic(task: Task, solver: str = "auto", stop: Stop | None = None, start: Array | None = None) -> Logistic:
+    """Minimise the objective.
+
+    Parameters
+    ----------
+    solver : {"auto", "lbfgs", "newton"}
+        "newton" factors the Hessian of two classes and few parameters, and finds its steps by conjugate gradients
+        elsewhere. To the same norm of the gradient it took a quarter to all of the time of "lbfgs" wherever it was
+        measured (200 to 1500 rows, 2 to 10 classes, alphas from 1e-6 to 0.1), the less the smaller alpha; only at
+        1500 rows and two classes was it, at times, slower by half. So "auto" is "newton".
+    start : ndarray, optional
+        ``Logistic.start`` of a problem of the same shape; zeros if not given.
+    """
+    objective = Binary(task) if task.n_classes == 2 else Multiclass(task)
+    stop = stop or Stop()
+    x = np.zeros(objective.shape[0] * objective.shape[1]) if start is None else start
+    return (_lbfgs if solver == "lbfgs" else _newton)(objective, x, stop)
+
+
+def _lbfgs(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
+    """Limited-memory BFGS."""
+    limit, norm = stop.tol * objective.unit, [np.inf]
+
+    def value_and_gradient(x: Array) -> tuple[float, Array]:
+        point = objective.at(x)
+        norm[0] = point.norm
+        return point.value, point.gradient
+
+    def enough(x: Array) -> None:
+        # The line search ends at the last point that it looked at, so that point's norm is the current one.
+        if norm[0] <= limit:
+            raise StopIteration
+
+    options = {"maxiter": stop.max_iter, "maxfun": 20 * stop.max_iter, "maxcor": MEMORY, "gtol": 0.0, "ftol": 0.0}
+    value_and_gradient(x)
+    if norm[0] <= limit:
+        return objective.solution(x, 0, norm[0], stop.tol)
+    found = minimize(value_and_gradient, x, jac=True, method="L-BFGS-B", callback=enough, options=options)
+    return objective.solution(found.x, int(found.nit), objective.at(found.x).norm, stop.tol)
+
+
+def _newton(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
+    """Newton's method with a line search."""
+    point, limit = objective.at(x), stop.tol * objective.unit
+    n_iter = 0
+    while point.norm > limit and n_iter < stop.max_iter:
+        exact = isinstance(objective, Binary) and len(x) <= FACTOR
+        step = objective.newton_step(point) if exact else _conjugate_gradient(objective, point, limit)
+        moved = _line_search(objective, x, point, step)
+        if moved is None:  # nothing left to gain at this precision
+            break
+        x, point = moved
+        n_iter += 1
+    return objective.solution(x, n_iter, point.norm, stop.tol)
+
+
+def _conjugate_gradient(objective: Multiclass, point: Point, limit: float) -> Array:
+    """A Newton direction, the rougher the farther the optimum."""
+    ratio = point.norm / objective.unit
+    target = max(min(0.25, np.sqrt(ratio)) * point.norm, limit / 10)
+    step, r = np.zeros_like(point.gradient), -point.gradient
+    p, rr = r.copy(), float(r @ r)
+    for _ in range(len(r)):
+        Hp = objective.hessian_times(point.P, p)
+        curve = float(p @ Hp)
+        if not curve > 0:
+            break
+        step += rr / curve * p
+        r -= rr / curve * Hp
+        rr, last = float(r @ r), rr
+        if rr <= target**2:
+            break
+        p = r + rr / last * p
+    return step
+
+
+def _line_search(objective: Multiclass, x: Array, point: Point, step: Array) -> tuple[Array, Point] | None:
+    """Half the step until the value falls enough; None where it never does."""
+    slope, noise = float(point.gradient @ step), 1e-14 * (1 + abs(point.value))
+    for shrink in 0.5 ** np.arange(30):
+        new = objective.at(x + shrink * step)
+        if new.value <= point.value + 1e-4 * shrink * slope + noise:
+            return x + shrink * step, new
+    return None

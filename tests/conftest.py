@@ -1,0 +1,31 @@
+"""Settings for the whole suite."""
+
+import os
+
+# scikit-learn's array-API checks are skipped without this; it has to be set before scipy is imported.
+os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("leastwise", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("leastwise")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def blobs(n=60, c=3, d=2, seed=0, spread=1.0):
+    """Overlapping classes: something to learn, and something to be unsure of."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % c)
+    middle = 2 * rng.normal(size=(c, d))
+    return middle[y] + spread * rng.normal(size=(n, d)), y
+
+
+@pytest.fixture
+def data():
+    return blobs()

@@ -47,9 +47,7 @@ def test_density_integrates_to_one():
 
 def test_posterior_is_bayes_rule(plane):
     joint = _slow_densities(plane) * SHARES
-    np.testing.assert_allclose(
-        three_class_posterior(plane), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9
-    )
+    np.testing.assert_allclose(three_class_posterior(plane), joint / joint.sum(axis=1, keepdims=True), rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e2, 1e5])

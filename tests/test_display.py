@@ -128,9 +128,7 @@ def test_posterior_of_a_function(kind):
 
 def test_posterior_of_an_estimator(model):
     classifier, X, _ = model
-    display = PosteriorDisplay.from_estimator(
-        classifier, X, resolution=5, names=["x", "y", "z"], colorbar=False
-    )
+    display = PosteriorDisplay.from_estimator(classifier, X, resolution=5, names=["x", "y", "z"], colorbar=False)
     assert display.x[0] < X[:, 0].min() < X[:, 0].max() < display.x[-1]
     assert display.y[0] < X[:, 1].min() < X[:, 1].max() < display.y[-1]
     corner = classifier.predict_proba([[display.x[0], display.y[-1]]])[0]

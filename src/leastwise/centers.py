@@ -11,7 +11,7 @@ Array = np.ndarray
 
 
 def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Array:
-    """``count`` of the given row numbers, drawn without replacement, in order; all where there are fewer, or for None."""
+    """``count`` of the given row numbers, drawn without replacement, in order; all if there are fewer, or for None."""
     if count is None or count >= len(rows):
         return rows
     return np.sort(rng.choice(rows, size=count, replace=False))
@@ -30,7 +30,8 @@ def given_centers(centers: Any, n_features: int, dtype: Any) -> Array:
     C = np.asarray(centers, dtype=dtype)
     if C.ndim != 2 or C.shape[1] != n_features or not len(C):
         raise ValueError(
-            f"centers is an array of shape {C.shape}; it must hold one centre a row with the {n_features} features of X."
+            f"centers is an array of shape {C.shape}; it must hold one centre a row, with the {n_features} features "
+            "of X."
         )
     if not np.isfinite(C).all():
         raise ValueError("centers contains NaN or inf; every centre must be finite.")

@@ -1,4 +1,4 @@
-"""Pictures of probabilities in scikit-learn's form: ``from_...`` computes, ``plot`` draws, attributes keep."""
+"""Pictures of probabilities in scikit-learn's form: ``from_...`` computes, ``plot`` draws."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 class ReliabilityDisplay:
     """Confidence against accuracy: does what is said with 90 % turn out true in 90 % of the cases?
 
-    The confidence of a row is the probability of its most probable class. Rows are put into bins of the same size
-    by confidence; a point of the diagram is a bin.
+    The confidence of a row is the probability of its most probable class. Rows are put into bins of the same
+    size by confidence; a point of the diagram is a bin.
 
     Parameters
     ----------
@@ -163,9 +163,7 @@ class ReliabilityDisplay:
             # One diagonal is enough where several diagrams share the axes.
             known = "perfect calibration" in ax.get_legend_handles_labels()[1]
             ax.plot([0, 1], [0, 1], "--", color="0.4", lw=1, label=None if known else "perfect calibration")
-        (self.line_,) = ax.plot(
-            self.confidence, self.accuracy, **{"marker": "o", "ms": 4, "label": label, **kwargs}
-        )
+        (self.line_,) = ax.plot(self.confidence, self.accuracy, **{"marker": "o", "ms": 4, "label": label, **kwargs})
         ax.set(xlabel="Confidence", ylabel="Accuracy", xlim=(0, 1.02), ylim=(0, 1.03))
         ax.legend(loc="upper left", framealpha=0.9)
         self.ax_, self.figure_ = ax, ax.figure
@@ -328,7 +326,5 @@ def _pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError(
-            "Pictures need matplotlib: install it with  pip install 'leastwise[plot]'"
-        ) from None
+        raise ImportError("Pictures need matplotlib: install it with  pip install 'leastwise[plot]'") from None
     return plt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,7 @@ def distinct_rows(X: Any) -> Array:
         X.sum_duplicates()
         X.eliminate_zeros()
         ends = X.indptr
-        keys = [
-            hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes()))
-            for a, b in zip(ends[:-1], ends[1:], strict=True)
-        ]
+        keys = [hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in pairwise(ends)]
     else:
         keys = [hash(row.tobytes()) for row in np.ascontiguousarray(X) + 0.0]  # + 0.0 makes -0.0 and 0.0 equal
     return np.unique(keys, return_inverse=True)[1]

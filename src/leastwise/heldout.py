@@ -90,7 +90,7 @@ class Problem:
         return np.column_stack([self.Z, self.root])
 
     def ridge(self, alpha: float, rows: Array) -> float:
-        """alpha times the weight of the rows that stay."""
+        """The ridge of a fold: alpha times the weight of the rows that stay."""
         return alpha * float(len(self.root) - np.sum(self.root[rows] ** 2))
 
 
@@ -189,7 +189,7 @@ class SpectralHeldout:
 
 
 def _intercept(vPB: Array, bias: bool) -> Array:
-    """b = v'PZ / v'Pv."""
+    """The intercepts: b = v'PZ / v'Pv."""
     return vPB[:-1] / vPB[-1] if bias else np.zeros_like(vPB[:-1])
 
 

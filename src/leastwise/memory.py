@@ -41,7 +41,10 @@ def _machine() -> int:
 
 def _container() -> int:
     root = Path("/sys/fs/cgroup")
-    for limit, used in (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
+    for limit, used in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
         try:
             return max(int((root / limit).read_text()) - int((root / used).read_text()), 0)
         except (OSError, ValueError):

@@ -57,7 +57,8 @@ class Sample:
     w : ndarray of shape (n,)
         Weights of mean 1.
     size : int
-        Number of distinct rows: what smoothing and floors are measured by, so that a repeated row is one row.
+        Number of independent witnesses: what smoothing and floors are measured by, so that a repeated row is one
+        row, and the rows of one group are one witness.
     """
 
     F: Array

@@ -42,7 +42,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"  # type: ignore[attr-defined]
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
     # ------------------------------------------------------------------ fit
@@ -56,7 +56,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         check_range(X, kernel)
         if isinstance(kernel, Precomputed):
             check_square(X, type(self).__name__)
-        w = check_weights(sample_weight, self.class_weight, X, y)  # type: ignore[attr-defined]
+        w = check_weights(sample_weight, self.class_weight, X, y)
         used = np.flatnonzero(w > 0)
         classes, codes = np.unique(y[used], return_inverse=True)
         check_classes(codes, classes)
@@ -65,18 +65,19 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             kept = kept[:, used]
             kept = kept.toarray() if hasattr(kept, "toarray") else kept
         groups = self._groups(groups, len(y), used)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))  # type: ignore[attr-defined]
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
         fold = self._fold_labels(kept, codes, groups, copy, used, len(y), int(rng.integers(2**31 - 1)))
         mass = float(w[used].mean())
         w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
-        return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy, mass), classes, used, X, rng)
+        group = copy if groups is None else np.unique(groups, return_inverse=True)[1]
+        return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy, group, mass), classes, used, X, rng)
 
     def _fold_labels(
         self, X: Any, y: Array, groups: Array | None, copy: Array, used: Array, n: int, seed: int
     ) -> Array:
-        cv = self.cv  # type: ignore[attr-defined]
+        cv = self.cv
         if cv is None:
             return np.arange(len(y))
         if not isinstance(cv, str | int | np.integer) and len(used) < n:
@@ -92,13 +93,15 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             return None
         groups = np.asarray(groups)
         if groups.shape != (n,):
-            raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
+            raise ValueError(
+                f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows."
+            )
         if len(np.unique(groups[used])) < 2:
             raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
         return groups[used]
 
     def _resolve_kernel(self) -> Kernel:
-        return resolve_kernel(self.kernel, self.degree, self.coef0)  # type: ignore[attr-defined]
+        return resolve_kernel(self.kernel, self.degree, self.coef0)
 
     # -------------------------------------------------------------- predict
 
@@ -171,7 +174,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """
         if transform is not None:
             if transform not in ("default", "pandas", "polars"):
-                raise ValueError(f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'.")
+                raise ValueError(
+                    f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'."
+                )
             self._sklearn_output_config = {"transform": transform}
         return self
 

@@ -15,6 +15,7 @@ from leastwise.basis import Basis, Recipe, make_basis
 from leastwise.estimators._base import KernelClassifier, Training
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.estimators.lspc import _table
+from leastwise.heldout import Held
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.logistic import SOLVERS, Logistic, Stop, Task, solve_logistic
@@ -30,7 +31,7 @@ Array = np.ndarray
 #: sigma="auto": these multiples of the kernel's natural length.
 SIGMA_MULTIPLES = (0.3, 0.6, 1.0, 1.7)
 #: alpha="auto": these multiples of the kernel's natural height first, then steps of sqrt(10) around the best.
-ALPHA_VALUES = tuple(10.0 ** np.arange(-4, 0.1))
+ALPHA_VALUES = tuple(10.0 ** np.arange(-6, 0.1, 1.5))
 #: With more folds than this a refit starts from zero: to keep the last solution of each takes too much room.
 WARM_FOLDS = 20
 
@@ -50,7 +51,10 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Design:
-    """Rows in coordinates where the penalty is the identity: ``D = K L'^-1`` with ``L L' = K_cc``, or L itself."""
+    """Rows in coordinates where the penalty is the identity: ``D = K L'^-1``, with ``L L' = K_cc``.
+
+    Where every row is a centre, D is L.
+    """
 
     D: Array
     factor: Cholesky
@@ -78,8 +82,8 @@ class Refits(Trial):
         """The design of all rows without the centres ``gone``."""
         K, Kcc = self.kernel(sigma), self.center_kernel(sigma)
         if Kcc is None:
-            # Some rows of this design are the design of these rows alone: whatever direction they do not span gets
-            # nothing, for the ridge. So one factor serves all folds.
+            # Some rows of this design serve as the design of these rows alone: to directions that they do not
+            # span, the ridge gives nothing. So one factor serves all folds.
             factor = cholesky(K, overwrite=True)
             return Design(np.ascontiguousarray(factor.L, dtype=np.float64), factor)
         if gone is not None:
@@ -93,16 +97,18 @@ class Refits(Trial):
         task = Task(D, y, w, alpha, int(y.max()) + 1, self.settings.bias)
         return solve_logistic(task, self.effort.solver, self.effort.stop, start)
 
-    def scores(self, sigma: float, few: bool) -> Callable[[float], Array]:
+    def heldout(self, sigma: float, few: bool) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma."""
-        design, starts = self.design(sigma), {}
+        design = self.design(sigma)
+        starts: dict[int, Array] = {}
         known: dict[float, Array] = {}
+        far = np.zeros(self.Z.shape[1], dtype=self.Z.dtype)  # of use to calibrators, and there is none
 
-        def at(alpha: float) -> Array:
+        def at(alpha: float) -> Held:
             for a in [*(a for a in self.effort.alphas.values[::-1] if a > alpha), alpha]:
                 if a not in known:
                     known[a] = self._heldout(design, sigma, a, starts)
-            return known[alpha]
+            return Held(known[alpha], far)
 
         return at
 
@@ -145,29 +151,29 @@ class Refits(Trial):
         F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
         return F, story
 
-    def judge(self, sigma: float, alpha: float, F: Array, last: Outcome | None) -> Outcome:
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Score held-out predictions."""
-        sample = Sample(F, self.rows.y, self.rows.w, self.rows.size)
-        return Outcome(sigma, alpha, self.settings.scorer(sample, Softmax(), self.settings.classes), F, Softmax())
+        s, sample = self.settings, Sample(held.F, self.rows.y, self.rows.w, self.rows.size)
+        return Outcome(sigma, alpha, s.scorer(sample, Softmax(), s.classes), held.F, Softmax())
 
 
 class KernelLogisticRegression(KernelClassifier):
     r"""Kernel logistic regression, tuned by cross-validation.
 
-    The score of class y is a linear combination of kernels, and the probabilities are the softmax of the scores::
+    The score of class y is a linear combination of kernels, the probabilities are the softmax of the scores::
 
         F_y(x) = sum_l theta_l^(y) k(x, c_l) + b_y
 
         min  1/n sum_i [logsumexp(F(x_i)) - F_{y_i}(x_i)]  +  alpha/2 sum_y theta^(y)' K theta^(y)
 
-    This is the maximum-likelihood counterpart of :class:`leastwise.LSPC`: it has to iterate, and every held-out
-    score costs a refit. Refits at one sigma share one factor of the kernel and start from one another.
+    This is the maximum-likelihood counterpart of :class:`leastwise.LSPC`: it has to iterate, and every
+    held-out score costs a refit. Refits at one sigma share a factor of the kernel and start from one another.
 
     Parameters
     ----------
     sigma : "auto", float or sequence of float, default="auto"
-        Width of the kernel. A number is used as it is, a sequence is a grid, "auto" is a grid of multiples of the
-        median distance that grows at its border.
+        Width of the kernel. A number is used as it is, a sequence is a grid, "auto" is a grid of multiples of
+        the median distance that grows at its border.
     alpha : "auto", float or sequence of float, default="auto"
         Ridge on the mean loss, with weights of mean 1.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
@@ -182,8 +188,8 @@ class KernelLogisticRegression(KernelClassifier):
         How rows are held out; "loo" makes as many refits as there are rows. None holds nothing out: sigma and
         alpha must be numbers.
     scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
-        scikit-learn's, or a callable ``f(estimator, X, y)``.
+        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a
+        name of scikit-learn's, or a callable ``f(estimator, X, y)``.
     class_weight : dict or "balanced", optional
         Weights of the classes.
     solver : {"auto", "lbfgs", "newton"}, default="auto"
@@ -210,8 +216,8 @@ class KernelLogisticRegression(KernelClassifier):
     n_iter_ : int
         Iterations of the last fit, the one of all rows.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
-        What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held
-        out. Not there with ``cv=None``.
+        What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are
+        held out. Not there with ``cv=None``.
     cv_results_ : dict of ndarray
         All points of the search, as in :class:`leastwise.LSPC`.
     jitter_ : float
@@ -307,14 +313,16 @@ class KernelLogisticRegression(KernelClassifier):
             raise ValueError("max_iter=None must be a whole number of 1 or more.")
         parse_grid("tol", [self.tol], (), 1.0)
         sigmas, alphas = self._grids(1.0, 1.0)
-        if self.cv is None and not (sigmas.single and alphas.single):
-            raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose by: give sigma and alpha as numbers, or "
-                "set cv=5."
-            )
         kernel = self._resolve_kernel()
-        plain = isinstance(self.centers, str) and choose("centers", self.centers, ["random", "kmeans"]) == "random"
-        if isinstance(kernel, Precomputed) and not plain:
+        if self.cv is None and not (alphas.single and (sigmas.single or not kernel.has_sigma)):
+            raise ValueError(
+                "cv=None holds nothing out, so there is nothing to choose by: give sigma and alpha as numbers, "
+                "or set cv=5."
+            )
+        named = (
+            choose("centers", self.centers, ["random", "kmeans"]) if isinstance(self.centers, str) else None
+        )
+        if isinstance(kernel, Precomputed) and named != "random":
             raise ValueError("kernel='precomputed' knows no rows to place centres at: use centers='random'.")
         resolve_scoring(self.scoring)
         return kernel
@@ -369,14 +377,14 @@ class KernelLogisticRegression(KernelClassifier):
             return
         where = "The fit" if not model.converged else "A refit for the held-out scores"
         warnings.warn(
-            f"{where} stopped before the gradient was small: max_iter={self.max_iter}, tol={self.tol:g}, norm of "
-            f"the gradient on all rows {model.gradient:.1e}. Raise max_iter, alpha or tol.",
+            f"{where} stopped before the gradient was small (max_iter={self.max_iter}, tol={self.tol:g}; its "
+            f"norm on all rows is {model.gradient:.1e}): raise max_iter, alpha or tol.",
             ConvergenceWarning,
             stacklevel=4,
         )
 
     def _store_heldout(self, data: Training, F: Array) -> None:
-        """Held-out scores for all rows; rows of weight zero were never trained on, so the model's own serve."""
+        """Held-out scores for all rows; rows of weight zero were not trained on, so the model's own serve."""
         everyone = np.empty((data.X.shape[0], F.shape[1]), dtype=F.dtype)
         everyone[data.used] = F
         unused = np.setdiff1d(np.arange(len(everyone)), data.used)

@@ -231,7 +231,11 @@ class LSPC(KernelClassifier):
             choose("centers", self.centers, ["random", "kmeans"])
         elif self.basis == "class":
             raise ValueError("centers given as an array serve all classes: use basis='full' with them.")
-        if precomputed and self.centers is not None and not (isinstance(self.centers, str) and self.centers == "random"):
+        if (
+            precomputed
+            and self.centers is not None
+            and not (isinstance(self.centers, str) and self.centers == "random")
+        ):
             raise ValueError("kernel='precomputed' knows no rows to place centres at: use centers='random'.")
         if self.solver == "sgd" and (precomputed or self.basis == "class"):
             raise ValueError("solver='sgd' needs rows to compute kernels from, and basis='full'.")
@@ -276,7 +280,9 @@ class LSPC(KernelClassifier):
         rows, kernel = data.rows, settings.kernel
         if self.cv is None:
             sigma, alpha = (grid.values[0] for grid in self._data_grids(rows, kernel))
-            point = Outcome(sigma, alpha, np.nan, np.empty(0), ClipNormalise(_shares(rows, len(data.classes))))
+            point = Outcome(
+                sigma, alpha, np.nan, np.empty(0), ClipNormalise(_shares(rows, len(data.classes)))
+            )
             return point, [], Trial(rows, basis, settings)
         some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), kernel)
         sigmas, alphas = self._data_grids(some, kernel)
@@ -344,14 +350,16 @@ class LSPC(KernelClassifier):
         self._warn_unsettled(solution)
         F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
-        sample = Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.copy[held])))
+        sample = Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])))
         outcome.calibrator = fit_calibrator(settings.calibration, sample, solution.intercept)
         self._store(basis, settings, outcome, solution)
         self._store_heldout(data, F, settings, search.seen)
         return self
 
     def _sgd_search_rows(self, n: int) -> int:
-        return n if self.search_rows is None else SEARCH_ROWS if self.search_rows == "auto" else self.search_rows
+        return (
+            n if self.search_rows is None else SEARCH_ROWS if self.search_rows == "auto" else self.search_rows
+        )
 
     def _warn_unsettled(self, solution: Solution) -> None:
         descent = solution.descent

@@ -4,9 +4,9 @@ The objective, for a design D (n x k), codes y of c classes and weights w of any
 
     min  sum_i w_i [logsumexp(F_i) - F_i[y_i]] / sum_i w_i  +  alpha/2 ||Theta||^2,      F = D Theta + b,
 
-with the intercept b, one number per class, free of the ridge. Two classes need one column only. The loss depends
-on f = F_1 - F_0 = D theta + beta alone, and of all Theta with Theta_1 - Theta_0 = theta the ridge prefers
-(-theta/2, theta/2), whose squared norm is ||theta||^2 / 2. So they solve ::
+with the intercept b, one number per class, free of the ridge. Two classes need one column only. The loss
+depends on f = F_1 - F_0 = D theta + beta alone, and of all Theta with Theta_1 - Theta_0 = theta the ridge
+prefers (-theta/2, theta/2), whose squared norm is ||theta||^2 / 2. So they solve::
 
     min  sum_i w_i log(1 + exp(-+ f_i)) / sum_i w_i  +  alpha/4 ||theta||^2.
 """
@@ -32,7 +32,7 @@ FACTOR = 150
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: design (n x k), codes of the classes, weights, ridge, number of classes, intercept or not."""
+    """One problem: design (n x k), codes of the classes, weights, ridge, number of classes, bias or not."""
 
     D: Array
     y: Array
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: after so many iterations, or where the gradient's norm is below ``tol`` times the unit."""
+    """When to stop: after so many iterations, or where the gradient's norm is below ``tol`` units."""
 
     max_iter: int = 200
     tol: float = 1e-6
@@ -96,8 +96,8 @@ class Point:
 class Multiclass:
     """The objective with a column for every class.
 
-    Parameters are kept as one vector, the intercept's row last. That row is multiplied by ``unit``, the size of a
-    row of D, so that a kernel that is a thousand times larger makes the same problem.
+    Parameters are kept as one vector, the intercept's row last. That row is multiplied by ``unit``, the size
+    of a row of D, so that a kernel that is a thousand times larger makes the same problem.
     """
 
     def __init__(self, task: Task) -> None:
@@ -157,6 +157,10 @@ class Multiclass:
         """Hessian of the whole objective times a vector of parameters."""
         return self.pull(self.share * self.curvature(P, self.scores(v))) + self.penalty_slope(v)
 
+    def newton_step(self, point: Point, limit: float) -> Array:
+        """A Newton direction that is good enough where a gradient of norm ``limit`` is."""
+        return _conjugate_gradient(self, point, limit)
+
     def solution(self, x: Array, n_iter: int, norm: float, tol: float) -> Logistic:
         """What the solvers return."""
         X, k = self.spread(x.reshape(self.shape)), self.task.D.shape[1]
@@ -177,15 +181,19 @@ class Binary(Multiclass):
         self.columns, self.ridge = 1, task.alpha / 2
 
     def loss(self, F: Array) -> tuple[Array, Array, Array]:
+        """As in many classes, by f."""
         f, second = F[:, 0], self.task.y == 1
         P = expit(F)
         return np.logaddexp(0, np.where(second, -f, f)), P, P - second[:, None]
 
     def curvature(self, P: Array, F: Array) -> Array:
+        """As in many classes, by f."""
         return P * (1 - P) * F
 
-    def newton_step(self, point: Point) -> Array:
-        """The exact Newton direction, from a Cholesky factor of the Hessian."""
+    def newton_step(self, point: Point, limit: float) -> Array:
+        """The exact Newton direction, from a Cholesky factor of the Hessian, if there are few parameters."""
+        if self.shape[0] > FACTOR:
+            return super().newton_step(point, limit)
         k, root = self.task.D.shape[1], np.sqrt(self.share * point.P * (1 - point.P))
         A = np.empty((len(root), self.shape[0]))
         np.multiply(self.task.D, root, out=A[:, :k])
@@ -195,19 +203,22 @@ class Binary(Multiclass):
         return -cholesky(H, overwrite=True).solve(point.gradient[:, None])[:, 0]
 
     def spread(self, X: Array) -> Array:
+        """Half of the column for the second class, minus half for the first."""
         return np.hstack([-X, X]) / 2
 
 
-def solve_logistic(task: Task, solver: str = "auto", stop: Stop | None = None, start: Array | None = None) -> Logistic:
+def solve_logistic(
+    task: Task, solver: str = "auto", stop: Stop | None = None, start: Array | None = None
+) -> Logistic:
     """Minimise the objective.
 
     Parameters
     ----------
     solver : {"auto", "lbfgs", "newton"}
-        "newton" factors the Hessian of two classes and few parameters, and finds its steps by conjugate gradients
-        elsewhere. To the same norm of the gradient it took a quarter to all of the time of "lbfgs" wherever it was
-        measured (200 to 1500 rows, 2 to 10 classes, alphas from 1e-6 to 0.1), the less the smaller alpha; only at
-        1500 rows and two classes was it, at times, slower by half. So "auto" is "newton".
+        "newton" factors the Hessian of two classes and few parameters, and finds its steps by conjugate
+        gradients elsewhere. To the same norm of the gradient it took a quarter to all of the time of "lbfgs"
+        (50 to 1500 rows, 2 to 10 classes, alphas from 1e-6 to 0.1), the less the smaller alpha; only with
+        1500 rows of two classes was it, at times, slower by half. So "auto" is "newton".
     start : ndarray, optional
         ``Logistic.start`` of a problem of the same shape; zeros if not given.
     """
@@ -231,7 +242,7 @@ def _lbfgs(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
         if norm[0] <= limit:
             raise StopIteration
 
-    options = {"maxiter": stop.max_iter, "maxfun": 20 * stop.max_iter, "maxcor": MEMORY, "gtol": 0.0, "ftol": 0.0}
+    options = {"maxiter": stop.max_iter, "maxfun": 20 * stop.max_iter, "maxcor": MEMORY, "gtol": 0, "ftol": 0}
     value_and_gradient(x)
     if norm[0] <= limit:
         return objective.solution(x, 0, norm[0], stop.tol)
@@ -244,9 +255,7 @@ def _newton(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
     point, limit = objective.at(x), stop.tol * objective.unit
     n_iter = 0
     while point.norm > limit and n_iter < stop.max_iter:
-        exact = isinstance(objective, Binary) and len(x) <= FACTOR
-        step = objective.newton_step(point) if exact else _conjugate_gradient(objective, point, limit)
-        moved = _line_search(objective, x, point, step)
+        moved = _line_search(objective, x, point, objective.newton_step(point, limit))
         if moved is None:  # nothing left to gain at this precision
             break
         x, point = moved

@@ -39,7 +39,7 @@ class Grid:
         if self.ratio:
             ratio, far = self.ratio, self.ratio ** (GROWTH + 0.5)
             low, high = self.values[0] / far, self.values[-1] * far
-            return lambda steps: value if low <= (value := start * ratio**steps) <= high else None
+            return lambda steps: v if low <= (v := start * ratio**steps) <= high else None
         place = min(range(len(self.values)), key=lambda i: abs(math.log(self.values[i] / start)))
         return lambda steps: dict(enumerate(self.values)).get(place + steps)
 
@@ -63,8 +63,8 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
     for end, step in ((0, -1), (-1, 1)):
         beyond = grid.around(grid.values[end])
         steps = step
-        while grow and grid.ratio and best_of(found) is found[end] and (value := beyond(steps)) is not None:
-            found.insert(0 if step < 0 else len(found), visit(value, found[end]))
+        while grow and grid.ratio and best_of(found) is found[end] and (further := beyond(steps)) is not None:
+            found.insert(0 if step < 0 else len(found), visit(further, found[end]))
             steps += step
     return best_of(found)
 

@@ -40,4 +40,3 @@ def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
         if decomposition_cost(int(m), narrow, basis.square) <= budget:
             return int(m)
     return min(n, SEARCH_ROWS)
-

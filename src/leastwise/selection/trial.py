@@ -32,6 +32,8 @@ class Rows:
         Rows with the same label are held out together.
     copy : ndarray of int
         Rows with the same label are equal in every entry.
+    group : ndarray of int
+        Rows with the same label are no independent witnesses: copies, or the user's groups.
     mass : float
         Mean of the weights as the user gave them.
     """
@@ -41,6 +43,7 @@ class Rows:
     w: Array
     fold: Array
     copy: Array
+    group: Array
     mass: float = 1.0
 
     def __len__(self) -> int:
@@ -48,8 +51,8 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """Number of distinct rows."""
-        return len(np.unique(self.copy))
+        """Number of independent witnesses."""
+        return len(np.unique(self.group))
 
     @property
     def equal_weights(self) -> bool:
@@ -66,7 +69,7 @@ class Rows:
         w = self.w[index]
         mass = self.mass * float(w.mean())
         w = w if self.equal_weights else w / w.mean()
-        return Rows(X, self.y[index], w, self.fold[index], self.copy[index], mass)
+        return Rows(X, self.y[index], w, self.fold[index], self.copy[index], self.group[index], mass)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Measurements: one script, one question. Run them all with ``python -m benchmarks``."""

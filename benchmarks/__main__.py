@@ -1,0 +1,32 @@
+"""Run every benchmark in turn; those whose data are absent are skipped."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks import calibrated_peers, gemm_fraction, lspc_figures, search_plans
+from benchmarks._common import DataAbsent
+
+SCRIPTS = (gemm_fraction, search_plans, calibrated_peers, lspc_figures)
+
+
+def main() -> None:
+    p = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    p.add_argument("--quick", action="store_true", help="tiny sizes, to see that they run")
+    p.add_argument("--data", metavar="DIR", help="folder of the data sets; else the variable LEASTWISE_DATA")
+    p.add_argument("--output", metavar="DIR", type=Path, help="folder for the results")
+    args = p.parse_args()
+    for script in SCRIPTS:
+        name = script.__name__.rpartition(".")[2]
+        print(f"\n=== {name} ===", flush=True)
+        argv = ["--quick"] * args.quick + (["--data", args.data] if args.data else [])
+        argv += ["--output", str(args.output / f"{name}.json")] if args.output else []
+        try:
+            script.main(argv)
+        except DataAbsent as error:
+            print(f"skipped {name}: {error}")
+
+
+if __name__ == "__main__":
+    main()

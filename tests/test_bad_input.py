@@ -1,0 +1,169 @@
+"""Bad input is refused with words that say what was given and what to do, and leaves nothing half-fitted."""
+
+import numpy as np
+import pytest
+from conftest import blobs
+from scipy import sparse
+
+from leastwise import LSPC
+
+X, Y = blobs(40)
+
+
+def with_value(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+PARAMETERS = {
+    "alpha zero": ({"alpha": 0}, r"alpha contains 0: every value must be a finite number above 0"),
+    "alpha negative": ({"alpha": -1.0}, r"alpha contains -1\.0"),
+    "alpha in a grid": ({"alpha": [0.1, -0.1]}, r"alpha contains -0\.1"),
+    "alpha empty": ({"alpha": []}, "alpha is an empty sequence"),
+    "alpha text": ({"alpha": "best"}, "alpha='best' is not known"),
+    "alpha true": ({"alpha": True}, "alpha contains True"),
+    "alpha none": ({"alpha": None}, "alpha contains None"),
+    "sigma zero": ({"sigma": 0.0}, r"sigma contains 0\.0"),
+    "sigma inf": ({"sigma": np.inf}, "sigma contains inf"),
+    "sigma nan": ({"sigma": [1.0, np.nan]}, "sigma contains nan"),
+    "kernel": ({"kernel": "gauss"}, "Unknown kernel 'gauss'"),
+    "norm": ({"norm": "l2"}, r"norm='l2' is not known: use one of \['function', 'coefficients'\]"),
+    "basis": ({"basis": "classwise"}, "basis='classwise' is not known"),
+    "bias": ({"bias": True}, "bias=True is not known"),
+    "calibration": ({"calibration": "platt"}, "calibration='platt' is not known"),
+    "solver": ({"solver": "svd"}, "solver='svd' is not known"),
+    "scoring": ({"scoring": "mse"}, "scoring='mse' is not known"),
+    "cv": ({"cv": "ten"}, "cv='ten' is not known"),
+    "cv none": ({"cv": None}, "cv=None holds nothing out"),
+    "cv none calibration": ({"cv": None, "sigma": 1.0, "alpha": 1.0}, "cv=None holds nothing out"),
+    "n_centers": ({"n_centers": 0}, "n_centers=0 must be None or a whole number"),
+    "n_centers half": ({"n_centers": 2.5}, "n_centers=2.5 must be None or a whole number"),
+    "centers": ({"centers": "grid"}, "centers='grid' is not known"),
+    "centers shape": ({"centers": np.zeros((3, 5))}, r"shape \(3, 5\).*2 features"),
+    "centers nan": ({"centers": np.full((3, 2), np.nan)}, "centers contains NaN"),
+    "centers class": ({"centers": np.zeros((3, 2)), "basis": "class"}, "serve all classes"),
+    "precomputed kmeans": ({"kernel": "precomputed", "centers": "kmeans"}, "knows no rows"),
+    "precomputed shape": ({"kernel": "precomputed"}, r"needs a square matrix.*\(40, 2\)"),
+    "sgd class": ({"solver": "sgd", "basis": "class"}, "solver='sgd' needs"),
+    "search rows": ({"search_rows": -5}, "search_rows=-5 must be"),
+    "degree": ({"kernel": "poly", "degree": 1.5}, "degree=1.5"),
+    "kernel function shape": (
+        {"kernel": lambda A, B: np.ones((2, 2))},
+        r"returned an array of shape \(2, 2\)",
+    ),
+    "kernel function nan": ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "not finite"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "message"), PARAMETERS.values(), ids=PARAMETERS)
+def test_parameters(parameters, message):
+    model = LSPC(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+    assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
+
+
+DATA = {
+    "nan": ((with_value(np.nan), Y), {}, "NaN"),
+    "inf": ((with_value(np.inf), Y), {}, "infinity"),
+    "huge": ((with_value(1e300), Y), {}, r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
+    "huge float32": ((with_value(1e30).astype(np.float32), Y), {}, "overflow float32"),
+    "empty": ((np.empty((0, 2)), np.empty(0)), {}, "0 sample"),
+    "no features": ((np.empty((40, 0)), Y), {}, "0 feature"),
+    "one class": ((X, np.ones(40)), {}, "one class only"),
+    "one class left": ((X, Y), {"sample_weight": (Y == 1).astype(float)}, "one class only"),
+    "a class for every row": ((X, np.arange(40)), {}, "40 classes in 40 rows"),
+    "a quantity": ((X, X[:, 0]), {}, "Unknown label type"),
+    "lengths": ((X, Y[:-1]), {}, "inconsistent numbers of samples"),
+    "missing labels": ((X, np.where(Y == 0, np.nan, Y)), {}, "NaN"),
+    "text": ((np.full((40, 2), "a"), Y), {}, "could not convert string"),
+    "three dimensions": ((np.zeros((40, 2, 2)), Y), {}, "dim 3"),
+    "negative weights": ((X, Y), {"sample_weight": np.r_[-1.0, np.ones(39)]}, "1 negative values"),
+    "weights of zero": ((X, Y), {"sample_weight": np.zeros(40)}, "sums to 0|non-zero"),
+    "weights nan": ((X, Y), {"sample_weight": np.r_[np.nan, np.ones(39)]}, "NaN"),
+    "weights length": ((X, Y), {"sample_weight": np.ones(39)}, "39"),
+    "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal"),
+    "groups length": ((X, Y), {"groups": np.ones(3)}, r"groups has shape \(3,\)"),
+    "one group": ((X, Y), {"groups": np.ones(40)}, "one group only"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+@pytest.mark.parametrize(("args", "kwargs", "message"), DATA.values(), ids=DATA)
+def test_data(args, kwargs, message):
+    model = LSPC()
+    with pytest.raises(ValueError, match=message):
+        model.fit(*args, **kwargs)
+    assert not hasattr(model, "coef_")
+
+
+def test_negative_class_weight():
+    with pytest.raises(ValueError, match=r"class_weight=.*negative"):
+        LSPC(class_weight={0: 1, 1: -1, 2: 1}).fit(X, Y)
+
+
+def test_precomputed_must_be_symmetric():
+    K = np.exp(-np.abs(X[:, :1] - X[:, 0]))
+    K[0, 1] += 0.5
+    with pytest.raises(ValueError, match="not symmetric"):
+        LSPC(kernel="precomputed").fit(K, Y)
+
+
+def test_sigma_given_all_rows_equal_works_and_says_the_shares():
+    model = LSPC(1.0, 0.1, cv=2, random_state=0).fit(np.ones((40, 2)), Y)
+    np.testing.assert_allclose(model.predict_proba(np.ones((1, 2)))[0], np.bincount(Y) / 40, atol=0.02)
+
+
+def test_a_failed_fit_keeps_the_old_model():
+    model = LSPC(random_state=0).fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(with_value(np.nan), Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_prediction_checks_its_input():
+    model = LSPC(1.0, 0.1).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 3 features, but LSPC is expecting 2 features"):
+        model.predict(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict_proba(with_value(np.nan))
+    with pytest.raises(ValueError, match="overflow"):
+        model.predict_proba(with_value(1e300))
+
+
+def test_too_little_memory_is_said_before_any_work(monkeypatch):
+    called = []
+    kernel = lambda A, B: called.append(1) or A @ B.T  # noqa: E731
+    monkeypatch.setenv("LEASTWISE_MEMORY", "20KB")
+    with pytest.raises(
+        MemoryError, match=r"40 rows with 40 basis functions need about 62.5 KB.*20 KB.*n_centers=12 "
+    ):
+        LSPC(kernel=kernel).fit(X, Y)
+    assert not called
+    monkeypatch.setenv("LEASTWISE_MEMORY", "20KB")
+    assert LSPC(n_centers=12, random_state=0).fit(X, Y).score(X, Y) > 0.5
+
+
+def test_constant_and_duplicated_columns_and_rows_do_no_harm():
+    wide = np.column_stack([X, np.full(40, 7.0)])
+    plain, padded = LSPC(random_state=0).fit(X, Y), LSPC(random_state=0).fit(wide, Y)
+    np.testing.assert_allclose(padded.predict_proba(wide), plain.predict_proba(X), atol=1e-7)
+    twice = np.column_stack([X, X])
+    assert np.isfinite(LSPC(random_state=0).fit(twice, Y).predict_proba(twice)).all()
+    many, labels = np.repeat(X, 3, axis=0), np.repeat(Y, 3)
+    model = LSPC(random_state=0).fit(many, labels)
+    assert np.isfinite(model.heldout_proba_).all()
+
+
+def test_tiny_data():
+    two = LSPC().fit([[0.0], [1.0]], ["a", "b"])
+    assert np.isfinite(two.predict_proba([[0.5]])).all()
+    model = LSPC().fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    np.testing.assert_allclose(model.predict_proba([[1.5]]).sum(), 1)
+
+
+def test_sparse_formats_are_taken_as_they_come():
+    for maker in (sparse.coo_array, sparse.csc_array, sparse.csr_matrix):
+        assert LSPC(1.0, 0.1).fit(maker(X), Y).predict_proba(maker(X)).shape == (40, 3)

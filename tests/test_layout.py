@@ -1,0 +1,70 @@
+"""Imports point one way, and the core needs nothing but its core dependencies."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import leastwise
+
+ROOT = Path(leastwise.__file__).parent
+
+#: Each part may import from parts in rows above its own, and from its own folder.
+LAYERS = [
+    ["linalg", "kernels", "centers", "memory", "folds", "metrics"],
+    ["basis", "heldout", "probability"],
+    ["scoring"],
+    ["selection"],
+    ["fitting"],
+    ["estimators"],
+    ["datasets"],
+    ["display"],
+    ["__init__"],
+]
+RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
+CORE = {"numpy", "scipy", "sklearn", "leastwise"} | set(sys.stdlib_module_names)
+
+
+def imported(path):
+    """Modules imported anywhere in a file, with whether it is at the top level."""
+    tree = ast.parse(path.read_text())
+    top = set(tree.body)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node in top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module, node in top
+
+
+def part_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def test_imports_point_one_way():
+    wrong = []
+    for path in ROOT.rglob("*.py"):
+        part = part_of(path)
+        for module, _ in imported(path):
+            if module.startswith("leastwise."):
+                other = module.split(".")[1]
+                if other != part and RANK[other] >= RANK[part]:
+                    wrong.append(f"{path.relative_to(ROOT)} imports {module}")
+    assert not wrong
+
+
+def test_optional_dependencies_are_imported_where_used():
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in ROOT.rglob("*.py")
+        for module, top in imported(path)
+        if top and module.split(".")[0] not in CORE
+    ]
+    assert not wrong
+
+
+def test_import_pulls_in_no_extra():
+    """Nothing beyond what scikit-learn itself brings in."""
+    parts = "sklearn.cluster, sklearn.isotonic, sklearn.metrics, sklearn.model_selection"
+    code = f"import sys, {parts}; before = set(sys.modules); import leastwise; print(*(set(sys.modules) - before))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.split(".")[0] for name in out.stdout.split()} <= CORE

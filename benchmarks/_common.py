@@ -63,7 +63,7 @@ def load_set(name: str, folder: str | None) -> Any:
     try:
         return load(name, folder)
     except FileNotFoundError as error:
-        raise DataAbsent(str(error)) from error
+        raise DataAbsent(str(error).partition(" Any of")[0]) from error
 
 
 def per_class(y: Array, pool: Array, classes: Sequence, count: int, rng: np.random.Generator) -> Array:
@@ -282,9 +282,7 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
     """Columns aligned: words to the left, figures to the right."""
     cells = [[cell(value) for value in row] for row in rows]
     widths = [max(len(line[j]) for line in [list(header), *cells]) for j in range(len(header))]
-    left = [
-        all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows) for j in range(len(header))
-    ]
+    left = [all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows) for j in range(len(header))]
     print(f"\n{title}")
     for line in [list(header), *cells]:
         padded = [t.ljust(w) if l else t.rjust(w) for t, w, l in zip(line, widths, left, strict=True)]

@@ -135,9 +135,7 @@ def point(split: Split, seed: int, repeats: int) -> Iterator[dict]:
     """All methods on one draw."""
     length = median_distance(split.X)
     for label, method in METHODS.items():
-        search, unsettled = settled(
-            lambda m=method: timed(lambda: m.tuned(length, seed).fit(split.X, split.y))
-        )
+        search, unsettled = settled(lambda m=method: timed(lambda: m.tuned(length, seed).fit(split.X, split.y)))
         model = search.value
         found = {
             "method": label,

@@ -45,7 +45,8 @@ for name, model in models.items():
 
 figure, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained", sharex=True, sharey=True)
 for ax, (name, model) in zip(axes.flat, models.items(), strict=True):
-    ReliabilityDisplay.from_estimator(model, X_test, y_test, name=f"{name!r}", n_bins=12, ax=ax)
+    ReliabilityDisplay.from_estimator(model, X_test, y_test, name="LSPC", ax=ax)
     ax.set_title(f"calibration={name!r}")
+    ax.legend(loc="upper left", fontsize="small")
     ax.label_outer()
 plt.show()

@@ -238,9 +238,7 @@ def _archive(name: str, labels: Sequence) -> Source:
     return Source((f"{name}.npz",), read, labels)
 
 
-def _by_part(
-    train: Sequence[str], test: Sequence[str], labels: Sequence, read: Callable[[Path], Part]
-) -> Source:
+def _by_part(train: Sequence[str], test: Sequence[str], labels: Sequence, read: Callable[[Path], Part]) -> Source:
     """Files that ``read`` takes one by one: those of the training part, then those of the test part."""
 
     def read_all(paths: Sequence[Path]) -> tuple[Part, Part]:

@@ -1,0 +1,32 @@
+"""Sphinx configuration."""
+
+import leastwise
+
+project = "leastwise"
+author = "The leastwise developers"
+copyright = "2026, the leastwise developers"
+release = version = leastwise.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+autosummary_generate = True
+numpydoc_show_class_members = False
+html_theme = "furo"
+html_title = f"leastwise {version}"
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/*.zip"]
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "ignore_pattern": r"demo\.py",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+}

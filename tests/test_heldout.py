@@ -5,7 +5,8 @@ import pytest
 from conftest import blobs
 from reference import gram_heldout_by_refits, heldout_by_refits, rbf
 
-from leastwise.heldout import CholeskyHeldout, Folds, Problem, SpectralHeldout
+from leastwise.basis import Design
+from leastwise.heldout import CholeskyHeldout, Folds, Problem, RefitHeldout, SpectralHeldout
 from leastwise.linalg.cholesky import cholesky
 from leastwise.linalg.spectrum import design_spectrum, gram_spectrum, square_spectrum
 
@@ -103,6 +104,26 @@ def test_cholesky_form_equals_spectral_form(setting, folds, bias, square, alpha)
     spectrum = square_spectrum(K) if square else gram_spectrum(K)
     expected = SpectralHeldout(p, spectrum).at(alpha).F
     np.testing.assert_allclose(CholeskyHeldout(p, K, square).at(alpha).F, expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS)
+@pytest.mark.parametrize("folds", FOLDS.values(), ids=FOLDS)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("form", ["gram", "square", "columns", "penalised"])
+def test_a_decomposition_for_every_fold_equals_the_formulas(setting, weights, folds, bias, form):
+    K, Z = setting
+    centers = np.arange(0, N, 3)
+    own = np.full(N, -1)
+    own[centers] = np.arange(len(centers))
+    whole = form in ("gram", "square")
+    root = np.sqrt(weights / weights.mean())
+    penalty = K[np.ix_(centers, centers)] + 1e-6 * np.eye(len(centers)) if form == "penalised" else None
+    column = root if form == "square" else None
+    design = Design(K if whole else K[:, centers], penalty, root, column, whole, form in ("gram", "penalised"))
+    p, _ = problem(Z, weights, bias, {"gram": None, "square": np.arange(N)}.get(form, own), folds)
+    spectral, refits = SpectralHeldout(p, design.spectrum()), RefitHeldout(p, design)
+    for alpha in (1e-3, 1e-1):
+        np.testing.assert_allclose(refits.at(alpha).F, spectral.at(alpha).F, atol=1e-7)
 
 
 def test_cholesky_form_keeps_the_kernel_and_serves_many_alphas(setting):

@@ -12,7 +12,8 @@ ROOT = Path(leastwise.__file__).parent
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
     ["linalg", "kernels", "centers", "memory", "folds", "metrics"],
-    ["basis", "heldout", "probability"],
+    ["basis", "probability"],
+    ["heldout"],
     ["scoring"],
     ["selection"],
     ["fitting"],

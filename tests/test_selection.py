@@ -7,8 +7,9 @@ import pytest
 from conftest import blobs
 
 from leastwise.basis import Recipe, make_basis
+from leastwise.heldout import Folds
 from leastwise.selection.grid import GROWTH, Grid, explore, walk
-from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
+from leastwise.selection.plan import SEARCH_ROWS, cheaper_to_refit, rows_to_search
 from leastwise.selection.search import natural_height, natural_length, stratified_rows
 from leastwise.selection.trial import Rows
 
@@ -122,3 +123,12 @@ def test_plan_searches_all_rows_where_that_is_cheap(rng):
     assert SEARCH_ROWS < rows_to_search(basis(5000, kind="class"), 5000, "auto") <= 5000
     assert rows_to_search(basis(5000), 5000, 300) == 300
     assert rows_to_search(basis(5000), 5000, None) == 5000
+
+
+def test_plan_refits_where_folds_are_few_and_large():
+    def cheaper(k, n=1000, alphas=8):
+        return cheaper_to_refit(n, n, Folds.from_labels(np.arange(n) % k), True, True, alphas)
+
+    assert cheaper(2)
+    assert not cheaper(100)
+    assert not cheaper(1000)  # leave-one-out

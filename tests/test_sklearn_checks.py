@@ -3,10 +3,12 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leastwise import LSPC
+from leastwise import LSPC, KernelLogisticRegression
 
 ESTIMATORS = [
     LSPC(),
+    KernelLogisticRegression(),
+    KernelLogisticRegression(n_centers=20, random_state=0),
     LSPC(norm="coefficients", bias="shared"),
     LSPC(basis="class", n_centers=20, random_state=0),
     LSPC(norm="coefficients", basis="class", calibration=None, cv=2, scoring="accuracy"),  # the paper

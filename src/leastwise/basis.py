@@ -17,7 +17,7 @@ from scipy import sparse
 
 from leastwise.centers import cluster_centers, given_centers, random_rows
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.linalg.cholesky import cholesky
+from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.spectrum import Spectrum, design_spectrum, gram_spectrum, square_spectrum
 
 Array = np.ndarray
@@ -146,36 +146,79 @@ def _owners(centers: Array, members: Array, fold: Array, copy: Array, n: int) ->
     return own
 
 
-def block_spectrum(basis: Basis, block: Block, K: Array, Kcc: Array | None, norm: str, root: Array) -> Spectrum:
-    """Decompose the ridge problem of one block.
+def penalty_factor(Kcc: Array) -> Cholesky:
+    """The Cholesky factor of the kernel between centres, with a little jitter since it is often almost singular."""
+    height = float(np.abs(np.diagonal(Kcc)).mean())
+    return cholesky(Kcc, jitter=1e3 * float(np.finfo(Kcc.dtype).eps) * height)
 
-    Parameters
+
+@dataclass(frozen=True)
+class Design:
+    """Kernel values and weights of one block, as the solvers want them.
+
+    Attributes
     ----------
     K : ndarray of shape (n, b)
-        Kernel between rows and all centres.
-    Kcc : ndarray of shape (b, b) or None
-        Kernel between the centres, where a penalty on the function needs it.
-    norm : {"function", "coefficients"}
+        Kernel between rows and the block's centres.
+    penalty : ndarray of shape (b, b) or None
+        Kernel between the centres, where the penalty is on the function and the design is not square.
     root : ndarray of shape (n,)
-        Roots of the weights.
+        Roots of the rows' weights.
+    column : ndarray of shape (b,) or None
+        Roots of the basis functions' weights, where they have some.
+    square : bool
+        The centres are the rows.
+    function : bool
+        The penalty is on the function.
     """
-    weighted = bool(np.any(root != 1))
-    if basis.square:
-        A = K * root[:, None] * root if weighted else K
-        spectrum = gram_spectrum(A) if norm == "function" else square_spectrum(A)
-        return replace(spectrum, V=root[:, None] * spectrum.V) if weighted else spectrum
-    Phi = K[:, block.columns] * root[:, None]
-    if norm == "function":
-        assert Kcc is not None
-        part = Kcc[block.columns, block.columns]
-        jitter = 1e3 * np.finfo(K.dtype).eps * float(np.abs(np.diagonal(part)).mean())
-        return design_spectrum(Phi, cholesky(part, jitter=jitter))
-    if basis.weighted and weighted:
-        assert basis.rows is not None
-        column = root[basis.rows[block.columns]]
-        spectrum = design_spectrum(Phi * column)
-        return replace(spectrum, V=column[:, None] * spectrum.V)
-    return design_spectrum(Phi)
+
+    K: Array
+    penalty: Array | None
+    root: Array
+    column: Array | None
+    square: bool
+    function: bool
+
+    @property
+    def scaled(self) -> Array:
+        """The kernel with rows and columns multiplied by the roots of their weights."""
+        if self.square and self.function:
+            columns: Array | None = self.root
+        else:
+            columns = self.column
+        A = self.K if np.all(self.root == 1) else self.K * self.root[:, None]
+        return A if columns is None or np.all(columns == 1) else A * columns
+
+    def without(self, rows: Array, columns: Array) -> Design:
+        """The design that is left when these rows and basis functions are held out."""
+        keep = np.ones(self.K.shape[1], dtype=bool)
+        keep[columns] = False
+        stay = np.ones(self.K.shape[0], dtype=bool)
+        stay[rows] = False
+        penalty = None if self.penalty is None else self.penalty[np.ix_(keep, keep)]
+        column = None if self.column is None else self.column[keep]
+        return replace(self, K=self.K[np.ix_(stay, keep)], penalty=penalty, root=self.root[stay], column=column)
+
+    def penalty_factor(self) -> Cholesky | None:
+        """The Cholesky factor of the penalty; None for the identity."""
+        return None if self.penalty is None else penalty_factor(self.penalty)
+
+    def spectrum(self) -> Spectrum:
+        """The decomposed ridge problem; coefficients belong to the unscaled kernel."""
+        if self.square:
+            spectrum = gram_spectrum(self.scaled) if self.function else square_spectrum(self.scaled)
+        else:
+            spectrum = design_spectrum(self.scaled, self.penalty_factor())
+        columns = self.root if self.square else self.column
+        return spectrum if columns is None else replace(spectrum, V=columns[:, None] * spectrum.V)
+
+
+def block_design(basis: Basis, block: Block, K: Array, Kcc: Array | None, norm: str, root: Array) -> Design:
+    """The design of one block from the kernel of all centres."""
+    part = K if basis.square else K[:, block.columns]
+    penalty = None if Kcc is None else Kcc[block.columns, block.columns]
+    column = root[basis.rows[block.columns]] if basis.weighted and basis.rows is not None else None
+    return Design(part, penalty, root, column, basis.square, norm == "function")
 
 
 def row_chunks(n: int, width: int, itemsize: int) -> Iterator[slice]:

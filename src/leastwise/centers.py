@@ -11,7 +11,7 @@ Array = np.ndarray
 
 
 def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Array:
-    """``count`` of the given row numbers, drawn without replacement, in order; all if there are fewer, or for None."""
+    """``count`` of the given row numbers, drawn without replacement, in order; all if there are fewer or for None."""
     if count is None or count >= len(rows):
         return rows
     return np.sort(rng.choice(rows, size=count, replace=False))

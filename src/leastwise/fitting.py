@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis, evaluate
-from leastwise.linalg.direct import solve_gram, solve_square
+from leastwise.basis import Basis, Design, evaluate
+from leastwise.linalg.direct import solve_design, solve_gram, solve_square
 from leastwise.linalg.sgd import Descent, descend
 from leastwise.selection.trial import Rows, Settings, Trial
 
@@ -41,15 +41,29 @@ def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
 
 
 def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) -> Solution:
-    """Block by block from the spectra; classes that a basis function does not serve get a zero."""
+    """Block by block; classes that a basis function does not serve get a zero."""
     basis, c = trial.basis, len(trial.settings.classes)
     coef = np.zeros((basis.blocks[-1].columns.stop, c), dtype=trial.Z.dtype)
     intercept, jitter = np.zeros(c, dtype=trial.Z.dtype), 0.0
-    for block, part in zip(basis.blocks, trial.spectra(sigma), strict=True):
-        A, b = part.spectrum.coefficients(rho, trial.Z[:, block.classes], bias)
+    for block, design in zip(basis.blocks, trial.designs(sigma), strict=True):
+        A, b, lift = _solve_block(design, trial.Z[:, block.classes], rho, bias)
         coef[block.columns, block.classes], intercept[block.classes] = A, b
-        jitter = max(jitter, part.spectrum.jitter)
+        jitter = max(jitter, lift)
     return Solution(coef, intercept, jitter)
+
+
+def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
+    """By a Cholesky factor of b unknowns where that is accurate, else from the spectrum."""
+    if not design.square and design.K.shape[0] >= design.K.shape[1]:
+        penalty = design.penalty_factor()
+        Phi = design.scaled if penalty is None else penalty.whiten(design.scaled)
+        found = solve_design(Phi, Z, rho, bias)
+        if found is not None:
+            A = found[0] if penalty is None else penalty.unwhiten(found[0])
+            A = A if design.column is None else design.column[:, None] * A
+            return A, found[1], 0.0 if penalty is None else penalty.jitter
+    spectrum = design.spectrum()
+    return *spectrum.coefficients(rho, Z, bias), spectrum.jitter
 
 
 def solve_by_sgd(

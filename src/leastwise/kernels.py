@@ -223,8 +223,8 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
         return Poly(degree=int(degree), coef0=coef0)
     if kernel == "sigmoid":
         warnings.warn(
-            "The sigmoid kernel is not positive definite: norm='coefficients' is safe with it, "
-            "norm='function' needs a correction that is reported in jitter_.",
+            "The sigmoid kernel is not positive definite: a penalty on the function needs a correction, which is "
+            "reported in jitter_. In LSPC norm='coefficients' is safe with it.",
             UserWarning,
             stacklevel=4,
         )

@@ -93,9 +93,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             return None
         groups = np.asarray(groups)
         if groups.shape != (n,):
-            raise ValueError(
-                f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows."
-            )
+            raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
         if len(np.unique(groups[used])) < 2:
             raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
         return groups[used]
@@ -174,9 +172,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         """
         if transform is not None:
             if transform not in ("default", "pandas", "polars"):
-                raise ValueError(
-                    f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'."
-                )
+                raise ValueError(f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'.")
             self._sklearn_output_config = {"transform": transform}
         return self
 

@@ -22,9 +22,7 @@ def parse_grid(name: str, value: Any, auto: Iterable[float], ratio: float) -> Gr
     """A grid from a number, a sequence or "auto"."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(
-                f"{name}={value!r} is not known: use 'auto', a positive number, or several of them."
-            )
+            raise ValueError(f"{name}={value!r} is not known: use 'auto', a positive number, or several of them.")
         return Grid(tuple(float(v) for v in auto), ratio)
     values = [value] if isinstance(value, Real) else list(value) if isinstance(value, Iterable) else [value]
     if not values:
@@ -70,24 +68,18 @@ def check_range(X: Any, kernel: Kernel) -> None:
 def check_square(X: Any, name: str) -> None:
     """A precomputed kernel for training is square and symmetric."""
     if X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"kernel='precomputed' needs a square matrix to train on; {name} was given shape {X.shape}."
-        )
+        raise ValueError(f"kernel='precomputed' needs a square matrix to train on; {name} was given shape {X.shape}.")
     A = X.toarray() if sparse.issparse(X) else X
     scale = float(np.abs(A).max(initial=0))
     if np.abs(A - A.T).max(initial=0) > 1e3 * np.finfo(A.dtype).eps * scale:
-        raise ValueError(
-            "kernel='precomputed' needs a symmetric matrix to train on; this one is not symmetric."
-        )
+        raise ValueError("kernel='precomputed' needs a symmetric matrix to train on; this one is not symmetric.")
 
 
 def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Array:
     """Row weights, not negative and not all zero."""
     w = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (w < 0).any():
-        raise ValueError(
-            f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more."
-        )
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
     if class_weight is not None:
         w = w * compute_sample_weight(class_weight, y)
         if (w < 0).any():

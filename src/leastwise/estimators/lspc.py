@@ -9,29 +9,21 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import Basis, Recipe, make_basis
-from leastwise.estimators._base import KernelClassifier, Training
-from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
+from leastwise.basis import Basis
+from leastwise.estimators._base import Training
+from leastwise.estimators._checks import check_count, choose
+from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution, scores, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS, Blend, ClipNormalise, Sample, fit_calibrator
-from leastwise.scoring import resolve_scoring
-from leastwise.selection.grid import Grid
-from leastwise.selection.plan import ARRAYS, SEARCH_ROWS, rows_to_search
-from leastwise.selection.search import (
-    ALPHA_VALUES,
-    SIGMA_MULTIPLES,
-    Search,
-    natural_height,
-    natural_length,
-    stratified_rows,
-)
+from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
+from leastwise.selection.search import Search, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
 
 
-class LSPC(KernelClassifier):
+class LSPC(TunedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -189,177 +181,99 @@ class LSPC(KernelClassifier):
         """
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(kernel, data.classes)
-        basis = self._basis(data.rows, data.rng, kernel)
+        settings = self._settings(kernel, data.classes, self.norm, self.calibration)
+        basis = self._basis(data.rows, data.rng, settings, self.basis)
         if self.solver == "sgd":
             return self._fit_by_sgd(data, basis, settings)
-        self._check_memory(data.rows, basis)
+        self._check_memory(data.rows, basis, data.rows.X.dtype.itemsize)
         outcome, seen, trial = self._select(data, basis, settings)
         solution = solve(trial, outcome.sigma, outcome.alpha)
-        self._store(basis, settings, outcome, solution)
-        if self.cv is not None:
-            self._store_heldout(data, outcome.F, settings, seen)
-        return self
-
-    # ----------------------------------------------------------- parameters
+        return self._finish(data, basis, settings, outcome, solution, seen)
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
         choose("norm", self.norm, ["function", "coefficients"])
         choose("basis", self.basis, ["full", "class"])
-        choose("bias", self.bias, ["shared", None])
         choose("calibration", self.calibration, CALIBRATIONS)
         choose("solver", self.solver, ["auto", "sgd"])
-        check_count("n_centers", self.n_centers)
         check_count("max_passes", self.max_passes)
         if self.search_rows != "auto":
             check_count("search_rows", self.search_rows)
-        sigmas, alphas = self._grids(1.0, 1.0)
-        kernel = self._resolve_kernel()
-        fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
-        if self.cv is None and not (fixed and self.calibration is None):
-            raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose or calibrate by: give sigma and alpha as "
-                "numbers and calibration=None, or set cv='loo'."
-            )
-        self._check_centers(isinstance(kernel, Precomputed))
-        resolve_scoring(self.scoring)
-        return kernel
-
-    def _check_centers(self, precomputed: bool) -> None:
-        if isinstance(self.centers, str):
-            choose("centers", self.centers, ["random", "kmeans"])
-        elif self.basis == "class":
+        kernel = self._checked_kernel(calibrated=self.calibration is not None)
+        if self.basis == "class" and not isinstance(self.centers, str):
             raise ValueError("centers given as an array serve all classes: use basis='full' with them.")
-        if (
-            precomputed
-            and self.centers is not None
-            and not (isinstance(self.centers, str) and self.centers == "random")
-        ):
-            raise ValueError("kernel='precomputed' knows no rows to place centres at: use centers='random'.")
-        if self.solver == "sgd" and (precomputed or self.basis == "class"):
+        if self.solver == "sgd" and (isinstance(kernel, Precomputed) or self.basis == "class"):
             raise ValueError("solver='sgd' needs rows to compute kernels from, and basis='full'.")
-
-    def _grids(self, length: float, height: float) -> tuple[Grid, Grid]:
-        sigmas = parse_grid("sigma", self.sigma, np.multiply(SIGMA_MULTIPLES, length), 1.5)
-        return sigmas, parse_grid("alpha", self.alpha, np.multiply(ALPHA_VALUES, height), 10**0.5)
-
-    def _settings(self, kernel: Kernel, classes: Array) -> Settings:
-        return Settings(
-            kernel=kernel,
-            norm=self.norm,
-            bias=self.bias is not None,
-            classes=classes,
-            calibration=self.calibration,
-            scorer=resolve_scoring(self.scoring),
-            report=self._report,
-        )
-
-    def _report(self, line: str) -> None:
-        if self.verbose:
-            print(f"[{type(self).__name__}] {line}", flush=True)
-
-    def _basis(self, rows: Rows, rng: np.random.Generator, kernel: Kernel) -> Basis:
-        recipe = Recipe(self.basis, self.n_centers, self.centers, self.norm, isinstance(kernel, Precomputed))
-        return make_basis(recipe, rows.X, rows.y, rows.fold, rows.copy, rng)
-
-    def _check_memory(self, rows: Rows, basis: Basis) -> None:
-        check_memory(len(rows), basis.blocks[-1].columns.stop, rows.X.dtype.itemsize, ARRAYS, advice=True)
+        return kernel
 
     # --------------------------------------------------------------- choice
 
-    def _data_grids(self, rows: Rows, kernel: Kernel) -> tuple[Grid, Grid]:
-        """The grids in the units of the data."""
-        length = natural_length(kernel, rows) if isinstance(self.sigma, str) else 1.0
-        height = natural_height(kernel, rows, length, self.norm) if isinstance(self.alpha, str) else 1.0
-        sigmas, alphas = self._grids(length, height)
-        return (sigmas if kernel.has_sigma else Grid((1.0,))), alphas
-
     def _select(self, data: Training, basis: Basis, settings: Settings) -> tuple[Outcome, list[dict], Trial]:
         """Search on some rows or all; the best point, all points, and the trial on all rows."""
-        rows, kernel = data.rows, settings.kernel
+        rows = data.rows
+        some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), settings)
+        sigmas, alphas = self._data_grids(some, settings)
         if self.cv is None:
-            sigma, alpha = (grid.values[0] for grid in self._data_grids(rows, kernel))
-            point = Outcome(
-                sigma, alpha, np.nan, np.empty(0), ClipNormalise(_shares(rows, len(data.classes)))
-            )
+            shares = Sample(np.empty((0, len(data.classes)), rows.X.dtype), rows.y, rows.w, 0).shares
+            point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), ClipNormalise(shares))
             return point, [], Trial(rows, basis, settings)
-        some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), kernel)
-        sigmas, alphas = self._data_grids(some, kernel)
         if some is rows or (sigmas.single and alphas.single):
             whole = Search(Trial(rows, basis, settings))
             return whole.run(sigmas, alphas), whole.seen, whole.trial
-        part = Search(Trial(some, self._basis(some, data.rng, kernel), settings))
+        part = Search(Trial(some, self._basis(some, data.rng, settings, self.basis), settings))
         guess = part.run(sigmas, alphas)
         whole = Search(Trial(rows, basis, settings))
         # The best ridge on the sum of the losses changes less with the number of rows than that on their mean.
         found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows))
         return found, part.seen + whole.seen, whole.trial
 
-    def _some(self, data: Training, count: int, kernel: Kernel) -> Rows:
+    def _some(self, data: Training, count: int, settings: Settings) -> Rows:
         """About so many rows, the classes in proportion; all if there are no more."""
         if count >= len(data.rows):
             return data.rows
         index = stratified_rows(data.rows.y, count, data.rng)
-        return data.rows.take(index, isinstance(kernel, Precomputed))
+        return data.rows.take(index, isinstance(settings.kernel, Precomputed))
 
-    # ---------------------------------------------------------------- store
-
-    def _store(self, basis: Basis, settings: Settings, outcome: Outcome, solution: Solution) -> None:
-        self.kernel_, self.classes_ = settings.kernel, settings.classes
-        self.sigma_, self.alpha_ = outcome.sigma, outcome.alpha
-        self.coef_, self.intercept_, self.jitter_ = solution.coef, solution.intercept, solution.jitter
-        self.calibrator_ = outcome.calibrator
-        if isinstance(self.calibrator_, Blend):  # held-out intercepts differ a little from the final ones
-            self.calibrator_ = replace(self.calibrator_, far=solution.intercept)
-        if isinstance(settings.kernel, Precomputed):
-            self.center_indices_ = basis.rows
-        else:
-            self.centers_ = basis.centers
-
-    def _store_heldout(self, data: Training, F: Array, settings: Settings, seen: list[dict]) -> None:
-        """Held-out scores for all rows; rows of weight zero were never trained on, so the model's own serve."""
-        rows, n = data.rows, data.X.shape[0]
-        everyone = np.full((n, F.shape[1]), np.nan, dtype=F.dtype)
-        everyone[data.used] = F
-        unused = np.setdiff1d(np.arange(n), data.used)
-        if len(unused):
-            everyone[unused] = self._scores(data.X[unused])
-        if settings.calibration == "isotonic":
-            held = ~np.isnan(F[:, 0])
-            sample = Sample(F[held], rows.y[held], rows.w[held], rows.size)
-            self.calibrator_ = fit_calibrator("isotonic", sample, self.intercept_)
-        self.heldout_scores_ = everyone
-        self.heldout_decision_ = self._decision(everyone)
-        self.heldout_proba_ = self.calibrator_.proba(everyone)
-        self.cv_results_ = _table(seen)
+    def _finish(
+        self,
+        data: Training,
+        basis: Basis,
+        settings: Settings,
+        outcome: Outcome,
+        solution: Solution,
+        seen: list[dict],
+    ) -> LSPC:
+        """Store the model, and what is known of held-out rows."""
+        if isinstance(outcome.calibrator, Blend):  # held-out intercepts differ a little from the final ones
+            outcome.calibrator = replace(outcome.calibrator, far=solution.intercept)
+        if self.calibration == "isotonic":
+            outcome.calibrator = fit_calibrator("isotonic", _known(data.rows, outcome.F), solution.intercept)
+        self._store(basis, settings, outcome, solution)
+        if self.cv is not None:
+            self._store_heldout(data, outcome.F, seen)
+        return self
 
     # ------------------------------------------------------------------ sgd
 
     def _fit_by_sgd(self, data: Training, basis: Basis, settings: Settings) -> LSPC:
         """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
-        rows = data.rows
-        held = stratified_rows(rows.y, max(len(rows) // 10, 2 * len(data.classes)), data.rng)
-        index = stratified_rows(rows.y, min(len(rows), self._sgd_search_rows(len(rows))), data.rng)
-        some = rows.take(index, precomputed=False)
-        search = Search(Trial(some, self._basis(some, data.rng, settings.kernel), settings))
-        outcome = search.run(*self._data_grids(some, settings.kernel))
+        rows, held = data.rows, np.empty(0, dtype=int)
+        wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
+        some = self._some(data, wish, settings)
+        search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
+        outcome = search.run(*self._data_grids(some, settings))
+        if self.cv is not None:
+            held = stratified_rows(rows.y, max(len(rows) // 10, 2 * len(data.classes)), data.rng)
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
         options = {"max_epochs": self.max_passes, "tol": self.tol}
         solution = solve_by_sgd(train, basis, settings, outcome.sigma, outcome.alpha, data.rng, **options)
-        self._warn_unsettled(solution)
         F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
-        sample = Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])))
-        outcome.calibrator = fit_calibrator(settings.calibration, sample, solution.intercept)
-        self._store(basis, settings, outcome, solution)
-        self._store_heldout(data, F, settings, search.seen)
-        return self
-
-    def _sgd_search_rows(self, n: int) -> int:
-        return (
-            n if self.search_rows is None else SEARCH_ROWS if self.search_rows == "auto" else self.search_rows
-        )
+        outcome.F = F
+        if self.cv is not None:
+            outcome.calibrator = fit_calibrator(self.calibration, _known(rows, F), solution.intercept)
+        self._warn_unsettled(solution)
+        return self._finish(data, basis, settings, outcome, solution, search.seen)
 
     def _warn_unsettled(self, solution: Solution) -> None:
         descent = solution.descent
@@ -374,18 +288,7 @@ class LSPC(KernelClassifier):
             )
 
 
-def _shares(rows: Rows, n_classes: int) -> Array:
-    counts = np.bincount(rows.y, weights=rows.w, minlength=n_classes)
-    return (counts / counts.sum()).astype(rows.X.dtype)
-
-
-def _table(seen: list[dict]) -> dict[str, Array]:
-    """The points of a search as columns."""
-    score = np.array([point["score"] for point in seen])
-    return {
-        "param_sigma": np.array([point["sigma"] for point in seen]),
-        "param_alpha": np.array([point["alpha"] for point in seen]),
-        "n_rows": np.array([point["rows"] for point in seen]),
-        "mean_test_score": score,
-        "rank_test_score": 1 + np.sum(score[None] > score[:, None], axis=1),
-    }
+def _known(rows: Rows, F: Array) -> Sample:
+    """The rows whose held-out scores are known."""
+    held = ~np.isnan(F[:, 0])
+    return Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])))

@@ -1,4 +1,4 @@
-"""Ridge solutions by one Cholesky factor, where every row is a basis function."""
+"""Ridge solutions by one Cholesky factor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def solve_gram(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Arra
 
 def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
     """Penalty on the coefficients, eq. (5): theta = (K^2 + rho I)^-1 K (Z - v b). K is kept."""
-    factor = cholesky(K @ K, ridge=rho, overwrite=True)
+    factor = cholesky(K @ K.T, ridge=rho, overwrite=True)  # the transpose lets BLAS use the symmetry
     A, b = _with_intercept(factor.solve(_beside(Z, bias)), bias)
     return K @ A, b, factor.jitter
 
@@ -41,4 +41,23 @@ def _with_intercept(solved: Array, bias: Array | None) -> tuple[Array, Array]:
         return solved, np.zeros(solved.shape[1], dtype=solved.dtype)
     A, u = solved[:, :-1], solved[:, -1]
     b = (bias @ A) / (bias @ u)
+    return A - np.outer(u, b), b
+
+
+def solve_design(Phi: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array] | None:
+    """Any design with fewer columns than rows, eq. (8): theta = (Phi'Phi + rho I)^-1 Phi' (Z - v b).
+
+    None where the ridge is so small that forming Phi'Phi would lose the digits of the solution: use the spectrum.
+    """
+    H = Phi.T @ Phi
+    if np.finfo(H.dtype).eps * np.trace(H) > 1e-4 * np.sqrt(np.finfo(H.dtype).eps) * rho:
+        return None
+    factor = cholesky(H, ridge=rho, overwrite=True)
+    if bias is None:
+        return factor.solve(Phi.T @ Z), np.zeros(Z.shape[1], dtype=Z.dtype)
+    solved = factor.solve(Phi.T @ _beside(Z, bias))
+    A, u = solved[:, :-1], solved[:, -1]
+    # b = v'PZ / v'Pv with P = I - Phi (Phi'Phi + rho I)^-1 Phi'
+    Pv = bias - Phi @ u
+    b = (Pv @ Z) / (Pv @ bias)
     return A - np.outer(u, b), b

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from leastwise.basis import Basis
+from leastwise.heldout import Folds
 
 #: A step of the search should cost no more than the eigendecomposition of this many rows.
 SEARCH_ROWS = 1000
+#: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
+FEW_ALPHAS = 5
 #: Arrays of the size of the kernel matrix that a fit holds at its peak.
 ARRAYS = 5
 
@@ -40,3 +43,19 @@ def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
         if decomposition_cost(int(m), narrow, basis.square) <= budget:
             return int(m)
     return min(n, SEARCH_ROWS)
+
+
+def cheaper_to_refit(n: int, b: int, folds: Folds, square: bool, owned: bool, alphas: int) -> bool:
+    """Whether to decompose the training part of every fold, rather than all rows once and then each fold's block.
+
+    The block of a fold of m rows, twice as large where its rows own basis functions, has to be made and solved for
+    every alpha: for few large folds that is dearer than a decomposition for each fold.
+    """
+    if len(folds.singles):
+        return False
+    sizes = np.array([len(block) for block in folds.blocks], dtype=float)
+    size = sizes * (2 if owned else 1)
+    blocks = decomposition_cost(n, [b], square) + alphas * float(np.sum(2 * size**2 * min(n, b) + size**3))
+    left = [max(1.0, b - m) if square or owned else b for m in sizes]
+    refits = sum(decomposition_cost(int(n - m), [int(c)], square) for m, c in zip(sizes, left, strict=True))
+    return refits < blocks

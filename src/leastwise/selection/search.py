@@ -15,13 +15,6 @@ from leastwise.selection.trial import Outcome, Rows, Trial
 
 Array = np.ndarray
 
-#: sigma="auto": these multiples of the kernel's natural length.
-SIGMA_MULTIPLES = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
-#: alpha="auto": these multiples of the kernel's natural height first, then steps of sqrt(10) around the best.
-ALPHA_VALUES = tuple(10.0 ** np.arange(-7, 0.1))
-#: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
-FEW_ALPHAS = 5
-
 
 @dataclass
 class Search:
@@ -46,7 +39,7 @@ class Search:
     def _at(self, sigma: float, strategy: Callable, count: int) -> Outcome:
         """All of one sigma; ``count`` tells about how many alphas are to be looked at."""
         began, s = time.perf_counter(), self.trial.settings
-        heldout = self.trial.heldout(sigma, few=count <= FEW_ALPHAS)
+        heldout = self.trial.heldout(sigma, count)
         found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, heldout(alpha), last))
         s.report(
             f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {found.score:.5g} "
@@ -58,6 +51,18 @@ class Search:
         outcome = self.trial.judge(sigma, alpha, held, last)
         self.seen.append({"sigma": sigma, "alpha": alpha, "score": outcome.score, "rows": len(self.trial.rows)})
         return outcome
+
+
+def table(seen: list[dict]) -> dict[str, Array]:
+    """The points of a search as columns, under scikit-learn's names."""
+    score = np.array([point["score"] for point in seen])
+    return {
+        "param_sigma": np.array([point["sigma"] for point in seen]),
+        "param_alpha": np.array([point["alpha"] for point in seen]),
+        "n_rows": np.array([point["rows"] for point in seen]),
+        "mean_test_score": score,
+        "rank_test_score": 1 + np.sum(score[None] > score[:, None], axis=1),
+    }
 
 
 def natural_length(kernel: Kernel, rows: Rows) -> float:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis, Block, block_spectrum
-from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, SpectralHeldout
+from leastwise.basis import Basis, Block, Design, block_design
+from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
 from leastwise.kernels import Kernel
 from leastwise.probability import Blend, Calibrator, Sample, fit_calibrator
 from leastwise.scoring import Scorer
+from leastwise.selection.plan import FEW_ALPHAS, cheaper_to_refit
 
 Array = np.ndarray
 
@@ -135,13 +136,10 @@ class Trial:
             self._center_pairs = self.basis.center_pairs(self.settings.kernel, self.pairs)
         return self.settings.kernel.values(self._center_pairs, sigma)
 
-    def spectra(self, sigma: float) -> list[SpectralHeldout]:
-        """One decomposed problem for every block of the basis."""
+    def designs(self, sigma: float) -> list[Design]:
+        """One design for every block of the basis."""
         K, Kcc, s = self.kernel(sigma), self.center_kernel(sigma), self.settings
-        return [
-            SpectralHeldout(self.problem(block), block_spectrum(self.basis, block, K, Kcc, s.norm, self.root))
-            for block in self.basis.blocks
-        ]
+        return [block_design(self.basis, block, K, Kcc, s.norm, self.root) for block in self.basis.blocks]
 
     def problem(self, block: Block) -> Problem:
         """The ridge problem of one block, for the held-out formulas."""
@@ -155,20 +153,27 @@ class Trial:
         plain = self.basis.square and self.settings.kernel.definite
         return plain and self.rows.equal_weights and CholeskyHeldout.suits(self.folds, len(self.rows))
 
-    def heldout(self, sigma: float, few: bool) -> Callable[[float], Held]:
-        """A function from alpha to held-out scores at this sigma; ``few`` alphas are wanted, or many."""
-        parts: list[CholeskyHeldout] | list[SpectralHeldout]
-        if few and self.by_cholesky:
-            problem, square = self.problem(self.basis.blocks[0]), self.settings.norm == "coefficients"
-            parts = [CholeskyHeldout(problem, self.kernel(sigma), square)]
-        else:
-            parts = self.spectra(sigma)
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
+        parts = [
+            self._part(self.problem(block), design, count)
+            for block, design in zip(self.basis.blocks, self.designs(sigma), strict=True)
+        ]
 
         def at(alpha: float) -> Held:
             held = [part.at(alpha / self.unit) for part in parts]
             return Held(np.hstack([h.F for h in held]), np.hstack([h.far for h in held]))
 
         return at
+
+    def _part(self, problem: Problem, design: Design, count: int) -> CholeskyHeldout | SpectralHeldout | RefitHeldout:
+        """The cheapest way to this many alphas."""
+        if count <= FEW_ALPHAS and self.by_cholesky:
+            return CholeskyHeldout(problem, design.K, square=not design.function)
+        n, b = design.K.shape
+        if cheaper_to_refit(n, b, self.folds, design.square, problem.own is not None, count):
+            return RefitHeldout(problem, design)
+        return SpectralHeldout(problem, design.spectrum())
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""

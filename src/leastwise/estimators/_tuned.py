@@ -1,0 +1,125 @@
+"""What classifiers that choose their own sigma and alpha have in common."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leastwise.basis import Basis, Recipe, make_basis
+from leastwise.estimators._base import KernelClassifier, Training
+from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
+from leastwise.fitting import Solution
+from leastwise.kernels import Kernel, Precomputed
+from leastwise.scoring import resolve_scoring
+from leastwise.selection.grid import Grid
+from leastwise.selection.plan import ARRAYS
+from leastwise.selection.search import natural_height, natural_length, table
+from leastwise.selection.trial import Outcome, Rows, Settings
+
+Array = np.ndarray
+
+
+class TunedClassifier(KernelClassifier):
+    """Base of the classifiers that choose sigma and alpha by held-out scores.
+
+    A subclass has the parameters sigma, alpha, kernel, n_centers, centers, bias, cv, scoring, class_weight, degree,
+    coef0, random_state and verbose.
+    """
+
+    #: sigma="auto": these multiples of the kernel's natural length, growing by the ratio.
+    SIGMA_MULTIPLES: ClassVar[tuple[float, ...]] = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
+    SIGMA_RATIO: ClassVar[float] = 1.5
+    #: alpha="auto": these multiples of the kernel's natural height first, then steps of sqrt(10) around the best.
+    ALPHA_VALUES: ClassVar[tuple[float, ...]] = tuple(10.0 ** np.arange(-7, 0.1))
+
+    # ----------------------------------------------------------- parameters
+
+    def _checked_kernel(self, calibrated: bool) -> Kernel:
+        """The common parameters checked, before any data are looked at; the kernel."""
+        choose("bias", self.bias, ["shared", None])
+        check_count("n_centers", self.n_centers)
+        resolve_scoring(self.scoring)
+        sigmas, alphas = self._grids(1.0, 1.0)
+        kernel = self._resolve_kernel()
+        fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
+        if self.cv is None and (calibrated or not fixed):
+            raise ValueError(
+                "cv=None holds nothing out, so there is nothing to choose or calibrate by: give sigma and alpha as "
+                "numbers, and calibration=None where there is one; or set cv='loo' or a number of folds."
+            )
+        named = choose("centers", self.centers, ["random", "kmeans"]) if isinstance(self.centers, str) else "given"
+        if isinstance(kernel, Precomputed) and named != "random":
+            raise ValueError("kernel='precomputed' knows no rows to place centres at: use centers='random'.")
+        return kernel
+
+    def _grids(self, length: float, height: float) -> tuple[Grid, Grid]:
+        sigmas = parse_grid("sigma", self.sigma, np.multiply(self.SIGMA_MULTIPLES, length), self.SIGMA_RATIO)
+        return sigmas, parse_grid("alpha", self.alpha, np.multiply(self.ALPHA_VALUES, height), 10**0.5)
+
+    def _data_grids(self, rows: Rows, settings: Settings) -> tuple[Grid, Grid]:
+        """The grids in the units of the data."""
+        kernel = settings.kernel
+        length = natural_length(kernel, rows) if isinstance(self.sigma, str) else 1.0
+        height = natural_height(kernel, rows, length, settings.norm) if isinstance(self.alpha, str) else 1.0
+        sigmas, alphas = self._grids(length, height)
+        return (sigmas if kernel.has_sigma else Grid((1.0,))), alphas
+
+    def _settings(
+        self, kernel: Kernel, classes: Array, norm: str = "function", calibration: str | None = None
+    ) -> Settings:
+        return Settings(
+            kernel=kernel,
+            norm=norm,
+            bias=self.bias is not None,
+            classes=classes,
+            calibration=calibration,
+            scorer=resolve_scoring(self.scoring),
+            report=self._report,
+        )
+
+    def _report(self, line: str) -> None:
+        if self.verbose:
+            print(f"[{type(self).__name__}] {line}", flush=True)
+
+    def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
+        precomputed = isinstance(settings.kernel, Precomputed)
+        recipe = Recipe(kind, self.n_centers, self.centers, settings.norm, precomputed)
+        return make_basis(recipe, rows.X, rows.y, rows.fold, rows.copy, rng)
+
+    @staticmethod
+    def _check_memory(rows: Rows, basis: Basis, itemsize: int) -> None:
+        check_memory(len(rows), basis.blocks[-1].columns.stop, itemsize, ARRAYS, advice=True)
+
+    # ---------------------------------------------------------------- store
+
+    def _store(self, basis: Basis, settings: Settings, outcome: Outcome, solution: Solution) -> None:
+        self.kernel_, self.classes_ = settings.kernel, settings.classes
+        self.sigma_, self.alpha_ = outcome.sigma, outcome.alpha
+        self.coef_, self.intercept_, self.jitter_ = solution.coef, solution.intercept, solution.jitter
+        self.calibrator_ = outcome.calibrator
+        if isinstance(settings.kernel, Precomputed):
+            self.center_indices_ = basis.rows
+        else:
+            self.centers_ = basis.centers
+
+    def _store_heldout(self, data: Training, F: Array, seen: list[dict]) -> None:
+        """Held-out scores for all rows; rows of weight zero were never trained on, so the model's own serve."""
+        everyone = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
+        everyone[data.used] = F
+        unused = np.setdiff1d(np.arange(len(everyone)), data.used)
+        if len(unused):
+            everyone[unused] = self._scores(data.X[unused])
+        self.heldout_scores_ = everyone
+        self.heldout_decision_ = self._decision(everyone)
+        self.heldout_proba_ = self.calibrator_.proba(everyone)
+        self.cv_results_ = table(seen)
+
+    sigma: Any
+    alpha: Any
+    n_centers: int | None
+    centers: Any
+    bias: str | None
+    cv: Any
+    scoring: Any
+    verbose: int

@@ -1,0 +1,76 @@
+"""The problem and its answer: folds, targets, held-out scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which rows are held out together.
+
+    Attributes
+    ----------
+    singles : ndarray of int
+        Rows that are held out alone.
+    blocks : list of ndarray of int
+        Sets of two or more rows that are held out together.
+    """
+
+    singles: Array
+    blocks: list[Array]
+
+    @classmethod
+    def from_labels(cls, labels: Array) -> Folds:
+        """Rows with the same label are held out together."""
+        order = np.argsort(labels, kind="stable")
+        starts = np.flatnonzero(np.r_[True, np.diff(labels[order]) != 0])
+        sizes = np.diff(np.r_[starts, len(labels)])
+        singles = np.sort(order[starts[sizes == 1]])
+        blocks = [order[a : a + m] for a, m in zip(starts, sizes, strict=True) if m > 1]
+        return cls(singles, blocks)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One ridge problem as the held-out formulas see it.
+
+    Attributes
+    ----------
+    Z : ndarray of shape (n, c)
+        Targets, multiplied by the roots of the weights.
+    root : ndarray of shape (n,)
+        Roots of the weights; the weights have mean 1.
+    bias : bool
+        Whether there is an unpenalised intercept; its column is ``root``.
+    own : ndarray of shape (n,) or None
+        The basis function that belongs to each row, -1 for none; None where no row owns one.
+    folds : Folds
+    """
+
+    Z: Array
+    root: Array
+    bias: bool
+    own: Array | None
+    folds: Folds
+
+    @property
+    def targets(self) -> Array:
+        """Targets with the intercept's column behind them."""
+        return np.column_stack([self.Z, self.root])
+
+    def ridge(self, alpha: float, rows: Array) -> float:
+        """The ridge of a fold: alpha times the weight of the rows that stay."""
+        return alpha * float(len(self.root) - np.sum(self.root[rows] ** 2))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Held-out scores of all rows (n x c), and the scores far from all data (c): the intercepts, or zeros."""
+
+    F: Array
+    far: Array

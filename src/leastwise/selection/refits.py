@@ -1,0 +1,143 @@
+"""Trials by real refits, for models whose held-out scores have no closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from leastwise.basis import Basis, penalty_factor
+from leastwise.heldout import Held
+from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
+from leastwise.probability import Sample
+from leastwise.selection.grid import Grid
+from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+
+Array = np.ndarray
+
+#: With more folds than this a refit starts from zero: to keep the last solution of each takes too much room.
+WARM_FOLDS = 20
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Scores that are log-probabilities up to a constant per row."""
+
+    def proba(self, F: Array) -> Array:
+        """Probabilities; rows sum to one."""
+        return softmax(F, axis=1)
+
+    def decision(self, F: Array) -> Array:
+        """The scores; with two classes their difference is the log-odds."""
+        return F
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Rows in coordinates where the penalty is the identity: ``D = K L'^-1``, with ``L L' = K_cc``.
+
+    Where every row is a centre, D is L.
+    """
+
+    D: Array
+    factor: Cholesky
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How refits are made: the alphas that are sure to be asked for, the solver, and when it stops."""
+
+    alphas: Grid
+    solver: str
+    stop: Stop
+
+
+class Refits(Trial):
+    """Held-out scores by refits, from the largest alpha down, each starting from the one before."""
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: Effort) -> None:
+        super().__init__(rows, basis, settings)
+        self.effort = effort
+        self.folds_out = [np.flatnonzero(rows.fold == label) for label in np.unique(rows.fold)]
+        self.unsettled: set[tuple[float, float]] = set()
+        #: For every sigma the held-out scores by alpha, and the last parameters by fold.
+        self.past: dict[float, tuple[dict[float, Array], dict[int, Array]]] = {}
+
+    def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
+        """The design of all rows without the centres ``gone``."""
+        K, Kcc = self.kernel(sigma), self.center_kernel(sigma)
+        if Kcc is None:
+            # Some rows of this design serve as the design of these rows alone: to directions that they do not
+            # span, the ridge gives nothing. So one factor serves all folds.
+            factor = cholesky(K, overwrite=True)
+            return Coordinates(np.ascontiguousarray(factor.L, dtype=np.float64), factor)
+        if gone is not None:
+            K, Kcc = np.delete(K, gone, 1), np.delete(np.delete(Kcc, gone, 0), gone, 1)
+        factor = penalty_factor(Kcc)
+        return Coordinates(np.ascontiguousarray(factor.whiten(K), dtype=np.float64), factor)
+
+    def solve(self, D: Array, y: Array, w: Array, alpha: float, start: Array | None = None) -> Logistic:
+        """The model of some rows; every class from 0 to the last has one."""
+        task = Task(D, y, w, alpha, int(y.max()) + 1, self.settings.bias)
+        return solve_logistic(task, self.effort.solver, self.effort.stop, start)
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma."""
+        design = self.design(sigma)
+        known, starts = self.past.setdefault(sigma, ({}, {}))
+        far = np.zeros(self.Z.shape[1], dtype=self.Z.dtype)  # of use to calibrators, and there is none
+
+        def at(alpha: float) -> Held:
+            for a in [*(a for a in self.effort.alphas.values[::-1] if a > alpha), alpha]:
+                if a not in known:
+                    known[a] = self._heldout(design, sigma, a, starts)
+            return Held(known[alpha], far)
+
+        return at
+
+    def _heldout(self, design: Coordinates, sigma: float, alpha: float, starts: dict[int, Array]) -> Array:
+        """Held-out scores at one point; ``starts`` holds the last parameters of every fold."""
+        F = np.empty_like(self.Z)
+        for k, out in enumerate(self.folds_out):
+            gone = self._gone(out)
+            D = design.D if gone is None else self.design(sigma, gone).D
+            stay = np.setdiff1d(np.arange(len(D)), out)
+            F[out], story = self._refit(D, stay, out, alpha, starts.get(k))
+            if story is not None and len(self.folds_out) <= WARM_FOLDS:
+                starts[k] = story.start
+            if story is not None and not story.converged:
+                self.unsettled.add((sigma, alpha))
+        return F
+
+    def _gone(self, out: Array) -> Array | None:
+        """The centres that go with some rows: their own, unless that is all of them."""
+        own = self.basis.blocks[0].own
+        if self.basis.square or own is None:
+            return None
+        gone = np.unique(own[out][own[out] >= 0])
+        return gone if 0 < len(gone) < self.basis.blocks[0].columns.stop else None
+
+    def _refit(
+        self, D: Array, stay: Array, out: Array, alpha: float, start: Array | None
+    ) -> tuple[Array, Logistic | None]:
+        """Scores of the rows ``out`` from a model of the rows ``stay``.
+
+        A class without a row in ``stay`` cannot be fitted. Its probability is 1 / (n + 2), for n rows.
+        """
+        present, y = np.unique(self.rows.y[stay], return_inverse=True)
+        F = np.empty((len(out), self.Z.shape[1]))
+        story = None
+        if len(present) > 1:
+            story = self.solve(D[stay], y, self.rows.w[stay], alpha, start)
+        F[:, present] = 0 if story is None else story.scores(D[out])
+        absent = np.setdiff1d(np.arange(F.shape[1]), present)
+        F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
+        return F, story
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Score held-out predictions."""
+        s, sample = self.settings, Sample(held.F, self.rows.y, self.rows.w, self.rows.size)
+        return Outcome(sigma, alpha, s.scorer(sample, Softmax(), s.classes), held.F, Softmax())

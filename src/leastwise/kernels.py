@@ -19,15 +19,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import get_blas_funcs
 from sklearn.metrics.pairwise import manhattan_distances
 
 Array = np.ndarray
 
 
 def inner_products(X: Any, Y: Any) -> Array:
-    """``X @ Y.T`` as a dense array, for dense or sparse inputs."""
-    product = X @ Y.T
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    """``X @ Y.T`` as a dense array, for dense or sparse inputs.
+
+    SciPy's product, not NumPy's: a factorisation by SciPy follows, and the threads of two libraries get into each
+    other's way (see ``leastwise.linalg.spectrum``).
+    """
+    if sparse.issparse(X) or sparse.issparse(Y):
+        product = X @ Y.T
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    (gemm,) = get_blas_funcs(("gemm",), (X, Y))
+    return gemm(1.0, Y.T, X.T, trans_a=1).T  # transposed, since it works in column order
 
 
 def squared_norms(X: Any) -> Array:
@@ -37,28 +45,33 @@ def squared_norms(X: Any) -> Array:
     return np.einsum("ij,ij->i", X, X)
 
 
-def squared_distances(X: Any, Y: Any, block: int = 256) -> Array:
+def squared_distances(X: Any, Y: Any) -> Array:
     """Squared Euclidean distances between the rows of X and of Y.
 
-    Dense rows are moved to the mean of Y first: distances do not change, and data far from the origin keep
-    their digits. The sum is finished block by block of rows, so that each block stays in the cache.
+    Dense rows are moved to the mean of Y first: distances do not change, and data far from the origin keep their
+    digits. Then one product does it all: (-2x, |x|^2, 1) times (y, 1, |y|^2).
     """
     same = X is Y
-    if not sparse.issparse(X) and not sparse.issparse(Y):
+    if sparse.issparse(X) or sparse.issparse(Y):
+        D = inner_products(-2 * X, Y)
+        D += squared_norms(Y)
+        D += squared_norms(X)[:, None]
+    else:
         middle = Y.mean(axis=0)
         Y = Y - middle
         X = Y if same else X - middle
-    rows, columns = squared_norms(X), squared_norms(Y)
-    D = inner_products(X, Y)
-    for start in range(0, len(D), block):
-        part = D[start : start + block]
-        part *= -2
-        part += columns
-        part += rows[start : start + block, None]
-        np.maximum(part, 0, out=part)
+        D = inner_products(_beside(-2 * X, squared_norms(X), 1), _beside(Y, 1, squared_norms(Y)))
+    np.maximum(D, 0, out=D)
     if same:
         np.fill_diagonal(D, 0)
     return D
+
+
+def _beside(X: Array, first: Any, second: Any) -> Array:
+    """X with two more columns."""
+    wide = np.empty((X.shape[0], X.shape[1] + 2), dtype=X.dtype)
+    wide[:, :-2], wide[:, -2], wide[:, -1] = X, first, second
+    return wide
 
 
 @dataclass(frozen=True)

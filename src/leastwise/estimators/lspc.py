@@ -223,8 +223,8 @@ class LSPC(TunedClassifier):
         part = Search(Trial(some, self._basis(some, data.rng, settings, self.basis), settings))
         guess = part.run(sigmas, alphas)
         whole = Search(Trial(rows, basis, settings))
-        # The best ridge on the sum of the losses changes less with the number of rows than that on their mean.
-        found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows))
+        # More rows want a smaller ridge on the mean loss: smaller at least in proportion, so the way is down.
+        found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows), ways=(-1,))
         return found, part.seen + whole.seen, whole.trial
 
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:

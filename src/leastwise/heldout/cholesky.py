@@ -8,6 +8,7 @@ import numpy as np
 
 from leastwise.heldout.deletion import Inverse, delete_block, delete_one, intercept
 from leastwise.heldout.problem import Folds, Held, Problem
+from leastwise.kernels import inner_products
 from leastwise.linalg.cholesky import Cholesky, cholesky
 
 Array = np.ndarray
@@ -84,7 +85,8 @@ class CholeskyHeldout:
         unit = np.zeros((n, len(rows)), dtype=K.dtype)
         unit[rows, np.arange(len(rows))] = 1
         right = [problem.targets, unit] + ([K @ problem.targets, K[:, rows]] if self.square else [])
-        powers = _powers(factor, np.hstack(right), rows, problem.root, max(len(b) for b in blocks) / n)
+        left = np.r_[c1 : c1 + len(rows), c1 - 1]
+        powers = _powers(factor, np.hstack(right), left, rows, problem.root, max(len(b) for b in blocks) / n)
         start = 0
         for block in blocks:
             f, start = slice(start, start + len(block)), start + len(block)
@@ -101,11 +103,19 @@ class CholeskyHeldout:
             F[block] = problem.Z[block] - delete_block(inverse, problem.bias)
 
 
-def _powers(factor: Cholesky, Y: Array, rows: Array, v: Array, ratio: float) -> Array:
-    """These rows of M Y, M^2 Y, ..., and v'M Y, v'M^2 Y, ... behind them: as many as the Neumann series needs."""
+def _powers(factor: Cholesky, Y: Array, left: Array, rows: Array, v: Array, ratio: float) -> Array:
+    """These rows of M Y, M^2 Y, ..., and v'M Y, v'M^2 Y, ... behind them: as many as the Neumann series needs.
+
+    ``left`` holds the unit columns of the rows, and v. M is symmetric, so M^(a+b) between ``left`` and Y is the inner
+    product of M^a ``left`` and M^b Y, and half as many solves do.
+    """
     terms = int(np.ceil(np.log(np.finfo(Y.dtype).eps) / np.log(min(ratio, 0.5))))
-    powers = np.empty((terms, len(rows) + 1, Y.shape[1]), dtype=Y.dtype)
-    for k in range(terms):
-        Y = factor.solve(Y)
-        powers[k, :-1], powers[k, -1] = Y[rows], np.einsum("i,ij->j", v, Y)
-    return powers
+    solved = [Y]
+    for _ in range((terms + 1) // 2):
+        solved.append(factor.solve(solved[-1]))
+    pick = [solved[1][rows], np.einsum("i,ij->j", v, solved[1])[None]]
+    powers = [np.vstack(pick)]
+    for p in range(2, terms + 1):
+        a, b = (p + 1) // 2, p // 2
+        powers.append(inner_products(np.ascontiguousarray(solved[a][:, left].T), np.ascontiguousarray(solved[b].T)))
+    return np.stack(powers)

@@ -39,6 +39,7 @@ class Grid:
         if self.ratio:
             ratio, far = self.ratio, self.ratio ** (GROWTH + 0.5)
             low, high = self.values[0] / far, self.values[-1] * far
+            start = min(max(start, low), high)
             return lambda steps: v if low <= (v := start * ratio**steps) <= high else None
         place = min(range(len(self.values)), key=lambda i: abs(math.log(self.values[i] / start)))
         return lambda steps: dict(enumerate(self.values)).get(place + steps)
@@ -69,15 +70,15 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
     return best_of(found)
 
 
-def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T]) -> T:
-    """From the grid's value next to ``start`` go to the better neighbour until there is none."""
+def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T], ways: tuple[int, ...] = (1, -1)) -> T:
+    """From the grid's value next to ``start`` go to the better neighbour, in these ways, until there is none."""
     value = grid.around(start)
     first = value(0)
     assert first is not None
     known = {0: visit(first, None)}
     here = 0
     while True:
-        for steps in (here + 1, here - 1):
+        for steps in (here + way for way in ways):
             there = value(steps)
             if steps not in known and there is not None:
                 known[steps] = visit(there, known[here])

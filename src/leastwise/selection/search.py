@@ -32,9 +32,9 @@ class Search:
         found = explore(sigmas, at)
         return self.refine(found.sigma, alphas, found.alpha) if alphas.ratio else found
 
-    def refine(self, sigma: float, alphas: Grid, start: float) -> Outcome:
-        """At one sigma, go from a good guess to better alphas until there is none."""
-        return self._at(sigma, lambda visit: walk(alphas, start, visit), count=3)
+    def refine(self, sigma: float, alphas: Grid, start: float, ways: tuple[int, ...] = (1, -1)) -> Outcome:
+        """At one sigma, go from a good guess to better alphas, up or down, until there is none."""
+        return self._at(sigma, lambda visit: walk(alphas, start, visit, ways), count=3)
 
     def _at(self, sigma: float, strategy: Callable, count: int) -> Outcome:
         """All of one sigma; ``count`` tells about how many alphas are to be looked at."""

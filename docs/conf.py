@@ -19,9 +19,10 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
+templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"leastwise {version}"
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/*.zip"]
+exclude_patterns = ["_build", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/*.zip"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",

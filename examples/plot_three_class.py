@@ -94,8 +94,7 @@ plt.show()
 # -----------------
 # Figure 6, on a larger square; the white frame is the paper's training region, [-5, 5]². Where there are
 # points the posteriors are alike. Elsewhere they are not: the paper's LSPC goes on as it was at the border,
-# in wedges of certainty, while the scores of LSPC by default come from a wider kernel and swing outside
-# before they fade.
+# in wedges of certainty; the default says less and less as a point leaves the data, and ends at the class shares.
 
 figure, axes = plt.subplots(5, 3, figsize=(8, 12), layout="constrained", sharex=True, sharey=True)
 for i, (name, posterior) in enumerate(posteriors.items()):
@@ -115,10 +114,9 @@ plt.show()
 # --------
 # Walk away from the origin in all directions, and look at the largest class probability on average. The
 # paper's LSPC ends one-hot: all scores go to zero, the one that does so last becomes a one when they are
-# normalised. (Where the scores underflow altogether, the class shares stand in.) The default is certain,
-# too, as far as its scores swing; some kernel widths further out it answers with the class shares of the
-# training points, whose largest is the dotted line. Kernel logistic regression,
-# without an intercept, goes to one third each.
+# normalised. (Where the scores underflow altogether, the class shares stand in.) The default answers with the class
+# shares of the training points, whose largest is the dotted line, as soon as a point is farther from all training
+# points than these are from each other. Kernel logistic regression, without an intercept, goes to one third each.
 
 radius = np.linspace(0, 40, 161)
 angle = np.linspace(0, 2 * np.pi, 72, endpoint=False)

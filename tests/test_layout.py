@@ -13,7 +13,7 @@ ROOT = Path(leastwise.__file__).parent
 LAYERS = [
     ["linalg", "kernels", "centers", "memory", "folds", "metrics"],
     ["basis", "probability"],
-    ["heldout"],
+    ["heldout", "reach"],
     ["scoring"],
     ["selection"],
     ["fitting"],

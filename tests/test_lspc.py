@@ -136,17 +136,22 @@ def test_copies_split_over_folds_keep_their_basis_function(norm, basis):
         np.testing.assert_allclose(model.heldout_scores_[test], refit.scores(X[test]), atol=1e-6)
 
 
+def nearest_others(X):
+    return np.array([min(np.linalg.norm(x - z) for j, z in enumerate(X) if j != i) for i, x in enumerate(X)])
+
+
 def test_heldout_predictions_belong_together(data):
     X, y = data
     model = LSPC(random_state=0).fit(X, y)
     F = model.heldout_scores_
     assert F.shape == (60, 3)
-    np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F))
-    np.testing.assert_allclose(model.heldout_decision_, model.calibrator_.decision(F))
+    trust = model.reach_.trust(nearest_others(X))
+    np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F, trust))
+    np.testing.assert_allclose(model.heldout_decision_, model.calibrator_.decision(F, trust))
     binary = LSPC(random_state=0).fit(X, y == 1)
     assert binary.heldout_decision_.shape == (60,)
     best = model.cv_results_["mean_test_score"].max()
-    assert best == pytest.approx(-log_loss(y, model.heldout_proba_), rel=1e-5)
+    assert best == pytest.approx(-log_loss(y, model.calibrator_.proba(F)), rel=1e-5)
 
 
 def test_rows_of_weight_zero_get_the_models_own_scores(data):
@@ -183,7 +188,7 @@ def test_sigmoid_warns_and_works(data):
 def test_callable_and_precomputed_equal_the_named_kernel(norm, basis, n_centers, data):
     X, y = data
     fixed = {"norm": norm, "basis": basis, "n_centers": n_centers, "alpha": [0.01, 0.1], "random_state": 0}
-    named = LSPC(1.2, **fixed).fit(X, y)
+    named = LSPC(1.2, extrapolate=True, **fixed).fit(X, y)  # the others know no distances
     given = LSPC(kernel=lambda A, B: rbf(A, B, 1.2), **fixed).fit(X, y)
     ready = LSPC(kernel="precomputed", **fixed).fit(rbf(X, X, 1.2), y)
     new = X[:10] + 0.2

@@ -106,7 +106,10 @@ def persons(seed):
 
 
 def test_groups_that_flatter_do_not_fool_the_calibration():
-    """New persons are met later: leave-one-out is near perfect and wrong; holding out persons tells the truth."""
+    """New persons are met later: leave-one-out is near perfect and wrong; holding out persons tells the truth.
+
+    And even the first does not answer nonsense: a new person is farther from all rows than these are from each other.
+    """
     believed, met = {"rows": [], "persons": []}, {"rows": [], "persons": []}
     for seed in range(6):
         X, y, person = persons(seed)
@@ -116,8 +119,8 @@ def test_groups_that_flatter_do_not_fool_the_calibration():
             believed[name].append(-np.log(model.heldout_proba_[np.arange(old.sum()), y[old]]).mean())
             met[name].append(-np.log(model.predict_proba(X[new])[np.arange(new.sum()), y[new]]).mean())
     assert np.mean(believed["rows"]) < 0.1
-    assert np.mean(met["persons"]) < np.mean(met["rows"])
     assert np.mean(met["persons"]) < 0.8  # the class shares give 0.69
-    assert np.max(met["rows"]) < 2  # wrong, but the floor and the smoothing keep it sane
+    assert np.mean(met["rows"]) < 0.8
+    assert max(met["rows"] + met["persons"]) < 1.0
     gap = {name: np.mean(met[name]) - np.mean(believed[name]) for name in met}
     assert gap["persons"] < gap["rows"] / 3

@@ -227,14 +227,23 @@ def row_chunks(n: int, width: int, itemsize: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
-def evaluate(kernel: Kernel, sigma: float, X: Any, centers: Any, rows: Array | None, coef: Array) -> Array:
-    """``k(X, centres) @ coef`` by chunks of rows, in bounded memory whatever the number of rows."""
+def evaluate(
+    kernel: Kernel, sigma: float, X: Any, centers: Any, rows: Array | None, coef: Array
+) -> tuple[Array, Array]:
+    """``k(X, centres) @ coef`` by chunks of rows, in bounded memory whatever the number of rows.
+
+    Beside it, for kernels of a distance, the distance from every row to its nearest centre; zeros for others.
+    """
     F = np.empty((X.shape[0], coef.shape[1]), dtype=coef.dtype)
+    nearest = np.zeros(X.shape[0], dtype=coef.dtype)
     if sparse.issparse(X):
         X = X.tocsr()
     for part in row_chunks(X.shape[0], coef.shape[0], coef.itemsize):
         if isinstance(kernel, Precomputed):
             F[part] = X[part][:, rows] @ coef
         else:
-            F[part] = kernel(X[part], centers, sigma) @ coef
-    return F
+            pairs = kernel.pairs(X[part], centers)
+            if kernel.distance:
+                nearest[part] = kernel.distances(pairs.min(axis=1))
+            F[part] = kernel.values(pairs, sigma, out=pairs) @ coef
+    return F, nearest

@@ -90,5 +90,5 @@ def solve_by_sgd(
 
 def scores(solution: Solution, settings: Settings, sigma: float, X: Any, basis: Basis) -> Array:
     """Raw scores of a solution."""
-    F = evaluate(settings.kernel, sigma, X, basis.centers, basis.rows, solution.coef)
+    F, _ = evaluate(settings.kernel, sigma, X, basis.centers, basis.rows, solution.coef)
     return F + solution.intercept

@@ -94,6 +94,10 @@ class Kernel:
         """The natural unit of sigma on these data."""
         return float(np.sqrt(np.mean(norms)))
 
+    def distances(self, pairs: Array) -> Array:
+        """Distances from pairs, for kernels of a distance."""
+        return pairs
+
     def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
         """The kernel matrix between the rows of X and of Y."""
         pairs = self.pairs(X, Y)
@@ -115,6 +119,9 @@ class RBF(Kernel):
 
     def length(self, pairs: Array, norms: Array) -> float:
         return float(np.sqrt(np.median(pairs)))
+
+    def distances(self, pairs: Array) -> Array:
+        return np.sqrt(pairs)
 
 
 @dataclass(frozen=True)

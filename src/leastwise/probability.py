@@ -34,13 +34,17 @@ CALIBRATIONS = ("blend", "temperature", "isotonic", None)
 
 
 class Calibrator(Protocol):
-    """Scores of shape (n, c) in, probabilities or decision values of the same shape out."""
+    """Scores of shape (n, c) in, probabilities or decision values of the same shape out.
 
-    def proba(self, F: Array) -> Array:
+    ``trust``, of shape (n,), is 1 where the scores are to be believed and 0 where nothing is known; see
+    :mod:`leastwise.reach`. None is 1 throughout.
+    """
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities; rows sum to one."""
         ...
 
-    def decision(self, F: Array) -> Array:
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Values that order the classes as the probabilities do."""
         ...
 
@@ -75,16 +79,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class ClipNormalise:
-    """Eq. (3) and (10)."""
+    """Eq. (3) and (10): whatever the trust, as in the paper."""
 
     shares: Array
 
-    def proba(self, F: Array) -> Array:
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
         P = np.maximum(F, 0)
         total = P.sum(axis=1, keepdims=True)
         return np.where(total > 0, P / np.where(total > 0, total, 1), self.shares)
 
-    def decision(self, F: Array) -> Array:
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
         return self.proba(F)
 
 
@@ -99,13 +103,14 @@ class Blend:
     sharpness: float
     power: float
 
-    def decision(self, F: Array) -> Array:
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
         score, log_score = _features(F, self.shares, self.far, self.doubt)
-        return np.log(self.shares) + self.sharpness * score + self.power * log_score
+        evidence = self.sharpness * score + self.power * log_score
+        return np.log(self.shares) + (evidence if trust is None else trust[:, None] * evidence)
 
-    def proba(self, F: Array) -> Array:
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
         floor = self.shares.dtype.type(self.floor)
-        return (1 - floor) * softmax(self.decision(F), axis=1) + floor * self.shares
+        return (1 - floor) * softmax(self.decision(F, trust), axis=1) + floor * self.shares
 
 
 @dataclass(frozen=True)
@@ -117,15 +122,15 @@ class Isotonic:
     knots: tuple[Array, ...]
     steps: tuple[Array, ...]
 
-    def proba(self, F: Array) -> Array:
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
         columns = zip(F.T, self.knots, self.steps, strict=True)
         P = np.column_stack([np.interp(f, x, p) for f, x, p in columns]).astype(F.dtype, copy=False)
         P = ClipNormalise(self.shares).proba(P)
-        floor = self.shares.dtype.type(self.floor)
-        return (1 - floor) * P + floor * self.shares
+        believed = self.shares.dtype.type(1 - self.floor) * (1 if trust is None else trust[:, None])
+        return believed * P + (1 - believed) * self.shares
 
-    def decision(self, F: Array) -> Array:
-        return self.proba(F)
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        return self.proba(F, trust)
 
 
 def fit_calibrator(kind: str | None, sample: Sample, far: Array, start: Blend | None = None) -> Calibrator:

@@ -115,18 +115,33 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_classes)
         """
+        return self._evaluate(X)[0]
+
+    def trust(self, X: Any) -> Array:
+        """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Ones where the model makes no difference: without calibration, with ``extrapolate=True``, and for kernels
+            that are not functions of a distance.
+        """
+        return self._evaluate(X)[1]
+
+    def _evaluate(self, X: Any) -> tuple[Array, Array]:
+        """Scores and trust of rows that are not validated yet."""
         check_is_fitted(self)
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=[self.coef_.dtype], accept_large_sparse=False
         )
         return self._scores(X)
 
-    def _scores(self, X: Any) -> Array:
-        kernel = self.kernel_
-        check_range(X, kernel)
+    def _scores(self, X: Any) -> tuple[Array, Array]:
+        check_range(X, self.kernel_)
         rows = getattr(self, "center_indices_", None)
-        F = evaluate(kernel, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
-        return F + self.intercept_
+        F, nearest = evaluate(self.kernel_, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
+        reach = getattr(self, "reach_", None)
+        return F + self.intercept_, np.ones_like(nearest) if reach is None else reach.trust(nearest)
 
     def decision_function(self, X: Any) -> Any:
         """Values that order the classes as the probabilities do.
@@ -138,17 +153,17 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
         """
-        F = self.scores(X)
-        return self._decision(F) if len(self.classes_) == 2 else self._framed(self._decision(F), X)
+        D = self._decision(*self._evaluate(X))
+        return D if D.ndim == 1 else self._framed(D, X)
 
-    def _decision(self, F: Array) -> Array:
-        D = self.calibrator_.decision(F)
+    def _decision(self, F: Array, trust: Array) -> Array:
+        D = self.calibrator_.decision(F, trust)
         return D[:, 1] - D[:, 0] if len(self.classes_) == 2 else D
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
-        F = self.scores(X)
-        return self._framed(self.calibrator_.proba(F), X)
+        F, trust = self._evaluate(X)
+        return self._framed(self.calibrator_.proba(F, trust), X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of ``predict_proba``."""
@@ -157,8 +172,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Array:
         """The most probable class."""
-        F = self.scores(X)
-        return self.classes_[self.calibrator_.proba(F).argmax(axis=1)]
+        F, trust = self._evaluate(X)
+        return self.classes_[self.calibrator_.proba(F, trust).argmax(axis=1)]
 
     # --------------------------------------------------------------- output
 

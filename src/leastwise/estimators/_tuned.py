@@ -103,16 +103,18 @@ class TunedClassifier(KernelClassifier):
         else:
             self.centers_ = basis.centers
 
-    def _store_heldout(self, data: Training, F: Array, seen: list[dict]) -> None:
+    def _store_heldout(self, data: Training, F: Array, seen: list[dict], trust: Array | None = None) -> None:
         """Held-out scores for all rows; rows of weight zero were never trained on, so the model's own serve."""
-        everyone = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
+        n = data.X.shape[0]
+        everyone, believed = np.full((n, F.shape[1]), np.nan, dtype=F.dtype), np.ones(n, dtype=F.dtype)
         everyone[data.used] = F
-        unused = np.setdiff1d(np.arange(len(everyone)), data.used)
+        believed[data.used] = 1 if trust is None else trust
+        unused = np.setdiff1d(np.arange(n), data.used)
         if len(unused):
-            everyone[unused] = self._scores(data.X[unused])
+            everyone[unused], believed[unused] = self._scores(data.X[unused])
         self.heldout_scores_ = everyone
-        self.heldout_decision_ = self._decision(everyone)
-        self.heldout_proba_ = self.calibrator_.proba(everyone)
+        self.heldout_decision_ = self._decision(everyone, believed)
+        self.heldout_proba_ = self.calibrator_.proba(everyone, believed)
         self.cv_results_ = table(seen)
 
     sigma: Any

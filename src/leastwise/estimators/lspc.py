@@ -16,6 +16,7 @@ from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution, scores, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS, Blend, ClipNormalise, Sample, fit_calibrator
+from leastwise.reach import fit_reach, heldout_distances
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
 from leastwise.selection.search import Search, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
@@ -55,8 +56,7 @@ class LSPC(TunedClassifier):
     centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
         How that subset is chosen; an array is used as it is (``basis="full"`` only).
     bias : {"shared", None}, default=None
-        An unpenalised intercept per class, or none, as in the paper. Far from the data calibrated probabilities
-        go to the class shares either way.
+        An unpenalised intercept per class, or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How rows are held out. "loo" leaves out each row with its own basis function and its exact copies, or each
         group where ``groups`` are given. None holds nothing out: sigma and alpha must be numbers, and
@@ -66,6 +66,10 @@ class LSPC(TunedClassifier):
         scikit-learn's, or a callable ``f(estimator, X, y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
         How scores become probabilities, see :mod:`leastwise.probability`. None clips and normalises, eq. (3).
+    extrapolate : bool, default=False
+        Whether scores are believed wherever they are. By default calibrated probabilities fall to the class shares as
+        a row leaves the data: where its distance to the nearest centre is beyond what is usual among held-out
+        training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
         Weights of the classes.
     solver : {"auto", "sgd"}, default="auto"
@@ -94,6 +98,8 @@ class LSPC(TunedClassifier):
     intercept_ : ndarray of shape (n_classes,)
     calibrator_ : object
         From scores to probabilities.
+    reach_ : Reach or None
+        How far from the data the model is trusted.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held
         out. Not there with ``cv=None``.
@@ -134,6 +140,7 @@ class LSPC(TunedClassifier):
         cv: Any = "loo",
         scoring: Any = "log_loss",
         calibration: str | None = "blend",
+        extrapolate: bool = False,
         class_weight: Any = None,
         solver: str = "auto",
         search_rows: Any = "auto",
@@ -155,6 +162,7 @@ class LSPC(TunedClassifier):
         self.cv = cv
         self.scoring = scoring
         self.calibration = calibration
+        self.extrapolate = extrapolate
         self.class_weight = class_weight
         self.solver = solver
         self.search_rows = search_rows
@@ -187,8 +195,9 @@ class LSPC(TunedClassifier):
             return self._fit_by_sgd(data, basis, settings)
         self._check_memory(data.rows, basis, data.rows.X.dtype.itemsize)
         outcome, seen, trial = self._select(data, basis, settings)
+        gaps = heldout_distances(kernel, basis, trial.pairs, data.rows.fold) if self._reaches(kernel) else None
         solution = solve(trial, outcome.sigma, outcome.alpha)
-        return self._finish(data, basis, settings, outcome, solution, seen)
+        return self._finish(data, basis, settings, outcome, solution, seen, gaps)
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
@@ -234,6 +243,10 @@ class LSPC(TunedClassifier):
         index = stratified_rows(data.rows.y, count, data.rng)
         return data.rows.take(index, isinstance(settings.kernel, Precomputed))
 
+    def _reaches(self, kernel: Kernel) -> bool:
+        """Whether trust falls with the distance from the data."""
+        return kernel.distance and self.calibration is not None and not self.extrapolate
+
     def _finish(
         self,
         data: Training,
@@ -242,15 +255,18 @@ class LSPC(TunedClassifier):
         outcome: Outcome,
         solution: Solution,
         seen: list[dict],
+        gaps: Array | None,
     ) -> LSPC:
-        """Store the model, and what is known of held-out rows."""
+        """Store the model, and what is known of held-out rows; ``gaps`` are their distances to the nearest centre."""
         if isinstance(outcome.calibrator, Blend):  # held-out intercepts differ a little from the final ones
             outcome.calibrator = replace(outcome.calibrator, far=solution.intercept)
         if self.calibration == "isotonic":
             outcome.calibrator = fit_calibrator("isotonic", _known(data.rows, outcome.F), solution.intercept)
         self._store(basis, settings, outcome, solution)
+        self.reach_ = None if gaps is None else fit_reach(gaps, data.rows.copy)
         if self.cv is not None:
-            self._store_heldout(data, outcome.F, seen)
+            trust = None if self.reach_ is None or gaps is None else self.reach_.trust(gaps)
+            self._store_heldout(data, outcome.F, seen, trust)
         return self
 
     # ------------------------------------------------------------------ sgd
@@ -273,7 +289,19 @@ class LSPC(TunedClassifier):
         if self.cv is not None:
             outcome.calibrator = fit_calibrator(self.calibration, _known(rows, F), solution.intercept)
         self._warn_unsettled(solution)
-        return self._finish(data, basis, settings, outcome, solution, search.seen)
+        gaps = self._sgd_gaps(data, basis, settings) if self._reaches(settings.kernel) else None
+        return self._finish(data, basis, settings, outcome, solution, search.seen, gaps)
+
+    def _sgd_gaps(self, data: Training, basis: Basis, settings: Settings) -> Array:
+        """Distances to the nearest centre of some rows; inf, which counts for nothing, for the others."""
+        rows = data.rows
+        gaps = np.full(len(rows), np.inf, dtype=rows.X.dtype)
+        some = np.sort(data.rng.permutation(len(rows))[: 2 * SEARCH_ROWS])
+        pairs = settings.kernel.pairs(rows.X[some], basis.centers)
+        if basis.rows is not None:
+            pairs[rows.fold[some, None] == rows.fold[basis.rows]] = np.inf
+        gaps[some] = settings.kernel.distances(pairs.min(axis=1))
+        return gaps
 
     def _warn_unsettled(self, solution: Solution) -> None:
         descent = solution.descent

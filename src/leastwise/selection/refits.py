@@ -26,11 +26,11 @@ WARM_FOLDS = 20
 class Softmax:
     """Scores that are log-probabilities up to a constant per row."""
 
-    def proba(self, F: Array) -> Array:
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities; rows sum to one."""
         return softmax(F, axis=1)
 
-    def decision(self, F: Array) -> Array:
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
         """The scores; with two classes their difference is the log-odds."""
         return F
 

@@ -8,7 +8,7 @@ in the paper, on one thread, and time by the clock.
 
 LSPC          model (7), for each class the kernels at the rows of that class
 LSPC(full)    model (5), all kernels for all classes
-KLR           kernel logistic regression as the paper had it, L-BFGS on the kernel's coefficients, at the sigma and
+KLR           kernel logistic regression as the paper had it (lambda theta'K theta beside the sum of the losses), L-BFGS on the kernel's coefficients, at the sigma and
               alpha that the next one chose
 KLR here      this library's KernelLogisticRegression: the same minimum, by Newton's method in better coordinates
 LSPC()        this library's default: penalty on the function, sigma and alpha by leave-one-out log-loss on
@@ -68,9 +68,10 @@ class Method:
     bare: dict = field(default_factory=dict)
     paper_grid: bool = True
 
-    def tuned(self, length: float, seed: int) -> Any:
-        """To be fitted on a grid in units of ``length``."""
-        grid = {"sigma": [s * length for s in SIGMAS], "alpha": list(ALPHAS)} if self.paper_grid else {}
+    def tuned(self, length: float, n: int, seed: int) -> Any:
+        """To be fitted on a grid in units of ``length``, for n rows."""
+        alphas = [2 * a / n for a in ALPHAS] if self.make is KernelLogisticRegression else list(ALPHAS)
+        grid = {"sigma": [s * length for s in SIGMAS], "alpha": alphas} if self.paper_grid else {}
         return self.make(**grid, **self.search, random_state=seed)
 
     def at(self, model: Any, **more: Any) -> Any:
@@ -139,7 +140,9 @@ def point(split: Split, seed: int, repeats: int) -> Iterator[dict]:
     """All methods on one draw."""
     length = median_distance(split.X)
     for label, method in METHODS.items():
-        search, unsettled = settled(lambda m=method: timed(lambda: m.tuned(length, seed).fit(split.X, split.y)))
+        search, unsettled = settled(
+            lambda m=method: timed(lambda: m.tuned(length, len(split.y), seed).fit(split.X, split.y))
+        )
         model = search.value
         found = {
             "method": label,

@@ -52,6 +52,18 @@ PARAMETERS = {
         {"kernel": lambda A, B: np.ones((2, 2))},
         r"returned an array of shape \(2, 2\)",
     ),
+    "sigma generator": ({"sigma": iter([1.0])}, "sigma is an iterator"),
+    "sigma tiny": ({"sigma": 1e-170}, "between 1e-100 and 1e100"),
+    "alpha huge": ({"alpha": 1e308}, "between 1e-100 and 1e100"),
+    "kernel list": ({"kernel": ["rbf"]}, "Unknown kernel"),
+    "coef0": ({"kernel": "poly", "coef0": "x"}, "coef0='x' must be a finite number"),
+    "tol": ({"tol": float("nan")}, "tol contains nan"),
+    "max_passes": ({"max_passes": None}, "max_passes=None must be"),
+    "kmeans without number": ({"centers": "kmeans"}, "give n_centers"),
+    "array and number": ({"centers": np.zeros((3, 2)), "n_centers": 2}, "leave it None"),
+    "kernel function asymmetric": ({"kernel": lambda A, B: A @ B.T + np.arange(len(B))}, "is not symmetric"),
+    "kernel function complex": ({"kernel": lambda A, B: (A @ B.T) * 1j}, "must be real"),
+    "poly overflow": ({"kernel": "poly", "sigma": 1e-99, "degree": 9}, "overflow"),
     "kernel function nan": ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "not finite"),
 }
 
@@ -61,7 +73,7 @@ def test_parameters(parameters, message):
     model = LSPC(**parameters)
     with pytest.raises(ValueError, match=message):
         model.fit(X, Y)
-    assert not [name for name in vars(model) if name.endswith("_") and name != "n_features_in_"]
+    assert not [name for name in vars(model) if name.endswith("_")]
 
 
 DATA = {
@@ -83,7 +95,10 @@ DATA = {
     "weights of zero": ((X, Y), {"sample_weight": np.zeros(40)}, "sums to 0|non-zero"),
     "weights nan": ((X, Y), {"sample_weight": np.r_[np.nan, np.ones(39)]}, "NaN"),
     "weights length": ((X, Y), {"sample_weight": np.ones(39)}, "39"),
-    "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal"),
+    "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal|holds out all rows"),
+    "groups missing": ((X, Y), {"groups": [None] + [1] * 20 + [2] * 19}, "missing labels"),
+    "groups nan": ((X, Y), {"groups": np.r_[np.nan, np.ones(20), np.zeros(19)]}, "missing labels"),
+    "tiny values": ((X * 1e-170, Y), {}, "so small that their squares are"),
     "groups length": ((X, Y), {"groups": np.ones(3)}, r"groups has shape \(3,\)"),
     "one group": ((X, Y), {"groups": np.ones(40)}, "one group only"),
 }
@@ -106,7 +121,7 @@ def test_negative_class_weight():
 def test_precomputed_must_be_symmetric():
     K = np.exp(-np.abs(X[:, :1] - X[:, 0]))
     K[0, 1] += 0.5
-    with pytest.raises(ValueError, match="not symmetric"):
+    with pytest.raises(ValueError, match="is not symmetric"):
         LSPC(kernel="precomputed").fit(K, Y)
 
 
@@ -120,7 +135,16 @@ def test_a_failed_fit_keeps_the_old_model():
     before = model.predict_proba(X)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(with_value(np.nan), Y)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(np.ones((40, 5)), np.ones(40))
     np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_a_new_fit_leaves_nothing_of_the_old_one():
+    model = LSPC(random_state=0).fit(X, Y)
+    model.set_params(sigma=1.0, alpha=0.1, cv=None, calibration=None).fit(X, Y)
+    assert not hasattr(model, "heldout_proba_")
+    assert not hasattr(model, "cv_results_")
 
 
 def test_prediction_checks_its_input():
@@ -131,19 +155,23 @@ def test_prediction_checks_its_input():
         model.predict_proba(with_value(np.nan))
     with pytest.raises(ValueError, match="overflow"):
         model.predict_proba(with_value(1e300))
+    poly = LSPC(1.0, 0.1, kernel="poly").fit(X, Y)
+    with pytest.raises(ValueError, match="Scores overflow"):
+        poly.predict_proba(with_value(1e120))
 
 
 def test_too_little_memory_is_said_before_any_work(monkeypatch):
     called = []
     kernel = lambda A, B: called.append(1) or A @ B.T  # noqa: E731
     monkeypatch.setenv("LEASTWISE_MEMORY", "20KB")
-    with pytest.raises(
-        MemoryError, match=r"40 rows with 40 basis functions need about 62.5 KB.*20 KB.*n_centers=12 "
-    ):
+    with pytest.raises(MemoryError, match=r"40 rows with 40 basis functions need about 87.5 KB.*20 KB.*n_centers=9 "):
         LSPC(kernel=kernel).fit(X, Y)
     assert not called
     monkeypatch.setenv("LEASTWISE_MEMORY", "20KB")
-    assert LSPC(n_centers=12, random_state=0).fit(X, Y).score(X, Y) > 0.5
+    assert LSPC(n_centers=9, random_state=0).fit(X, Y).score(X, Y) > 0.5
+    with pytest.raises(MemoryError, match="n_centers=3 "):
+        LSPC(basis="class").fit(X, Y)
+    assert LSPC(n_centers=3, basis="class", random_state=0).fit(X, Y).score(X, Y) > 0.5
 
 
 def test_constant_and_duplicated_columns_and_rows_do_no_harm():

@@ -25,8 +25,8 @@ def test_explicit_zeros_in_sparse_rows_do_not_matter():
 
 
 def labels(cv, n=12, groups=None, copies=None):
-    X, y = blobs(n)
-    return fold_labels(cv, X, y, groups, np.arange(n) if copies is None else copies, seed=0)
+    _, y = blobs(n)
+    return fold_labels(cv, y, groups, np.arange(n) if copies is None else copies, seed=0)
 
 
 def test_leave_one_out_and_groups():
@@ -57,9 +57,17 @@ def test_splitters_and_lists_of_splits():
         (13, "cv=13 folds"),
         (3.5, "cv=3.5 is not known"),
         (ShuffleSplit(3, random_state=0), "exactly once"),
-        ([(np.arange(12), np.arange(12))], "single fold"),
+        ([(np.arange(0), np.arange(12))], "single fold"),
+        ([(np.arange(5), np.arange(6, 12)), (np.arange(6, 12), np.arange(6))], "trains on 5 of the 6 rows"),
+        ([1, 2], "no list of"),
+        ([([0], [70])], "no list of"),
     ],
 )
 def test_what_does_not_hold_out_every_row_once_is_refused(cv, message):
     with pytest.raises(ValueError, match=message):
         labels(cv)
+
+
+def test_labels_do_not_depend_on_the_hash_seed():
+    X = np.array([[3.0], [1.0], [3.0], [2.0]])
+    np.testing.assert_array_equal(distinct_rows(X), [0, 1, 0, 2])

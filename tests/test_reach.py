@@ -8,7 +8,7 @@ from leastwise import LSPC
 from leastwise.basis import Recipe, make_basis
 from leastwise.datasets import make_three_class
 from leastwise.kernels import RBF, Laplace
-from leastwise.reach import Reach, fit_reach, heldout_distances
+from leastwise.reach import RANK, Reach, fit_reach, heldout_distances, spaced_distances
 
 
 def test_trust_is_one_within_the_radius_and_falls_to_zero():
@@ -23,22 +23,39 @@ def test_trust_is_one_within_the_radius_and_falls_to_zero():
 def test_heldout_distances_against_a_loop(kernel, n_centers, rng):
     X, y = blobs(40)
     fold = np.arange(40) % 7
-    basis = make_basis(Recipe(n_centers=n_centers), X, y, fold, np.arange(40), rng)
-    found = heldout_distances(kernel, basis, basis.pairs(kernel, X), fold)
+    basis = make_basis(Recipe(n_centers=n_centers), X, y, np.ones(40), fold, np.arange(40), rng)
+    pairs = basis.pairs(kernel, X)
+    found = heldout_distances(kernel, basis, pairs, fold)
+    further = spaced_distances(kernel, basis, pairs, fold, np.arange(40))
     order = 2 if isinstance(kernel, RBF) else 1
     for i in range(40):
         others = [c for c in basis.rows if fold[c] != fold[i]]
-        assert found[i] == pytest.approx(min(np.linalg.norm(X[i] - X[c], order) for c in others), abs=1e-7)
+        gaps = sorted(np.linalg.norm(X[i] - X[c], order) for c in others)
+        assert found[i] == pytest.approx(gaps[0], abs=1e-7)
+        if len(gaps) >= RANK:
+            assert further[i] == pytest.approx(gaps[RANK - 1], abs=1e-7)
 
 
 def test_radius_is_a_quantile_over_distinct_rows():
-    distance = np.arange(1.0, 101)
-    assert fit_reach(distance, np.arange(100)).radius == pytest.approx(np.quantile(distance, 0.99))
+    distance, none = np.arange(1.0, 101), np.empty(0)
+    assert fit_reach(distance, none, np.arange(100)).radius == pytest.approx(np.quantile(distance, 0.99))
     doubled = np.r_[distance, distance[:50]]
     copies = np.r_[np.arange(100), np.arange(50)]
-    assert fit_reach(doubled, copies).radius == pytest.approx(np.quantile(distance, 0.99))
-    assert fit_reach(np.zeros(5), np.arange(5)) is None
-    assert fit_reach(np.full(5, np.inf), np.arange(5)) is None
+    assert fit_reach(doubled, none, copies).radius == pytest.approx(np.quantile(distance, 0.99))
+    assert fit_reach(distance, np.array([300.0, np.inf]), np.arange(100)).radius == 300
+    assert fit_reach(np.zeros(5), none, np.arange(5)) is None
+    assert fit_reach(np.full(5, np.inf), np.full(2, np.inf), np.arange(5)) is None
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-2])
+def test_rows_that_come_in_pairs_do_not_make_new_rows_foreign(noise):
+    rng = np.random.default_rng(0)
+    everyone, truth = make_three_class(1200, random_state=0)
+    X, y, new = everyone[:200], truth[:200], everyone[200:]
+    pairs, labels = np.vstack([X, X + noise * rng.normal(size=X.shape)]), np.r_[y, y]
+    cautious = LSPC(random_state=0).fit(pairs, labels)
+    bold = LSPC(random_state=0, extrapolate=True).fit(pairs, labels)
+    assert cautious.score(new, truth[200:]) > bold.score(new, truth[200:]) - 0.02
 
 
 @pytest.mark.parametrize("calibration", ["blend", "temperature", "isotonic"])

@@ -50,6 +50,18 @@ def test_explore_without_growth_stays_inside():
     assert visited == [1.0, 2.0, 4.0]
 
 
+def test_walk_goes_up_where_down_is_no_better():
+    for top, expected in ((0.011, 0.01), (90.0, 100.0), (1.0, 1.0)):
+        visit, visited = hill(top)
+        assert walk(Grid((0.001, 1.0, 1000.0), 10.0), 1.0, visit).value == pytest.approx(expected)
+        assert len(set(visited)) == len(visited)
+
+
+def test_a_start_outside_of_the_grid_is_moved_to_its_border():
+    visit, _ = hill(1.0)
+    assert walk(Grid((1.0, 10.0), 10.0), 1e-30, visit).value == pytest.approx(10**0.5, rel=0.9)
+
+
 def test_growth_ends():
     visit, visited = hill(1e30)
     explore(Grid((1.0, 2.0), 2.0), visit)
@@ -113,7 +125,9 @@ def test_taking_rows_keeps_weights_at_mean_one():
 
 def test_plan_searches_all_rows_where_that_is_cheap(rng):
     def basis(n, **kw):
-        return make_basis(Recipe(**kw), np.zeros((n, 1)), np.arange(n) % 4, np.arange(n), np.arange(n), rng)
+        return make_basis(
+            Recipe(**kw), np.zeros((n, 1)), np.arange(n) % 4, np.ones(n), np.arange(n), np.arange(n), rng
+        )
 
     assert rows_to_search(basis(800), 800, "auto") == 800
     assert rows_to_search(basis(5000), 5000, "auto") == SEARCH_ROWS
@@ -132,3 +146,24 @@ def test_plan_refits_where_folds_are_few_and_large():
     assert cheaper(2)
     assert not cheaper(100)
     assert not cheaper(1000)  # leave-one-out
+
+
+def test_held_out_tenth_takes_whole_folds_and_leaves_every_class(rng):
+    from leastwise.selection.search import held_out_tenth
+
+    fold = np.arange(60) // 3
+    held = held_out_tenth(rows(fold=fold), rng)
+    assert 3 <= len(held) <= 6
+    assert set(np.flatnonzero(np.isin(fold, fold[held]))) == set(held)
+    y = np.repeat([0, 1], [58, 2])
+    for _ in range(20):
+        assert np.sum(y[held_out_tenth(rows(y=y), rng)] == 1) <= 1
+    with pytest.raises(ValueError, match="use solver='auto'"):
+        held_out_tenth(rows(fold=np.repeat([0, 1], 30)), rng)
+
+
+def test_points_judged_on_all_rows_rank_first():
+    from leastwise.selection.search import table
+
+    seen = [{"sigma": 1, "alpha": 1, "score": s, "rows": r} for s, r in ((-0.1, 100), (-0.3, 500), (-0.2, 500))]
+    assert table(seen)["rank_test_score"].tolist() == [3, 2, 1]

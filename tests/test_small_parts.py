@@ -55,6 +55,9 @@ def test_calibration_error_of_honest_and_dishonest_probabilities(rng):
     assert expected_calibration_error(y, sure) == pytest.approx(0.25, abs=0.02)
     assert brier_score(y, honest) < brier_score(y, sure)
     assert brier_score([0, 1], [[1, 0], [0, 1]]) == 0
+    assert brier_score([0, 0], [[1, 0], [1, 0]], classes=[0, 1]) == 0
+    with pytest.raises(ValueError, match="1 classes"):
+        brier_score([0, 0], [[1, 0], [1, 0]])
 
 
 def test_metrics_check_their_input():
@@ -75,7 +78,7 @@ def test_chunks_cover_all_rows_once():
 def test_centres_are_drawn_from_distinct_rows(rng):
     X, y = blobs(30)
     X, y, copy = np.vstack([X, X]), np.r_[y, y], np.r_[np.arange(30), np.arange(30)]
-    basis = make_basis(Recipe(n_centers=25), X, y, copy, copy, rng)
+    basis = make_basis(Recipe(n_centers=25), X, y, np.ones(60), copy, copy, rng)
     assert len(np.unique(copy[basis.rows])) == 25
     own = basis.blocks[0].own
     assert (own[:30] == own[30:]).all()
@@ -84,6 +87,13 @@ def test_centres_are_drawn_from_distinct_rows(rng):
 
 def test_more_centres_than_rows_is_all_rows(rng):
     X, y = blobs(30)
-    basis = make_basis(Recipe(n_centers=99), X, y, np.arange(30), np.arange(30), rng)
+    basis = make_basis(Recipe(n_centers=99), X, y, np.ones(30), np.arange(30), np.arange(30), rng)
     assert basis.square
     np.testing.assert_array_equal(basis.rows, np.arange(30))
+
+
+def test_k_means_makes_no_more_centres_than_distinct_rows(rng):
+    X, y = np.repeat(np.arange(4.0), 10)[:, None], np.tile([0, 1], 20)
+    copy = np.repeat(np.arange(4), 10)
+    basis = make_basis(Recipe(n_centers=10, centers="kmeans"), X, y, np.ones(40), copy, copy, rng)
+    np.testing.assert_allclose(np.sort(basis.centers.ravel()), np.arange(4.0))

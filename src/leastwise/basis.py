@@ -81,13 +81,17 @@ class Recipe:
     precomputed: bool = False
 
 
-def make_basis(recipe: Recipe, X: Any, y: Array, fold: Array, copy: Array, rng: np.random.Generator) -> Basis:
+def make_basis(
+    recipe: Recipe, X: Any, y: Array, w: Array, fold: Array, copy: Array, rng: np.random.Generator
+) -> Basis:
     """Choose the centres.
 
     Parameters
     ----------
     y : ndarray of int
         Codes of the classes, all of them present.
+    w : ndarray
+        Weights of the rows.
     fold, copy : ndarray of int
         Labels of the rows that are held out together, and of those that are equal.
     """
@@ -100,15 +104,18 @@ def make_basis(recipe: Recipe, X: Any, y: Array, fold: Array, copy: Array, rng: 
     if not isinstance(recipe.centers, str):
         C = given_centers(recipe.centers, X.shape[1], X.dtype)
         return Basis(C, None, _blocks([len(C)], targets, [None]))
-    if recipe.n_centers is None and (recipe.kind == "full" or recipe.norm == "coefficients"):
+    # A copy of a centre adds nothing but a singular matrix.
+    distinct = [m[np.sort(np.unique(copy[m], return_index=True)[1])] for m in members]
+    count = recipe.n_centers
+    if count is not None and recipe.centers == "kmeans":
+        sizes = [min(count, len(d)) for d in distinct]
+        parts = [cluster_centers(X[m], w[m], k, rng) for m, k in zip(members, sizes, strict=True)]
+        return Basis(np.vstack(parts), None, _blocks(sizes, targets, [None] * len(parts)))
+    every = count is None or count >= max(len(m) for m in members)
+    if every and (recipe.kind == "full" or recipe.norm == "coefficients"):
         chosen, own = members, [_positions(m, n) for m in members]
-    elif recipe.n_centers is not None and recipe.centers == "kmeans":
-        parts = [cluster_centers(X[m], recipe.n_centers, rng) for m in members]
-        return Basis(np.vstack(parts), None, _blocks([len(p) for p in parts], targets, [None] * len(parts)))
     else:
-        # A copy of a centre adds nothing but a singular matrix.
-        distinct = [m[np.sort(np.unique(copy[m], return_index=True)[1])] for m in members]
-        chosen = [random_rows(m, recipe.n_centers, rng) for m in distinct]
+        chosen = [random_rows(d, count, rng) for d in distinct]
         own = [_owners(c, m, fold, copy, n) for c, m in zip(chosen, members, strict=True)]
     rows = np.concatenate(chosen)
     return Basis(
@@ -116,7 +123,7 @@ def make_basis(recipe: Recipe, X: Any, y: Array, fold: Array, copy: Array, rng: 
         rows,
         _blocks([len(c) for c in chosen], targets, own),
         square=len(members) == 1 and np.array_equal(rows, everyone),
-        weighted=recipe.norm == "coefficients" and recipe.n_centers is None,
+        weighted=every and recipe.norm == "coefficients",
     )
 
 
@@ -238,12 +245,13 @@ def evaluate(
     nearest = np.zeros(X.shape[0], dtype=coef.dtype)
     if sparse.issparse(X):
         X = X.tocsr()
-    for part in row_chunks(X.shape[0], coef.shape[0], coef.itemsize):
+    for part in row_chunks(X.shape[0], max(coef.shape[0], X.shape[1]), coef.itemsize):
         if isinstance(kernel, Precomputed):
             F[part] = X[part][:, rows] @ coef
         else:
             pairs = kernel.pairs(X[part], centers)
             if kernel.distance:
                 nearest[part] = kernel.distances(pairs.min(axis=1))
-            F[part] = kernel.values(pairs, sigma, out=pairs) @ coef
+            with np.errstate(invalid="ignore", over="ignore"):
+                F[part] = kernel.values(pairs, sigma, out=pairs) @ coef
     return F, nearest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
 Array = np.ndarray
@@ -17,16 +18,18 @@ def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Arr
     return np.sort(rng.choice(rows, size=count, replace=False))
 
 
-def cluster_centers(X: Any, count: int, rng: np.random.Generator) -> Array:
-    """The centres of ``count`` clusters of the rows, as few as there are distinct rows."""
+def cluster_centers(X: Any, w: Array, count: int, rng: np.random.Generator) -> Array:
+    """The centres of ``count`` clusters of weighted rows."""
     maker = KMeans if X.shape[0] <= 10_000 else MiniBatchKMeans
     seed = int(rng.integers(2**31 - 1))
-    fit = maker(n_clusters=min(count, X.shape[0]), n_init=1, random_state=seed).fit(X)
+    fit = maker(n_clusters=count, n_init=1, random_state=seed).fit(X, sample_weight=w)
     return fit.cluster_centers_.astype(X.dtype, copy=False)
 
 
 def given_centers(centers: Any, n_features: int, dtype: Any) -> Array:
     """The user's centres, checked."""
+    if sparse.issparse(centers):
+        centers = centers.toarray()
     C = np.asarray(centers, dtype=dtype)
     if C.ndim != 2 or C.shape[1] != n_features or not len(C):
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 from leastwise.basis import Basis, Design, evaluate
 from leastwise.linalg.direct import solve_design, solve_gram, solve_square
 from leastwise.linalg.sgd import Descent, descend
+from leastwise.linalg.spectrum import square_spectrum
 from leastwise.selection.trial import Rows, Settings, Trial
 
 Array = np.ndarray
@@ -29,14 +30,19 @@ def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
     """The exact solution; ``trial`` gives up its pairs and is not to be used afterwards."""
     basis, s, root = trial.basis, trial.settings, trial.root
     rho, bias = alpha / trial.unit * len(trial.rows), root if s.bias else None
-    if not (basis.square and s.kernel.definite):
+    if not basis.square or not trial.definite:
         return _solve_blocks(trial, sigma, rho, bias)
     K = s.kernel.values(trial.pairs, sigma, out=trial.pairs)
     if not trial.rows.equal_weights:
         K *= root
         K *= root[:, None]
-    solver = solve_gram if s.norm == "function" else solve_square
-    A, b, jitter = solver(K, trial.Z, rho, bias)
+    if s.norm == "function":
+        A, b, jitter = solve_gram(K, trial.Z, rho, bias)
+    else:
+        A, b, jitter = solve_square(K, trial.Z, rho, bias) or (
+            *square_spectrum(K).coefficients(rho, trial.Z, bias),
+            0.0,
+        )
     return Solution(root[:, None] * A, b, jitter)
 
 
@@ -66,22 +72,27 @@ def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tu
     return *spectrum.coefficients(rho, Z, bias), spectrum.jitter
 
 
+def sgd_sample(n: int, b: int) -> int:
+    """How many rows make the preconditioner."""
+    return min(n, max(2 * b, 1000))
+
+
 def solve_by_sgd(
     rows: Rows, basis: Basis, settings: Settings, sigma: float, alpha: float, rng: Any, **options: Any
 ) -> Solution:
-    """Stochastic gradient descent; kernel values exist for one batch of rows at a time."""
+    """Stochastic gradient descent; of the kernel between rows and centres only batches exist, and a sample."""
     s, n, b = settings, len(rows), basis.blocks[-1].columns.stop
-    Z, ones = rows.one_hot(len(s.classes)), np.ones
+    Z = rows.one_hot(len(s.classes))
 
     def batch(index: Array) -> tuple[Array, Array, Array]:
         Phi = s.kernel(rows.X[index], basis.centers, sigma)
         if s.bias:
-            Phi = np.column_stack([Phi, ones(len(index), dtype=Phi.dtype)])
+            Phi = np.column_stack([Phi, np.ones(len(index), dtype=Phi.dtype)])
         return Phi, Z[index], rows.w[index]
 
     R = np.zeros((b + s.bias, b + s.bias), dtype=Z.dtype)
     R[:b, :b] = s.kernel(basis.centers, basis.centers, sigma) if s.norm == "function" else np.eye(b)
-    sample = np.sort(rng.permutation(n)[: max(4 * b, 1000)])
+    sample = np.sort(rng.permutation(n)[: sgd_sample(n, b)])
     descent = descend(batch, n, R, alpha, sample, rng=rng, report=s.report, **options)
     theta = descent.theta
     intercept = theta[b] if s.bias else np.zeros(theta.shape[1], dtype=theta.dtype)

@@ -23,10 +23,11 @@ def distinct_rows(X: Any) -> Array:
         keys = [hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in pairwise(ends)]
     else:
         keys = [hash(row.tobytes()) for row in np.ascontiguousarray(X) + 0.0]  # + 0.0 makes -0.0 and 0.0 equal
-    return np.unique(keys, return_inverse=True)[1]
+    _, first, label = np.unique(keys, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[label]  # numbered as they come, since hashes differ from run to run
 
 
-def fold_labels(cv: Any, X: Any, y: Array, groups: Array | None, copies: Array, seed: int) -> Array:
+def fold_labels(cv: Any, y: Array, groups: Array | None, copies: Array, seed: int) -> Array:
     """A label for every row; rows with the same label are held out together.
 
     Parameters
@@ -43,7 +44,7 @@ def fold_labels(cv: Any, X: Any, y: Array, groups: Array | None, copies: Array, 
             raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
         return copies if groups is None else np.unique(groups, return_inverse=True)[1]
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return _k_folds(int(cv), X, y, groups, seed)
+        return _k_folds(int(cv), y, groups, seed)
     if hasattr(cv, "split"):
         return _from_splits(cv.split(np.zeros((len(y), 1)), y, groups), len(y))
     if isinstance(cv, Iterable):
@@ -51,7 +52,7 @@ def fold_labels(cv: Any, X: Any, y: Array, groups: Array | None, copies: Array, 
     raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
 
 
-def _k_folds(k: int, X: Any, y: Array, groups: Array | None, seed: int) -> Array:
+def _k_folds(k: int, y: Array, groups: Array | None, seed: int) -> Array:
     if k < 2 or k > len(y):
         raise ValueError(f"cv={k} folds: with {len(y)} rows use a number from 2 to {len(y)}, or 'loo'.")
     maker = StratifiedKFold if groups is None else StratifiedGroupKFold
@@ -61,10 +62,14 @@ def _k_folds(k: int, X: Any, y: Array, groups: Array | None, seed: int) -> Array
 
 def _from_splits(splits: Iterable, n: int) -> Array:
     labels, times = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
-    for k, (_, test) in enumerate(splits):
-        rows = np.arange(n)[test]
-        labels[rows] = k
-        times[rows] += 1
+    for k, (train, test) in enumerate(_pairs(splits, n)):
+        labels[test] = k
+        times[test] += 1
+        if not np.array_equal(np.sort(train), np.setdiff1d(np.arange(n), test)):
+            raise ValueError(
+                f"Split {k} of cv trains on {len(train)} of the {n - len(test)} rows that it does not hold out: "
+                "held-out scores in closed form need all of them in the training part."
+            )
     if not (times == 1).all():
         raise ValueError(
             f"cv must hold out every row exactly once, as KFold does: of {n} rows {np.sum(times == 0)} are never "
@@ -73,3 +78,11 @@ def _from_splits(splits: Iterable, n: int) -> Array:
     if labels.max(initial=0) == 0:
         raise ValueError("cv gives a single fold, which leaves nothing to train on: use two or more.")
     return labels
+
+
+def _pairs(splits: Iterable, n: int) -> Iterable[tuple[Array, Array]]:
+    """Training and test rows of every split, as row numbers."""
+    try:
+        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
+    except (TypeError, IndexError) as error:
+        raise ValueError(f"cv={splits!r} is no list of (training rows, test rows) for {n} rows: {error}") from None

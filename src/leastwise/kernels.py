@@ -15,6 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,12 +75,24 @@ def _beside(X: Array, first: Any, second: Any) -> Array:
     return wide
 
 
+def check_symmetric(K: Any, what: str) -> None:
+    """A kernel between rows and themselves is symmetric."""
+    A = K.toarray() if sparse.issparse(K) else K
+    eps = np.finfo(A.dtype).eps if np.issubdtype(A.dtype, np.floating) else 0
+    if np.abs(A - A.T).max(initial=0) > 1e3 * eps * np.abs(A).max(initial=0):
+        raise ValueError(f"{what} is not symmetric; the kernel of rows with themselves has to be.")
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel function. ``has_sigma`` says whether a width matters, ``definite`` whether Grams are psd."""
+    """A kernel function.
+
+    ``has_sigma`` says whether a width matters, ``definite`` whether Gram matrices are positive semi-definite (None:
+    not known), ``distance`` whether it is a function of a distance.
+    """
 
     has_sigma: ClassVar[bool] = True
-    definite: ClassVar[bool] = True
+    definite: ClassVar[bool | None] = True
     distance: ClassVar[bool] = False
 
     def pairs(self, X: Any, Y: Any) -> Array:
@@ -159,16 +172,17 @@ class Poly(Kernel):
     coef0: float = 1.0
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
-        out = np.multiply(pairs, pairs.dtype.type(1 / sigma**2), out=out)
-        out += pairs.dtype.type(self.coef0)
-        return np.power(out, self.degree, out=out)
+        with np.errstate(over="ignore"):  # whoever wants finite values looks for them
+            out = np.multiply(pairs, pairs.dtype.type(1 / sigma**2), out=out)
+            out += pairs.dtype.type(self.coef0)
+            return np.power(out, self.degree, out=out)
 
 
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
     """Sigmoid kernel: tanh(x'x' / sigma^2 + coef0). Not positive definite."""
 
-    definite: ClassVar[bool] = False
+    definite: ClassVar[bool | None] = False
     coef0: float = 1.0
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
@@ -182,6 +196,7 @@ class Given(Kernel):
     """A function of the user's, called with two arrays of rows. It has no width."""
 
     has_sigma: ClassVar[bool] = False
+    definite: ClassVar[bool | None] = None
     function: Callable[[Any, Any], Any] = inner_products
 
     def pairs(self, X: Any, Y: Any) -> Array:
@@ -192,8 +207,12 @@ class Given(Kernel):
                 f"The kernel function returned an array of shape {K.shape}; for inputs of {wanted[0]} and "
                 f"{wanted[1]} rows it has to return shape {wanted}."
             )
-        if not np.issubdtype(K.dtype, np.number) or not np.isfinite(K).all():
+        if not (np.issubdtype(K.dtype, np.floating) or np.issubdtype(K.dtype, np.integer) or K.dtype == bool):
+            raise ValueError(f"The kernel function returned values of type {K.dtype}; they must be real numbers.")
+        if not np.isfinite(K).all():
             raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
+        if X is Y:
+            check_symmetric(K, "The kernel function returned a matrix that")
         return np.array(K, dtype=X.dtype)  # a copy: the user may keep and reuse what the function returned
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
@@ -205,6 +224,7 @@ class Precomputed(Kernel):
     """The input is the kernel matrix. It has no width."""
 
     has_sigma: ClassVar[bool] = False
+    definite: ClassVar[bool | None] = None
 
     def pairs(self, X: Any, Y: Any) -> Array:
         return X
@@ -235,10 +255,12 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
     """
     if callable(kernel):
         return Given(function=kernel)
-    if kernel not in KERNELS:
+    if not isinstance(coef0, Real) or not np.isfinite(float(coef0)):
+        raise ValueError(f"coef0={coef0!r} must be a finite number.")
+    if not isinstance(kernel, str) or kernel not in KERNELS:
         raise ValueError(f"Unknown kernel {kernel!r}: use one of {sorted(KERNELS)} or a function of two arrays.")
     if kernel == "poly":
-        if int(degree) != degree or degree < 1:
+        if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
             raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
         return Poly(degree=int(degree), coef0=coef0)
     if kernel == "sigmoid":

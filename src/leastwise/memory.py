@@ -46,10 +46,19 @@ def _container() -> int:
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
     ):
         try:
-            return max(int((root / limit).read_text()) - int((root / used).read_text()), 0)
+            taken = int((root / used).read_text()) - _reclaimable(root / Path(used).parent / "memory.stat")
+            return max(int((root / limit).read_text()) - taken, 0)
         except (OSError, ValueError):
             continue
     return 2**63 - 1
+
+
+def _reclaimable(stat: Path) -> int:
+    """Bytes of cached files, which count as used but are given up on demand."""
+    for line in stat.read_text().splitlines():
+        if line.startswith(("inactive_file ", "total_inactive_file ")):
+            return int(line.split()[1])
+    return 0
 
 
 def human(size: float) -> str:

@@ -33,14 +33,7 @@ def expected_calibration_error(
     float
         ``sum over bins of (rows in bin / n) * |mean confidence - accuracy|``; 0 is perfect.
     """
-    y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
-    check_consistent_length(y_true, proba)
-    classes = np.unique(y_true) if classes is None else np.asarray(classes)
-    if proba.ndim != 2 or proba.shape[1] != len(classes):
-        raise ValueError(
-            f"proba has shape {proba.shape} but there are {len(classes)} classes: give one column per class, and "
-            "classes= where a class is missing from y_true."
-        )
+    y_true, proba, classes = _checked(y_true, proba, classes)
     if strategy not in ("mass", "width"):
         raise ValueError(f"strategy={strategy!r} is not known: use 'mass' or 'width'.")
     confidence = proba.max(axis=1)
@@ -54,8 +47,22 @@ def expected_calibration_error(
 
 
 def brier_score(y_true: Any, proba: Any, *, classes: Any = None) -> float:
-    """Mean squared distance between the probabilities and the one-hot labels, summed over classes (0 to 2)."""
+    """Mean squared distance between the probabilities and the one-hot labels, summed over classes (0 to 2).
+
+    ``classes`` are the labels of the columns; by default the sorted labels of ``y_true``.
+    """
+    y_true, proba, classes = _checked(y_true, proba, classes)
+    return float(np.mean(np.sum((proba - (y_true[:, None] == classes)) ** 2, axis=1)))
+
+
+def _checked(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
+    """Labels, probabilities with one column per class, and the classes."""
     y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
     check_consistent_length(y_true, proba)
     classes = np.unique(y_true) if classes is None else np.asarray(classes)
-    return float(np.mean(np.sum((proba - (y_true[:, None] == classes)) ** 2, axis=1)))
+    if proba.ndim != 2 or proba.shape[1] != len(classes):
+        raise ValueError(
+            f"proba has shape {proba.shape} but there are {len(classes)} classes: give one column per class, and "
+            "classes= where a class is missing from y_true."
+        )
+    return y_true, proba, classes

@@ -63,18 +63,28 @@ class Sample:
     size : int
         Number of independent witnesses: what smoothing and floors are measured by, so that a repeated row is one
         row, and the rows of one group are one witness.
+    prior : ndarray of shape (c,), optional
+        Class shares that are known better than from these rows.
     """
 
     F: Array
     y: Array
     w: Array
     size: int
+    prior: Array | None = None
 
     @property
     def shares(self) -> Array:
-        """Weighted class shares."""
-        counts = np.bincount(self.y, weights=self.w, minlength=self.F.shape[1])
-        return (counts / counts.sum()).astype(self.F.dtype)
+        """Weighted class shares, of these rows if not given."""
+        if self.prior is not None:
+            return self.prior
+        return class_shares(self.y, self.w, self.F.shape[1]).astype(self.F.dtype)
+
+
+def class_shares(y: Array, w: Array, n_classes: int) -> Array:
+    """Weighted class shares."""
+    counts = np.bincount(y, weights=w, minlength=n_classes)
+    return counts / counts.sum()
 
 
 @dataclass(frozen=True)

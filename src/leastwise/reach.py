@@ -16,8 +16,13 @@ from leastwise.kernels import Kernel
 
 Array = np.ndarray
 
-#: The radius is this quantile of the distances from held-out training rows to their nearest centre.
+#: The radius is this quantile of the distances from held-out training rows to their nearest centre,
 QUANTILE = 0.99
+#: but no less than the median distance to the centre of this rank: rows often come in small sets that are all but
+#: equal, and the distances within such a set say nothing about new rows.
+RANK = 10
+#: Rows that the second is measured on.
+SOME = 500
 
 
 @dataclass(frozen=True)
@@ -33,21 +38,47 @@ class Reach:
             return np.exp(-0.5 * beyond**2)
 
 
+def ranked_distances(kernel: Kernel, pairs: Array, fold: Array, home: Array | None, rank: int = 1) -> Array:
+    """For every row the distance to the centre of this rank among those outside of its own fold.
+
+    ``fold`` labels the rows and ``home`` the centres, where these are rows. Infinite where there are not so many.
+    """
+    block = pairs if home is None else np.where(fold[:, None] == home, np.inf, pairs)
+    k = min(rank, block.shape[1]) - 1
+    return kernel.distances(block.min(axis=1) if k == 0 else np.partition(block, k, axis=1)[:, k])
+
+
 def heldout_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array) -> Array:
     """For every training row the distance to the nearest centre outside of its own fold; inf if there is none."""
-    distance = np.empty(len(pairs), dtype=pairs.dtype)
     home = None if basis.rows is None else fold[basis.rows]
-    for part in row_chunks(len(pairs), pairs.shape[1], pairs.itemsize):
-        block = pairs[part]
-        if home is not None:
-            block = np.where(fold[part, None] == home, np.inf, block)
-        distance[part] = kernel.distances(block.min(axis=1))
-    return distance
+    chunks = row_chunks(len(pairs), pairs.shape[1], pairs.itemsize)
+    return np.concatenate([ranked_distances(kernel, pairs[part], fold[part], home) for part in chunks])
 
 
-def fit_reach(distance: Array, copy: Array) -> Reach | None:
-    """The reach of a model from held-out distances; copies of a row count once. None where it has no size."""
+def spaced_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, copy: Array) -> Array:
+    """For some rows, evenly spaced, the distance to the centre of rank ``RANK`` outside of the fold; copies left out."""
+    first = np.sort(np.unique(copy, return_index=True)[1])
+    some = first[np.unique(np.linspace(0, len(first) - 1, SOME).astype(int))]
+    if basis.rows is None:
+        return ranked_distances(kernel, pairs[some], fold[some], None, RANK)
+    columns = np.unique(copy[basis.rows], return_index=True)[1]
+    return ranked_distances(kernel, pairs[np.ix_(some, columns)], fold[some], fold[basis.rows[columns]], RANK)
+
+
+def fit_reach(nearest: Array, further: Array, copy: Array) -> Reach | None:
+    """The reach of a model; None where it has no size.
+
+    Parameters
+    ----------
+    nearest : ndarray of shape (n,)
+        Held-out distances to the nearest centre; infinite where not known.
+    further : ndarray
+        Those to the centre of rank ``RANK``, for some rows.
+    copy : ndarray of shape (n,)
+        Copies of a row, which have the same label, count once.
+    """
     first = np.unique(copy, return_index=True)[1]
-    known = distance[first][np.isfinite(distance[first])]
+    known, far = nearest[first][np.isfinite(nearest[first])], further[np.isfinite(further)]
     radius = float(np.quantile(known, QUANTILE)) if len(known) else 0.0
+    radius = max(radius, float(np.median(far)) if len(far) else 0.0)
     return Reach(radius) if radius > 0 else None

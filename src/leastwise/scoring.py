@@ -29,6 +29,10 @@ class Scorer:
     def __call__(self, sample: Sample, calibrator: Calibrator, classes: Array) -> float:
         return self.function(sample, calibrator, classes)
 
+    def shown(self, score: float) -> float:
+        """The score as people know it: losses with their own sign."""
+        return -score if self.name in ("log_loss", "brier") else score
+
 
 def log_likelihood(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
     """Mean log-probability of the true class."""
@@ -106,7 +110,10 @@ def resolve_scoring(scoring: Any) -> Scorer:
 
 def _borrowed(scorer: Callable) -> Callable[[Sample, Calibrator, Array], float]:
     """A scorer that wants an estimator, served with held-out predictions."""
-    takes_weights = "sample_weight" in inspect.signature(scorer).parameters
+    try:
+        takes_weights = "sample_weight" in inspect.signature(scorer).parameters
+    except (TypeError, ValueError):  # a function written in C
+        takes_weights = False
 
     def score(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
         decision = calibrator.decision(sample.F)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,13 +14,31 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.basis import evaluate
-from leastwise.estimators._checks import check_classes, check_range, check_square, check_weights
+from leastwise.estimators._checks import check_classes, check_groups, check_range, check_square, check_weights
 from leastwise.folds import distinct_rows, fold_labels
 from leastwise.kernels import Kernel, Precomputed, resolve_kernel
 from leastwise.probability import Calibrator
 from leastwise.selection.trial import Rows
 
 Array = np.ndarray
+
+
+def all_or_nothing(fit: Callable) -> Callable:
+    """A fit that fails leaves the model as it was; one that succeeds leaves nothing of the last one."""
+
+    @wraps(fit)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        for name in [name for name in before if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return wrapped
 
 
 @dataclass(frozen=True)
@@ -57,46 +77,37 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(kernel, Precomputed):
             check_square(X, type(self).__name__)
         w = check_weights(sample_weight, self.class_weight, X, y)
-        used = np.flatnonzero(w > 0)
+        used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
         classes, codes = np.unique(y[used], return_inverse=True)
         check_classes(codes, classes)
         kept = X if len(used) == len(y) else X[used]
         if isinstance(kernel, Precomputed):
             kept = kept[:, used]
             kept = kept.toarray() if hasattr(kept, "toarray") else kept
-        groups = self._groups(groups, len(y), used)
+        group = None if groups is None else check_groups(groups, len(y))[used]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
-        fold = self._fold_labels(kept, codes, groups, copy, used, len(y), int(rng.integers(2**31 - 1)))
+        fold = self._fold_labels(codes, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
         mass = float(w[used].mean())
         w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
-        group = copy if groups is None else np.unique(groups, return_inverse=True)[1]
+        group = copy if group is None else group
         return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy, group, mass), classes, used, X, rng)
 
-    def _fold_labels(
-        self, X: Any, y: Array, groups: Array | None, copy: Array, used: Array, n: int, seed: int
-    ) -> Array:
+    def _fold_labels(self, y: Array, group: Array | None, copy: Array, used: Array, n: int, seed: int) -> Array:
+        """Labels of the rows that count. A list of splits speaks of all rows, a splitter is shown these alone."""
         cv = self.cv
         if cv is None:
             return np.arange(len(y))
-        if not isinstance(cv, str | int | np.integer) and len(used) < n:
-            # The user's splits speak of all rows, those of weight zero included.
-            everyone = np.zeros(n, dtype=int)
-            everyone[used] = y
-            labels = fold_labels(cv, np.zeros((n, 1)), everyone, groups, copy, seed)
-            return labels[used]
-        return fold_labels(cv, X, y, groups, copy, seed)
-
-    def _groups(self, groups: Any, n: int, used: Array) -> Array | None:
-        if groups is None:
-            return None
-        groups = np.asarray(groups)
-        if groups.shape != (n,):
-            raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
-        if len(np.unique(groups[used])) < 2:
+        if group is not None and len(np.unique(group)) < 2:
             raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
-        return groups[used]
+        if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
+            labels = fold_labels(cv, np.zeros(n, dtype=int), None, copy, seed)[used]
+        else:
+            labels = fold_labels(cv, y, group, copy, seed)
+        if len(np.unique(labels)) < 2:
+            raise ValueError("cv holds out all rows that count at once, which leaves nothing to train on.")
+        return labels
 
     def _resolve_kernel(self) -> Kernel:
         return resolve_kernel(self.kernel, self.degree, self.coef0)
@@ -140,8 +151,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         check_range(X, self.kernel_)
         rows = getattr(self, "center_indices_", None)
         F, nearest = evaluate(self.kernel_, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
+        F += self.intercept_
+        if not np.isfinite(F).all():
+            raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
         reach = getattr(self, "reach_", None)
-        return F + self.intercept_, np.ones_like(nearest) if reach is None else reach.trust(nearest)
+        return F, np.ones_like(nearest) if reach is None else reach.trust(nearest)
 
     def decision_function(self, X: Any) -> Any:
         """Values that order the classes as the probabilities do.
@@ -167,8 +181,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of ``predict_proba``."""
+        F, trust = self._evaluate(X)
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return self._framed(np.log(self.calibrator_.proba(F, trust)), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from numbers import Real
 from typing import Any
 
@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from leastwise.kernels import Given, Kernel, Precomputed
+from leastwise.kernels import Given, Kernel, Precomputed, check_symmetric
 from leastwise.memory import available_memory, human
 from leastwise.selection.grid import Grid
 
@@ -24,13 +24,24 @@ def parse_grid(name: str, value: Any, auto: Iterable[float], ratio: float) -> Gr
         if value != "auto":
             raise ValueError(f"{name}={value!r} is not known: use 'auto', a positive number, or several of them.")
         return Grid(tuple(float(v) for v in auto), ratio)
-    values = [value] if isinstance(value, Real) else list(value) if isinstance(value, Iterable) else [value]
+    if isinstance(value, Iterator):
+        raise ValueError(f"{name} is an iterator, which can be read only once: give a list.")
+    values = list(value) if isinstance(value, Iterable) and np.ndim(value) else [value]  # type: ignore[arg-type]
     if not values:
         raise ValueError(f"{name} is an empty sequence: give 'auto', a positive number, or several of them.")
-    for v in values:
-        if isinstance(v, bool) or not isinstance(v, Real) or not np.isfinite(float(v)) or not float(v) > 0:
-            raise ValueError(f"{name} contains {v!r}: every value must be a finite number above 0.")
-    return Grid(tuple(sorted({float(v) for v in values})))
+    return Grid(tuple(sorted({check_positive(name, v) for v in values})))
+
+
+def check_positive(name: str, value: Any) -> float:
+    """A number above 0 whose square neither overflows nor vanishes."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not np.isfinite(float(value)) or not float(value) > 0:
+        raise ValueError(f"{name} contains {value!r}: every value must be a finite number above 0.")
+    if not 1e-100 < float(value) < 1e100:
+        raise ValueError(f"{name} contains {value!r}: it must lie between 1e-100 and 1e100. Scale the features.")
+    return float(value)
 
 
 def choose(name: str, value: Any, allowed: Iterable[Any]) -> Any:
@@ -51,6 +62,18 @@ def check_count(name: str, value: Any) -> int | None:
     return int(float(value))
 
 
+def check_groups(groups: Any, n: int) -> Array:
+    """One label for every row, none of them missing, as numbers."""
+    groups = np.asarray(groups)
+    if groups.shape != (n,):
+        raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
+    labels = [str(g) if isinstance(g, str) else g for g in groups.tolist()]
+    if any(g is None or g != g for g in labels):
+        raise ValueError("groups holds missing labels (None or NaN): give every row a group.")
+    number: dict[Any, int] = {}
+    return np.array([number.setdefault(g, len(number)) for g in labels])
+
+
 def check_range(X: Any, kernel: Kernel) -> None:
     """Values so large that their squares overflow would turn distances into NaN."""
     if isinstance(kernel, Given | Precomputed):
@@ -69,10 +92,7 @@ def check_square(X: Any, name: str) -> None:
     """A precomputed kernel for training is square and symmetric."""
     if X.shape[0] != X.shape[1]:
         raise ValueError(f"kernel='precomputed' needs a square matrix to train on; {name} was given shape {X.shape}.")
-    A = X.toarray() if sparse.issparse(X) else X
-    scale = float(np.abs(A).max(initial=0))
-    if np.abs(A - A.T).max(initial=0) > 1e3 * np.finfo(A.dtype).eps * scale:
-        raise ValueError("kernel='precomputed' needs a symmetric matrix to train on; this one is not symmetric.")
+    check_symmetric(X, "The matrix of kernel='precomputed' to train on")
 
 
 def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Array:
@@ -80,12 +100,18 @@ def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Ar
     w = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (w < 0).any():
         raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
-    if class_weight is not None:
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        codes = np.unique(y, return_inverse=True)[1]
+        mass = np.bincount(codes, weights=w)
+        w = w * np.where(mass > 0, w.sum() / np.maximum(mass, np.finfo(float).tiny), 0)[codes]
+    elif class_weight is not None:
         w = w * compute_sample_weight(class_weight, y)
         if (w < 0).any():
             raise ValueError(f"class_weight={class_weight!r} makes weights negative; they must be 0 or more.")
     if not w.sum() > 0:
-        raise ValueError("sample_weight sums to 0: at least one row must have a weight above 0.")
+        raise ValueError(
+            "sample_weight sums to 0 (with class_weight counted in): at least one row must have a weight above 0."
+        )
     return w
 
 
@@ -103,13 +129,16 @@ def check_classes(y: Array, classes: Array) -> None:
         )
 
 
-def check_memory(n: int, b: int, itemsize: int, arrays: int, advice: bool) -> None:
-    """Refuse, before any work, a fit that would not fit in memory; name the number of centres that would."""
+def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) -> None:
+    """Refuse, before any work, a fit that would not fit in memory; name the number of centres that would.
+
+    ``blocks`` is the number of classes where each has centres of its own, which are then counted by class.
+    """
     need, have = arrays * n * b * itemsize, available_memory()
     if need <= have:
         return
-    fits = int(have // (arrays * n * itemsize))
-    hint = f" n_centers={fits} would fit." if advice and fits > 0 else ""
+    fits = int(have // (arrays * n * itemsize * blocks))
+    hint = f" n_centers={fits} would fit." if fits > 0 else ""
     raise MemoryError(
         f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
         f"{human(have)} are available.{hint} (Set LEASTWISE_MEMORY to change the limit.)"

@@ -51,6 +51,10 @@ class TunedClassifier(KernelClassifier):
         named = choose("centers", self.centers, ["random", "kmeans"]) if isinstance(self.centers, str) else "given"
         if isinstance(kernel, Precomputed) and named != "random":
             raise ValueError("kernel='precomputed' knows no rows to place centres at: use centers='random'.")
+        if named == "kmeans" and self.n_centers is None:
+            raise ValueError("centers='kmeans' needs to know how many: give n_centers.")
+        if named == "given" and self.n_centers is not None:
+            raise ValueError("n_centers counts centres to be chosen: leave it None where centers is an array.")
         return kernel
 
     def _grids(self, length: float, height: float) -> tuple[Grid, Grid]:
@@ -84,22 +88,26 @@ class TunedClassifier(KernelClassifier):
 
     def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
         precomputed = isinstance(settings.kernel, Precomputed)
-        recipe = Recipe(kind, self.n_centers, self.centers, settings.norm, precomputed)
-        return make_basis(recipe, rows.X, rows.y, rows.fold, rows.copy, rng)
+        recipe = Recipe(kind, check_count("n_centers", self.n_centers), self.centers, settings.norm, precomputed)
+        return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng)
 
-    @staticmethod
-    def _check_memory(rows: Rows, basis: Basis, itemsize: int) -> None:
-        check_memory(len(rows), basis.blocks[-1].columns.stop, itemsize, ARRAYS, advice=True)
+    def _check_memory(self, rows: Rows, settings: Settings, itemsize: int, kind: str = "full") -> None:
+        """Before any centre is chosen: so many rows with so many centres, will it fit?"""
+        blocks = len(settings.classes) if kind == "class" else 1
+        b = len(rows) if self.n_centers is None else min(len(rows), blocks * int(self.n_centers))
+        b = b if isinstance(self.centers, str) else np.shape(self.centers)[0]
+        check_memory(len(rows), b, itemsize, ARRAYS[settings.norm], blocks)
 
     # ---------------------------------------------------------------- store
 
-    def _store(self, basis: Basis, settings: Settings, outcome: Outcome, solution: Solution) -> None:
+    def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Solution) -> None:
         self.kernel_, self.classes_ = settings.kernel, settings.classes
         self.sigma_, self.alpha_ = outcome.sigma, outcome.alpha
         self.coef_, self.intercept_, self.jitter_ = solution.coef, solution.intercept, solution.jitter
         self.calibrator_ = outcome.calibrator
         if isinstance(settings.kernel, Precomputed):
-            self.center_indices_ = basis.rows
+            assert basis.rows is not None
+            self.center_indices_ = data.used[basis.rows]
         else:
             self.centers_ = basis.centers
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from leastwise.estimators._base import all_or_nothing
 from leastwise.estimators._checks import check_count, choose, parse_grid
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
@@ -134,6 +135,7 @@ class KernelLogisticRegression(TunedClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> KernelLogisticRegression:
         """Choose sigma and alpha, then fit to all rows.
 
@@ -151,16 +153,16 @@ class KernelLogisticRegression(TunedClassifier):
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(kernel, data.classes)
+        self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
         basis = self._basis(data.rows, data.rng, settings)
-        self._check_memory(data.rows, basis, 8)  # the solver works in double precision whatever X has
         sigmas, alphas = self._data_grids(data.rows, settings)
-        refits = Refits(data.rows, basis, settings, Effort(alphas, self.solver, Stop(self.max_iter, self.tol)))
+        refits = Refits(data.rows, basis, settings, Effort(alphas, self.solver, Stop(int(self.max_iter), self.tol)))
         search = Search(refits)
         if self.cv is None:
             point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax())
         else:
             point = search.run(sigmas, alphas)
-        self._store(basis, settings, point, self._solve(refits, point))
+        self._store(data, basis, settings, point, self._solve(refits, point))
         if self.cv is not None:
             self._store_heldout(data, point.F, search.seen)
         return self

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import Basis
-from leastwise.estimators._base import Training
-from leastwise.estimators._checks import check_count, choose
+from leastwise.basis import Basis, row_chunks
+from leastwise.estimators._base import Training, all_or_nothing
+from leastwise.estimators._checks import check_count, check_memory, check_positive, choose
 from leastwise.estimators._tuned import TunedClassifier
-from leastwise.fitting import Solution, scores, solve, solve_by_sgd
+from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import CALIBRATIONS, Blend, ClipNormalise, Sample, fit_calibrator
-from leastwise.reach import fit_reach, heldout_distances
+from leastwise.probability import CALIBRATIONS, Blend, ClipNormalise, Sample, class_shares, fit_calibrator
+from leastwise.reach import RANK, Reach, fit_reach, heldout_distances, ranked_distances, spaced_distances
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
-from leastwise.selection.search import Search, stratified_rows
+from leastwise.selection.search import Search, held_out_tenth, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
@@ -73,8 +73,9 @@ class LSPC(TunedClassifier):
     class_weight : dict or "balanced", optional
         Weights of the classes.
     solver : {"auto", "sgd"}, default="auto"
-        "auto" is exact. "sgd" is stochastic gradient descent (section 4 of the paper), which never holds more than
-        a batch of kernel rows; a tenth of the rows is held out to calibrate on.
+        "auto" is exact. "sgd" is stochastic gradient descent (section 4 of the paper), which holds the kernel between
+        the centres, and between them and a sample of rows, but not all rows; a tenth of the rows is held out to
+        calibrate on. To be used with ``n_centers`` or ``centers``.
     search_rows : "auto", int or None, default="auto"
         On how many rows sigma and alpha are searched; alpha is then refined on all rows. None takes all for both.
     max_passes, tol : int and float, default=100 and 1e-3
@@ -107,7 +108,10 @@ class LSPC(TunedClassifier):
         All points of the search: ``param_sigma``, ``param_alpha``, ``mean_test_score``, ``rank_test_score`` and
         ``n_rows``, the number of rows that the point was judged on.
     jitter_ : float
-        What had to be added to a diagonal to make it positive definite; 0 almost always.
+        What was added to a diagonal to make it positive definite: 0 or, where centres have a penalty of their own, a
+        trifle.
+    n_passes_ : int
+        With ``solver="sgd"``: passes through the rows.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -173,6 +177,7 @@ class LSPC(TunedClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSPC:
         """Choose sigma and alpha, solve, calibrate.
 
@@ -190,14 +195,14 @@ class LSPC(TunedClassifier):
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(kernel, data.classes, self.norm, self.calibration)
-        basis = self._basis(data.rows, data.rng, settings, self.basis)
         if self.solver == "sgd":
-            return self._fit_by_sgd(data, basis, settings)
-        self._check_memory(data.rows, basis, data.rows.X.dtype.itemsize)
+            return self._fit_by_sgd(data, settings)
+        self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize, self.basis)
+        basis = self._basis(data.rows, data.rng, settings, self.basis)
         outcome, seen, trial = self._select(data, basis, settings)
-        gaps = heldout_distances(kernel, basis, trial.pairs, data.rows.fold) if self._reaches(kernel) else None
+        reach, trust = self._reach(trial)
         solution = solve(trial, outcome.sigma, outcome.alpha)
-        return self._finish(data, basis, settings, outcome, solution, seen, gaps)
+        return self._finish(data, basis, settings, outcome, solution, seen, reach, trust)
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
@@ -205,8 +210,10 @@ class LSPC(TunedClassifier):
         choose("basis", self.basis, ["full", "class"])
         choose("calibration", self.calibration, CALIBRATIONS)
         choose("solver", self.solver, ["auto", "sgd"])
-        check_count("max_passes", self.max_passes)
-        if self.search_rows != "auto":
+        if check_count("max_passes", self.max_passes) is None:
+            raise ValueError("max_passes=None must be a whole number of 1 or more.")
+        check_positive("tol", self.tol)
+        if not isinstance(self.search_rows, str) or self.search_rows != "auto":
             check_count("search_rows", self.search_rows)
         kernel = self._checked_kernel(calibrated=self.calibration is not None)
         if self.basis == "class" and not isinstance(self.centers, str):
@@ -221,9 +228,9 @@ class LSPC(TunedClassifier):
         """Search on some rows or all; the best point, all points, and the trial on all rows."""
         rows = data.rows
         some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), settings)
-        sigmas, alphas = self._data_grids(some, settings)
+        sigmas, alphas = self._data_grids(rows, settings)
         if self.cv is None:
-            shares = Sample(np.empty((0, len(data.classes)), rows.X.dtype), rows.y, rows.w, 0).shares
+            shares = class_shares(rows.y, rows.w, len(data.classes)).astype(rows.X.dtype)
             point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), ClipNormalise(shares))
             return point, [], Trial(rows, basis, settings)
         if some is rows or (sigmas.single and alphas.single):
@@ -232,16 +239,28 @@ class LSPC(TunedClassifier):
         part = Search(Trial(some, self._basis(some, data.rng, settings, self.basis), settings))
         guess = part.run(sigmas, alphas)
         whole = Search(Trial(rows, basis, settings))
-        # More rows want a smaller ridge on the mean loss: smaller at least in proportion, so the way is down.
-        found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows), ways=(-1,))
+        # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
+        found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows))
         return found, part.seen + whole.seen, whole.trial
 
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:
-        """About so many rows, the classes in proportion; all if there are no more."""
+        """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""
         if count >= len(data.rows):
             return data.rows
         index = stratified_rows(data.rows.y, count, data.rng)
+        if len(np.unique(data.rows.fold[index])) < 2:
+            return data.rows
         return data.rows.take(index, isinstance(settings.kernel, Precomputed))
+
+    def _reach(self, trial: Trial) -> tuple[Reach | None, Array | None]:
+        """How far from the data the model is believed, and how far held-out rows are; None for everywhere."""
+        rows, kernel = trial.rows, trial.settings.kernel
+        if not self._reaches(kernel):
+            return None, None
+        nearest = heldout_distances(kernel, trial.basis, trial.pairs, rows.fold)
+        further = spaced_distances(kernel, trial.basis, trial.pairs, rows.fold, rows.copy)
+        reach = fit_reach(nearest, further, rows.copy)
+        return reach, None if reach is None else reach.trust(nearest)
 
     def _reaches(self, kernel: Kernel) -> bool:
         """Whether trust falls with the distance from the data."""
@@ -255,55 +274,76 @@ class LSPC(TunedClassifier):
         outcome: Outcome,
         solution: Solution,
         seen: list[dict],
-        gaps: Array | None,
+        reach: Reach | None,
+        trust: Array | None,
     ) -> LSPC:
-        """Store the model, and what is known of held-out rows; ``gaps`` are their distances to the nearest centre."""
+        """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
         if isinstance(outcome.calibrator, Blend):  # held-out intercepts differ a little from the final ones
             outcome.calibrator = replace(outcome.calibrator, far=solution.intercept)
         if self.calibration == "isotonic":
             outcome.calibrator = fit_calibrator("isotonic", _known(data.rows, outcome.F), solution.intercept)
-        self._store(basis, settings, outcome, solution)
-        self.reach_ = None if gaps is None else fit_reach(gaps, data.rows.copy)
+        self._store(data, basis, settings, outcome, solution)
+        self.reach_ = reach
+        self._warn_lifted(settings.kernel)
         if self.cv is not None:
-            trust = None if self.reach_ is None or gaps is None else self.reach_.trust(gaps)
             self._store_heldout(data, outcome.F, seen, trust)
         return self
 
+    def _warn_lifted(self, kernel: Kernel) -> None:
+        if kernel.definite is None and self.norm == "function" and self.jitter_ > 1e-6 * np.abs(self.coef_).max():
+            warnings.warn(
+                f"The kernel matrix is not positive semi-definite: {self.jitter_:.2g} was added to its diagonal "
+                "(jitter_). Held-out scores are approximate then; norm='coefficients' needs no such repair.",
+                UserWarning,
+                stacklevel=4,
+            )
+
     # ------------------------------------------------------------------ sgd
 
-    def _fit_by_sgd(self, data: Training, basis: Basis, settings: Settings) -> LSPC:
+    def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
         """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
-        rows, held = data.rows, np.empty(0, dtype=int)
+        rows, itemsize = data.rows, data.rows.X.dtype.itemsize
+        basis = self._basis(rows, data.rng, settings)
+        b = basis.blocks[0].columns.stop
+        check_memory(sgd_sample(len(rows), b) + b, b, itemsize, arrays=2)
         wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
         some = self._some(data, wish, settings)
         search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
-        outcome = search.run(*self._data_grids(some, settings))
-        if self.cv is not None:
-            held = stratified_rows(rows.y, max(len(rows) // 10, 2 * len(data.classes)), data.rng)
+        sigmas, alphas = self._data_grids(rows, settings)
+        outcome = search.run(sigmas, alphas)
+        if alphas.ratio:
+            outcome.alpha *= len(some) / len(rows)
+        held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng)
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
-        options = {"max_epochs": self.max_passes, "tol": self.tol}
+        options = {"max_epochs": int(self.max_passes), "tol": self.tol}
         solution = solve_by_sgd(train, basis, settings, outcome.sigma, outcome.alpha, data.rng, **options)
-        F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
-        F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
-        outcome.F = F
+        outcome.F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
+        outcome.F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
         if self.cv is not None:
-            outcome.calibrator = fit_calibrator(self.calibration, _known(rows, F), solution.intercept)
+            outcome.calibrator = fit_calibrator(self.calibration, _known(rows, outcome.F), solution.intercept)
         self._warn_unsettled(solution)
-        gaps = self._sgd_gaps(data, basis, settings) if self._reaches(settings.kernel) else None
-        return self._finish(data, basis, settings, outcome, solution, search.seen, gaps)
+        reach, trust = self._sgd_reach(rows, basis, settings, held)
+        return self._finish(data, basis, settings, outcome, solution, search.seen, reach, trust)
 
-    def _sgd_gaps(self, data: Training, basis: Basis, settings: Settings) -> Array:
-        """Distances to the nearest centre of some rows; inf, which counts for nothing, for the others."""
-        rows = data.rows
-        gaps = np.full(len(rows), np.inf, dtype=rows.X.dtype)
-        some = np.sort(data.rng.permutation(len(rows))[: 2 * SEARCH_ROWS])
-        pairs = settings.kernel.pairs(rows.X[some], basis.centers)
-        if basis.rows is not None:
-            pairs[rows.fold[some, None] == rows.fold[basis.rows]] = np.inf
-        gaps[some] = settings.kernel.distances(pairs.min(axis=1))
-        return gaps
+    def _sgd_reach(
+        self, rows: Rows, basis: Basis, settings: Settings, held: Array
+    ) -> tuple[Reach | None, Array | None]:
+        """As in the exact fit, from the rows that are held out."""
+        kernel = settings.kernel
+        if not self._reaches(kernel) or not len(held):
+            return None, None
+        home = None if basis.rows is None else rows.fold[basis.rows]
+        nearest = np.full(len(rows), np.inf, dtype=rows.X.dtype)
+        further = []
+        for part in row_chunks(len(held), basis.blocks[0].columns.stop, rows.X.dtype.itemsize):
+            pairs = kernel.pairs(rows.X[held[part]], basis.centers)
+            nearest[held[part]] = ranked_distances(kernel, pairs, rows.fold[held[part]], home)
+            further.append(ranked_distances(kernel, pairs, rows.fold[held[part]], home, RANK))
+        reach = fit_reach(nearest, np.concatenate(further), rows.copy)
+        return reach, None if reach is None else reach.trust(nearest)
 
     def _warn_unsettled(self, solution: Solution) -> None:
+        """Keep the number of passes, and say so if they were too few."""
         descent = solution.descent
         assert descent is not None
         self.n_passes_ = descent.epochs
@@ -317,6 +357,7 @@ class LSPC(TunedClassifier):
 
 
 def _known(rows: Rows, F: Array) -> Sample:
-    """The rows whose held-out scores are known."""
+    """The rows whose held-out scores are known, with the class shares of all rows."""
     held = ~np.isnan(F[:, 0])
-    return Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])))
+    shares = class_shares(rows.y, rows.w, F.shape[1]).astype(F.dtype)
+    return Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])), shares)

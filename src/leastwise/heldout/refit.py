@@ -31,12 +31,16 @@ class RefitHeldout:
         far = np.zeros(problem.Z.shape[1], dtype=F.dtype)
         for rows, stay, keep, spectrum in self._fits():
             v = problem.root[stay] if problem.bias else None
-            A, b = spectrum.coefficients(problem.ridge(alpha, rows), problem.Z[stay], v)
-            F[rows] = design.K[np.ix_(rows, keep)] @ A + b
+            if spectrum is None:  # all basis functions are gone: the intercept remains
+                b = 0 * far if v is None else v @ problem.Z[stay] / (v @ v)
+                F[rows] = b
+            else:
+                A, b = spectrum.coefficients(problem.ridge(alpha, rows), problem.Z[stay], v)
+                F[rows] = design.K[np.ix_(rows, keep)] @ A + b
             far += b / len(self._parts)
         return Held(F, far)
 
-    def _fits(self) -> list[tuple[Array, Array, Array, Spectrum]]:
+    def _fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
         """For every fold its rows, the rows that stay, the basis functions that stay, and their spectrum."""
         if not self._parts:
             n, b = self.design.K.shape
@@ -44,7 +48,8 @@ class RefitHeldout:
             for rows in blocks:
                 gone = self._owned(rows)
                 stay, keep = np.delete(np.arange(n), rows), np.delete(np.arange(b), gone)
-                self._parts.append((rows, stay, keep, self.design.without(rows, gone).spectrum()))
+                left = self.design.without(rows, gone).spectrum() if len(keep) else None
+                self._parts.append((rows, stay, keep, left))
         return self._parts
 
     def _owned(self, rows: Array) -> Array:

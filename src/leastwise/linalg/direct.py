@@ -24,11 +24,22 @@ def solve_gram(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Arra
     return A, b, factor.jitter
 
 
-def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
-    """Penalty on the coefficients, eq. (5): theta = (K^2 + rho I)^-1 K (Z - v b). K is kept."""
-    factor = cholesky(K @ K.T, ridge=rho, overwrite=True)  # the transpose lets BLAS use the symmetry
+def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float] | None:
+    """Penalty on the coefficients, eq. (5): theta = (K^2 + rho I)^-1 K (Z - v b). K is kept.
+
+    None where the ridge is so small that squaring K would lose the digits of the solution: use the spectrum.
+    """
+    G = K @ K.T  # the transpose lets BLAS use the symmetry
+    if not _regular(G, rho):
+        return None
+    factor = cholesky(G, ridge=rho, overwrite=True)
     A, b = _with_intercept(factor.solve(_beside(Z, bias)), bias)
     return K @ A, b, factor.jitter
+
+
+def _regular(G: Array, rho: float) -> bool:
+    """Whether half of the digits survive the condition number of G + rho I."""
+    return bool(np.sqrt(np.finfo(G.dtype).eps) * np.trace(G) <= rho)
 
 
 def _beside(Z: Array, bias: Array | None) -> Array:
@@ -50,7 +61,7 @@ def solve_design(Phi: Array, Z: Array, rho: float, bias: Array | None) -> tuple[
     None where the ridge is so small that forming Phi'Phi would lose the digits of the solution: use the spectrum.
     """
     H = Phi.T @ Phi
-    if np.finfo(H.dtype).eps * np.trace(H) > 1e-4 * np.sqrt(np.finfo(H.dtype).eps) * rho:
+    if not _regular(H, rho):
         return None
     factor = cholesky(H, ridge=rho, overwrite=True)
     if bias is None:

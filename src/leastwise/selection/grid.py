@@ -15,7 +15,7 @@ class Comparable(Protocol):
     """Something that knows whether it is better than another of its kind."""
 
     def better_than(self, other) -> bool:  # type: ignore[no-untyped-def]
-        """Whether this one is to be preferred; None is worse than anything."""
+        """Whether this one is to be preferred."""
         ...
 
 
@@ -70,20 +70,19 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
     return best_of(found)
 
 
-def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T], ways: tuple[int, ...] = (1, -1)) -> T:
-    """From the grid's value next to ``start`` go to the better neighbour, in these ways, until there is none."""
+def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T]) -> T:
+    """From the grid's value next to ``start`` go down while that is better; if it never was, go up."""
     value = grid.around(start)
     first = value(0)
     assert first is not None
-    known = {0: visit(first, None)}
-    here = 0
-    while True:
-        for steps in (here + way for way in ways):
-            there = value(steps)
-            if steps not in known and there is not None:
-                known[steps] = visit(there, known[here])
-        top = best_of(list(known.values()))
-        best = next(k for k, outcome in known.items() if outcome is top)
-        if best == here:
-            return known[here]
-        here = best
+    here = visit(first, None)
+    for way in (-1, 1):
+        steps = way
+        while (there := value(steps)) is not None:
+            outcome = visit(there, here)
+            if not outcome.better_than(here):
+                break
+            here, steps = outcome, steps + way
+        if steps != way:
+            break
+    return here

@@ -11,8 +11,8 @@ from leastwise.heldout import Folds
 SEARCH_ROWS = 1000
 #: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
 FEW_ALPHAS = 5
-#: Arrays of the size of the kernel matrix that a fit holds at its peak.
-ARRAYS = 5
+#: Arrays of the size of the kernel matrix that a fit holds at its peak, by norm.
+ARRAYS = {"function": 7, "coefficients": 10}
 
 
 def decomposition_cost(n: int, widths: list[int], square: bool) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastwise.heldout import Held
+from leastwise.heldout import Folds, Held
 from leastwise.kernels import Kernel, squared_norms
 from leastwise.selection.grid import Grid, explore, walk
 from leastwise.selection.trial import Outcome, Rows, Trial
@@ -32,9 +32,9 @@ class Search:
         found = explore(sigmas, at)
         return self.refine(found.sigma, alphas, found.alpha) if alphas.ratio else found
 
-    def refine(self, sigma: float, alphas: Grid, start: float, ways: tuple[int, ...] = (1, -1)) -> Outcome:
-        """At one sigma, go from a good guess to better alphas, up or down, until there is none."""
-        return self._at(sigma, lambda visit: walk(alphas, start, visit, ways), count=3)
+    def refine(self, sigma: float, alphas: Grid, start: float) -> Outcome:
+        """At one sigma, go from a good guess to better alphas until there is none."""
+        return self._at(sigma, lambda visit: walk(alphas, start, visit), count=3)
 
     def _at(self, sigma: float, strategy: Callable, count: int) -> Outcome:
         """All of one sigma; ``count`` tells about how many alphas are to be looked at."""
@@ -42,7 +42,7 @@ class Search:
         heldout = self.trial.heldout(sigma, count)
         found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, heldout(alpha), last))
         s.report(
-            f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {found.score:.5g} "
+            f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {s.scorer.shown(found.score):.5g} "
             f"({len(self.trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
         )
         return found
@@ -55,32 +55,40 @@ class Search:
 
 def table(seen: list[dict]) -> dict[str, Array]:
     """The points of a search as columns, under scikit-learn's names."""
-    score = np.array([point["score"] for point in seen])
+    score, rows = (np.array([point[name] for point in seen]) for name in ("score", "rows"))
+    # What was judged on all rows goes before what was judged on some.
+    ahead = (rows[None] > rows[:, None]) | ((rows[None] == rows[:, None]) & (score[None] > score[:, None]))
     return {
         "param_sigma": np.array([point["sigma"] for point in seen]),
         "param_alpha": np.array([point["alpha"] for point in seen]),
-        "n_rows": np.array([point["rows"] for point in seen]),
+        "n_rows": rows,
         "mean_test_score": score,
-        "rank_test_score": 1 + np.sum(score[None] > score[:, None], axis=1),
+        "rank_test_score": 1 + np.sum(ahead, axis=1),
     }
 
 
 def natural_length(kernel: Kernel, rows: Rows) -> float:
-    """The unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products."""
-    first = np.unique(rows.copy, return_index=True)[1]
-    X = rows.X[np.sort(first)]
+    """The unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products.
+
+    A thousand rows, evenly spaced, tell the median well enough.
+    """
     if not kernel.has_sigma:
         return 1.0
+    first = np.sort(np.unique(rows.copy, return_index=True)[1])
     if kernel.distance and len(first) < 2:
         raise ValueError(
             "All rows of X are equal, so the median distance is 0 and sigma='auto' has no scale to go by: "
             "give features that vary, or a number for sigma."
         )
+    X = rows.X[first[np.linspace(0, len(first) - 1, min(len(first), 1000)).astype(int)]]
     norms = squared_norms(X)
     pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
     length = kernel.length(pairs, norms)
     if not length > 0:
-        raise ValueError("X is zero everywhere, so sigma='auto' has no scale to go by: give a number for sigma.")
+        raise ValueError(
+            "Distances between the rows of X are 0, or so small that their squares are: sigma='auto' has no scale to "
+            "go by. Scale the features, or give a number for sigma."
+        )
     return length
 
 
@@ -98,3 +106,25 @@ def stratified_rows(y: Array, count: int, rng: np.random.Generator) -> Array:
     order = rng.permutation(len(y))
     quota = np.maximum(np.round(np.bincount(y) * count / len(y)).astype(int), 2)
     return np.sort(np.concatenate([order[y[order] == k][:q] for k, q in enumerate(quota)]))
+
+
+def held_out_tenth(rows: Rows, rng: np.random.Generator) -> Array:
+    """About a tenth of the rows, whole folds of them, that leaves every class at least half of its rows."""
+    left = np.bincount(rows.y)
+    least = (left + 1) // 2
+    held: list[Array] = []
+    count = 0
+    members = Folds.from_labels(rows.fold)
+    parts = [*members.blocks, *members.singles[:, None]]
+    for k in rng.permutation(len(parts)):
+        part = parts[k]
+        lost = np.bincount(rows.y[part], minlength=len(left))
+        if count + len(part) <= max(len(rows) // 10, 2 * len(left)) and (left - lost >= least).all():
+            held.append(part)
+            left, count = left - lost, count + len(part)
+    if not held:
+        raise ValueError(
+            f"solver='sgd' holds out a tenth of the rows to calibrate on, which {len(rows)} rows in "
+            f"{len(parts)} groups do not allow: use solver='auto'."
+        )
+    return np.sort(np.concatenate(held))

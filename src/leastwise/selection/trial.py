@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from leastwise.basis import Basis, Block, Design, block_design
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
 from leastwise.kernels import Kernel
+from leastwise.linalg.cholesky import cholesky
 from leastwise.probability import Blend, Calibrator, Sample, fit_calibrator
 from leastwise.scoring import Scorer
 from leastwise.selection.plan import FEW_ALPHAS, cheaper_to_refit
@@ -96,10 +98,8 @@ class Outcome:
     F: Array = field(repr=False)
     calibrator: Calibrator = field(repr=False)
 
-    def better_than(self, other: Outcome | None) -> bool:
+    def better_than(self, other: Outcome) -> bool:
         """A higher score, or the same to six digits and smoother."""
-        if other is None:
-            return True
         close = abs(self.score - other.score) <= 1e-6 * (1 + abs(other.score))
         return (self.alpha, self.sigma) > (other.alpha, other.sigma) if close else self.score > other.score
 
@@ -124,9 +124,26 @@ class Trial:
         """
         return self.rows.mass if self.basis.weighted else 1.0
 
+    @cached_property
+    def definite(self) -> bool:
+        """Whether the Gram matrix has no negative eigenvalues, so that Cholesky factors and spectra agree.
+
+        Asked of square designs only. For kernels that do not say so themselves (and have no width) a factor tells.
+        With the penalty on the coefficients the Gram matrix is a square, and never has any.
+        """
+        known = True if self.settings.norm == "coefficients" else self.settings.kernel.definite
+        if known is None:
+            K = self.kernel(1.0)
+            slight = 1e3 * float(np.finfo(K.dtype).eps) * float(np.abs(np.diagonal(K)).mean())
+            known = cholesky(K, jitter=slight).jitter <= slight
+        return known
+
     def kernel(self, sigma: float) -> Array:
         """Kernel between rows and centres."""
-        return self.settings.kernel.values(self.pairs, sigma)
+        K = self.settings.kernel.values(self.pairs, sigma)
+        if not self.settings.kernel.distance and not np.isfinite(K).all():
+            raise ValueError("Kernel values overflow on these data: scale the features, or raise sigma.")
+        return K
 
     def center_kernel(self, sigma: float) -> Array | None:
         """Kernel between centres, where the penalty is on the function and needs it."""
@@ -150,8 +167,9 @@ class Trial:
     @property
     def by_cholesky(self) -> bool:
         """Whether a single alpha can be judged from a Cholesky factor."""
-        plain = self.basis.square and self.settings.kernel.definite
-        return plain and self.rows.equal_weights and CholeskyHeldout.suits(self.folds, len(self.rows))
+        single = self.settings.norm == "coefficients" and self.Z.dtype == np.float32  # a square has too few digits
+        plain = self.basis.square and self.rows.equal_weights and not single
+        return plain and CholeskyHeldout.suits(self.folds, len(self.rows)) and self.definite
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""

@@ -56,7 +56,7 @@ def heldout_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array) -
 
 
 def spaced_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, copy: Array) -> Array:
-    """For some rows, evenly spaced, the distance to the centre of rank ``RANK`` outside of the fold; copies left out."""
+    """For some rows, evenly spaced, the distance to the centre of rank ``RANK`` outside of the fold; no copies."""
     first = np.sort(np.unique(copy, return_index=True)[1])
     some = first[np.unique(np.linspace(0, len(first) - 1, SOME).astype(int))]
     if basis.rows is None:

@@ -8,8 +8,8 @@ in the paper, on one thread, and time by the clock.
 
 LSPC          model (7), for each class the kernels at the rows of that class
 LSPC(full)    model (5), all kernels for all classes
-KLR           kernel logistic regression by L-BFGS on the kernel's coefficients, the penalty lambda theta'K theta beside
-              the sum of the losses, as the paper's software has it; at the sigma and lambda that the next one chose
+KLR           kernel logistic regression by L-BFGS on the kernel's coefficients, with the penalty lambda theta'K theta
+              beside the sum of the losses, as the paper's software has it; at what the next one chose
 KLR here      this library's KernelLogisticRegression: the same minimum, by Newton's method in better coordinates
 LSPC()        this library's default: penalty on the function, sigma and alpha by leave-one-out log-loss on
               its own grid, calibrated (the time is again that of the bare fit)

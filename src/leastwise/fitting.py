@@ -18,11 +18,16 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Solution:
-    """Coefficients on the centres (b x c), intercepts (c), the jitter, and the story of an iterative solver."""
+    """Coefficients on the centres (b x c), intercepts (c), and how they came about.
+
+    ``jitter`` was added to a diagonal; ``lifted`` says that this was because the kernel matrix has negative
+    eigenvalues. ``descent`` is the story of an iterative solver.
+    """
 
     coef: Array
     intercept: Array
     jitter: float = 0.0
+    lifted: bool = False
     descent: Descent | None = None
 
 
@@ -55,7 +60,7 @@ def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) ->
         A, b, lift = _solve_block(design, trial.Z[:, block.classes], rho, bias)
         coef[block.columns, block.classes], intercept[block.classes] = A, b
         jitter = max(jitter, lift)
-    return Solution(coef, intercept, jitter)
+    return Solution(coef, intercept, jitter, lifted=basis.square)
 
 
 def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
@@ -96,7 +101,7 @@ def solve_by_sgd(
     descent = descend(batch, n, R, alpha, sample, rng=rng, report=s.report, **options)
     theta = descent.theta
     intercept = theta[b] if s.bias else np.zeros(theta.shape[1], dtype=theta.dtype)
-    return Solution(theta[:b], intercept, 0.0, descent)
+    return Solution(theta[:b], intercept, descent=descent)
 
 
 def scores(solution: Solution, settings: Settings, sigma: float, X: Any, basis: Basis) -> Array:

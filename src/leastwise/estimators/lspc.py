@@ -284,19 +284,19 @@ class LSPC(TunedClassifier):
             outcome.calibrator = fit_calibrator("isotonic", _known(data.rows, outcome.F), solution.intercept)
         self._store(data, basis, settings, outcome, solution)
         self.reach_ = reach
-        self._warn_lifted(settings.kernel)
+        if solution.lifted and settings.kernel.definite is None:
+            self._warn_lifted()
         if self.cv is not None:
             self._store_heldout(data, outcome.F, seen, trust)
         return self
 
-    def _warn_lifted(self, kernel: Kernel) -> None:
-        if kernel.definite is None and self.norm == "function" and self.jitter_ > 1e-6 * np.abs(self.coef_).max():
-            warnings.warn(
-                f"The kernel matrix is not positive semi-definite: {self.jitter_:.2g} was added to its diagonal "
-                "(jitter_). Held-out scores are approximate then; norm='coefficients' needs no such repair.",
-                UserWarning,
-                stacklevel=4,
-            )
+    def _warn_lifted(self) -> None:
+        warnings.warn(
+            f"The kernel matrix is not positive semi-definite: {self.jitter_:.2g} was added to its diagonal "
+            "(jitter_). Held-out scores are approximate then; norm='coefficients' needs no such repair.",
+            UserWarning,
+            stacklevel=5,
+        )
 
     # ------------------------------------------------------------------ sgd
 

@@ -17,6 +17,8 @@ FOLDS = {
     "groups of unequal size": np.r_[np.arange(30), 50, 50, 60, 60, 60, 70, 70, 70, 70, 70],
     "two copies": np.r_[np.arange(36), 50, 50, 60, 60],
 }
+CENTERS = np.arange(0, N, 3)
+OWN = np.where(np.arange(N) % 3 == 0, np.arange(N) // 3, -1)
 WEIGHTS = {"equal": np.ones(N), "unequal": np.random.default_rng(1).uniform(0.2, 3, N)}
 CASES = pytest.mark.parametrize(
     ("folds", "weights", "bias", "alpha"),
@@ -62,25 +64,19 @@ def test_penalty_on_the_coefficients_own_function_removed(setting, folds, weight
 @CASES
 def test_some_rows_are_centres(setting, folds, weights, bias, alpha):
     K, Z = setting
-    centers = np.arange(0, N, 3)
-    own = np.full(N, -1)
-    own[centers] = np.arange(len(centers))
-    p, root = problem(Z, weights, bias, own, folds)
-    F = SpectralHeldout(p, design_spectrum(K[:, centers] * root[:, None])).at(alpha).F
-    expected = heldout_by_refits(K[:, centers], Z, weights, alpha, folds, own=own, bias=bias)
+    p, root = problem(Z, weights, bias, OWN, folds)
+    F = SpectralHeldout(p, design_spectrum(K[:, CENTERS] * root[:, None])).at(alpha).F
+    expected = heldout_by_refits(K[:, CENTERS], Z, weights, alpha, folds, own=OWN, bias=bias)
     np.testing.assert_allclose(F, expected, atol=1e-9)
 
 
 @CASES
 def test_some_rows_are_centres_penalty_on_the_function(setting, folds, weights, bias, alpha):
     K, Z = setting
-    centers = np.arange(0, N, 3)
-    own = np.full(N, -1)
-    own[centers] = np.arange(len(centers))
-    penalty = K[np.ix_(centers, centers)] + 1e-8 * np.eye(len(centers))
-    p, root = problem(Z, weights, bias, own, folds)
-    F = SpectralHeldout(p, design_spectrum(K[:, centers] * root[:, None], cholesky(penalty))).at(alpha).F
-    expected = heldout_by_refits(K[:, centers], Z, weights, alpha, folds, own=own, penalty=penalty, bias=bias)
+    penalty = K[np.ix_(CENTERS, CENTERS)] + 1e-8 * np.eye(len(CENTERS))
+    p, root = problem(Z, weights, bias, OWN, folds)
+    F = SpectralHeldout(p, design_spectrum(K[:, CENTERS] * root[:, None], cholesky(penalty))).at(alpha).F
+    expected = heldout_by_refits(K[:, CENTERS], Z, weights, alpha, folds, own=OWN, penalty=penalty, bias=bias)
     np.testing.assert_allclose(F, expected, atol=1e-8)
 
 
@@ -112,9 +108,7 @@ def test_cholesky_form_equals_spectral_form(setting, folds, bias, square, alpha)
 @pytest.mark.parametrize("form", ["gram", "square", "columns", "penalised"])
 def test_a_decomposition_for_every_fold_equals_the_formulas(setting, weights, folds, bias, form):
     K, Z = setting
-    centers = np.arange(0, N, 3)
-    own = np.full(N, -1)
-    own[centers] = np.arange(len(centers))
+    centers, own = CENTERS, OWN
     whole = form in ("gram", "square")
     root = np.sqrt(weights / weights.mean())
     penalty = K[np.ix_(centers, centers)] + 1e-6 * np.eye(len(centers)) if form == "penalised" else None

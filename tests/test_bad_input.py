@@ -95,7 +95,7 @@ DATA = {
     "weights of zero": ((X, Y), {"sample_weight": np.zeros(40)}, "sums to 0|non-zero"),
     "weights nan": ((X, Y), {"sample_weight": np.r_[np.nan, np.ones(39)]}, "NaN"),
     "weights length": ((X, Y), {"sample_weight": np.ones(39)}, "39"),
-    "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal|holds out all rows"),
+    "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal"),
     "groups missing": ((X, Y), {"groups": [None] + [1] * 20 + [2] * 19}, "missing labels"),
     "groups nan": ((X, Y), {"groups": np.r_[np.nan, np.ones(20), np.zeros(19)]}, "missing labels"),
     "tiny values": ((X * 1e-170, Y), {}, "so small that their squares are"),

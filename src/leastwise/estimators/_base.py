@@ -106,7 +106,13 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         else:
             labels = fold_labels(cv, y, group, copy, seed)
         if len(np.unique(labels)) < 2:
-            raise ValueError("cv holds out all rows that count at once, which leaves nothing to train on.")
+            alike = len(np.unique(copy)) < 2
+            raise ValueError(
+                "All rows of X are equal: there is nothing to tell classes apart by, and sigma has no scale. (The same "
+                "class shares for every row are what cv=5 with a number for sigma gives.)"
+                if alike
+                else "cv holds out all rows that count at once, which leaves nothing to train on."
+            )
         return labels
 
     def _resolve_kernel(self) -> Kernel:

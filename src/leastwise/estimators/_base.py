@@ -108,8 +108,8 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         if len(np.unique(labels)) < 2:
             alike = len(np.unique(copy)) < 2
             raise ValueError(
-                "All rows of X are equal: there is nothing to tell classes apart by, and sigma has no scale. (The same "
-                "class shares for every row are what cv=5 with a number for sigma gives.)"
+                "All rows of X are equal: there is nothing to tell classes apart by, and no scale for sigma. (With "
+                "cv=5 and a number for sigma every row gets the class shares.)"
                 if alike
                 else "cv holds out all rows that count at once, which leaves nothing to train on."
             )

@@ -38,8 +38,9 @@ def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Ar
 
 
 def _regular(G: Array, rho: float) -> bool:
-    """Whether half of the digits survive the condition number of G + rho I."""
-    return bool(np.sqrt(np.finfo(G.dtype).eps) * np.trace(G) <= rho)
+    """Whether a third of the digits survive the condition number of G + rho I."""
+    eps = float(np.finfo(G.dtype).eps)
+    return bool(eps * np.trace(G) <= eps ** (1 / 3) * rho)
 
 
 def _beside(Z: Array, bias: Array | None) -> Array:

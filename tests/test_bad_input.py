@@ -113,6 +113,13 @@ def test_data(args, kwargs, message):
     assert not hasattr(model, "coef_")
 
 
+def test_class_weight_of_the_wrong_kind():
+    with pytest.raises(ValueError, match=r"'balanced' or a dict.*\[0, 1, 2\]"):
+        LSPC(class_weight={"z": 2}).fit(X, Y)
+    with pytest.raises(ValueError, match="class_weight='balance' must be"):
+        LSPC(class_weight="balance").fit(X, Y)
+
+
 def test_negative_class_weight():
     with pytest.raises(ValueError, match=r"class_weight=.*negative"):
         LSPC(class_weight={0: 1, 1: -1, 2: 1}).fit(X, Y)

@@ -57,6 +57,12 @@ def test_walk_goes_up_where_down_is_no_better():
         assert len(set(visited)) == len(visited)
 
 
+def test_walk_does_not_visit_what_is_known():
+    visit, visited = hill(5.0)
+    assert walk(Grid((0.001, 1.0, 1000.0), 10.0), 1.0, visit, Point(1.0, -np.log(5.0))).value == pytest.approx(10.0)
+    assert 1.0 not in visited
+
+
 def test_a_start_outside_of_the_grid_is_moved_to_its_border():
     visit, _ = hill(1.0)
     assert walk(Grid((1.0, 10.0), 10.0), 1e-30, visit).value == pytest.approx(10**0.5, rel=0.9)

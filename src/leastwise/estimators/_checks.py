@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
@@ -105,7 +105,13 @@ def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Ar
         mass = np.bincount(codes, weights=w)
         w = w * np.where(mass > 0, w.sum() / np.maximum(mass, np.finfo(float).tiny), 0)[codes]
     elif class_weight is not None:
-        w = w * compute_sample_weight(class_weight, y)
+        labels = np.unique(y).tolist()
+        if not isinstance(class_weight, Mapping) or not set(class_weight) <= set(labels):
+            raise ValueError(
+                f"class_weight={class_weight!r} must be None, 'balanced' or a dict from classes to weights; the "
+                f"classes in y are {labels}."
+            )
+        w = w * compute_sample_weight(dict(class_weight), y)
         if (w < 0).any():
             raise ValueError(f"class_weight={class_weight!r} makes weights negative; they must be 0 or more.")
     if not w.sum() > 0:
@@ -119,8 +125,8 @@ def check_classes(y: Array, classes: Array) -> None:
     """Two classes or more, and no more classes than rows."""
     if len(classes) < 2:
         raise ValueError(
-            f"y holds one class only, {classes[0]!r} (rows of weight 0 do not count): a classifier needs at least "
-            "two classes in y."
+            f"y holds one class only, {str(classes[0])!r} (rows of weight 0 do not count): a classifier needs two "
+            "classes or more."
         )
     if len(classes) == len(y) and len(y) > 2:
         raise ValueError(

@@ -40,8 +40,9 @@ class LSPC(TunedClassifier):
     Parameters
     ----------
     sigma : "auto", float or sequence of float, default="auto"
-        Width of the kernel; the Gaussian is ``exp(-d^2 / (2 sigma^2))``, eq. (6). A number is used as it is, a
-        sequence is a grid, "auto" is a grid of multiples of the median distance that grows at its border.
+        Width of the kernel; the Gaussian is ``exp(-d^2 / (2 sigma^2))``, eq. (6), Laplace ``exp(-d_1 / sigma)``; in
+        "poly" and "sigmoid" inner products are divided by ``sigma^2``; "linear" has none. A number is used as it is,
+        a sequence is a grid, "auto" is a grid of multiples of the median distance that grows at its border.
     alpha : "auto", float or sequence of float, default="auto"
         Ridge on the mean loss; the paper's lambda.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
@@ -62,8 +63,9 @@ class LSPC(TunedClassifier):
         group where ``groups`` are given. None holds nothing out: sigma and alpha must be numbers, and
         ``calibration`` None.
     scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
-        scikit-learn's, or a callable ``f(estimator, X, y)``.
+        What the search maximises on held-out predictions, weighted as the rows are: "log_loss", "brier",
+        "accuracy", "auc", "f1" (of the second class in ``classes_`` where there are two, else the mean over
+        classes), a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
         How scores become probabilities, see :mod:`leastwise.probability`. None clips and normalises, eq. (3).
     extrapolate : bool, default=False
@@ -71,7 +73,8 @@ class LSPC(TunedClassifier):
         a row leaves the data: where its distance to the nearest centre is beyond what is usual among held-out
         training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
-        Weights of the classes.
+        Weights of the classes. Probabilities, class shares and held-out scores then speak of the reweighted
+        population: with "balanced" all classes are equally frequent in it.
     solver : {"auto", "sgd"}, default="auto"
         "auto" is exact. "sgd" is stochastic gradient descent (section 4 of the paper), which holds the kernel between
         the centres, and between them and a sample of rows, but not all rows; a tenth of the rows is held out to
@@ -83,7 +86,7 @@ class LSPC(TunedClassifier):
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
     random_state : int, RandomState or None, default=None
-        For random centres, folds and subsets of rows.
+        For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
         1 prints a line for every sigma.
 
@@ -103,7 +106,8 @@ class LSPC(TunedClassifier):
         How far from the data the model is trusted.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held
-        out. Not there with ``cv=None``.
+        out. Not there with ``cv=None``. They chose the parameters, so as an estimate of performance they are a
+        little optimistic: report that from rows that ``fit`` has not seen.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``mean_test_score``, ``rank_test_score`` and
         ``n_rows``, the number of rows that the point was judged on.

@@ -70,12 +70,15 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
     return best_of(found)
 
 
-def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T]) -> T:
-    """From the grid's value next to ``start`` go down while that is better; if it never was, go up."""
+def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T], known: T | None = None) -> T:
+    """From the grid's value next to ``start`` go down while that is better; if it never was, go up.
+
+    ``known`` is the outcome at the start, if there is one already.
+    """
     value = grid.around(start)
     first = value(0)
     assert first is not None
-    here = visit(first, None)
+    here = visit(first, None) if known is None else known
     for way in (-1, 1):
         steps = way
         while (there := value(steps)) is not None:

@@ -30,20 +30,20 @@ class Search:
             return self._at(sigma, lambda visit: explore(alphas, visit, grow=False), len(alphas.values))
 
         found = explore(sigmas, at)
-        return self.refine(found.sigma, alphas, found.alpha) if alphas.ratio else found
+        return self.refine(found.sigma, alphas, found.alpha, found) if alphas.ratio else found
 
-    def refine(self, sigma: float, alphas: Grid, start: float) -> Outcome:
-        """At one sigma, go from a good guess to better alphas until there is none."""
-        return self._at(sigma, lambda visit: walk(alphas, start, visit), count=3)
+    def refine(self, sigma: float, alphas: Grid, start: float, known: Outcome | None = None) -> Outcome:
+        """At one sigma, go from a good guess, or a point that is known, to better alphas until there is none."""
+        return self._at(sigma, lambda visit: walk(alphas, start, visit, known), count=3, what="refined, ")
 
-    def _at(self, sigma: float, strategy: Callable, count: int) -> Outcome:
+    def _at(self, sigma: float, strategy: Callable, count: int, what: str = "") -> Outcome:
         """All of one sigma; ``count`` tells about how many alphas are to be looked at."""
         began, s = time.perf_counter(), self.trial.settings
         heldout = self.trial.heldout(sigma, count)
         found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, heldout(alpha), last))
         s.report(
             f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {s.scorer.shown(found.score):.5g} "
-            f"({len(self.trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
+            f"({what}{len(self.trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
         )
         return found
 

@@ -69,7 +69,7 @@ class KernelLogisticRegression(TunedClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     sigma_, alpha_ : float
-        The chosen parameters; sigma_ is 1 for a kernel without width.
+        The chosen parameters; ``sigma_`` is 1 for a kernel without width.
     centers_ : array or sparse matrix of shape (b, n_features)
         Centres of the basis functions; ``center_indices_`` with a precomputed kernel.
     coef_, intercept_ : ndarray of shape (b, n_classes) and (n_classes,)

@@ -94,7 +94,7 @@ class LSPC(TunedClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     sigma_, alpha_ : float
-        The chosen parameters; sigma_ is 1 for a kernel without width.
+        The chosen parameters; ``sigma_`` is 1 for a kernel without width.
     centers_ : array or sparse matrix of shape (b, n_features)
         Centres of the basis functions; ``center_indices_`` with a precomputed kernel.
     coef_ : ndarray of shape (b, n_classes)

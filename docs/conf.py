@@ -12,7 +12,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath", "colon_fence"]

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length
 
-from leastwise.metrics import expected_calibration_error
+from leastwise.metrics import checked_probabilities, expected_calibration_error
 
 Array = np.ndarray
 Limits = tuple[tuple[float, float], tuple[float, float]]
@@ -117,9 +116,7 @@ class ReliabilityDisplay:
             For :meth:`plot`.
         """
         _pyplot()
-        y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
-        check_consistent_length(y_true, proba)
-        classes = np.unique(y_true) if classes is None else np.asarray(classes)
+        y_true, proba, classes = checked_probabilities(y_true, proba, classes)
         n_bins = min(n_bins, len(y_true))
         error = expected_calibration_error(y_true, proba, classes=classes, n_bins=n_bins)
         top, correct = proba.max(axis=1), classes[proba.argmax(axis=1)] == y_true

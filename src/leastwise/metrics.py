@@ -33,7 +33,7 @@ def expected_calibration_error(
     float
         ``sum over bins of (rows in bin / n) * |mean confidence - accuracy|``; 0 is perfect.
     """
-    y_true, proba, classes = _checked(y_true, proba, classes)
+    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
     if strategy not in ("mass", "width"):
         raise ValueError(f"strategy={strategy!r} is not known: use 'mass' or 'width'.")
     confidence = proba.max(axis=1)
@@ -51,11 +51,11 @@ def brier_score(y_true: Any, proba: Any, *, classes: Any = None) -> float:
 
     ``classes`` are the labels of the columns; by default the sorted labels of ``y_true``.
     """
-    y_true, proba, classes = _checked(y_true, proba, classes)
+    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
     return float(np.mean(np.sum((proba - (y_true[:, None] == classes)) ** 2, axis=1)))
 
 
-def _checked(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
+def checked_probabilities(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
     """Labels, probabilities with one column per class, and the classes."""
     y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
     check_consistent_length(y_true, proba)

@@ -41,7 +41,8 @@ class Reach:
 def ranked_distances(kernel: Kernel, pairs: Array, fold: Array, home: Array | None, rank: int = 1) -> Array:
     """For every row the distance to the centre of this rank among those outside of its own fold.
 
-    ``fold`` labels the rows and ``home`` the centres, where these are rows. Infinite where there are not so many.
+    ``fold`` labels the rows and ``home`` the centres, where these are rows. The last rank there is where there are
+    fewer centres; infinite where those outside do not reach that far.
     """
     block = pairs if home is None else np.where(fold[:, None] == home, np.inf, pairs)
     k = min(rank, block.shape[1]) - 1

@@ -9,7 +9,7 @@ with ``s = sqrt(g)`` and V the right singular vectors of Phi, or ``s = 1`` and `
 posed in the Gram matrix itself (a penalty on the function, one coefficient per row).
 
 Decompositions and products here are numpy's throughout. NumPy and SciPy bring a BLAS of their own each, whose
-threads wait actively for a while after every call: going to and fro between the two costs half of the speed.
+threads wait actively for a while after every call: going to and fro between the two makes both slower.
 """
 
 from __future__ import annotations

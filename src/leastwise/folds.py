@@ -1,4 +1,4 @@
-"""Which rows are held out together: leave-one-out, k folds, groups, or a splitter of the user's."""
+"""Which rows are held out together: leave-one-out, k folds, groups, tasks, or a splitter of the user's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import maximum_flow
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 Array = np.ndarray
@@ -27,7 +28,9 @@ def distinct_rows(X: Any) -> Array:
     return np.argsort(np.argsort(first))[label]  # numbered as they come, since hashes differ from run to run
 
 
-def fold_labels(cv: Any, y: Array, groups: Array | None, copies: Array, seed: int) -> Array:
+def fold_labels(
+    cv: Any, y: Array, groups: Array | None, copies: Array, seed: int, task: Array | None = None
+) -> Array:
     """A label for every row; rows with the same label are held out together.
 
     Parameters
@@ -38,26 +41,97 @@ def fold_labels(cv: Any, y: Array, groups: Array | None, copies: Array, seed: in
         A number makes that many stratified folds. Splits have to hold out every row exactly once.
     copies : ndarray of shape (n,)
         Labels of ``distinct_rows``.
+    task : ndarray of shape (n,), optional
+        Codes of the tasks: a number of folds is then stratified by task and class together, and a splitter that
+        asks for groups is given the tasks if there are no other groups.
     """
     if isinstance(cv, str):
         if cv != "loo":
             raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
         return copies if groups is None else np.unique(groups, return_inverse=True)[1]
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
-        return _k_folds(int(cv), y, groups, seed)
+        return _k_folds(int(cv), y, groups, seed, task)
     if hasattr(cv, "split"):
-        return _from_splits(cv.split(np.zeros((len(y), 1)), y, groups), len(y))
+        return _from_splits(cv.split(np.zeros((len(y), 1)), y, task if groups is None else groups), len(y))
     if isinstance(cv, Iterable):
         return _from_splits(cv, len(y))
     raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
 
 
-def _k_folds(k: int, y: Array, groups: Array | None, seed: int) -> Array:
+def _k_folds(k: int, y: Array, groups: Array | None, seed: int, task: Array | None) -> Array:
     if k < 2 or k > len(y):
         raise ValueError(f"cv={k} folds: with {len(y)} rows use a number from 2 to {len(y)}, or 'loo'.")
+    if task is not None and groups is None:
+        return task_fold_labels(k, y, task, seed)
     maker = StratifiedKFold if groups is None else StratifiedGroupKFold
     splits = maker(k, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y, groups)
     return _from_splits(splits, len(y))
+
+
+def task_fold_labels(k: int, y: Array, task: Array, seed: int | None) -> Array:
+    """A fold 0 ... k-1 for every row, such that all folds look alike.
+
+    The sizes of any two folds differ by at most one: overall, in every task, in every class, and in every cell (rows
+    of one task and class). Such folds always exist. Dealing out the cells in turn, like cards, would do for all but
+    the classes: with 19 rows of one class and 1 of the other in every task, each fifth card is of the rare class, and
+    one of five folds gets them all.
+
+    Parameters
+    ----------
+    k : int
+        Number of folds.
+    y, task : ndarray of int of shape (n,)
+        Codes of class and task. Only which rows share one matters.
+    seed : int or None
+        Shuffles rows, and which folds have a row more. None takes the rows of a cell in their order.
+    """
+    if k < 2 or k > len(y):
+        raise ValueError(f"{k} folds: with {len(y)} rows use a number from 2 to {len(y)}.")
+    rng = None if seed is None else np.random.default_rng(seed)
+    y, task = _as_they_come(y), _as_they_come(task)
+    pairs, cell, left = np.unique((y.max() + 1) * task + y, return_inverse=True, return_counts=True)
+    cell_task, cell_class = np.divmod(pairs, y.max() + 1)
+    order = np.arange(k) if rng is None else rng.permutation(k)
+    dealt = np.empty((len(pairs), k), dtype=int)
+    for parts in range(k, 0, -1):
+        dealt[:, order[parts - 1]] = share = _even_share(left, cell_task, cell_class, parts)
+        left = left - share
+    rows = np.arange(len(y)) if rng is None else rng.permutation(len(y))
+    labels = np.empty(len(y), dtype=int)
+    labels[rows[np.argsort(cell[rows], kind="stable")]] = np.repeat(np.tile(np.arange(k), len(pairs)), dealt.ravel())
+    return labels
+
+
+def _as_they_come(codes: Array) -> Array:
+    """Codes renumbered by first appearance, so that other names for the same things make the same folds."""
+    _, first, label = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[label]
+
+
+def _even_share(counts: Array, task: Array, y: Array, k: int) -> Array:
+    """One of k even shares of a table of counts, as counts of its cells.
+
+    Every cell, row, column and the total get count / k, rounded up or down. That is a flow of whole numbers from
+    tasks through cells to classes with bounds on every arc. The flow count / k keeps to them but is not whole; then
+    one of whole numbers exists too. Bounds from below are met by the usual detour over a second source and sink: what
+    an arc has to carry goes from the one to its head and from its tail to the other, and a maximum flow fills that.
+
+    Parameters
+    ----------
+    counts, task, y : ndarray of int of shape (number of cells,)
+        Size, row and column of every cell that is not empty.
+    """
+    n_tasks, n_classes = task.max() + 1, y.max() + 1
+    start, stop, source, sink = n_tasks + n_classes + np.arange(4)
+    tails = np.concatenate([task, np.full(n_tasks, start), n_tasks + np.arange(n_classes), [stop]])
+    heads = np.concatenate([n_tasks + y, np.arange(n_tasks), np.full(n_classes, stop), [start]])
+    carried = np.concatenate([counts, np.bincount(task, counts), np.bincount(y, counts), [counts.sum()]]).astype(int)
+    low, room = carried // k, (carried % k > 0).astype(int)
+    arcs = [(tails, heads, room), (np.full_like(heads, source), heads, low), (tails, np.full_like(tails, sink), low)]
+    i, j, capacity = (np.concatenate(part) for part in zip(*arcs, strict=True))
+    graph = sparse.csr_matrix((capacity.astype(np.int32), (i, j)), shape=(sink + 1, sink + 1))
+    flow = maximum_flow(graph, source, sink).flow
+    return counts // k + np.asarray(flow[task, n_tasks + y]).ravel()
 
 
 def _from_splits(splits: Iterable, n: int) -> Array:

@@ -1,0 +1,148 @@
+"""Cross-validation that knows the tasks, for scikit-learn's tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import type_of_target
+
+from leastwise.folds import task_fold_labels
+from leastwise.tasks import encode_tasks, split_tasks
+
+Array = np.ndarray
+
+
+class StratifiedTaskKFold(BaseCrossValidator):
+    """K folds in each of which every task, and every class of every task, has its share.
+
+    Sizes of the folds differ by at most one: overall, in every task, in every class, and in every class of every
+    task. Of a class with fewer rows in a task than there are folds, some folds have none.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    task_column : str or int, optional
+        Column of X that holds the tasks: its name, where X is a data frame, or its position. By default tasks are
+        what is given as ``groups=``. Mind that groups here are tasks, spread over the folds; in scikit-learn's
+        ``GroupKFold`` they are kept together.
+    shuffle : bool, default=True
+        Whether to shuffle rows before dealing them out; otherwise the rows of a cell go to the folds in their order.
+    random_state : int, RandomState or None, default=None
+        Source of the shuffling; an int makes the same folds at every call.
+
+    See Also
+    --------
+    sklearn.model_selection.StratifiedKFold : The same for one task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leastwise.model_selection import StratifiedTaskKFold
+    >>> X, y = np.zeros((8, 1)), np.array([0, 0, 1, 1, 0, 0, 1, 1])
+    >>> field = ["north"] * 4 + ["south"] * 4
+    >>> for train, test in StratifiedTaskKFold(2, shuffle=False).split(X, y, groups=field):
+    ...     print(test)
+    [0 2 4 6]
+    [1 3 5 7]
+    """
+
+    #: With metadata routing, groups are asked for, as scikit-learn's splitters by groups do.
+    __metadata_request__split: ClassVar[dict] = {"groups": True}
+
+    def __init__(
+        self, n_splits: int = 5, *, task_column: Any = None, shuffle: bool = True, random_state: Any = None
+    ) -> None:
+        self.n_splits = n_splits
+        self.task_column = task_column
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Row numbers of the training and the test part of every fold.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, pandas or polars frame of shape (n, d)
+            Only its number of rows and its task column matter.
+        y : array-like of shape (n,)
+            Classes.
+        groups : array-like of shape (n,), optional
+            The tasks, any hashable ids; needed where there is no ``task_column``.
+
+        Returns
+        -------
+        iterator of (train, test)
+        """
+        labels = self._labels(X, y, groups)
+        rows = np.arange(len(labels))
+        return ((rows[labels != k], rows[labels == k]) for k in range(self.n_splits))
+
+    def _labels(self, X: Any, y: Any, groups: Any) -> Array:
+        """The fold of every row."""
+        self._check_parameters()
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        task, _ = encode_tasks(self._tasks(X, groups, n), n)
+        classes = np.unique(_checked_classes(y, n), return_inverse=True)[1]
+        if self.n_splits > n:
+            raise ValueError(f"n_splits={self.n_splits}: with {n} rows use a number from 2 to {n}.")
+        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.shuffle else None
+        return task_fold_labels(int(self.n_splits), classes, task, seed)
+
+    def _check_parameters(self) -> None:
+        whole = isinstance(self.n_splits, Integral) and not isinstance(self.n_splits, bool)
+        if not whole or self.n_splits < 2:
+            raise ValueError(f"n_splits={self.n_splits!r} must be a whole number, 2 or more.")
+        if not self.shuffle and self.random_state is not None:
+            raise ValueError(
+                f"random_state={self.random_state!r} has no effect with shuffle=False: leave it out, or shuffle."
+            )
+
+    def _tasks(self, X: Any, groups: Any, n: int) -> Any:
+        """One task a row, not yet checked."""
+        if self.task_column is not None:
+            if groups is not None:
+                raise ValueError(
+                    f"Tasks are given twice, by task_column={self.task_column!r} and by groups=: leave one out."
+                )
+            return split_tasks(X, self.task_column)[1]
+        if groups is None:
+            raise ValueError(
+                "No tasks are given: name their column of X by StratifiedTaskKFold(task_column=...), or pass them as "
+                "groups=. For data of one task use scikit-learn's StratifiedKFold."
+            )
+        return _one_each(groups, n)
+
+
+def _one_each(groups: Any, n: int) -> Any:
+    """Groups, of which there has to be one for each row: here a single id is a slip."""
+    given = len(groups) if hasattr(groups, "__len__") and not isinstance(groups, str | bytes) else None
+    if given != n:
+        raise ValueError(
+            f"groups has {given if given is not None else 'a single value'} for {n} rows: give one task id a row."
+        )
+    return list(groups) if isinstance(groups, tuple) else groups
+
+
+def _checked_classes(y: Any, n: int) -> Array:
+    if y is None:
+        raise ValueError("y=None: folds are stratified by class, so give the classes as y.")
+    kind = type_of_target(y)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"y is {kind}, but folds are stratified by class: give one class a row. For a target of numbers make "
+            "classes of it first, for instance by its quantiles."
+        )
+    classes = column_or_1d(y)
+    if len(classes) != n:
+        raise ValueError(f"y has {len(classes)} values for {n} rows: give one class a row.")
+    return classes

@@ -1,0 +1,156 @@
+"""Which task a row belongs to: a column of X, or one id for every row.
+
+Ids are any hashable things. Inside, tasks are codes 0 ... T-1 in the order of ``Tasks.ids``; -1 is a task that was
+not there in training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import isfinite
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks that are known, in order; sorted if their ids can be."""
+
+    ids: list
+    _place: dict = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._place.update((name, code) for code, name in enumerate(self.ids))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def codes(self, ids: list) -> Array:
+        """The code of every id, -1 for tasks that are not known."""
+        place = self._place
+        return np.fromiter((place.get(name, -1) for name in ids), dtype=np.intp, count=len(ids))
+
+    def as_array(self) -> Array:
+        """The ids as an array: of their own type where they all have one, of objects elsewhere."""
+        if all(isinstance(name, str) for name in self.ids) or all(type(name) in (int, float) for name in self.ids):
+            return np.array(self.ids)
+        array = np.empty(len(self.ids), dtype=object)
+        array[:] = self.ids
+        return array
+
+
+def encode_tasks(ids: Any, n: int) -> tuple[Array, Tasks]:
+    """Codes of the rows, and the tasks that there are."""
+    listed = list_tasks(ids, n)
+    known = dict.fromkeys(listed)
+    try:
+        names = sorted(known)
+    except TypeError:  # ids that have no order keep that of the rows
+        names = list(known)
+    tasks = Tasks(names)
+    return tasks.codes(listed), tasks
+
+
+def list_tasks(ids: Any, n: int) -> list:
+    """One hashable id for each of n rows; a single id stands for all rows."""
+    if isinstance(ids, str | bytes | tuple) or not isinstance(ids, Iterable):
+        ids = [ids] * n
+    values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
+    listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    listed = [name.item() if isinstance(name, np.generic) else name for name in listed]
+    if len(listed) != n or np.ndim(values if isinstance(values, np.ndarray) else 0) > 1:
+        shape = np.shape(values) if isinstance(values, np.ndarray) else (len(listed),)
+        raise ValueError(f"tasks has shape {shape}; it must hold one id for each of the {n} rows, or be a single id.")
+    _check_ids(listed)
+    return listed
+
+
+def _check_ids(ids: list) -> None:
+    missing = sum(map(_missing, ids))
+    if missing:
+        raise ValueError(
+            f"Of {len(ids)} task ids {missing} are missing (None, NaN or inf): give every row a task. A name of its "
+            "own, 'unknown' for instance, makes them a task too."
+        )
+    try:
+        set(ids)
+    except TypeError as error:
+        raise TypeError(
+            f"A task argument must be hashable, such as a string, a tuple or a number: {error}."
+        ) from None
+
+
+def _missing(name: Any) -> bool:
+    if isinstance(name, float):
+        return not isfinite(name)
+    return name is None or type(name).__name__ in ("NAType", "NaTType")
+
+
+# ------------------------------------------------------------------- columns
+
+
+def as_table(X: Any) -> Any:
+    """Rows and columns that a task can be taken from: an array, a sparse matrix or a frame, as it was given."""
+    if not hasattr(X, "columns") and not sparse.issparse(X):
+        X = X if isinstance(X, np.ndarray) else _array_of(X)
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(X.shape)}D array instead: X needs a column for the task. Reshape your data "
+            "with X.reshape(1, -1) if it is a single row."
+        )
+    if getattr(X, "dtype", None) is not None and np.issubdtype(X.dtype, np.complexfloating):
+        raise ValueError(f"Complex data not supported: X is of type {X.dtype}.")
+    return X
+
+
+def split_tasks(X: Any, column: Any) -> tuple[Any, Any]:
+    """X without its task column, and that column.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, pandas or polars frame, or list of rows
+    column : str or int
+        Name of the column, for frames, or its position, which may count from the end.
+    """
+    X = as_table(X)
+    if X.shape[1] < 2:
+        raise ValueError(
+            f"Found array with {X.shape[1]} feature(s) (shape={X.shape}) while a minimum of 2 is required: "
+            "one column is the task, and there must be others to learn from."
+        )
+    place = _position(X, column)
+    rest = [j for j in range(X.shape[1]) if j != place]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, rest], X.iloc[:, place]
+    if sparse.issparse(X):
+        return X.tocsr()[:, rest], X.tocsc()[:, [place]].toarray().ravel()
+    return X[:, rest], X[:, place]
+
+
+def _array_of(X: Any) -> Array:
+    """Rows given as lists; objects where numbers and text are mixed, so that numbers stay numbers."""
+    plain = np.asarray(X)
+    return np.asarray(X, dtype=object) if plain.dtype.kind in "US" else plain
+
+
+def _position(X: Any, column: Any) -> int:
+    width = X.shape[1]
+    if isinstance(column, Integral) and not isinstance(column, bool):
+        if not -width <= column < width:
+            raise ValueError(f"task_column={column}: X has n_features={width} columns, 0 to {width - 1}.")
+        return int(column) % width
+    names = list(getattr(X, "columns", []))
+    if not names:
+        raise ValueError(
+            f"task_column={column!r} is a name, and {type(X).__name__} has no column names: give its position, or a "
+            "pandas or polars frame."
+        )
+    if names.count(column) != 1:
+        raise ValueError(f"task_column={column!r} is {names.count(column)} of the columns of X, which are {names}.")
+    return names.index(column)

@@ -11,15 +11,17 @@ ROOT = Path(leastwise.__file__).parent
 
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
-    ["linalg", "kernels", "centers", "memory", "folds", "metrics"],
-    ["basis", "probability"],
+    ["linalg", "kernels", "centers", "memory", "folds", "tasks", "coupling"],
+    ["basis", "probability", "metrics", "model_selection", "similarity"],
     ["heldout", "reach"],
     ["scoring"],
     ["selection"],
-    ["fitting"],
+    ["fitting", "task_fitting"],
     ["estimators"],
+    ["task_report"],
     ["datasets"],
     ["display"],
+    ["display_tasks"],
     ["__init__"],
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -1,7 +1,15 @@
-"""Fast, calibrated, non-linear class probabilities in closed form."""
+"""Fast, calibrated, non-linear class probabilities in closed form, for one task or many."""
 
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
+from leastwise.estimators.multi_task import MultiTaskLSPC
+from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 
 __version__ = "0.1.0"
-__all__ = ["LSPC", "KernelLogisticRegression", "__version__"]
+__all__ = [
+    "LSPC",
+    "KernelLogisticRegression",
+    "MultiTaskKernelLogisticRegression",
+    "MultiTaskLSPC",
+    "__version__",
+]

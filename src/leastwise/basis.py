@@ -8,7 +8,7 @@ A basis is a list of centres and a list of blocks. A block says which centres se
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,6 +59,11 @@ class Basis:
     square: bool = False
     weighted: bool = False
 
+    @property
+    def n_functions(self) -> int:
+        """How many there are."""
+        return self.blocks[-1].columns.stop
+
     def pairs(self, kernel: Kernel, X: Any) -> Array:
         """The width-free part of the kernel between rows and centres."""
         if isinstance(kernel, Precomputed):
@@ -102,8 +107,7 @@ def make_basis(
     else:
         members, targets = [everyone], [slice(0, n_classes)]
     if not isinstance(recipe.centers, str):
-        C = given_centers(recipe.centers, X.shape[1], X.dtype)
-        return Basis(C, None, _blocks([len(C)], targets, [None]))
+        return given_basis(given_centers(recipe.centers, X.shape[1], X.dtype), n_classes)
     # A copy of a centre adds nothing but a singular matrix.
     distinct = [m[np.sort(np.unique(copy[m], return_index=True)[1])] for m in members]
     count = recipe.n_centers
@@ -125,6 +129,11 @@ def make_basis(
         square=len(members) == 1 and np.array_equal(rows, everyone),
         weighted=every and recipe.norm == "coefficients",
     )
+
+
+def given_basis(C: Any, n_classes: int) -> Basis:
+    """Centres that are known, for all classes."""
+    return Basis(C, None, _blocks([C.shape[0]], [slice(0, n_classes)], [None]))
 
 
 def _blocks(sizes: list[int], targets: list[slice], own: list) -> tuple[Block, ...]:
@@ -235,23 +244,34 @@ def row_chunks(n: int, width: int, itemsize: int) -> Iterator[slice]:
 
 
 def evaluate(
-    kernel: Kernel, sigma: float, X: Any, centers: Any, rows: Array | None, coef: Array
+    kernel: Kernel,
+    sigma: float,
+    X: Any,
+    centers: Any,
+    rows: Array | None,
+    coef: Array,
+    weigh: Callable[[Array, slice], Array] | None = None,
 ) -> tuple[Array, Array]:
     """``k(X, centres) @ coef`` by chunks of rows, in bounded memory whatever the number of rows.
 
     Beside it, for kernels of a distance, the distance from every row to its nearest centre; zeros for others.
+    ``weigh(K, part)`` takes the place of the product where rows differ in their coefficients; ``coef``, of shape
+    (..., b, c), then tells no more than how many there are.
     """
-    F = np.empty((X.shape[0], coef.shape[1]), dtype=coef.dtype)
+    F = np.empty((X.shape[0], coef.shape[-1]), dtype=coef.dtype)
     nearest = np.zeros(X.shape[0], dtype=coef.dtype)
     if sparse.issparse(X):
         X = X.tocsr()
-    for part in row_chunks(X.shape[0], max(coef.shape[0], X.shape[1]), coef.itemsize):
+    for part in row_chunks(X.shape[0], max(coef.shape[-2], X.shape[1]), coef.itemsize):
         if isinstance(kernel, Precomputed):
-            F[part] = X[part][:, rows] @ coef
+            K = X[part][:, rows]
+            K = K.toarray() if sparse.issparse(K) else K
         else:
             pairs = kernel.pairs(X[part], centers)
             if kernel.distance:
                 nearest[part] = kernel.distances(pairs.min(axis=1))
             with np.errstate(invalid="ignore", over="ignore"):
-                F[part] = kernel.values(pairs, sigma, out=pairs) @ coef
+                K = kernel.values(pairs, sigma, out=pairs)
+        with np.errstate(invalid="ignore", over="ignore"):
+            F[part] = K @ coef if weigh is None else weigh(K, part)
     return F, nearest

@@ -54,7 +54,7 @@ def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
 def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) -> Solution:
     """Block by block; classes that a basis function does not serve get a zero."""
     basis, c = trial.basis, len(trial.settings.classes)
-    coef = np.zeros((basis.blocks[-1].columns.stop, c), dtype=trial.Z.dtype)
+    coef = np.zeros((basis.n_functions, c), dtype=trial.Z.dtype)
     intercept, jitter = np.zeros(c, dtype=trial.Z.dtype), 0.0
     for block, design in zip(basis.blocks, trial.designs(sigma), strict=True):
         A, b, lift = _solve_block(design, trial.Z[:, block.classes], rho, bias)
@@ -86,7 +86,7 @@ def solve_by_sgd(
     rows: Rows, basis: Basis, settings: Settings, sigma: float, alpha: float, rng: Any, **options: Any
 ) -> Solution:
     """Stochastic gradient descent; of the kernel between rows and centres only batches exist, and a sample."""
-    s, n, b = settings, len(rows), basis.blocks[-1].columns.stop
+    s, n, b = settings, len(rows), basis.n_functions
     Z = rows.one_hot(len(s.classes))
 
     def batch(index: Array) -> tuple[Array, Array, Array]:

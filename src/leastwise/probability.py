@@ -65,6 +65,8 @@ class Sample:
         row, and the rows of one group are one witness.
     prior : ndarray of shape (c,), optional
         Class shares that are known better than from these rows.
+    task : ndarray of int of shape (n,), optional
+        Codes of the tasks.
     """
 
     F: Array
@@ -72,6 +74,7 @@ class Sample:
     w: Array
     size: int
     prior: Array | None = None
+    task: Array | None = None
 
     @property
     def shares(self) -> Array:

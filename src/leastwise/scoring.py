@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import f1_score, get_scorer, get_scorer_names
 
+from leastwise.metrics import task_auc
 from leastwise.probability import Calibrator, Sample
 
 Array = np.ndarray
@@ -60,12 +61,26 @@ def f1(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
     return float(f1_score(sample.y, predicted, average=average, sample_weight=sample.w, zero_division=0))
 
 
+def task_mean_auc(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Mean over the tasks of the area under the ROC curve; tasks that have one class only do not count."""
+    if sample.task is None:
+        raise ValueError("scoring='task_auc' is the mean over tasks, and there are none here: use 'auc'.")
+    decision = calibrator.decision(sample.F)
+    score = decision[:, 1] - decision[:, 0] if len(classes) == 2 else calibrator.proba(sample.F)
+    areas = task_auc(sample.y, score, sample.task, labels=np.arange(len(classes)), sample_weight=sample.w)
+    value = float(np.asarray(areas))
+    if np.isnan(value):
+        raise ValueError("scoring='task_auc': no task has two classes among its rows. Use 'auc' or 'log_loss'.")
+    return value
+
+
 OURS: dict[str, Callable[[Sample, Calibrator, Array], float]] = {
     "log_loss": log_likelihood,
     "neg_log_loss": log_likelihood,
     "brier": negative_brier,
     "accuracy": accuracy,
     "f1": f1,
+    "task_auc": task_mean_auc,
 }
 
 

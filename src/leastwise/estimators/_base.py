@@ -43,13 +43,45 @@ def all_or_nothing(fit: Callable) -> Callable:
 
 @dataclass(frozen=True)
 class Training:
-    """Validated training data: the rows that count, and where they stood."""
+    """Validated training data: the rows that count, and where they stood; the tasks of all rows, if there are any."""
 
     rows: Rows
     classes: Array
     used: Array
     X: Any
     rng: np.random.Generator
+    task: Array | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says of some rows: scores, how far they are to be believed, and how they become probabilities.
+
+    ``strange`` marks rows that have a calibrator of their own, ``stranger``: those of tasks that are not known.
+    """
+
+    F: Array
+    trust: Array
+    calibrator: Calibrator
+    strange: Array | None = None
+    stranger: Calibrator | None = None
+
+    def proba(self) -> Array:
+        """Probabilities, of shape (n, c)."""
+        return self._calibrated(lambda c, rows: c.proba(self.F[rows], self.trust[rows]))
+
+    def decision(self) -> Array:
+        """Decision values, of shape (n,) with two classes (second minus first), else (n, c)."""
+        D = self._calibrated(lambda c, rows: c.decision(self.F[rows], self.trust[rows]))
+        return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
+
+    def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
+        if self.strange is None or self.stranger is None or not self.strange.any():
+            return apply(self.calibrator, slice(None))
+        values = np.empty_like(self.F)
+        values[~self.strange] = apply(self.calibrator, ~self.strange)
+        values[self.strange] = apply(self.stranger, self.strange)
+        return values
 
 
 class KernelClassifier(ClassifierMixin, BaseEstimator):
@@ -67,11 +99,11 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fit
 
-    def _training(self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel) -> Training:
+    def _training(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
+    ) -> Training:
         """Validate, encode the classes, drop rows of weight zero, label the folds."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False
-        )
+        X, y, task = self._validated(X, y, tasks)
         check_classification_targets(y)
         check_range(X, kernel)
         if isinstance(kernel, Precomputed):
@@ -87,14 +119,32 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         group = None if groups is None else check_groups(groups, len(y))[used]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
-        fold = self._fold_labels(codes, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
+        task = None if task is None else self._used_tasks(task, used)
+        own = None if task is None else task[used]
+        if own is not None:  # a row of another task is another row
+            copy = np.unique(copy * (int(own.max()) + 1) + own, return_inverse=True)[1]
+        fold = self._fold_labels(codes, own, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
         mass = float(w[used].mean())
         w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
         group = copy if group is None else group
-        return Training(Rows(kept, codes, w.astype(X.dtype), fold, copy, group, mass), classes, used, X, rng)
+        rows = Rows(kept, codes, w.astype(X.dtype), fold, copy, group, mass, own)
+        return Training(rows, classes, used, X, rng, task)
 
-    def _fold_labels(self, y: Array, group: Array | None, copy: Array, used: Array, n: int, seed: int) -> Array:
+    def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
+        """X and y as arrays, and the codes of the tasks, if there are any."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False
+        )
+        return X, y, None
+
+    def _used_tasks(self, task: Array, used: Array) -> Array:
+        """Codes of the tasks of the rows that count."""
+        return task
+
+    def _fold_labels(
+        self, y: Array, task: Array | None, group: Array | None, copy: Array, used: Array, n: int, seed: int
+    ) -> Array:
         """Labels of the rows that count. A list of splits speaks of all rows, a splitter is shown these alone."""
         cv = self.cv
         if cv is None:
@@ -104,7 +154,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
             labels = fold_labels(cv, np.zeros(n, dtype=int), None, copy, seed)[used]
         else:
-            labels = fold_labels(cv, y, group, copy, seed)
+            labels = fold_labels(cv, y, group, copy, seed, task)
         if len(np.unique(labels)) < 2:
             alike = len(np.unique(copy)) < 2
             raise ValueError(
@@ -132,7 +182,7 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, n_classes)
         """
-        return self._evaluate(X)[0]
+        return self._answer(X).F
 
     def trust(self, X: Any) -> Array:
         """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
@@ -143,25 +193,30 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
             Ones where the model makes no difference: without calibration, with ``extrapolate=True``, and for kernels
             that are not functions of a distance.
         """
-        return self._evaluate(X)[1]
+        return self._answer(X).trust
 
-    def _evaluate(self, X: Any) -> tuple[Array, Array]:
-        """Scores and trust of rows that are not validated yet."""
+    def _answer(self, X: Any) -> Answer:
+        """All that is to be said of rows that are not validated yet."""
         check_is_fitted(self)
         X = validate_data(
             self, X, reset=False, accept_sparse="csr", dtype=[self.coef_.dtype], accept_large_sparse=False
         )
-        return self._scores(X)
+        return Answer(*self._scores(X), self.calibrator_)
 
-    def _scores(self, X: Any) -> tuple[Array, Array]:
+    def _scores(self, X: Any, task: Array | None = None) -> tuple[Array, Array]:
+        """Scores and trust of validated rows."""
         check_range(X, self.kernel_)
-        rows = getattr(self, "center_indices_", None)
-        F, nearest = evaluate(self.kernel_, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
+        F, nearest = self._evaluate(X, task)
         F += self.intercept_
         if not np.isfinite(F).all():
             raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
         reach = getattr(self, "reach_", None)
         return F, np.ones_like(nearest) if reach is None else reach.trust(nearest)
+
+    def _evaluate(self, X: Any, task: Array | None) -> tuple[Array, Array]:
+        """Scores without the intercept, and the distance to the nearest centre."""
+        rows = getattr(self, "center_indices_", None)
+        return evaluate(self.kernel_, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
 
     def decision_function(self, X: Any) -> Any:
         """Values that order the classes as the probabilities do.
@@ -173,28 +228,22 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
         """
-        D = self._decision(*self._evaluate(X))
+        D = self._answer(X).decision()
         return D if D.ndim == 1 else self._framed(D, X)
-
-    def _decision(self, F: Array, trust: Array) -> Array:
-        D = self.calibrator_.decision(F, trust)
-        return D[:, 1] - D[:, 0] if len(self.classes_) == 2 else D
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
-        F, trust = self._evaluate(X)
-        return self._framed(self.calibrator_.proba(F, trust), X)
+        return self._framed(self._answer(X).proba(), X)
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of ``predict_proba``."""
-        F, trust = self._evaluate(X)
         with np.errstate(divide="ignore"):
-            return self._framed(np.log(self.calibrator_.proba(F, trust)), X)
+            return self._framed(np.log(self._answer(X).proba()), X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class."""
-        F, trust = self._evaluate(X)
-        return self.classes_[self.calibrator_.proba(F, trust).argmax(axis=1)]
+        best = self._answer(X).proba().argmax(axis=1)
+        return self.classes_[best]
 
     # --------------------------------------------------------------- output
 

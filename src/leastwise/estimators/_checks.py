@@ -13,7 +13,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from leastwise.kernels import Given, Kernel, Precomputed, check_symmetric
 from leastwise.memory import available_memory, human
-from leastwise.selection.grid import Grid
+from leastwise.selection.grid import Grid, Levels
+from leastwise.tasks import Tasks
 
 Array = np.ndarray
 
@@ -149,3 +150,95 @@ def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) ->
         f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
         f"{human(have)} are available.{hint} (Set LEASTWISE_MEMORY to change the limit.)"
     )
+
+
+# --------------------------------------------------------------------- tasks
+
+
+def check_task_memory(T: int, b: int, c: int, itemsize: int) -> None:
+    """Refuse, before any work, coefficients of all tasks that would not fit in memory."""
+    need, have = 2 * (T + 1) * b * c * itemsize, available_memory()
+    if need > have:
+        fits = int(have // (2 * (T + 1) * c * itemsize))
+        hint = f" n_centers={fits} would fit." if fits > 0 else ""
+        raise MemoryError(
+            f"Coefficients of {T} tasks on {b} basis functions for {c} classes need about {human(need)}; "
+            f"{human(have)} are available.{hint} (float32 rows take half. Set LEASTWISE_MEMORY to change the limit.)"
+        )
+
+
+def check_levels(name: str, value: Any, auto: tuple[float, ...]) -> Levels:
+    """Values from 0 to 1, from a number, a sequence or "auto"."""
+    allowed = "use 'auto', a number from 0 (tasks independent) to 1 (tasks pooled), or several of them"
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"{name}={value!r} is not known: {allowed}.")
+        return Levels(auto, every=False)
+    if isinstance(value, Iterator):
+        raise ValueError(f"{name} is an iterator, which can be read only once: give a list.")
+    values = list(value) if isinstance(value, Iterable) and np.ndim(value) else [value]  # type: ignore[arg-type]
+    if not values or not all(_is_level(v) for v in values):
+        raise ValueError(f"{name}={value!r} is not possible: {allowed}.")
+    return Levels(tuple(sorted({float(v) for v in values})))
+
+
+def _is_level(value: Any) -> bool:
+    number = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return number and 0 <= float(value) <= 1
+
+
+def task_penalties(value: Any, tasks: Tasks) -> Array:
+    """A positive number for every task, from None, a mapping by id, or an array in the order of the tasks."""
+    if value is None:
+        return np.ones(len(tasks))
+    if isinstance(value, Mapping):
+        lost = [name for name in tasks.ids if name not in value]
+        if lost:
+            raise ValueError(f"task_penalty has no value for the tasks {lost[:10]}; it has {list(value)[:10]}.")
+        value = [value[name] for name in tasks.ids]
+    penalty = np.asarray(value, dtype=float)
+    if penalty.shape != (len(tasks),):
+        raise ValueError(
+            f"task_penalty has shape {penalty.shape}; it must be a mapping from task ids to numbers, or hold one "
+            f"number for each of the {len(tasks)} tasks in the order of tasks_."
+        )
+    if not (np.isfinite(penalty).all() and (penalty > 0).all()):
+        raise ValueError(f"task_penalty holds {penalty.tolist()[:10]}: every value must be a finite number above 0.")
+    return penalty
+
+
+def check_similarity(value: Any, tasks: Tasks) -> Array:
+    """Similarities of all pairs of tasks, in units of the largest, from an array or a frame with the ids as names."""
+    if hasattr(value, "index") and hasattr(value, "columns"):
+        value = _by_names(value, tasks)
+    try:
+        S = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"similarity={value!r} is no matrix of numbers.") from None
+    T = len(tasks)
+    if S.shape != (T, T):
+        raise ValueError(f"similarity has shape {S.shape}; for {T} tasks it must be ({T}, {T}).")
+    if not np.isfinite(S).all() or (S < 0).any():
+        raise ValueError("similarity holds values that are negative or not finite; they must be 0 or more.")
+    if np.abs(S - S.T).max(initial=0) > 1e-8 * S.max(initial=0):
+        i, j = np.unravel_index(np.abs(S - S.T).argmax(), S.shape)
+        raise ValueError(
+            f"similarity is not symmetric: {S[i, j]:.6g} from {tasks.ids[i]!r} to {tasks.ids[j]!r}, {S[j, i]:.6g} "
+            "back. Use (S + S.T) / 2 if that is meant."
+        )
+    np.fill_diagonal(S, 0)
+    S = (S + S.T) / (2 * (S.max(initial=0) or 1.0))
+    np.fill_diagonal(S, 1)
+    return S
+
+
+def _by_names(frame: Any, tasks: Tasks) -> Array:
+    """The rows and columns of a frame in the order of the tasks."""
+    for side, names in (("row", list(frame.index)), ("column", list(frame.columns))):
+        lost = [name for name in tasks.ids if names.count(name) != 1]
+        if lost:
+            raise ValueError(
+                f"similarity has no {side}, or more than one, for the tasks {lost[:10]}; its {side}s are "
+                f"{names[:10]}."
+            )
+    return frame.loc[tasks.ids, tasks.ids].to_numpy()

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leastwise.basis import Basis, Recipe, make_basis
-from leastwise.estimators._base import KernelClassifier, Training
+from leastwise.estimators._base import Answer, KernelClassifier, Training
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
-from leastwise.fitting import Solution
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.scoring import resolve_scoring
 from leastwise.selection.grid import Grid
@@ -100,16 +99,20 @@ class TunedClassifier(KernelClassifier):
 
     # ---------------------------------------------------------------- store
 
-    def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Solution) -> None:
+    def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
         self.kernel_, self.classes_ = settings.kernel, settings.classes
         self.sigma_, self.alpha_ = outcome.sigma, outcome.alpha
-        self.coef_, self.intercept_, self.jitter_ = solution.coef, solution.intercept, solution.jitter
+        self._store_coef(solution)
+        self.intercept_, self.jitter_ = solution.intercept, solution.jitter
         self.calibrator_ = outcome.calibrator
         if isinstance(settings.kernel, Precomputed):
             assert basis.rows is not None
             self.center_indices_ = data.used[basis.rows]
         else:
             self.centers_ = basis.centers
+
+    def _store_coef(self, solution: Any) -> None:
+        self.coef_ = solution.coef
 
     def _store_heldout(self, data: Training, F: Array, seen: list[dict], trust: Array | None = None) -> None:
         """Held-out scores for all rows; rows of weight zero were never trained on, so the model's own serve."""
@@ -119,10 +122,12 @@ class TunedClassifier(KernelClassifier):
         believed[data.used] = 1 if trust is None else trust
         unused = np.setdiff1d(np.arange(n), data.used)
         if len(unused):
-            everyone[unused], believed[unused] = self._scores(data.X[unused])
+            task = None if data.task is None else data.task[unused]
+            everyone[unused], believed[unused] = self._scores(data.X[unused], task)
+        heldout = Answer(everyone, believed, self.calibrator_)
         self.heldout_scores_ = everyone
-        self.heldout_decision_ = self._decision(everyone, believed)
-        self.heldout_proba_ = self.calibrator_.proba(everyone, believed)
+        self.heldout_decision_ = heldout.decision()
+        self.heldout_proba_ = heldout.proba()
         self.cv_results_ = table(seen)
 
     sigma: Any

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import Basis, row_chunks
+from leastwise.basis import Basis
 from leastwise.estimators._base import Training, all_or_nothing
+from leastwise.estimators._calibrated import CalibratedClassifier, known_sample
 from leastwise.estimators._checks import check_count, check_memory, check_positive, choose
-from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import CALIBRATIONS, Blend, ClipNormalise, Sample, class_shares, fit_calibrator
-from leastwise.reach import RANK, Reach, fit_reach, heldout_distances, ranked_distances, spaced_distances
+from leastwise.probability import CALIBRATIONS, ClipNormalise, class_shares, fit_calibrator
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
 from leastwise.selection.search import Search, held_out_tenth, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
@@ -24,7 +23,7 @@ from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 Array = np.ndarray
 
 
-class LSPC(TunedClassifier):
+class LSPC(CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -244,7 +243,7 @@ class LSPC(TunedClassifier):
         guess = part.run(sigmas, alphas)
         whole = Search(Trial(rows, basis, settings))
         # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
-        found = whole.refine(guess.sigma, alphas, guess.alpha * len(some) / len(rows))
+        found = whole.refine(replace(guess, alpha=guess.alpha * len(some) / len(rows)), alphas)
         return found, part.seen + whole.seen, whole.trial
 
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:
@@ -256,59 +255,13 @@ class LSPC(TunedClassifier):
             return data.rows
         return data.rows.take(index, isinstance(settings.kernel, Precomputed))
 
-    def _reach(self, trial: Trial) -> tuple[Reach | None, Array | None]:
-        """How far from the data the model is believed, and how far held-out rows are; None for everywhere."""
-        rows, kernel = trial.rows, trial.settings.kernel
-        if not self._reaches(kernel):
-            return None, None
-        nearest = heldout_distances(kernel, trial.basis, trial.pairs, rows.fold)
-        further = spaced_distances(kernel, trial.basis, trial.pairs, rows.fold, rows.copy)
-        reach = fit_reach(nearest, further, rows.copy)
-        return reach, None if reach is None else reach.trust(nearest)
-
-    def _reaches(self, kernel: Kernel) -> bool:
-        """Whether trust falls with the distance from the data."""
-        return kernel.distance and self.calibration is not None and not self.extrapolate
-
-    def _finish(
-        self,
-        data: Training,
-        basis: Basis,
-        settings: Settings,
-        outcome: Outcome,
-        solution: Solution,
-        seen: list[dict],
-        reach: Reach | None,
-        trust: Array | None,
-    ) -> LSPC:
-        """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
-        if isinstance(outcome.calibrator, Blend):  # held-out intercepts differ a little from the final ones
-            outcome.calibrator = replace(outcome.calibrator, far=solution.intercept)
-        if self.calibration == "isotonic":
-            outcome.calibrator = fit_calibrator("isotonic", _known(data.rows, outcome.F), solution.intercept)
-        self._store(data, basis, settings, outcome, solution)
-        self.reach_ = reach
-        if solution.lifted and settings.kernel.definite is None:
-            self._warn_lifted()
-        if self.cv is not None:
-            self._store_heldout(data, outcome.F, seen, trust)
-        return self
-
-    def _warn_lifted(self) -> None:
-        warnings.warn(
-            f"The kernel matrix is not positive semi-definite: {self.jitter_:.2g} was added to its diagonal "
-            "(jitter_). Held-out scores are approximate then; norm='coefficients' needs no such repair.",
-            UserWarning,
-            stacklevel=5,
-        )
-
     # ------------------------------------------------------------------ sgd
 
     def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
         """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
         rows, itemsize = data.rows, data.rows.X.dtype.itemsize
         basis = self._basis(rows, data.rng, settings)
-        b = basis.blocks[0].columns.stop
+        b = basis.n_functions
         check_memory(sgd_sample(len(rows), b) + b, b, itemsize, arrays=2)
         wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
         some = self._some(data, wish, settings)
@@ -324,27 +277,10 @@ class LSPC(TunedClassifier):
         outcome.F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         outcome.F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
         if self.cv is not None:
-            outcome.calibrator = fit_calibrator(self.calibration, _known(rows, outcome.F), solution.intercept)
+            outcome.calibrator = fit_calibrator(self.calibration, known_sample(rows, outcome.F), solution.intercept)
         self._warn_unsettled(solution)
-        reach, trust = self._sgd_reach(rows, basis, settings, held)
+        reach, trust = self._chunked_reach(rows, basis, settings, held)
         return self._finish(data, basis, settings, outcome, solution, search.seen, reach, trust)
-
-    def _sgd_reach(
-        self, rows: Rows, basis: Basis, settings: Settings, held: Array
-    ) -> tuple[Reach | None, Array | None]:
-        """As in the exact fit, from the rows that are held out."""
-        kernel = settings.kernel
-        if not self._reaches(kernel) or not len(held):
-            return None, None
-        home = None if basis.rows is None else rows.fold[basis.rows]
-        nearest = np.full(len(rows), np.inf, dtype=rows.X.dtype)
-        further = []
-        for part in row_chunks(len(held), basis.blocks[0].columns.stop, rows.X.dtype.itemsize):
-            pairs = kernel.pairs(rows.X[held[part]], basis.centers)
-            nearest[held[part]] = ranked_distances(kernel, pairs, rows.fold[held[part]], home)
-            further.append(ranked_distances(kernel, pairs, rows.fold[held[part]], home, RANK))
-        reach = fit_reach(nearest, np.concatenate(further), rows.copy)
-        return reach, None if reach is None else reach.trust(nearest)
 
     def _warn_unsettled(self, solution: Solution) -> None:
         """Keep the number of passes, and say so if they were too few."""
@@ -358,10 +294,3 @@ class LSPC(TunedClassifier):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-def _known(rows: Rows, F: Array) -> Sample:
-    """The rows whose held-out scores are known, with the class shares of all rows."""
-    held = ~np.isnan(F[:, 0])
-    shares = class_shares(rows.y, rows.w, F.shape[1]).astype(F.dtype)
-    return Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])), shares)

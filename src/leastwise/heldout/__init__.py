@@ -24,8 +24,9 @@ differs from fold to fold.
 """
 
 from leastwise.heldout.cholesky import CholeskyHeldout
+from leastwise.heldout.own_basis import OwnBasisHeldout
 from leastwise.heldout.problem import Folds, Held, Problem
 from leastwise.heldout.refit import RefitHeldout
 from leastwise.heldout.spectral import SpectralHeldout
 
-__all__ = ["CholeskyHeldout", "Folds", "Held", "Problem", "RefitHeldout", "SpectralHeldout"]
+__all__ = ["CholeskyHeldout", "Folds", "Held", "OwnBasisHeldout", "Problem", "RefitHeldout", "SpectralHeldout"]

@@ -74,3 +74,14 @@ class Held:
 
     F: Array
     far: Array
+
+    def settled(self, nothing: Array | None = None) -> Held:
+        """Without what is rounding only; ``nothing`` marks rows whose scores are zero for sure.
+
+        Held-out scores are differences from targets of 0 and 1. Where the true score is zero, since nothing is near,
+        the rounding that is left depends on the target, and a calibrator would make much of it.
+        """
+        zero = np.abs(self.F) <= 100 * np.finfo(self.F.dtype).eps
+        if nothing is not None:
+            zero |= nothing[:, None]
+        return Held(np.where(zero, self.F.dtype.type(0), self.F), self.far)

@@ -70,7 +70,20 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
     return best_of(found)
 
 
-def walk(grid: Grid, start: float, visit: Callable[[float, T | None], T], known: T | None = None) -> T:
+@dataclass(frozen=True)
+class Levels:
+    """Values from 0 to 1, in rising order; ``every`` says that all of them have to be tried."""
+
+    values: tuple[float, ...]
+    every: bool = True
+
+    def around(self, start: float) -> Callable[[int], float | None]:
+        """As in ``Grid``, from the value next to ``start``."""
+        place = min(range(len(self.values)), key=lambda i: abs(self.values[i] - start))
+        return lambda steps: dict(enumerate(self.values)).get(place + steps)
+
+
+def walk(grid: Grid | Levels, start: float, visit: Callable[[float, T | None], T], known: T | None = None) -> T:
     """From the grid's value next to ``start`` go down while that is better; if it never was, go up.
 
     ``known`` is the outcome at the start, if there is one already.

@@ -9,6 +9,8 @@ from leastwise.heldout import Folds
 
 #: A step of the search should cost no more than the eigendecomposition of this many rows.
 SEARCH_ROWS = 1000
+#: Numbers of a design that a step of the search goes through, where it is linear in the rows.
+ARROW_NUMBERS = 2_000_000
 #: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
 FEW_ALPHAS = 5
 #: Arrays of the size of the kernel matrix that a fit holds at its peak, by norm.
@@ -43,6 +45,15 @@ def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
         if decomposition_cost(int(m), narrow, basis.square) <= budget:
             return int(m)
     return min(n, SEARCH_ROWS)
+
+
+def task_rows_to_search(b: int, n: int, wish: int | str | None, by_arrow: bool) -> int:
+    """How many rows serve the search of a multi-task model with b basis functions; see ``rows_to_search``."""
+    if wish is None:
+        return n
+    if wish != "auto":
+        return min(n, int(wish))
+    return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // b)) if by_arrow else min(n, SEARCH_ROWS)
 
 
 def cheaper_to_refit(n: int, b: int, folds: Folds, square: bool, owned: bool, alphas: int) -> bool:

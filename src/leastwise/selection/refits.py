@@ -12,7 +12,6 @@ from leastwise.basis import Basis, penalty_factor
 from leastwise.heldout import Held
 from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
-from leastwise.probability import Sample
 from leastwise.selection.grid import Grid
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
@@ -118,7 +117,7 @@ class Refits(Trial):
         if self.basis.square or own is None:
             return None
         gone = np.unique(own[out][own[out] >= 0])
-        return gone if 0 < len(gone) < self.basis.blocks[0].columns.stop else None
+        return gone if 0 < len(gone) < self.basis.n_functions else None
 
     def _refit(
         self, D: Array, stay: Array, out: Array, alpha: float, start: Array | None
@@ -139,5 +138,5 @@ class Refits(Trial):
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Score held-out predictions."""
-        s, sample = self.settings, Sample(held.F, self.rows.y, self.rows.w, self.rows.size)
+        s, sample = self.settings, self.rows.sample(held.F)
         return Outcome(sigma, alpha, s.scorer(sample, Softmax(), s.classes), held.F, Softmax())

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from leastwise.heldout import Folds, Held
 from leastwise.kernels import Kernel, squared_norms
-from leastwise.selection.grid import Grid, explore, walk
+from leastwise.selection.grid import Grid, Levels, best_of, explore, walk
 from leastwise.selection.trial import Outcome, Rows, Trial
 
 Array = np.ndarray
+
+#: A search is made on so many tasks at least.
+FEW_TASKS = 5
 
 
 @dataclass
@@ -23,34 +27,70 @@ class Search:
     trial: Trial
     seen: list[dict] = field(default_factory=list)
 
-    def run(self, sigmas: Grid, alphas: Grid) -> Outcome:
-        """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point."""
+    def run(self, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+        """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point.
 
-        def at(sigma: float, last: Outcome | None) -> Outcome:
-            return self._at(sigma, lambda visit: explore(alphas, visit, grow=False), len(alphas.values))
+        Of the sharings all are tried with every sigma, or, where not every one has to be, those on the way to the
+        best from where the last sigma had it; and all at the best sigma.
+        """
+        tried: dict[tuple[float, float | None], Outcome] = {}
 
-        found = explore(sigmas, at)
-        return self.refine(found.sigma, alphas, found.alpha, found) if alphas.ratio else found
+        def at(sigma: float, sharing: float | None) -> Outcome:
+            if (sigma, sharing) not in tried:
+                strategy = partial(explore, alphas, grow=False)
+                tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values))
+            return tried[sigma, sharing]
 
-    def refine(self, sigma: float, alphas: Grid, start: float, known: Outcome | None = None) -> Outcome:
-        """At one sigma, go from a good guess, or a point that is known, to better alphas until there is none."""
-        return self._at(sigma, lambda visit: walk(alphas, start, visit, known), count=3, what="refined, ")
+        def best(sigma: float, last: Outcome | None) -> Outcome:
+            if sharings is None:
+                return at(sigma, None)
+            if sharings.every:
+                return best_of([at(sigma, sharing) for sharing in sharings.values])
+            start = 0.5 if last is None or last.sharing is None else last.sharing
+            return walk(sharings, start, lambda sharing, _: at(sigma, sharing))
 
-    def _at(self, sigma: float, strategy: Callable, count: int, what: str = "") -> Outcome:
-        """All of one sigma; ``count`` tells about how many alphas are to be looked at."""
-        began, s = time.perf_counter(), self.trial.settings
-        heldout = self.trial.heldout(sigma, count)
-        found: Outcome = strategy(lambda alpha, last: self._point(sigma, alpha, heldout(alpha), last))
+        found = explore(sigmas, best)
+        if sharings is not None:
+            found = best_of([found, *(at(found.sigma, sharing) for sharing in sharings.values)])
+        return self.refine(found, alphas, known=True) if alphas.ratio else found
+
+    def refine(self, start: Outcome, alphas: Grid, known: bool = False) -> Outcome:
+        """From a guess, or a point that is known on these rows, to better alphas until there is none."""
+        strategy = partial(_walk_alphas, alphas, start, known)
+        return self._at(start.sigma, start.sharing, strategy, count=3, what="refined, ")
+
+    def settle(self, start: Outcome, alphas: Grid, sharings: Levels | None) -> Outcome:
+        """Refine alpha, and the sharing where there is a choice, from a guess that was made on fewer rows."""
+        found = self.refine(start, alphas)
+        if sharings is None or start.sharing is None or len(sharings.values) == 1:
+            return found
+
+        def at(sharing: float, last: Outcome | None) -> Outcome:
+            return self.refine(replace(last or found, sharing=sharing), alphas)
+
+        return walk(sharings, start.sharing, at, known=found)
+
+    def _at(self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "") -> Outcome:
+        """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
+        began, s, trial = time.perf_counter(), self.trial.settings, self.trial.tied(sharing)
+        heldout = trial.heldout(sigma, count)
+        found: Outcome = strategy(lambda alpha, last: self._point(trial, sigma, alpha, heldout(alpha), last))
+        shared = "" if sharing is None else f", sharing {sharing:.3g}"
         s.report(
-            f"sigma {sigma:.4g}: best alpha {found.alpha:.2g}, {s.scorer.name} {s.scorer.shown(found.score):.5g} "
-            f"({what}{len(self.trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
+            f"sigma {sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {s.scorer.name} "
+            f"{s.scorer.shown(found.score):.5g} ({what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
         )
         return found
 
-    def _point(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
-        outcome = self.trial.judge(sigma, alpha, held, last)
-        self.seen.append({"sigma": sigma, "alpha": alpha, "score": outcome.score, "rows": len(self.trial.rows)})
+    def _point(self, trial: Trial, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        outcome = trial.judge(sigma, alpha, held, last)
+        point = {"sigma": sigma, "alpha": alpha, "sharing": outcome.sharing, "score": outcome.score}
+        self.seen.append({**point, "rows": len(trial.rows)})
         return outcome
+
+
+def _walk_alphas(alphas: Grid, start: Outcome, known: bool, visit: Callable) -> Outcome:
+    return walk(alphas, start.alpha, visit, start if known else None)
 
 
 def table(seen: list[dict]) -> dict[str, Array]:
@@ -58,9 +98,9 @@ def table(seen: list[dict]) -> dict[str, Array]:
     score, rows = (np.array([point[name] for point in seen]) for name in ("score", "rows"))
     # What was judged on all rows goes before what was judged on some.
     ahead = (rows[None] > rows[:, None]) | ((rows[None] == rows[:, None]) & (score[None] > score[:, None]))
+    names = [name for name in ("sigma", "alpha", "sharing") if all(point.get(name) is not None for point in seen)]
     return {
-        "param_sigma": np.array([point["sigma"] for point in seen]),
-        "param_alpha": np.array([point["alpha"] for point in seen]),
+        **{f"param_{name}": np.array([point[name] for point in seen]) for name in names},
         "n_rows": rows,
         "mean_test_score": score,
         "rank_test_score": 1 + np.sum(ahead, axis=1),
@@ -106,6 +146,22 @@ def stratified_rows(y: Array, count: int, rng: np.random.Generator) -> Array:
     order = rng.permutation(len(y))
     quota = np.maximum(np.round(np.bincount(y) * count / len(y)).astype(int), 2)
     return np.sort(np.concatenate([order[y[order] == k][:q] for k, q in enumerate(quota)]))
+
+
+def some_tasks(task: Array, y: Array, count: int, rng: np.random.Generator) -> Array:
+    """About ``count`` row numbers, in order: whole tasks, since how much to share depends on how large they are.
+
+    Where a few tasks are too large for that, rows of every kind; where a class would be lost, rows of all tasks.
+    """
+    sizes, order = np.bincount(task), rng.permutation(int(task.max()) + 1)
+    chosen = order[: max(int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1, FEW_TASKS)]
+    index = np.flatnonzero(np.isin(task, chosen))
+    if np.bincount(y[index], minlength=int(y.max()) + 1).min() < 2:
+        index = np.arange(len(y))
+    if len(index) <= 2 * count:
+        return index
+    cell = np.unique(task[index] * (int(y.max()) + 1) + y[index], return_inverse=True)[1]
+    return index[stratified_rows(cell, count, rng)]
 
 
 def held_out_tenth(rows: Rows, rng: np.random.Generator) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,8 @@ class Rows:
         Rows with the same label are no independent witnesses: copies, or the user's groups.
     mass : float
         Mean of the weights as the user gave them.
+    task : ndarray of int or None
+        Codes of the tasks, where there are several.
     """
 
     X: Any
@@ -48,6 +50,7 @@ class Rows:
     copy: Array
     group: Array
     mass: float = 1.0
+    task: Array | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -62,17 +65,26 @@ class Rows:
         """Whether all rows count the same."""
         return bool(np.all(self.w == 1))
 
+    def sample(self, F: Array) -> Sample:
+        """The rows with their held-out scores, for calibrators and scorers."""
+        return Sample(F, self.y, self.w, self.size, task=self.task)
+
     def one_hot(self, n_classes: int) -> Array:
         """Targets: 1 in the column of the row's class."""
         return np.eye(n_classes, dtype=self.X.dtype)[self.y]
 
+    def part(self, index: Array) -> Rows:
+        """Some of the rows, with the weights that they have among all."""
+        task = None if self.task is None else self.task[index]
+        X, y, w, fold = self.X[index], self.y[index], self.w[index], self.fold[index]
+        return Rows(X, y, w, fold, self.copy[index], self.group[index], self.mass, task)
+
     def take(self, index: Array, precomputed: bool) -> Rows:
-        """Some of the rows; a precomputed kernel loses the same columns."""
-        X = self.X[index][:, index] if precomputed else self.X[index]
-        w = self.w[index]
-        mass = self.mass * float(w.mean())
-        w = w if self.equal_weights else w / w.mean()
-        return Rows(X, self.y[index], w, self.fold[index], self.copy[index], self.group[index], mass)
+        """Some of the rows, with weights of mean 1 again; a precomputed kernel loses the same columns."""
+        some = self.part(index)
+        w = some.w if self.equal_weights else some.w / some.w.mean()
+        mass = self.mass * float(some.w.mean())
+        return replace(some, X=some.X[:, index] if precomputed else some.X, w=w, mass=mass)
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,16 @@ class Outcome:
     score: float
     F: Array = field(repr=False)
     calibrator: Calibrator = field(repr=False)
+    sharing: float | None = None
 
     def better_than(self, other: Outcome) -> bool:
         """A higher score, or the same to six digits and smoother."""
         close = abs(self.score - other.score) <= 1e-6 * (1 + abs(other.score))
-        return (self.alpha, self.sigma) > (other.alpha, other.sigma) if close else self.score > other.score
+        return self._smoothness > other._smoothness if close else self.score > other.score
+
+    @property
+    def _smoothness(self) -> tuple[float, float, float]:
+        return self.alpha, self.sigma, self.sharing or 0.0
 
 
 class Trial:
@@ -114,6 +131,10 @@ class Trial:
         self.Z = rows.one_hot(len(settings.classes)) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
         self._center_pairs: Array | None = None
+
+    def tied(self, sharing: float | None) -> Trial:
+        """The trial with this sharing between tasks; a single task has none."""
+        return self
 
     @property
     def unit(self) -> float:
@@ -193,10 +214,15 @@ class Trial:
             return RefitHeldout(problem, design)
         return SpectralHeldout(problem, design.spectrum())
 
+    @property
+    def lonely(self) -> Array | None:
+        """Rows of which nothing can be known when they are held out, if there are such."""
+        return None
+
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""
-        s = self.settings
-        sample = Sample(held.F, self.rows.y, self.rows.w, self.rows.size)
+        s, held = self.settings, held.settled(None if self.settings.bias else self.lonely)
+        sample = self.rows.sample(held.F)
         # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
         kind = "blend" if s.calibration == "isotonic" else s.calibration
         start = last.calibrator if last is not None and isinstance(last.calibrator, Blend) else None

@@ -1,0 +1,186 @@
+"""What estimators of many tasks have in common: where the tasks come from, and predictions that know them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
+
+from leastwise.coupling import Coupling, Shared
+from leastwise.estimators._base import Answer, KernelClassifier
+from leastwise.estimators._checks import check_levels, choose, task_penalties
+from leastwise.probability import Calibrator
+from leastwise.selection.grid import Levels
+from leastwise.task_fitting import Form, evaluate_tasks
+from leastwise.tasks import Tasks, as_table, encode_tasks, list_tasks, split_tasks
+
+Array = np.ndarray
+CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
+
+
+class TaskClassifier(KernelClassifier):
+    """Mixin for classifiers of many tasks.
+
+    A subclass has the parameters sharing, task_penalty, task_column and unknown_task, and stores in ``fit``:
+    ``form_``, ``sharing_`` and ``stranger_calibrator_``.
+    """
+
+    #: sharing="auto"
+    SHARINGS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)
+
+    # ------------------------------------------------------------- parameters
+
+    def _checked_tasks(self) -> Levels:
+        """The parameters that concern tasks checked; the sharings to try."""
+        choose("unknown_task", self.unknown_task, ["shared", "error"])
+        if isinstance(self.kernel, str) and self.kernel == "precomputed" and self.task_column is not None:
+            raise ValueError("kernel='precomputed' has no column to hold the task: give tasks= instead.")
+        return check_levels("sharing", self.sharing, self.SHARINGS)
+
+    def _shared(self) -> Coupling:
+        """All tasks tied alike, with the penalties that were asked for."""
+        return Shared(task_penalties(self.task_penalty, self.task_index_))
+
+    # -------------------------------------------------------------------- fit
+
+    def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
+        """X without the task column and y as arrays, and the codes of the tasks."""
+        dtypes = [np.float64, np.float32]
+        if self.task_column is None:
+            X, y = validate_data(self, X, y, dtype=dtypes, **CHECKS)
+            column = None
+        else:
+            whole = X
+            X, column = split_tasks(whole, self.task_column)
+            validate_data(self, whole, y, skip_check_array=True)
+            X, y = check_X_y(X, y, dtype=dtypes, estimator=self, **CHECKS)
+        codes, self.task_index_ = encode_tasks(_one_way(column, tasks, X.shape[0], self), X.shape[0])
+        self.tasks_ = self.task_index_.as_array()
+        return X, y, codes
+
+    def _used_tasks(self, task: Array, used: Array) -> Array:
+        """A task whose rows all have weight zero is not known: its rows get the code -1."""
+        present = np.unique(task[used])
+        if len(present) < len(self.task_index_):
+            place = np.full(len(self.task_index_), -1)
+            place[present] = np.arange(len(present))
+            task = place[task]
+            self.task_index_ = Tasks([self.task_index_.ids[k] for k in present])
+            self.tasks_ = self.task_index_.as_array()
+        return task
+
+    # ---------------------------------------------------------------- predict
+
+    def _answer(self, X: Any, tasks: Any = None) -> Answer:
+        check_is_fitted(self)
+        X, task = self._validated_rows(X, tasks)
+        strange = task < 0
+        if strange.any() and self.unknown_task == "error":
+            raise ValueError(
+                f"{int(strange.sum())} rows belong to tasks that were not there in training. Known are "
+                f"{self.tasks_.tolist()[:20]}. With unknown_task='shared' such rows get what all tasks share."
+            )
+        return Answer(*self._scores(X, task), self.calibrator_, strange, self.stranger_calibrator_)
+
+    def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array]:
+        """X without the task column as an array, and the codes of the tasks."""
+        dtypes = [self.form_.coef.dtype]
+        if self.task_column is None:
+            X, column = validate_data(self, X, reset=False, dtype=dtypes, **CHECKS), None
+        else:
+            whole = as_table(X)
+            validate_data(self, whole, reset=False, skip_check_array=True)
+            X, column = split_tasks(whole, self.task_column)
+            X = check_array(X, dtype=dtypes, estimator=self, input_name="X", **CHECKS)
+        n = X.shape[0]
+        return X, self.task_index_.codes(list_tasks(_one_way(column, tasks, n, self), n))
+
+    def _evaluate(self, X: Any, task: Array | None) -> tuple[Array, Array]:
+        assert task is not None
+        rows = getattr(self, "center_indices_", None)
+        return evaluate_tasks(self.kernel_, self.sigma_, X, task, getattr(self, "centers_", None), rows, self.form_)
+
+    def scores(self, X: Any, tasks: Any = None) -> Array:
+        """Raw scores, before any calibration.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Rows, with the task column if there is one; with ``kernel="precomputed"`` the kernel between them and all
+            training rows.
+        tasks : array-like of shape (n,) or a single id, optional
+            The tasks of the rows, where X does not hold them.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+        """
+        return self._answer(X, tasks).F
+
+    def trust(self, X: Any, tasks: Any = None) -> Array:
+        """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
+
+        The distance to the training rows of all tasks counts, whatever the task. See :class:`leastwise.LSPC`.
+        """
+        return self._answer(X, tasks).trust
+
+    def decision_function(self, X: Any, tasks: Any = None) -> Any:
+        """Values that order the classes as the probabilities do; see :class:`leastwise.LSPC`.
+
+        Returns
+        -------
+        ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
+        """
+        D = self._answer(X, tasks).decision()
+        return D if D.ndim == 1 else self._framed(D, X)
+
+    def predict_proba(self, X: Any, tasks: Any = None) -> Any:
+        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
+        return self._framed(self._answer(X, tasks).proba(), X)
+
+    def predict_log_proba(self, X: Any, tasks: Any = None) -> Any:
+        """Logarithm of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return self._framed(np.log(self._answer(X, tasks).proba()), X)
+
+    def predict(self, X: Any, tasks: Any = None) -> Array:
+        """The most probable class."""
+        best = self._answer(X, tasks).proba().argmax(axis=1)
+        return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+        """Share of rows, over all tasks, whose most probable class is the true one."""
+        right = self.predict(X, tasks) == np.asarray(y)
+        return float(np.average(right, weights=sample_weight))
+
+    sharing: Any
+    task_penalty: Any
+    task_column: Any
+    unknown_task: str
+    kernel: Any
+    form_: Form
+    task_index_: Tasks
+    tasks_: Array
+    sharing_: float
+    stranger_calibrator_: Calibrator | None
+
+
+def _one_way(column: Any, tasks: Any, n: int, estimator: TaskClassifier) -> Any:
+    """The ids of the tasks, from the column or the argument; both if they agree."""
+    name = type(estimator).__name__
+    if column is None and tasks is None:
+        raise ValueError(
+            f"{name} does not know which task each row belongs to: give tasks= with an id for every row, or say with "
+            "task_column= which column of X holds it. (Without tasks, use LSPC.)"
+        )
+    if column is None or tasks is None:
+        return tasks if column is None else column
+    one, other = list_tasks(column, n), list_tasks(tasks, n)
+    if one != other:
+        row = next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+        raise ValueError(
+            f"tasks= and the column task_column={estimator.task_column!r} of X differ, first in row {row}: "
+            f"{other[row]!r} and {one[row]!r}. Give one of the two."
+        )
+    return column

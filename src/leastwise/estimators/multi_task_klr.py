@@ -1,0 +1,193 @@
+"""Kernel logistic regression for many related tasks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leastwise.coupling import Coupling
+from leastwise.estimators._base import Training, all_or_nothing
+from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators.klr import KernelLogisticRegression
+from leastwise.kernels import Kernel
+from leastwise.linalg.logistic import Stop
+from leastwise.selection.coupled import CoupledRefits
+from leastwise.selection.grid import Levels
+from leastwise.selection.refits import Effort, Softmax
+from leastwise.selection.search import Search
+from leastwise.selection.trial import Outcome, Settings
+from leastwise.task_fitting import DualForm, TaskSolution
+
+
+class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression):
+    r"""Kernel logistic regression for many related tasks, tuned by cross-validation.
+
+    :class:`leastwise.KernelLogisticRegression` with the kernel of rows and tasks together::
+
+        k(x, x') (sharing + (1 - sharing) [t = t'])
+
+    The maximum-likelihood counterpart of :class:`leastwise.MultiTaskLSPC`, and its yardstick in the paper (KLR-MT).
+    It has to iterate, and every held-out score costs a refit; refits go from the largest alpha down, each starting from
+    the one before.
+
+    Parameters
+    ----------
+    sigma, alpha : "auto", float or sequence of float, default="auto"
+        Width of the kernel, and ridge on the mean loss.
+    sharing : "auto", float or sequence of float, default="auto"
+        From 0, every task alone, to 1, all tasks pooled. "auto" tries 0, 0.2, 0.5, 0.8 and 1.
+    task_penalty : mapping or array of shape (T,), optional
+        The ridge on each task's own part relative to the others'.
+    task_column : str or int, optional
+        The column of X that holds the task. Without it, ``tasks=`` is to be given to every method.
+    unknown_task : {"shared", "error"}, default="shared"
+        What a task that was not there in training gets: what all tasks share, or an error.
+    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        As in :class:`leastwise.LSPC`.
+    bias : {"shared", None}, default="shared"
+        An unpenalised intercept per class, common to all tasks, or none.
+    cv : int, "loo", splitter, iterable of splits or None, default=5
+        How rows are held out; so many folds are stratified by task and class together.
+    scoring : str or callable, default="log_loss"
+        What the search maximises on held-out predictions, as in :class:`leastwise.MultiTaskLSPC`.
+    class_weight : dict or "balanced", optional
+        Weights of the classes.
+    solver, max_iter, tol : default="auto", 200 and 1e-6
+        As in :class:`leastwise.KernelLogisticRegression`.
+    degree, coef0 : default=3 and 1.0
+        Shape of the kernels "poly" and "sigmoid".
+    random_state : int, RandomState or None, default=None
+        For folds.
+    verbose : int, default=0
+        1 prints a line for every sigma and sharing.
+
+    Attributes
+    ----------
+    classes_, tasks_ : ndarray
+    sigma_, alpha_, sharing_ : float
+        The chosen parameters.
+    dual_coef_, intercept_ : ndarrays of shape (n, n_classes) and (n_classes,)
+    centers_ : array or sparse matrix of shape (n, n_features)
+        The training rows; ``center_indices_`` with a precomputed kernel.
+    n_iter_ : int
+        Iterations of the last fit, the one of all rows.
+    heldout_scores_, heldout_decision_, heldout_proba_, cv_results_
+        As in :class:`leastwise.MultiTaskLSPC`.
+    jitter_ : float
+        What was added to the diagonal of the kernel matrix to make it positive definite.
+
+    Examples
+    --------
+    >>> from leastwise import MultiTaskKernelLogisticRegression
+    >>> from leastwise.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=4, n_rows=20, random_state=0)
+    >>> model = MultiTaskKernelLogisticRegression(1.0, 0.01, 0.5, random_state=0)
+    >>> model.fit(data.X, data.y, tasks=data.task).predict(data.X[:2], tasks=data.task[:2]).shape
+    (2,)
+    """
+
+    SHARINGS: ClassVar[tuple[float, ...]] = (0.0, 0.2, 0.5, 0.8, 1.0)
+
+    def __init__(
+        self,
+        sigma: Any = "auto",
+        alpha: Any = "auto",
+        sharing: Any = "auto",
+        *,
+        task_penalty: Any = None,
+        task_column: Any = None,
+        unknown_task: str = "shared",
+        kernel: Any = "rbf",
+        bias: str | None = "shared",
+        cv: Any = 5,
+        scoring: Any = "log_loss",
+        class_weight: Any = None,
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-6,
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.alpha = alpha
+        self.sharing = sharing
+        self.task_penalty = task_penalty
+        self.task_column = task_column
+        self.unknown_task = unknown_task
+        self.kernel = kernel
+        self.bias = bias
+        self.cv = cv
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+        self.verbose = verbose
+
+    n_centers = None
+    centers = "random"
+
+    @all_or_nothing
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
+    ) -> MultiTaskKernelLogisticRegression:
+        """Choose sigma, alpha and sharing, then fit to all rows.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array-like of shape (n,)
+            Classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        tasks : array-like of shape (n,), optional
+            The task of every row, any hashable ids, where X does not hold them.
+        """
+        kernel, sharings = self._checked_all()
+        data = self._training(X, y, sample_weight, groups, kernel, tasks)
+        settings = self._settings(kernel, data.classes)
+        self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
+        refits = self._refits(data, settings, self._shared())
+        point, seen = self._search(data, refits, sharings)
+        tied = refits.tied(point.sharing)
+        solution = self._solve(tied, point)
+        self.sharing_, self.stranger_calibrator_ = tied.tie.sharing, None
+        form = TaskSolution(DualForm(solution.coef, tied.task, tied.tie), solution.intercept, solution.jitter)
+        self._store(data, refits.basis, settings, point, form)
+        if self.cv is not None:
+            self._store_heldout(data, point.F, seen)
+        return self
+
+    def _checked_all(self) -> tuple[Kernel, Levels]:
+        """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""
+        sharings = self._checked_tasks()
+        if self.cv is None and len(sharings.values) > 1:
+            raise ValueError(
+                "cv=None holds nothing out, so there is nothing to choose by: give a number for sharing."
+            )
+        return self._checked(), sharings
+
+    def _refits(self, data: Training, settings: Settings, coupling: Coupling) -> CoupledRefits:
+        _, alphas = self._data_grids(data.rows, settings)
+        effort = Effort(alphas, self.solver, Stop(int(self.max_iter), self.tol))
+        return CoupledRefits(data.rows, self._basis(data.rows, data.rng, settings), settings, coupling, effort)
+
+    def _search(self, data: Training, refits: CoupledRefits, sharings: Levels) -> tuple[Outcome, list[dict]]:
+        sigmas, alphas = self._data_grids(data.rows, refits.settings)
+        if self.cv is None:
+            point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharings.values[0])
+            return point, []
+        search = Search(refits)
+        return search.run(sigmas, alphas, sharings), search.seen
+
+    def _store_coef(self, solution: Any) -> None:
+        self.form_, self.dual_coef_ = solution.form, solution.form.A

@@ -1,0 +1,145 @@
+"""Trials of many tasks over a few basis functions, by the block-arrow system: linear in the rows and in the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import CHUNK, Basis, penalty_factor
+from leastwise.coupling import Coupling, Tie
+from leastwise.heldout import Folds, Held, Problem
+from leastwise.heldout.arrow import ArrowHeldout
+from leastwise.linalg.arrow import Chunk, Decomposed, decompose
+from leastwise.linalg.cholesky import Cholesky
+from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The rows of all tasks, a few whole tasks at a time, as the block-arrow solver wants them.
+
+    Attributes
+    ----------
+    rows : Rows
+    order : ndarray of int of shape (n,)
+        The rows, task by task.
+    ends : ndarray of int of shape (T + 1,)
+        Where each task begins and ends in that order.
+    centers : array or sparse matrix of shape (b, d)
+    settings : Settings
+    """
+
+    rows: Rows
+    order: Array
+    ends: Array
+    centers: Any
+    settings: Settings
+
+    @classmethod
+    def of(cls, rows: Rows, n_tasks: int, basis: Basis, settings: Settings) -> Stream:
+        """Of all rows."""
+        assert rows.task is not None
+        order = np.argsort(rows.task, kind="stable")
+        ends = np.searchsorted(rows.task[order], np.arange(n_tasks + 1))
+        return cls(rows, order, ends, basis.centers, settings)
+
+    def penalty(self, sigma: float) -> Cholesky | None:
+        """The factor of the kernel between centres; None where the penalty is the identity."""
+        if self.settings.norm == "coefficients":
+            return None
+        return penalty_factor(self.settings.kernel(self.centers, self.centers, sigma))
+
+    def chunks(self, sigma: float, tie: Tie, penalty: Cholesky | None) -> Iterator[tuple[Array, Chunk]]:
+        """Some tasks, their rows in ``rows``, and their design; then the next."""
+        for first, last in self._cuts():
+            mine = self.order[self.ends[first] : self.ends[last]]
+            some = self.rows.part(mine)
+            Phi = self.settings.kernel(some.X, self.centers, sigma)
+            Phi = Phi if penalty is None else np.ascontiguousarray(penalty.whiten(Phi))
+            root = np.sqrt(some.w).astype(Phi.dtype)
+            Z = some.one_hot(len(self.settings.classes)) * root[:, None]
+            Phi = Phi if np.all(root == 1) else Phi * root[:, None]
+            starts = self.ends[first : last + 1] - self.ends[first]
+            yield mine, Chunk(Phi, Z, root, starts, tie.own[first:last])
+
+    def _cuts(self) -> Iterator[tuple[int, int]]:
+        """Ranges of tasks whose designs stay within ``CHUNK`` bytes, or single tasks."""
+        room = max(1, CHUNK // (8 * self.centers.shape[0]))
+        first, T = 0, len(self.ends) - 1
+        while first < T:
+            last = int(np.searchsorted(self.ends, self.ends[first] + room, side="right")) - 1
+            last = min(max(last, first + 1), T)
+            yield first, last
+            first = last
+
+
+class ArrowTrial(Trial):
+    """Held-out scores of many tasks in closed form, from one decomposition of every task for each sigma.
+
+    The centres are places: they stay when a row is held out.
+    """
+
+    streams = True
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling) -> None:
+        self.rows, self.basis, self.settings, self.coupling = rows, basis, settings, coupling
+        self.tie = coupling.at(1.0)
+        self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
+        self._kept: dict[float, Decomposed] = {}
+
+    def tied(self, sharing: float | None) -> ArrowTrial:
+        """The trial with this sharing; the decompositions of the last sigma are kept for all sharings."""
+        if sharing is None:
+            return self
+        other = ArrowTrial(self.rows, self.basis, self.settings, self.coupling)
+        other.tie, other._kept = self.coupling.at(sharing), self._kept
+        return other
+
+    def decomposed(self, sigma: float) -> Decomposed:
+        """All tasks at this sigma."""
+        if sigma not in self._kept:
+            self._kept.clear()
+            chunks = self.stream.chunks(sigma, self.tie, self.stream.penalty(sigma))
+            self._kept[sigma] = decompose(chunk for _, chunk in chunks)
+        return self._kept[sigma]
+
+    def arrow(self, sigma: float) -> ArrowHeldout:
+        """The held-out scores at this sigma, rows in the order of the stream."""
+        order, s = self.stream.order, self.settings
+        root = np.sqrt(self.rows.w[order]).astype(self.rows.X.dtype)
+        Z = self.rows.one_hot(len(s.classes))[order] * root[:, None]
+        problem = Problem(Z, root, s.bias, None, Folds.from_labels(self.rows.fold[order]))
+        return ArrowHeldout(problem, self.decomposed(sigma), self.tie.sharing, self.tie.own)
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma."""
+        arrow = self.arrow(sigma)
+
+        def at(alpha: float) -> Held:
+            held = arrow.at(alpha)
+            return replace(held, F=self.back(held.F))
+
+        return at
+
+    def back(self, F: Array) -> Array:
+        """Scores in the order of the rows."""
+        placed = np.empty_like(F)
+        placed[self.stream.order] = F
+        return placed
+
+    @property
+    def lonely(self) -> Array | None:
+        """Rows whose tasks share nothing with any row that stays."""
+        assert self.rows.task is not None
+        return self.tie.lonely(self.rows.task, self.rows.fold)
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Calibrate held-out scores and score the result."""
+        outcome = super().judge(sigma, alpha, held, last)
+        outcome.sharing = self.tie.sharing
+        return outcome

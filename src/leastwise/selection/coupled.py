@@ -1,0 +1,139 @@
+"""Trials of tasks tied together: the kernel between rows is multiplied by that between their tasks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+
+from leastwise.basis import Basis, Design, penalty_factor
+from leastwise.coupling import Coupling, Tie
+from leastwise.heldout import Held, OwnBasisHeldout, Problem
+from leastwise.selection.refits import Effort, Refits
+from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+
+Array = np.ndarray
+
+
+class CoupledTrial(Trial):
+    """Held-out scores of many tasks in the dual: ``H_ij = G_ij B[t_i, t_j]``, n x n whatever the number of tasks.
+
+    G is the kernel itself where the penalty is on the function and every row is a centre, else the inner products of
+    the designs. Centres that are fewer than the rows are places and nothing more: they stay when a row is held out.
+    """
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling) -> None:
+        super().__init__(rows, basis, settings)
+        assert rows.task is not None
+        self.task, self.coupling = rows.task, coupling
+        self.tie: Tie = coupling.at(1.0)
+        self._kept: dict[float, Array] = {}
+
+    streams = False
+
+    def tied(self, sharing: float | None) -> CoupledTrial:
+        """The trial with this sharing; the kernel of the last sigma is kept for all sharings."""
+        if sharing is None:
+            return self
+        other = copy.copy(self)
+        other.tie = self.coupling.at(sharing)
+        return other
+
+    def retied(self, coupling: Coupling) -> CoupledTrial:
+        """The trial with its tasks tied in another way."""
+        other = copy.copy(self)
+        other.coupling, other.tie = coupling, coupling.at(1.0)
+        return other
+
+    # ------------------------------------------------------------------ gram
+
+    @property
+    def plain(self) -> bool:
+        """Whether the kernel itself is the Gram matrix."""
+        return self.basis.square and self.settings.norm == "function"
+
+    def features(self, sigma: float) -> Array:
+        """The design whose inner products are the Gram matrix."""
+        K = Trial.kernel(self, sigma)
+        if self.settings.norm == "coefficients":
+            return K * self.root if self.basis.weighted else K
+        Kcc = Trial.center_kernel(self, sigma)
+        assert Kcc is not None
+        return np.ascontiguousarray(penalty_factor(Kcc).whiten(K))
+
+    def gram(self, sigma: float) -> Array:
+        """G, not yet coupled; not to be changed."""
+        if sigma not in self._kept:
+            self._kept.clear()
+            if self.plain:
+                G = Trial.kernel(self, sigma)
+            else:
+                Phi = self.features(sigma)
+                G = Phi @ Phi.T
+            self._kept[sigma] = G
+        return self._kept[sigma]
+
+    def kernel(self, sigma: float) -> Array:
+        """The kernel of rows and tasks together."""
+        return self.tie.couple(self.gram(sigma).copy(), self.task, self.task)
+
+    def center_kernel(self, sigma: float) -> Array | None:
+        """None: with tasks tied, every row is a centre."""
+        return None
+
+    def designs(self, sigma: float) -> list[Design]:
+        """One design for all classes."""
+        return [Design(self.kernel(sigma), None, self.root, None, square=True, function=True)]
+
+    # --------------------------------------------------------------- held out
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
+        problem = Problem(self.Z, self.root, self.settings.bias, None, self.folds)
+        if self.basis.square and not self.plain:
+            part = OwnBasisHeldout(problem, self.features(sigma), self.tie, self.task)
+            return lambda alpha: part.at(alpha / self.unit)
+        return self._part(problem, self.designs(sigma)[0], count).at
+
+    @property
+    def lonely(self) -> Array | None:
+        """Rows whose tasks share nothing with any row that stays."""
+        assert self.rows.task is not None
+        return self.tie.lonely(self.rows.task, self.rows.fold)
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Calibrate held-out scores and score the result."""
+        outcome = super().judge(sigma, alpha, held, last)
+        outcome.sharing = self.tie.sharing
+        return outcome
+
+
+class CoupledRefits(CoupledTrial, Refits):
+    """Refits of many tasks: the kernel logistic regression of rows and tasks together."""
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: Effort) -> None:
+        Refits.__init__(self, rows, basis, settings, effort)
+        assert rows.task is not None
+        self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)
+        self._kept = {}
+        self._pasts: dict[float, tuple[dict, set]] = {}
+
+    def tied(self, sharing: float | None) -> CoupledRefits:
+        """The trial with this sharing, and with its own solutions to start from."""
+        other = super().tied(sharing)
+        assert isinstance(other, CoupledRefits)
+        if sharing is not None:
+            other.past, other.unsettled = self._pasts.setdefault(sharing, ({}, set()))
+        return other
+
+    heldout = Refits.heldout
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Score held-out predictions."""
+        outcome = Refits.judge(self, sigma, alpha, held, last)
+        outcome.sharing = self.tie.sharing
+        return outcome
+
+    def _gone(self, out: Array) -> Array | None:
+        return None

@@ -1,0 +1,232 @@
+"""The last step of a multi-task fit: the model at the chosen parameters, and what it says of tasks it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import evaluate, penalty_factor
+from leastwise.coupling import Tie
+from leastwise.heldout import Folds, Problem
+from leastwise.heldout.arrow import ArrowHeldout
+from leastwise.kernels import Kernel
+from leastwise.linalg.arrow import arrow_system, decompose, solve_arrow
+from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.direct import solve_gram
+from leastwise.linalg.spectrum import gram_spectrum
+from leastwise.selection.arrow import ArrowTrial
+from leastwise.selection.coupled import CoupledTrial
+from leastwise.selection.trial import Rows, Trial
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class DualForm:
+    """``F(x, t) = sum_j B[t, t_j] k(x, x_j) A_j``: one coefficient for every row, whatever the number of tasks."""
+
+    A: Array
+    task: Array
+    tie: Tie
+
+    @property
+    def coef(self) -> Array:
+        """What tells the number of centres and classes."""
+        return self.A
+
+    def weigh(self, K: Array, t: Array) -> Array:
+        """Scores of rows of the tasks t from their kernel values."""
+        return self.tie.couple(K, t, self.task) @ self.A
+
+
+@dataclass(frozen=True)
+class PrimalForm:
+    """``F(x, t) = sum_l k(x, c_l) coef[t, l]``: coefficients for every task, the last for tasks that are not known."""
+
+    coef: Array
+
+    def weigh(self, K: Array, t: Array) -> Array:
+        """Scores of rows of the tasks t from their kernel values."""
+        F = np.empty((len(K), self.coef.shape[2]), dtype=self.coef.dtype)
+        for code, rows in rows_by_task(t):
+            F[rows] = K[rows] @ self.coef[code]
+        return F
+
+
+Form = DualForm | PrimalForm
+
+
+def rows_by_task(task: Array) -> Iterator[tuple[int, Array]]:
+    """Every task that there is, with its rows."""
+    order = np.argsort(task, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0])
+    for rows in np.split(order, starts[1:]):
+        if len(rows):
+            yield int(task[rows[0]]), rows
+
+
+def evaluate_tasks(
+    kernel: Kernel, sigma: float, X: Any, task: Array, centers: Any, rows: Array | None, form: Form
+) -> tuple[Array, Array]:
+    """Scores of rows of some tasks (-1 for one that is not known), and the distance to the nearest centre."""
+    return evaluate(kernel, sigma, X, centers, rows, form.coef, lambda K, part: form.weigh(K, task[part]))
+
+
+@dataclass(frozen=True)
+class TaskSolution:
+    """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``)."""
+
+    form: Form
+    intercept: Array
+    jitter: float = 0.0
+    lifted: bool = False
+
+
+TaskTrial = CoupledTrial | ArrowTrial
+
+
+def solve_tasks(trial: TaskTrial, sigma: float, alpha: float) -> TaskSolution:
+    """The exact solution, in the dual or by the block-arrow system."""
+    return _solve_arrow(trial, sigma, alpha) if isinstance(trial, ArrowTrial) else solve_dual(trial, sigma, alpha)
+
+
+def _solve_arrow(trial: ArrowTrial, sigma: float, alpha: float) -> TaskSolution:
+    """Go through the tasks twice: for what they share, and for what is each one's own."""
+    stream, tie = trial.stream, trial.tie
+    penalty = stream.penalty(sigma)
+    chunks = partial(stream.chunks, sigma, tie, penalty)
+    source = lambda: (chunk for _, chunk in chunks())  # noqa: E731
+    arrow = solve_arrow(source, tie.sharing, alpha * len(trial.rows), trial.settings.bias)
+    b, c = arrow.shared.shape
+    coef = np.empty((len(tie.own) + 1, b, c), dtype=arrow.shared.dtype)
+    first = 0
+    for chunk in source():
+        parts = arrow.parts(chunk)
+        coef[first : first + len(parts)] = _unwhitened(parts + arrow.shared, penalty)
+        first += len(parts)
+    coef[-1:] = _unwhitened(arrow.shared[None], penalty)
+    jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
+    return TaskSolution(PrimalForm(coef), arrow.intercept, jitter)
+
+
+def stream_heldout(trial: TaskTrial, sigma: float, alpha: float) -> Array:
+    """Held-out scores of all rows, a few tasks at a time: for folds that lie within a task each."""
+    assert isinstance(trial, ArrowTrial)
+    stream, tie, rows = trial.stream, trial.tie, trial.rows
+    _check_within(rows)
+    chunks = partial(stream.chunks, sigma, tie, stream.penalty(sigma))
+    rho = alpha * len(rows) * (1 - 1 / len(np.unique(rows.fold)))
+    system = arrow_system(lambda: (c for _, c in chunks()), tie.sharing, rho, trial.settings.bias)
+    F = np.empty((len(rows), len(trial.settings.classes)), dtype=rows.X.dtype)
+    for mine, chunk in chunks():
+        problem = Problem(chunk.Z, chunk.root, trial.settings.bias, None, Folds.from_labels(rows.fold[mine]))
+        F[mine] = ArrowHeldout(problem, decompose([chunk]), tie.sharing, chunk.own).given(system, rho).F
+    return F
+
+
+def _check_within(rows: Rows) -> None:
+    """Folds that cut across tasks need all rows at once."""
+    assert rows.task is not None
+    order = np.lexsort((rows.task, rows.fold))
+    fold, task = rows.fold[order], rows.task[order]
+    if np.any((fold[1:] == fold[:-1]) & (task[1:] != task[:-1])):
+        raise ValueError(
+            f"cv holds out rows of several tasks together, which {len(rows)} rows are too many for: use cv='loo', "
+            "groups within tasks, or search_rows=None with enough memory."
+        )
+
+
+def stranger_scores(trial: TaskTrial, sigma: float, alpha: float) -> Array:
+    """What would be said of every task's rows if the task were not known: (n x c); NaN where not computed."""
+    if isinstance(trial, ArrowTrial):
+        return trial.back(trial.arrow(sigma).task_out(alpha))
+    return dual_strangers(trial, sigma, alpha)
+
+
+def _unwhitened(coef: Array, penalty: Cholesky | None) -> Array:
+    """Coefficients (tasks x b x c) of the kernel itself, from coordinates where the penalty is the identity."""
+    if penalty is None:
+        return coef
+    k, b, c = coef.shape
+    flat = penalty.unwhiten(coef.transpose(1, 0, 2).reshape(b, -1))
+    return np.ascontiguousarray(flat.reshape(b, k, c).transpose(1, 0, 2))
+
+
+def solve_dual(trial: CoupledTrial, sigma: float, alpha: float) -> TaskSolution:
+    """The exact solution in the dual, n unknowns: ``A = (H + rho)^-1 Z``."""
+    H, root = trial.kernel(sigma), trial.root
+    if not trial.rows.equal_weights:
+        H *= root
+        H *= root[:, None]
+    rho, bias = alpha / trial.unit * len(H), root if trial.settings.bias else None
+    lifted = not trial.definite
+    if lifted:
+        spectrum = gram_spectrum(H)
+        (A, b), jitter = spectrum.coefficients(rho, trial.Z, bias), spectrum.jitter
+    else:
+        A, b, jitter = solve_gram(H, trial.Z, rho, bias)
+    return TaskSolution(_form(trial, sigma, root[:, None] * A), b, jitter, lifted)
+
+
+def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:
+    """Coefficients on the rows where the kernel is the Gram matrix, on the centres elsewhere."""
+    if trial.plain:
+        return DualForm(A, trial.task, trial.tie)
+    # theta_t = Phi' (B[t, t_j] A_j), and back from the coordinates where the penalty is the identity
+    Phi = trial.features(sigma)
+    common = trial.tie.extended.astype(A.dtype)
+    coef = np.zeros((len(common), Phi.shape[1], A.shape[1]), dtype=A.dtype)
+    for code, rows in rows_by_task(trial.task):
+        coef += common[:, code, None, None] * (Phi[rows].T @ A[rows])
+    return PrimalForm(_unscaled(trial, sigma, coef))
+
+
+def _unscaled(trial: CoupledTrial, sigma: float, coef: Array) -> Array:
+    """Coefficients of the kernel itself from those of the design."""
+    if trial.settings.norm == "coefficients":
+        return coef * trial.root[:, None] if trial.basis.weighted else coef
+    Kcc = Trial.center_kernel(trial, sigma)
+    assert Kcc is not None
+    return _unwhitened(coef, penalty_factor(Kcc))
+
+
+def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float) -> Array:
+    """What would be said of every task's rows if the task were not known: (n x c), from one inverse.
+
+    Deleting the rows f of a task from ``A = M Z`` leaves ``A - M[:, f] (M_ff)^-1 A_f`` on the others. The ridge is
+    that of all rows, and no basis function goes with the rows. An intercept stays what it is.
+    """
+    root, task, tie = trial.root, trial.task, trial.tie
+    scale = root[:, None] * root
+    G = trial.gram(sigma)
+    H = tie.couple(G.copy(), task, task) * scale
+    factor = cholesky(H, ridge=alpha / trial.unit * len(H), overwrite=True)
+    solved = factor.solve(np.column_stack([trial.Z, root]))
+    A, b = solved[:, :-1], np.zeros(trial.Z.shape[1], dtype=trial.Z.dtype)
+    if trial.settings.bias:
+        b = root @ A / (root @ solved[:, -1])
+        A = A - np.outer(solved[:, -1], b)
+    F = np.empty_like(A)
+    for code, f in rows_by_task(task):
+        unit = np.zeros((len(H), len(f)), dtype=H.dtype)
+        unit[f, np.arange(len(f))] = 1
+        M = factor.solve(unit)
+        rest = A - M @ np.linalg.solve(M[f], A[f])
+        rest[f] = 0
+        F[f] = (G[f] * _stranger(tie, code)[task].astype(G.dtype)) @ (root[:, None] * rest) + b
+    return F
+
+
+def _stranger(tie: Tie, code: int) -> Array:
+    """What the other tasks have in common with each task, on average."""
+    if tie.B is None or len(tie.B) <= 2:
+        return tie.stranger
+    others = np.delete(np.arange(len(tie.B)), code)
+    B = tie.B[np.ix_(others, others)]
+    stranger = np.zeros(len(tie.B))
+    stranger[others] = (B.sum(axis=0) - np.diagonal(B)) / (len(others) - 1)
+    return stranger

@@ -1,0 +1,465 @@
+"""What sharing between tasks brings, task by task, and which tasks help which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from leastwise.estimators._base import Training, _extra
+from leastwise.estimators._checks import check_weights
+from leastwise.estimators.multi_task import MultiTaskLSPC
+from leastwise.heldout import Folds
+from leastwise.linalg.cholesky import cholesky
+from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
+from leastwise.selection.coupled import CoupledTrial
+from leastwise.task_fitting import DualForm, rows_by_task
+
+Array = np.ndarray
+
+#: The three models of a report, with what each changes in the settings. Where tasks are alone or all one, how alike
+#: they are makes no difference: it need not be computed.
+VERSIONS: dict[str, dict[str, Any]] = {
+    "independent": {"sharing": 0.0, "similarity": "shared"},
+    "pooled": {"sharing": 1.0, "similarity": "shared"},
+    "multi_task": {},
+}
+METRICS = {"log_loss": "log-loss", "auc": "AUC", "calibration": "calibration error"}
+#: What the last line of the table is called.
+ALL = "all tasks"
+
+#: A calibration error is the mean over bins of about so many rows, up to so many bins, and needs two of them.
+BIN_ROWS, MAX_BINS = 10, 15
+#: Which tasks help which costs time and memory of all rows squared and cubed.
+HELP_ROWS, HELP_TASKS = 3000, 200
+#: It goes through an inverse, of which so small a share may be rounding.
+DIGITS = 1e-4
+#: So many tasks are printed, in so wide a column.
+SHOWN, NAME = 30, 21
+
+
+@dataclass(frozen=True, eq=False)
+class TaskReport:
+    """What sharing brings, task by task. Made by :func:`task_report`.
+
+    ``print(report)`` shows the most important columns, sorted by gain; notebooks show the same as a table.
+
+    Attributes
+    ----------
+    table : dict of str to ndarray of shape (T + 1,)
+        One entry for every task, in the order of ``tasks``, and a last one for all rows together. The columns:
+
+        ``task``
+            The id, "all tasks" in the last line.
+        ``rows``
+            Number of rows. Those of weight zero do not count, nor do tasks that have no others.
+        ``share_<class>``
+            Share of each class.
+        ``log_loss_<version>``, ``auc_<version>``, ``calibration_<version>``
+            Of held-out predictions, for the versions ``independent``, ``pooled`` and ``multi_task``. The AUC is NaN
+            where all rows are of one class, the expected calibration error where there are fewer than 20.
+        ``calibration_noise``
+            The calibration error that a perfectly calibrated model with the confidences of the multi-task one would
+            show on so few rows, on average. Errors up to about twice that say nothing.
+        ``gain_over_independent``, ``gain_over_pooled``
+            Log-loss of the other version minus that of the multi-task model: positive is better.
+        ``gain_over_independent_se``, ``gain_over_pooled_se``
+            Standard errors of the gains; NaN for a single row.
+    helps : ndarray of shape (T, T) or None
+        In row t and column u, by how much the mean squared error of task t's held-out scores would grow without the
+        rows of task u: positive where u helps t. See the notes of :func:`task_report`.
+    helps_note : str or None
+        Why there is no ``helps``.
+    models : dict of str to MultiTaskLSPC
+        The three fitted models.
+    """
+
+    table: dict[str, Array]
+    helps: Array | None
+    helps_note: str | None
+    models: dict[str, MultiTaskLSPC]
+
+    @property
+    def tasks(self) -> Array:
+        """The ids of the tasks, of shape (T,)."""
+        return self.models["multi_task"].tasks_
+
+    @property
+    def classes(self) -> Array:
+        """The classes."""
+        return self.models["multi_task"].classes_
+
+    @property
+    def similarity(self) -> Array:
+        """Similarities of the tasks in the multi-task model, of shape (T, T)."""
+        return self.models["multi_task"].similarity_
+
+    def to_frame(self) -> Any:
+        """The whole table as a pandas frame."""
+        return _extra("pandas").DataFrame(self.table)
+
+    def order(self) -> Array:
+        """Positions of the tasks from the largest gain over independent models to the smallest."""
+        # Two values that differ by rounding only are the same, and keep their order; NaN comes last.
+        return np.argsort(-self.table["gain_over_independent"][:-1].round(12), kind="stable")
+
+    def __str__(self) -> str:
+        lines = [*self._story(), "", *_HEAD]
+        lines += [line if isinstance(line, str) else _padded(line) for line in self._body()]
+        lines.append(_padded(self._cells(-1)))
+        if self.helps_note:
+            lines += ["", f"Which tasks help which is not known: {self.helps_note}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        story = "<br>".join(escape(line) for line in self._story())
+        cell = "padding:1px 8px;text-align:right"
+        groups = [("", 3), *((name, 3) for name in METRICS.values()), ("gain over", 2)]
+        top = "".join(f'<th colspan="{n}" style="text-align:center">{name}</th>' for name, n in groups)
+        names = ["task", "rows", "share", *3 * ("indep.", "pooled", "multi"), "indep.", "pooled"]
+        head = "".join(f'<th style="{cell}">{name}</th>' for name in names)
+        body = [
+            f'<tr><td colspan="{len(names)}" style="text-align:center">{escape(line.strip())}</td></tr>'
+            if isinstance(line, str)
+            else _html_row(line, cell)
+            for line in self._body()
+        ]
+        last = _html_row(self._cells(-1), cell + ";font-weight:bold")
+        return (
+            f'<div><p>{story}</p><table style="border-collapse:collapse"><thead><tr>{top}</tr><tr>{head}</tr></thead>'
+            f"<tbody>{''.join(body)}{last}</tbody></table></div>"
+        )
+
+    def _story(self) -> list[str]:
+        """What the numbers are of."""
+        T, n, classes = len(self.tasks), self.table["rows"][-1], self.classes
+        share = f"of class {_short(classes[1])}" if len(classes) == 2 else "of the task's most frequent class"
+        lines = [f"Held-out predictions of {T} tasks, {n} rows, {len(classes)} classes; share is that {share}."]
+        for name, model in self.models.items():
+            chosen = f"sigma {model.sigma_:<8.4g} alpha {model.alpha_:<8.3g} sharing {model.sharing_:g}"
+            lines.append(f"  {name.replace('_', '-'):<12} {chosen}")
+        return lines
+
+    def _body(self) -> list[list[str] | str]:
+        """The lines of the tasks: cells, or a remark where some are left out."""
+        order = self.order()
+        if len(order) <= SHOWN:
+            return [self._cells(i) for i in order]
+        # The tasks that gain least are as telling as those that gain most.
+        first, last = order[: SHOWN // 2], order[-(SHOWN // 2) :]
+        remark = f"  ... {len(order) - SHOWN} more tasks in between; to_frame() has them all ..."
+        return [*map(self._cells, first), remark, *map(self._cells, last)]
+
+    def _cells(self, i: int) -> list[str]:
+        t = self.table
+        share = t[f"share_{self.classes[1]}"] if len(self.classes) == 2 else self._top_share
+        numbers = [share[i], *(t[f"{metric}_{version}"][i] for metric in METRICS for version in VERSIONS)]
+        gains = [t["gain_over_independent"][i], t["gain_over_pooled"][i]]
+        cells = [_short(t["task"][i]), str(t["rows"][i])]
+        return [*cells, *(_number(v, ".3f") for v in numbers), *(_number(v, "+.4f") for v in gains)]
+
+    @cached_property
+    def _top_share(self) -> Array:
+        return np.max([self.table[f"share_{k}"] for k in self.classes], axis=0)
+
+
+_WIDTHS = [NAME, 7, 7, *[7] * 9, 9, 9]
+_HEAD = [
+    f"{'':<{NAME + 14}}" + "".join(f"{name:^21}" for name in METRICS.values()) + f"{'gain over':^18}".rstrip(),
+    f"{'task':<{NAME}}{'rows':>7}{'share':>7}"
+    + f"{'indep.':>7}{'pooled':>7}{'multi':>7}" * 3
+    + f"{'indep.':>9}{'pooled':>9}",
+]
+
+
+def _padded(cells: list[str]) -> str:
+    first = f"{cells[0]:<{NAME}}"
+    return first + "".join(f"{v:>{width}}" for v, width in zip(cells[1:], _WIDTHS[1:], strict=True))
+
+
+def _html_row(cells: list[str], style: str) -> str:
+    first = f'<td style="{style.replace("right", "left")}">{escape(cells[0])}</td>'
+    rest = "".join(f'<td style="{style}">{value}</td>' for value in cells[1:])
+    return f"<tr>{first}{rest}</tr>"
+
+
+def _number(value: float, form: str) -> str:
+    return "-" if np.isnan(value) else format(value, form)
+
+
+def _short(name: Any, width: int = NAME) -> str:
+    """A name on one line. Long ones lose their middle: names that begin alike often end differently."""
+    text = " ".join(str(name).split())
+    half = width // 2
+    return text if len(text) <= width else f"{text[: width - half - 1]}…{text[-half:]}"
+
+
+# ------------------------------------------------------------------- report
+
+
+def task_report(
+    X: Any,
+    y: Any,
+    tasks: Any = None,
+    *,
+    model: MultiTaskLSPC | None = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+) -> TaskReport:
+    """Compare independent, pooled and multi-task models by held-out predictions, task by task.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix of shape (n, n_features)
+        Rows, with the task column if ``model`` has one.
+    y : array-like of shape (n,)
+        Classes.
+    tasks : array-like of shape (n,), optional
+        The task of every row, where X does not hold them.
+    model : MultiTaskLSPC, optional
+        The settings; it is not changed. By default ``MultiTaskLSPC(random_state=0)``.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows in training, log-loss, AUC and ``helps``. A calibration error counts every row of a weight
+        above zero once.
+    groups : array-like of shape (n,), optional
+        Rows of one group are held out together.
+
+    Returns
+    -------
+    TaskReport
+
+    Notes
+    -----
+    Three models are fitted with the same settings but for the sharing: 0 (independent), 1 (pooled) and as given. Each
+    chooses its own sigma and alpha, and its own calibration, on the held-out scores that it is judged by here. So all
+    three look a little better than they are, the multi-task model, which has more to choose (sharing, and learned
+    similarities), a little more so. Gains of one standard error are no news.
+
+    ``helps`` takes the tasks out of training one by one, at sigma, ridge, sharing and similarities of the multi-task
+    model, all in closed form. With ``M = (H + rho)^-1``, ``A = M Z`` and the rows u of a task deleted,::
+
+        M' = M - M_:u (M_uu)^-1 M_u:,    A' = A - M_:u (M_uu)^-1 A_u,    z_i - F_i = A'_i / M'_ii
+
+    are the errors of the raw scores F, rows left out one at a time (with exact copies and groups, if there are any).
+    They are squared, summed over classes and averaged over the rows of each task. On the diagonal all rows of a task
+    are held out at once: what its own rows are worth. This needs a coefficient for every row (``norm="function"``
+    without ``n_centers``), 3,000 rows and 200 tasks at most.
+
+    Examples
+    --------
+    >>> from leastwise.datasets import make_related_tasks
+    >>> from leastwise.task_report import task_report
+    >>> data = make_related_tasks(4, 20, random_state=0)
+    >>> report = task_report(data.X, data.y, data.task)
+    >>> report.table["task"].tolist()
+    [0, 1, 2, 3, 'all tasks']
+    >>> report.helps.shape
+    (4, 4)
+    """
+    model = _checked(model)
+    models = {
+        name: clone(model).set_params(**changes).fit(X, y, sample_weight=sample_weight, groups=groups, tasks=tasks)
+        for name, changes in VERSIONS.items()
+    }
+    best = models["multi_task"]
+    # Single rows, with their copies and groups, are held out for what is computed here, whatever the model's cv.
+    blank = clone(best).set_params(cv="loo")
+    data = blank._training(X, y, sample_weight, groups, best.kernel_, tasks)
+    w = check_weights(sample_weight, None, data.X, np.empty(0))[data.used]
+    proba = {name: m.heldout_proba_[data.used].astype(float).clip(0, 1) for name, m in models.items()}
+    table = _table(_Judged(data, w, proba), best.tasks_)
+    return TaskReport(table, *_helps(best, blank, data), models)
+
+
+def _checked(model: Any) -> MultiTaskLSPC:
+    """The settings, with a seed: all three models need the same folds."""
+    model = MultiTaskLSPC(random_state=0) if model is None else model
+    if not isinstance(model, MultiTaskLSPC):
+        raise TypeError(f"model={model!r} must be a MultiTaskLSPC, whose settings are then used for all models.")
+    if model.cv is None:
+        raise ValueError("model has cv=None, which holds nothing out to judge by: use cv='loo' or a number of folds.")
+    if model.random_state is None:
+        return clone(model).set_params(random_state=check_random_state(None).randint(2**31 - 1))
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Rows with their held-out probabilities under each version, and their weights w; every task has some."""
+
+    data: Training
+    w: Array
+    proba: dict[str, Array]
+
+    @property
+    def y(self) -> Array:
+        return self.data.rows.y
+
+    @property
+    def task(self) -> Array:
+        assert self.data.rows.task is not None
+        return self.data.rows.task
+
+    def metric(self, function: Callable, P: Array) -> Array:
+        """Of every task and, last, of all rows."""
+        options = {"labels": np.arange(P.shape[1]), "sample_weight": self.w}
+        _, values = function(self.y, P, self.task, average=None, **options)
+        return np.append(values, function(self.y, P, self.task, average="pooled", **options))
+
+    def by_rows(self, function: Callable[[Array, Array], float], P: Array) -> Array:
+        """A function of classes and probabilities, for every task and, last, for all rows."""
+        values = [function(self.y[rows], P[rows]) for _, rows in rows_by_task(self.task)]
+        return np.array([*values, function(self.y, P)])
+
+    def sums(self, values: Array) -> Array:
+        """Of values of the rows, for every task and, last, for all."""
+        return np.append(np.bincount(self.task, values), values.sum())
+
+    def losses(self, version: str) -> Array:
+        p = self.proba[version][np.arange(len(self.y)), self.y]
+        return -np.log(np.maximum(p, np.finfo(float).eps))
+
+
+def _table(judged: _Judged, ids: Array) -> dict[str, Array]:
+    table: dict[str, Array] = {"task": np.empty(len(ids) + 1, dtype=object)}
+    table["task"][:] = [*ids.tolist(), ALL]
+    table["rows"] = judged.sums(np.ones(len(judged.y))).astype(int)
+    mass = judged.sums(judged.w)
+    for code, name in enumerate(judged.data.classes):
+        table[f"share_{name}"] = judged.sums(judged.w * (judged.y == code)) / mass
+    for metric, function in (("log_loss", task_log_loss), ("auc", task_auc)):
+        for version, P in judged.proba.items():
+            table[f"{metric}_{version}"] = judged.metric(function, P)
+    for version, P in judged.proba.items():
+        table[f"calibration_{version}"] = judged.by_rows(_calibration, P)
+    table["calibration_noise"] = judged.by_rows(_calibration_noise, judged.proba["multi_task"])
+    for version in ("independent", "pooled"):
+        gain, error = _gain(judged, version)
+        table[f"gain_over_{version}"], table[f"gain_over_{version}_se"] = gain, error
+    return table
+
+
+def _gain(judged: _Judged, version: str) -> tuple[Array, Array]:
+    """Mean loss of a version less that of the multi-task model, and the standard error of the difference."""
+    w, mass = judged.w, judged.sums(judged.w)
+    difference = judged.losses(version) - judged.losses("multi_task")
+    gain = judged.sums(w * difference) / mass
+    within = judged.sums((w * (difference - gain[judged.task])) ** 2)
+    within[-1] = np.sum((w * (difference - gain[-1])) ** 2)  # around the mean of all, not of their tasks
+    n = judged.sums(np.ones(len(w)))
+    bessel = np.where(n > 1, n / np.maximum(n - 1, 1), np.nan)  # one row does not say how much rows differ
+    return gain, np.sqrt(bessel * within) / mass
+
+
+def _bins(n: int) -> int:
+    return min(MAX_BINS, n // BIN_ROWS)
+
+
+def _calibration(y: Array, P: Array) -> float:
+    """The expected calibration error; NaN where there are too few rows to say."""
+    if _bins(len(y)) < 2:
+        return float("nan")
+    return expected_calibration_error(y, P, classes=np.arange(P.shape[1]), n_bins=_bins(len(y)))
+
+
+def _calibration_noise(y: Array, P: Array) -> float:
+    """The mean of that error where every row is right with the probability that is said.
+
+    The sum over a bin of (confidence - right) then has mean zero and variance sum p (1 - p), and its absolute value
+    the mean sqrt(2 / pi) times the root of that, were it normal.
+    """
+    n, p = len(P), P.max(axis=1)
+    if _bins(n) < 2:
+        return float("nan")
+    bins = np.argsort(np.argsort(p, kind="stable"), kind="stable") * _bins(n) // n
+    return float(np.sqrt(2 / np.pi * np.bincount(bins, p * (1 - p))).sum() / n)
+
+
+# ------------------------------------------------------- which tasks help which
+
+
+def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[Array | None, str | None]:
+    """The matrix, or why there is none."""
+    n, T = len(data.rows), len(model.tasks_)
+    if T < 2:
+        return None, "there is one task only."
+    if not isinstance(model.form_, DualForm):
+        return None, "the model has no coefficient for every row: use norm='function', and no n_centers or centers."
+    if n > HELP_ROWS or T > HELP_TASKS:
+        return None, f"{n} rows and {T} tasks are more than {HELP_ROWS} and {HELP_TASKS}."
+    settings = blank._settings(model.kernel_, data.classes, model.norm, None)
+    trial = CoupledTrial(data.rows, blank._basis(data.rows, data.rng, settings), settings, model.relation_)
+    trial = trial.tied(model.sharing_)
+    root, ridge = trial.root.astype(float), model.alpha_ / trial.unit * n + model.jitter_
+    H = trial.kernel(model.sigma_).astype(float) * root * root[:, None]  # double precision whatever the data's
+    if np.finfo(float).eps * np.trace(H) > DIGITS * ridge:
+        return None, f"the ridge, alpha_={model.alpha_:.3g}, is too small for the digits of the computation."
+    return _deletions(trial, H, root, ridge).matrix(), None
+
+
+def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> _Deletions:
+    """The inverse of the coupled system; H is destroyed."""
+    factor = cholesky(H, ridge=ridge, overwrite=True).inverse_factor()
+    M = factor.T @ factor
+    if trial.settings.bias:
+        # the rows' part of the inverse of the system bordered by the intercept's column
+        Mv = M @ root
+        M -= np.outer(Mv, Mv / (root @ Mv))
+    return _Deletions(M, M @ trial.Z.astype(float), trial.task, np.bincount(trial.task, root**2), trial.folds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Deletions:
+    """Held-out errors where some tasks are not trained on; M, A as in :func:`task_report`.
+
+    Attributes
+    ----------
+    M : ndarray of shape (n, n)
+    A : ndarray of shape (n, c)
+    task : ndarray of int of shape (n,)
+    mass : ndarray of shape (T,)
+        The weight of the rows of each task.
+    folds : Folds
+    """
+
+    M: Array
+    A: Array
+    task: Array
+    mass: Array
+    folds: Folds
+
+    def matrix(self) -> Array:
+        """By how much the error of each task, in rows, grows without each task, in columns."""
+        everyone = range(len(self.mass))
+        before = self.errors(np.empty(0, dtype=int))
+        return np.column_stack([self.errors(np.flatnonzero(self.task == u)) for u in everyone]) - before[:, None]
+
+    def errors(self, gone: Array) -> Array:
+        """Mean squared errors of the tasks where the rows ``gone`` are out of training; roots of weights count."""
+        M, A = self.M, self.A
+        L = np.linalg.cholesky(M[np.ix_(gone, gone)])
+        C, a = np.linalg.solve(L, M[gone]), np.linalg.solve(L, A[gone])  # M' = M - C'C, A' = A - C'a
+        R = A - C.T @ a
+        one = np.setdiff1d(self.folds.singles, gone)
+        R[one] /= (M[one, one] - np.einsum("ij,ij->j", C, C)[one])[:, None]
+        for f in self._blocks(gone):
+            left = M[f[:, :, None], f[:, None, :]] - np.einsum("ikl,ikm->klm", C[:, f], C[:, f])
+            R[f] = np.linalg.solve(left, R[f])
+        R[gone] = np.linalg.solve(L.T, a)  # they are held out together: (M_uu)^-1 A_u
+        return np.bincount(self.task, np.einsum("ij,ij->i", R, R)) / self.mass
+
+    def _blocks(self, gone: Array) -> list[Array]:
+        """Rows that are held out together, less those that are gone: arrays (blocks x rows), one for every size."""
+        stays = np.ones(len(self.task), dtype=bool)
+        stays[gone] = False
+        by_size: dict[int, list[Array]] = {}
+        for block in self.folds.blocks:
+            rest = block[stays[block]]
+            by_size.setdefault(len(rest), []).append(rest)
+        return [np.array(blocks) for size, blocks in by_size.items() if size]

@@ -81,3 +81,33 @@ def lspc_pseudo_code(X, y, X_new, sigma, lam):
         scores.append(np.maximum(0, rbf(X_new, C, sigma) @ theta))
     P = np.column_stack(scores)
     return P / P.sum(axis=1, keepdims=True)
+
+
+def coupled_fit(X, y, task, w, B, kernel, alpha, norm, bias, n_classes):
+    """Tasks tied by B, in the dual and by loops; returns the scores of new rows as a function of (X, task).
+
+    The ridge is alpha times the weight of these rows. With the penalty on the coefficients every row is a basis
+    function, which counts with the row's weight.
+    """
+    K = kernel(X, X)
+    G = K if norm == "function" else K @ np.diag(w) @ K
+    H = np.array([[G[i, j] * B[task[i], task[j]] for j in range(len(X))] for i in range(len(X))])
+    a, b = gram_fit(H, np.eye(n_classes)[y], w, alpha, bias)
+
+    def scores(X_new, task_new):
+        k = kernel(X_new, X)
+        g = k if norm == "function" else k @ np.diag(w) @ K
+        H = [[g[i, j] * B[task_new[i], task[j]] for j in range(len(X))] for i in range(len(X_new))]
+        return np.array(H) @ a + b
+
+    return scores
+
+
+def coupled_heldout_by_refits(X, y, task, w, B, kernel, alpha, norm, bias, n_classes, folds):
+    """Leave each fold out of ``coupled_fit``, with the basis functions of its rows, and score the fold."""
+    F = np.full((len(X), n_classes), np.nan)
+    for fold in np.unique(folds):
+        out = folds == fold
+        fit = coupled_fit(X[~out], y[~out], task[~out], w[~out], B, kernel, alpha, norm, bias, n_classes)
+        F[out] = fit(X[out], task[out])
+    return F

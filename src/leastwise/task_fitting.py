@@ -1,4 +1,4 @@
-"""The last step of a multi-task fit: the model at the chosen parameters, and what it says of tasks it has not seen."""
+"""The last step of a multi-task fit: the model at the chosen parameters, and what it says of unknown tasks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DualForm:
 
 @dataclass(frozen=True)
 class PrimalForm:
-    """``F(x, t) = sum_l k(x, c_l) coef[t, l]``: coefficients for every task, the last for tasks that are not known."""
+    """``F(x, t) = sum_l k(x, c_l) coef[t, l]``: coefficients for every task, the last for unknown ones."""
 
     coef: Array
 
@@ -210,12 +210,10 @@ def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float) -> Array:
     if trial.settings.bias:
         b = root @ A / (root @ solved[:, -1])
         A = A - np.outer(solved[:, -1], b)
-    F = np.empty_like(A)
+    F, L = np.empty_like(A), factor.inverse_factor(overwrite=True)
+    M = L.T @ L
     for code, f in rows_by_task(task):
-        unit = np.zeros((len(H), len(f)), dtype=H.dtype)
-        unit[f, np.arange(len(f))] = 1
-        M = factor.solve(unit)
-        rest = A - M @ np.linalg.solve(M[f], A[f])
+        rest = A - M[:, f] @ np.linalg.solve(M[np.ix_(f, f)], A[f])
         rest[f] = 0
         F[f] = (G[f] * _stranger(tie, code)[task].astype(G.dtype)) @ (root[:, None] * rest) + b
     return F

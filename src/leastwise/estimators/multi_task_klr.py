@@ -28,8 +28,8 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         k(x, x') (sharing + (1 - sharing) [t = t'])
 
     The maximum-likelihood counterpart of :class:`leastwise.MultiTaskLSPC`, and its yardstick in the paper (KLR-MT).
-    It has to iterate, and every held-out score costs a refit; refits go from the largest alpha down, each starting from
-    the one before.
+    It has to iterate, and every held-out score costs a refit; refits go from the largest alpha down, each starting
+    from the one before.
 
     Parameters
     ----------

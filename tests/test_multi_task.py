@@ -1,0 +1,331 @@
+"""MultiTaskLSPC: closed forms against loops and refits, limits, the block-arrow system, strangers, the choice."""
+
+import numpy as np
+import pytest
+from reference import coupled_fit, coupled_heldout_by_refits, rbf
+
+from leastwise import LSPC, MultiTaskLSPC
+from leastwise.basis import Recipe, make_basis
+from leastwise.coupling import Pairwise, Shared
+from leastwise.datasets import available, load, make_related_tasks
+from leastwise.kernels import RBF
+from leastwise.metrics import task_auc, task_log_loss
+from leastwise.scoring import resolve_scoring
+from leastwise.selection import arrow as arrow_module
+from leastwise.selection.arrow import ArrowTrial
+from leastwise.selection.coupled import CoupledTrial
+from leastwise.selection.trial import Rows, Settings
+from leastwise.task_fitting import solve_tasks, stranger_scores, stream_heldout
+
+N, T, C = 40, 4, 3
+PENALTY = np.array([1.0, 2.0, 0.5, 1.0])
+FOLDS = {"loo": np.arange(N), "five": np.arange(N) % 5, "copies": np.r_[np.arange(N - 2), 0, 0]}
+
+
+def kernel(A, B):
+    return rbf(A, B, 1.0)
+
+
+def tied_rows(weighted=False, fold="loo", seed=0):
+    rng = np.random.default_rng(seed)
+    w = rng.uniform(0.5, 2, N) if weighted else np.ones(N)
+    task = rng.permutation(np.r_[np.arange(T), rng.integers(0, T, N - T)])
+    y = rng.permutation(np.r_[np.arange(C), rng.integers(0, C, N - C)])
+    everyone = np.arange(N)
+    return Rows(rng.normal(size=(N, 2)), y, w / w.mean(), FOLDS[fold], everyone, everyone, 1.0, task)
+
+
+def coupling(kind):
+    if kind == "shared":
+        return Shared(PENALTY)
+    S = np.abs(np.random.default_rng(1).normal(size=(T, T)))
+    return Pairwise(PENALTY, S + S.T)
+
+
+def settings(norm="function", bias=False):
+    return Settings(RBF(), norm, bias, np.arange(C), None, resolve_scoring("log_loss"))
+
+
+def trial(rows, kind="shared", norm="function", bias=False, cls=CoupledTrial, **recipe):
+    rng = np.random.default_rng(0)
+    basis = make_basis(Recipe(norm=norm, **recipe), rows.X, rows.y, rows.w, rows.fold, rows.copy, rng)
+    return cls(rows, basis, settings(norm, bias), coupling(kind))
+
+
+# ----------------------------------------------------------------- held out
+
+
+@pytest.mark.parametrize("norm", ["function", "coefficients"])
+@pytest.mark.parametrize("kind", ["shared", "pairwise"])
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize(("weighted", "bias"), [(False, False), (True, False), (True, True), (False, True)])
+@pytest.mark.parametrize("sharing", [0.0, 0.4, 1.0])
+def test_heldout_scores_are_those_of_refits(norm, kind, fold, weighted, bias, sharing):
+    rows = tied_rows(weighted, fold)
+    tied = trial(rows, kind, norm, bias).tied(sharing)
+    refits = coupled_heldout_by_refits(
+        rows.X, rows.y, rows.task, rows.w, tied.tie.matrix, kernel, 0.01, norm, bias, C, rows.fold
+    )
+    for count in (9, 1):  # many alphas: the spectrum; one: a Cholesky factor where that applies
+        np.testing.assert_allclose(tied.heldout(1.0, count)(0.01).F, refits, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["function", "coefficients"])
+@pytest.mark.parametrize("kind", ["shared", "pairwise"])
+@pytest.mark.parametrize(("weighted", "bias"), [(False, False), (True, True)])
+@pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
+def test_the_solution_is_that_of_loops(norm, kind, weighted, bias, sharing):
+    rows = tied_rows(weighted)
+    tied = trial(rows, kind, norm, bias).tied(sharing)
+    solution = solve_tasks(tied, 1.0, 0.02)
+    fit = coupled_fit(rows.X, rows.y, rows.task, rows.w, tied.tie.matrix, kernel, 0.02, norm, bias, C)
+    X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % T
+    F = solution.form.weigh(kernel(X, rows.X), task) + solution.intercept
+    np.testing.assert_allclose(F, fit(X, task), atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["function", "coefficients"])
+@pytest.mark.parametrize("fold", FOLDS)
+@pytest.mark.parametrize(("weighted", "bias"), [(False, False), (True, True)])
+@pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
+def test_arrow_is_the_dual(norm, fold, weighted, bias, sharing):
+    rows = tied_rows(weighted, fold)
+    recipe = {"norm": norm, "bias": bias, "n_centers": 7}
+    dual = trial(rows, **recipe).tied(sharing)
+    arrow = trial(rows, cls=ArrowTrial, **recipe).tied(sharing)
+    X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % (T + 1) - 1  # -1 is not known
+    one, other = solve_tasks(dual, 1.0, 0.02), solve_tasks(arrow, 1.0, 0.02)
+    K = kernel(X, dual.basis.centers)
+    np.testing.assert_allclose(other.form.weigh(K, task), one.form.weigh(K, task), atol=1e-8)
+    np.testing.assert_allclose(other.intercept, one.intercept, atol=1e-9)
+    if not (weighted or fold == "copies"):  # the ridge of a fold is the average one in the arrow
+        np.testing.assert_allclose(arrow.heldout(1.0, 9)(0.02).F, dual.heldout(1.0, 9)(0.02).F, atol=1e-8)
+    if not bias:  # without the task, the dual keeps the intercept of all rows
+        np.testing.assert_allclose(stranger_scores(arrow, 1.0, 0.02), stranger_scores(dual, 1.0, 0.02), atol=1e-8)
+
+
+def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
+    rows = tied_rows(weighted=True, fold="loo")
+    arrow = trial(rows, cls=ArrowTrial, n_centers=7).tied(0.4)
+    at_once, solution = arrow.heldout(1.0, 1)(0.01).F, solve_tasks(arrow, 1.0, 0.01)
+    monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
+    assert sum(1 for _ in arrow.stream.chunks(1.0, arrow.tie, None)) > 2
+    np.testing.assert_allclose(stream_heldout(arrow, 1.0, 0.01), at_once, atol=1e-10)
+    np.testing.assert_allclose(solve_tasks(arrow, 1.0, 0.01).form.coef, solution.form.coef, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["shared", "pairwise"])
+def test_scores_of_strangers_are_those_of_a_fit_without_the_task(kind):
+    rows, alpha = tied_rows(weighted=True), 0.03
+    tied = trial(rows, kind).tied(0.5)
+    F, B = stranger_scores(tied, 1.0, alpha), tied.tie.matrix
+    for code in range(T):
+        out = rows.task == code
+        others = np.delete(np.arange(T), code)
+        rest = B[np.ix_(others, others)]
+        stranger = (rest.sum(axis=0) - np.diagonal(rest)) / (T - 2)
+        wide = np.block([[rest, stranger[:, None]], [stranger[None], np.ones((1, 1))]])
+        place = np.searchsorted(others, rows.task[~out])
+        w = rows.w[~out]
+        fit = coupled_fit(
+            rows.X[~out], rows.y[~out], place, w, wide, kernel, alpha * N / w.sum(), "function", False, C
+        )
+        np.testing.assert_allclose(F[out], fit(rows.X[out], np.full(out.sum(), T - 1)), atol=1e-9)
+
+
+# ------------------------------------------------------- the public surface
+
+
+@pytest.fixture(scope="module")
+def related():
+    return make_related_tasks(n_tasks=6, n_rows=[1, 8, 15, 20, 25, 40], random_state=0)
+
+
+def fixed(sharing, **options):
+    return MultiTaskLSPC(0.8, 0.01, sharing, **{"calibration": None, "extrapolate": True, **options})
+
+
+def new_rows(data, n=60):
+    rng = np.random.default_rng(3)
+    return rng.uniform(data.X.min(axis=0), data.X.max(axis=0), size=(n, 2)), rng.integers(0, 6, n)
+
+
+@pytest.mark.parametrize("norm", ["function", "coefficients"])
+@pytest.mark.parametrize("similarity", ["shared", "matrix"])
+def test_public_heldout_scores_are_those_of_public_refits(related, norm, similarity):
+    S = "shared" if similarity == "shared" else np.abs(np.subtract.outer(np.arange(6), np.arange(6))) + 1.0
+    model = fixed(0.4, norm=norm, similarity=S).fit(related.X, related.y, tasks=related.task)
+    n = len(related.y)
+    for i in [1, 9, 30, 70, n - 1]:
+        rest = np.delete(np.arange(n), i)
+        refit = fixed(0.4, norm=norm, similarity=S, cv=None).fit(
+            related.X[rest], related.y[rest], tasks=related.task[rest]
+        )
+        one = refit.scores(related.X[[i]], tasks=related.task[[i]])
+        np.testing.assert_allclose(model.heldout_scores_[[i]], one, atol=1e-9)
+
+
+def test_public_folds_are_those_of_public_refits(related):
+    fold = np.arange(len(related.y)) % 4
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(4)]
+    model = fixed(0.4, cv=splits).fit(related.X, related.y, tasks=related.task)
+    for train, test in splits:
+        refit = fixed(0.4, cv=None).fit(related.X[train], related.y[train], tasks=related.task[train])
+        expected = refit.scores(related.X[test], tasks=related.task[test])
+        np.testing.assert_allclose(model.heldout_scores_[test], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("norm", ["function", "coefficients"])
+def test_pooled_is_one_lspc(related, norm):
+    X, task = new_rows(related)
+    pooled = fixed(1.0, norm=norm).fit(related.X, related.y, tasks=related.task)
+    single = LSPC(0.8, 0.01, norm=norm, calibration=None).fit(related.X, related.y)
+    np.testing.assert_allclose(pooled.scores(X, tasks=task), single.scores(X), atol=1e-10)
+    np.testing.assert_allclose(pooled.heldout_scores_, single.heldout_scores_, atol=1e-9)
+
+
+def test_independent_is_one_lspc_for_each_task(related):
+    X, task = new_rows(related)
+    model = fixed(0.0).fit(related.X, related.y, tasks=related.task)
+    F = model.scores(X, tasks=task)
+    for code in range(2, 6):
+        mine = related.task == code
+        alpha = 0.01 * len(mine) / mine.sum()  # the same ridge on the sum of the losses
+        single = LSPC(0.8, alpha, calibration=None, cv=None).fit(related.X[mine], related.y[mine])
+        np.testing.assert_allclose(F[task == code], single.scores(X[task == code]), atol=1e-10)
+
+
+def test_small_steps_away_from_the_limits_are_small(related):
+    X, task = new_rows(related)
+    for sharing, near in ((0.0, 1e-9), (1.0, 1 - 1e-9)):
+        F = fixed(sharing).fit(related.X, related.y, tasks=related.task).scores(X, tasks=task)
+        G = fixed(near).fit(related.X, related.y, tasks=related.task).scores(X, tasks=task)
+        np.testing.assert_allclose(F, G, atol=1e-5)
+
+
+def test_a_large_task_penalty_keeps_a_task_to_what_is_shared(related):
+    X, _ = new_rows(related)
+    penalty = dict.fromkeys(range(6), 1.0) | {5: 1e12}
+    model = fixed(0.5, task_penalty=penalty).fit(related.X, related.y, tasks=related.task)
+    np.testing.assert_allclose(model.scores(X, tasks=5), model.scores(X, tasks="nobody"), atol=1e-9)
+    assert np.abs(model.scores(X, tasks=4) - model.scores(X, tasks="nobody")).max() > 0.01
+
+
+def test_a_linear_kernel_has_the_inputs_for_basis_functions(related):
+    X, task = new_rows(related)
+    options = {"kernel": "linear", "bias": "shared"}
+    arrow = MultiTaskLSPC(random_state=0, **options).fit(related.X, related.y, tasks=related.task)
+    dual = MultiTaskLSPC(random_state=0, solver="dual", **options).fit(related.X, related.y, tasks=related.task)
+    assert arrow.coef_.shape == (6, 2, 2)
+    np.testing.assert_allclose(arrow.scores(X, tasks=task), dual.scores(X, tasks=task), atol=1e-8)
+
+
+# ---------------------------------------------------------------- the choice
+
+
+def test_sharing_is_chosen_by_the_data():
+    rng = np.random.default_rng(0)
+    for relatedness, low, high in ((0.98, 0.5, 1.0), (0.0, 0.0, 0.2)):
+        data = make_related_tasks(8, 50, relatedness=relatedness, noise=0.1, random_state=4)
+        model = MultiTaskLSPC(random_state=0).fit(data.X, data.y, tasks=data.task)
+        assert low <= model.sharing_ <= high
+        X, task = rng.uniform(data.X.min(0), data.X.max(0), size=(2000, 2)), rng.integers(0, 8, 2000)
+        y = (rng.uniform(size=2000) < data.posterior(X, task)[:, 1]).astype(int)
+        loss = {
+            sharing: task_log_loss(
+                y,
+                MultiTaskLSPC(sharing=sharing, random_state=0)
+                .fit(data.X, data.y, tasks=data.task)
+                .predict_proba(X, tasks=task),
+                task,
+            )
+            for sharing in (0.0, 1.0)
+        }
+        chosen = task_log_loss(y, model.predict_proba(X, tasks=task), task)
+        assert chosen <= min(loss.values()) + 0.02
+
+
+def test_a_grid_is_visited_whole(related):
+    model = MultiTaskLSPC([0.5, 1.0], [0.01, 0.1], [0.0, 0.5, 1.0]).fit(related.X, related.y, tasks=related.task)
+    seen = model.cv_results_
+    points = set(zip(seen["param_sigma"], seen["param_alpha"], seen["param_sharing"], strict=True))
+    assert len(points) == 12
+    best = seen["rank_test_score"].argmin()
+    assert (model.sigma_, model.alpha_, model.sharing_) == tuple(
+        seen[f"param_{name}"][best] for name in ("sigma", "alpha", "sharing")
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"n_centers": 40}])
+def test_a_search_on_some_tasks_comes_close_to_that_on_all(options):
+    data = make_related_tasks(40, 20, random_state=1)
+    some = MultiTaskLSPC(search_rows=300, random_state=0, **options).fit(data.X, data.y, tasks=data.task)
+    every = MultiTaskLSPC(search_rows=None, random_state=0, **options).fit(data.X, data.y, tasks=data.task)
+    assert set(some.cv_results_["n_rows"]) - {800}
+    loss = [task_log_loss(data.y, m.heldout_proba_, data.task) for m in (some, every)]
+    assert loss[0] < loss[1] + 0.01
+
+
+def test_strangers_have_probabilities_that_hold():
+    """Calibrated on tasks held out whole, they must not be surer than the class shares allow."""
+    data = make_related_tasks(30, 25, relatedness=0.7, noise=0.2, random_state=2)
+    known = data.task < 20
+    model = MultiTaskLSPC(random_state=0).fit(data.X[known], data.y[known], tasks=data.task[known])
+    P = model.predict_proba(data.X[~known], tasks=data.task[~known])
+    y = data.y[~known]
+    shares = np.bincount(data.y[known]) / known.sum()
+    loss = -np.mean(np.log(P[np.arange(len(y)), y]))
+    assert loss < -np.mean(np.log(shares[y])) - 0.05
+    naive = model.calibrator_.proba(model.scores(data.X[~known], tasks=data.task[~known]))
+    assert loss < -np.mean(np.log(naive[np.arange(len(y)), y])) + 0.01
+
+
+# -------------------------------------------------------- learned similarity
+
+
+def test_learned_similarity_keeps_reversed_tasks_apart():
+    data = make_related_tasks(12, 30, relatedness=0.9, reversed_tasks=6, noise=0.15, random_state=3)
+    rng = np.random.default_rng(0)
+    X, task = rng.uniform(data.X.min(0), data.X.max(0), size=(3000, 2)), rng.integers(0, 12, 3000)
+    y = (rng.uniform(size=3000) < data.posterior(X, task)[:, 1]).astype(int)
+    area = {}
+    for similarity in ("shared", "learned"):
+        model = MultiTaskLSPC(similarity=similarity, random_state=0).fit(data.X, data.y, tasks=data.task)
+        area[similarity] = task_auc(y, model.predict_proba(X, tasks=task)[:, 1], task)
+    S, turned = model.similarity_, data.is_reversed
+    across, within = S[np.ix_(turned, ~turned)].mean(), S[np.ix_(~turned, ~turned)].mean()
+    assert across < 0.2 < 0.5 < within
+    assert area["learned"] > area["shared"] + 0.01
+
+
+@pytest.mark.parametrize("similarity", ["correlation", "inputs"])
+def test_similarities_from_data(related, similarity):
+    model = MultiTaskLSPC(similarity=similarity, random_state=0).fit(related.X, related.y, tasks=related.task)
+    S = model.similarity_
+    np.testing.assert_allclose(S, S.T)
+    assert (S >= 0).all()
+    assert np.diagonal(model.coupling_).mean() == pytest.approx(1)
+
+
+@pytest.mark.skipif("landmine" not in available(), reason="needs the Landmine data: set LEASTWISE_DATA")
+def test_reversed_minefields_do_no_harm():
+    data = load("landmine")
+    rng = np.random.default_rng(0)
+    y = np.where(data.task >= 15, 1 - data.y, data.y)
+    train = []
+    for code in range(17):
+        mine = np.flatnonzero(data.task == code)
+        rare = rng.permutation(mine[data.y[mine] == 1])[:3]
+        train += [rare, rng.permutation(mine[data.y[mine] == 0])[:27]]
+    train = np.concatenate(train)
+    test = np.setdiff1d(np.flatnonzero(data.task < 17), train)
+    area = {}
+    for name, options in {"shared": {}, "learned": {"similarity": "learned"}, "pooled": {"sharing": 1.0}}.items():
+        model = MultiTaskLSPC(random_state=0, **options).fit(data.X[train], y[train], tasks=data.task[train])
+        P = model.predict_proba(data.X[test], tasks=data.task[test])
+        area[name] = task_auc(y[test], P[:, 1], data.task[test])
+        if name == "learned":
+            assert model.similarity_[15, 16] > 0.6
+            assert model.similarity_[15:, :15].max() < 0.2
+    assert area["learned"] > area["shared"] - 0.02
+    assert area["learned"] > area["pooled"] + 0.05

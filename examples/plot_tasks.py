@@ -10,10 +10,9 @@ predictions. This page shows how to see what that brought, task by task.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from leastwise import MultiTaskLSPC
+from leastwise import MultiTaskLSPC, task_report
 from leastwise.datasets import make_related_tasks
 from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay
-from leastwise.task_report import task_report
 
 # %%
 # The tasks

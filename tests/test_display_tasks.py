@@ -11,7 +11,7 @@ import pytest
 from leastwise import MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
 from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay
-from leastwise.task_report import task_report
+from leastwise.task_reports import task_report
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -18,7 +18,7 @@ LAYERS = [
     ["selection"],
     ["fitting", "task_fitting"],
     ["estimators"],
-    ["task_report"],
+    ["task_reports"],
     ["datasets"],
     ["display"],
     ["display_tasks"],

@@ -4,6 +4,7 @@ from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
+from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "MultiTaskKernelLogisticRegression",
     "MultiTaskLSPC",
     "__version__",
+    "task_report",
 ]

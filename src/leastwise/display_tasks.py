@@ -10,7 +10,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from leastwise.display import _pyplot
-from leastwise.task_report import ALL, METRICS, TaskReport, _short, task_report
+from leastwise.task_reports import ALL, METRICS, TaskReport, _short, task_report
 
 Array = np.ndarray
 
@@ -55,7 +55,7 @@ class TaskReportDisplay:
     --------
     >>> from leastwise.datasets import make_related_tasks
     >>> from leastwise.display_tasks import TaskReportDisplay
-    >>> from leastwise.task_report import task_report
+    >>> from leastwise import task_report
     >>> data = make_related_tasks(4, 20, random_state=0)
     >>> report = task_report(data.X, data.y, data.task)
     >>> display = TaskReportDisplay.from_report(report)
@@ -102,7 +102,7 @@ class TaskReportDisplay:
         Parameters
         ----------
         report : TaskReport
-            See :func:`leastwise.task_report.task_report`.
+            See :func:`leastwise.task_report`.
         metric : {"log_loss", "auc", "calibration"}, default="log_loss"
         **kwargs
             For :meth:`plot`.
@@ -253,7 +253,7 @@ class SimilarityDisplay:
         Parameters
         ----------
         report : TaskReport
-            See :func:`leastwise.task_report.task_report`.
+            See :func:`leastwise.task_report`.
         **kwargs
             For :meth:`plot`.
         """

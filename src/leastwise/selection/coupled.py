@@ -30,8 +30,6 @@ class CoupledTrial(Trial):
         self.tie: Tie = coupling.at(1.0)
         self._kept: dict[float, Array] = {}
 
-    streams = False
-
     def tied(self, sharing: float | None) -> CoupledTrial:
         """The trial with this sharing; the kernel of the last sigma is kept for all sharings."""
         if sharing is None:

@@ -31,27 +31,30 @@ class Search:
         """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point.
 
         Of the sharings all are tried with every sigma, or, where not every one has to be, those on the way to the
-        best from where the last sigma had it; and all at the best sigma.
+        best from where the last sigma had it; and all at the best sigma. Where alphas do not come for free, those of
+        a grid of our own are tried on the way from the last best one too.
         """
         tried: dict[tuple[float, float | None], Outcome] = {}
 
-        def at(sigma: float, sharing: float | None) -> Outcome:
+        def at(sigma: float, sharing: float | None, last: Outcome | None) -> Outcome:
             if (sigma, sharing) not in tried:
                 strategy = partial(explore, alphas, grow=False)
+                if self.trial.streams and alphas.ratio and last is not None:
+                    strategy = partial(walk, Grid(alphas.values), last.alpha)
                 tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values))
             return tried[sigma, sharing]
 
         def best(sigma: float, last: Outcome | None) -> Outcome:
             if sharings is None:
-                return at(sigma, None)
+                return at(sigma, None, last)
             if sharings.every:
-                return best_of([at(sigma, sharing) for sharing in sharings.values])
+                return best_of([at(sigma, sharing, last) for sharing in sharings.values])
             start = 0.5 if last is None or last.sharing is None else last.sharing
-            return walk(sharings, start, lambda sharing, _: at(sigma, sharing))
+            return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
         found = explore(sigmas, best)
         if sharings is not None:
-            found = best_of([found, *(at(found.sigma, sharing) for sharing in sharings.values)])
+            found = best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
         return self.refine(found, alphas, known=True) if alphas.ratio else found
 
     def refine(self, start: Outcome, alphas: Grid, known: bool = False) -> Outcome:

@@ -124,6 +124,9 @@ class Outcome:
 class Trial:
     """Held-out scores on some rows with some basis; the pairs of the kernel are computed once for all sigmas."""
 
+    #: Whether it goes through the rows for every alpha.
+    streams = False
+
     def __init__(self, rows: Rows, basis: Basis, settings: Settings) -> None:
         self.rows, self.basis, self.settings = rows, basis, settings
         self.pairs = basis.pairs(settings.kernel, rows.X)

@@ -9,10 +9,10 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 
 from leastwise import LSPC, MultiTaskLSPC
-from leastwise import task_report as module
+from leastwise import task_reports as module
 from leastwise.datasets import make_related_tasks
 from leastwise.metrics import expected_calibration_error
-from leastwise.task_report import TaskReport, task_report
+from leastwise.task_reports import TaskReport, task_report
 
 VERSIONS = ["independent", "pooled", "multi_task"]
 #: Nothing to search: fast, and the same ridge in every version.

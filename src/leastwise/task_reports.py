@@ -254,7 +254,7 @@ def task_report(
     Examples
     --------
     >>> from leastwise.datasets import make_related_tasks
-    >>> from leastwise.task_report import task_report
+    >>> from leastwise import task_report
     >>> data = make_related_tasks(4, 20, random_state=0)
     >>> report = task_report(data.X, data.y, data.task)
     >>> report.table["task"].tolist()

@@ -9,8 +9,9 @@ DATA ?= $(LEASTWISE_DATA)
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/.run  ## train a tuned LSPC, print a table beside SVC + Platt, write a picture
+demo: $(VENV)/.run  ## LSPC beside SVC + Platt with a picture, then twenty related tasks
 	$(BIN)/python examples/demo.py
+	$(BIN)/python examples/demo_tasks.py
 
 test: $(VENV)/.dev  ## run the whole test suite
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2

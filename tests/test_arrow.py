@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+import leastwise.linalg.arrow.batches as batches_module
 from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.heldout.problem import Folds, Problem
-from leastwise.linalg import arrow
 from leastwise.linalg.arrow import Chunk, arrow_system, decompose, solve_arrow
 
 MIXED = (1, 3, 1, 4, 30, 12, 2, 7, 25, 0, 3)
@@ -179,7 +179,7 @@ def test_many_chunks_are_one_chunk(rho):
 def test_small_batches_are_large_batches(monkeypatch):
     d = make()
     expected, F = fit(d, 0.7), d.heldout(labels_of("groups", d)).at(0.01).F
-    monkeypatch.setattr(arrow, "BLOCK", 40)
+    monkeypatch.setattr(batches_module, "BLOCK", 40)
     assert_same(fit(d, 0.7), expected)
     assert_same([d.heldout(labels_of("groups", d)).at(0.01).F], [F])
 

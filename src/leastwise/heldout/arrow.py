@@ -23,7 +23,8 @@ from math import sqrt
 import numpy as np
 
 from leastwise.heldout.problem import Folds, Held, Problem
-from leastwise.linalg.arrow import Decomposed, Factors, System, fill, like_sizes, turn
+from leastwise.linalg.arrow import Decomposed, Factors, System
+from leastwise.linalg.arrow.batches import fill, like_sizes, turn
 
 Array = np.ndarray
 

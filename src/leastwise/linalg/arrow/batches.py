@@ -1,0 +1,91 @@
+"""Tasks by chunks, and those of like sizes together in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+#: Sizes within this ratio share a batch.
+RATIO = 1.25
+#: Numbers of a design in one batch: enough for the products, little enough for the cache.
+BLOCK = 2**18
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some consecutive tasks, whole.
+
+    Attributes
+    ----------
+    Phi : ndarray of shape (rows, b)
+        Design, multiplied by the roots of the weights, in coordinates where the penalty is the identity.
+    Z : ndarray of shape (rows, c)
+        Targets, multiplied by the roots of the weights.
+    root : ndarray of shape (rows,)
+        Roots of the weights: the column v of the intercept.
+    starts : ndarray of int of shape (k + 1,)
+        Task i has the rows ``starts[i]:starts[i + 1]``, none at all if need be.
+    own : ndarray of shape (k,)
+        (1 - sharing) / penalty of each task.
+    """
+
+    Phi: Array
+    Z: Array
+    root: Array
+    starts: Array
+    own: Array
+
+
+#: Goes through all tasks from the first, each time it is called.
+Source = Callable[[], Iterable[Chunk]]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tasks of like sizes: their numbers (k), rows (k, m) with -1 in the fill, Phi (k, m, b), B = [Z, v]."""
+
+    tasks: Array
+    rows: Array
+    Phi: Array
+    B: Array
+
+
+def like_sizes(sizes: Array, width: int) -> Iterator[Array]:
+    """Numbers of items whose sizes differ little, in batches of about BLOCK / width rows; without empty ones."""
+    level = np.ceil(np.log(np.maximum(sizes, 1)) / np.log(RATIO) - 1e-9) + (sizes > width)
+    for value in np.unique(level[sizes > 0]):
+        items = np.flatnonzero((level == value) & (sizes > 0))
+        room = max(1, BLOCK // (width * int(sizes[items].max())))
+        yield from (items[a : a + room] for a in range(0, len(items), room))
+
+
+def fill(first: Array, sizes: Array) -> Array:
+    """Row numbers ``first[i], first[i] + 1, ...`` in a table with a line for each i, -1 behind its last."""
+    place = np.arange(sizes.max())
+    return np.where(place < sizes[:, None], first[:, None] + place, -1)
+
+
+def take(A: Array, rows: Array) -> Array:
+    """``A[rows]``, zeros for -1; where the rows follow one another, a view."""
+    if rows[0, 0] >= 0 and rows[-1, -1] - rows[0, 0] == rows.size - 1 and np.all(np.diff(rows.ravel()) == 1):
+        return A[rows[0, 0] : rows[-1, -1] + 1].reshape(*rows.shape, A.shape[1])
+    taken = A[rows]
+    taken[rows < 0] = 0
+    return taken
+
+
+def batches(chunk: Chunk) -> Iterator[Batch]:
+    """The tasks of a chunk, those of like sizes together."""
+    sizes, B = np.diff(chunk.starts), np.column_stack([chunk.Z, chunk.root])
+    for tasks in like_sizes(sizes, chunk.Phi.shape[1]):
+        rows = fill(chunk.starts[tasks], sizes[tasks])
+        yield Batch(tasks, rows, take(chunk.Phi, rows), take(B, rows))
+
+
+def turn(A: Array) -> Array:
+    """Transposes of all matrices of a stack."""
+    return A.transpose(0, 2, 1)

@@ -117,7 +117,6 @@ def stream_heldout(trial: TaskTrial, sigma: float, alpha: float) -> Array:
     """Held-out scores of all rows, a few tasks at a time: for folds that lie within a task each."""
     assert isinstance(trial, ArrowTrial)
     stream, tie, rows = trial.stream, trial.tie, trial.rows
-    _check_within(rows)
     chunks = partial(stream.chunks, sigma, tie, stream.penalty(sigma))
     rho = alpha * len(rows) * (1 - 1 / len(np.unique(rows.fold)))
     system = arrow_system(lambda: (c for _, c in chunks()), tie.sharing, rho, trial.settings.bias)
@@ -128,15 +127,16 @@ def stream_heldout(trial: TaskTrial, sigma: float, alpha: float) -> Array:
     return F
 
 
-def _check_within(rows: Rows) -> None:
-    """Folds that cut across tasks need all rows at once."""
+def check_folds_within_tasks(rows: Rows, searched: int) -> None:
+    """Folds that cut across tasks need all rows at once; a search on some of them is followed by a stream of all."""
     assert rows.task is not None
     order = np.lexsort((rows.task, rows.fold))
     fold, task = rows.fold[order], rows.task[order]
     if np.any((fold[1:] == fold[:-1]) & (task[1:] != task[:-1])):
         raise ValueError(
-            f"cv holds out rows of several tasks together, which {len(rows)} rows are too many for: use cv='loo', "
-            "groups within tasks, or search_rows=None with enough memory."
+            "cv holds out rows of several tasks together, which is possible only where all rows are searched: there "
+            f"are {len(rows)}, and {searched} are to be searched. Use cv='loo', groups within tasks, or "
+            "search_rows=None."
         )
 
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from leastwise.estimators._base import Training, _extra
 from leastwise.estimators._checks import check_weights
 from leastwise.estimators.multi_task import MultiTaskLSPC
-from leastwise.heldout import Folds
+from leastwise.heldout.task_deletion import TaskDeletions
 from leastwise.linalg.cholesky import cholesky
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
 from leastwise.selection.coupled import CoupledTrial
@@ -403,7 +403,7 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
     return _deletions(trial, H, root, ridge).matrix(), None
 
 
-def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> _Deletions:
+def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> TaskDeletions:
     """The inverse of the coupled system; H is destroyed."""
     factor = cholesky(H, ridge=ridge, overwrite=True).inverse_factor()
     M = factor.T @ factor
@@ -411,55 +411,4 @@ def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> _Del
         # the rows' part of the inverse of the system bordered by the intercept's column
         Mv = M @ root
         M -= np.outer(Mv, Mv / (root @ Mv))
-    return _Deletions(M, M @ trial.Z.astype(float), trial.task, np.bincount(trial.task, root**2), trial.folds)
-
-
-@dataclass(frozen=True, eq=False)
-class _Deletions:
-    """Held-out errors where some tasks are not trained on; M, A as in :func:`task_report`.
-
-    Attributes
-    ----------
-    M : ndarray of shape (n, n)
-    A : ndarray of shape (n, c)
-    task : ndarray of int of shape (n,)
-    mass : ndarray of shape (T,)
-        The weight of the rows of each task.
-    folds : Folds
-    """
-
-    M: Array
-    A: Array
-    task: Array
-    mass: Array
-    folds: Folds
-
-    def matrix(self) -> Array:
-        """By how much the error of each task, in rows, grows without each task, in columns."""
-        everyone = range(len(self.mass))
-        before = self.errors(np.empty(0, dtype=int))
-        return np.column_stack([self.errors(np.flatnonzero(self.task == u)) for u in everyone]) - before[:, None]
-
-    def errors(self, gone: Array) -> Array:
-        """Mean squared errors of the tasks where the rows ``gone`` are out of training; roots of weights count."""
-        M, A = self.M, self.A
-        L = np.linalg.cholesky(M[np.ix_(gone, gone)])
-        C, a = np.linalg.solve(L, M[gone]), np.linalg.solve(L, A[gone])  # M' = M - C'C, A' = A - C'a
-        R = A - C.T @ a
-        one = np.setdiff1d(self.folds.singles, gone)
-        R[one] /= (M[one, one] - np.einsum("ij,ij->j", C, C)[one])[:, None]
-        for f in self._blocks(gone):
-            left = M[f[:, :, None], f[:, None, :]] - np.einsum("ikl,ikm->klm", C[:, f], C[:, f])
-            R[f] = np.linalg.solve(left, R[f])
-        R[gone] = np.linalg.solve(L.T, a)  # they are held out together: (M_uu)^-1 A_u
-        return np.bincount(self.task, np.einsum("ij,ij->i", R, R)) / self.mass
-
-    def _blocks(self, gone: Array) -> list[Array]:
-        """Rows that are held out together, less those that are gone: arrays (blocks x rows), one for every size."""
-        stays = np.ones(len(self.task), dtype=bool)
-        stays[gone] = False
-        by_size: dict[int, list[Array]] = {}
-        for block in self.folds.blocks:
-            rest = block[stays[block]]
-            by_size.setdefault(len(rest), []).append(rest)
-        return [np.array(blocks) for size, blocks in by_size.items() if size]
+    return TaskDeletions(M, M @ trial.Z.astype(float), trial.task, np.bincount(trial.task, root**2), trial.folds)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import isfinite
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def __contains__(self, name: Any) -> bool:
+        return _hashable(name) and name in self._place
 
     def codes(self, ids: list) -> Array:
         """The code of every id, -1 for tasks that are not known."""
@@ -58,10 +61,14 @@ def encode_tasks(ids: Any, n: int) -> tuple[Array, Tasks]:
 
 
 def list_tasks(ids: Any, n: int) -> list:
-    """One hashable id for each of n rows; a single id stands for all rows."""
-    if isinstance(ids, str | bytes | tuple) or not isinstance(ids, Iterable):
+    """One hashable id for each of n rows; a single id that is no sequence stands for all rows."""
+    if isinstance(ids, set | dict):
+        raise ValueError(f"tasks is a {type(ids).__name__}, which has no order of rows: give a list or an array.")
+    if isinstance(ids, str | bytes | frozenset) or not isinstance(ids, Iterable):
         ids = [ids] * n
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":  # finer times would become numbers
+        values = values.astype(f"{values.dtype.kind}8[us]")
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     listed = [name.item() if isinstance(name, np.generic) else name for name in listed]
     if len(listed) != n or np.ndim(values if isinstance(values, np.ndarray) else 0) > 1:
@@ -80,16 +87,27 @@ def _check_ids(ids: list) -> None:
         )
     try:
         set(ids)
-    except TypeError as error:
+    except TypeError:
+        row = next(i for i, name in enumerate(ids) if not _hashable(name))
         raise TypeError(
-            f"A task argument must be hashable, such as a string, a tuple or a number: {error}."
+            f"A task argument must be hashable, such as a string, a tuple or a number: row {row} has {ids[row]!r}."
         ) from None
+
+
+def _hashable(name: Any) -> bool:
+    try:
+        hash(name)
+    except TypeError:
+        return False
+    return True
 
 
 def _missing(name: Any) -> bool:
     if isinstance(name, float):
         return not isfinite(name)
-    return name is None or type(name).__name__ in ("NAType", "NaTType")
+    if isinstance(name, tuple):
+        return any(map(_missing, name))
+    return name is None or type(name).__name__ in ("NAType", "NaTType") or bool(name != name)
 
 
 # ------------------------------------------------------------------- columns
@@ -97,6 +115,8 @@ def _missing(name: Any) -> bool:
 
 def as_table(X: Any) -> Any:
     """Rows and columns that a task can be taken from: an array, a sparse matrix or a frame, as it was given."""
+    if hasattr(X, "collect"):
+        raise ValueError(f"X is a {type(X).__name__}, which holds no rows yet: give X.collect().")
     if not hasattr(X, "columns") and not sparse.issparse(X):
         X = X if isinstance(X, np.ndarray) else _array_of(X)
     if len(X.shape) != 2:
@@ -143,8 +163,13 @@ def _position(X: Any, column: Any) -> int:
     width = X.shape[1]
     if isinstance(column, Integral) and not isinstance(column, bool):
         if not -width <= column < width:
-            raise ValueError(f"task_column={column}: X has n_features={width} columns, 0 to {width - 1}.")
+            raise ValueError(
+                f"task_column={column}: X has n_features={width} columns. Give a position from 0 to {width - 1}, or "
+                f"from -{width} to -1 counted from the end."
+            )
         return int(column) % width
+    if isinstance(column, Real):
+        raise ValueError(f"task_column={column!r} must be the name of a column, or its position as a whole number.")
     names = list(getattr(X, "columns", []))
     if not names:
         raise ValueError(
@@ -152,5 +177,9 @@ def _position(X: Any, column: Any) -> int:
             "pandas or polars frame."
         )
     if names.count(column) != 1:
-        raise ValueError(f"task_column={column!r} is {names.count(column)} of the columns of X, which are {names}.")
+        how = "is not among" if column not in names else f"occurs {names.count(column)} times among"
+        raise ValueError(
+            f"task_column={column!r} {how} the columns of X, which are {names}: give one of these names, or a "
+            "position."
+        )
     return names.index(column)

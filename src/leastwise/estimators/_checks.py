@@ -63,6 +63,14 @@ def check_count(name: str, value: Any) -> int | None:
     return int(float(value))
 
 
+def check_search_rows(value: Any) -> None:
+    """A whole number of 1 or more, "auto" or None."""
+    if isinstance(value, str):
+        choose("search_rows", value, ["auto", None])
+    else:
+        check_count("search_rows", value)
+
+
 def check_groups(groups: Any, n: int) -> Array:
     """One label for every row, none of them missing, as numbers."""
     groups = np.asarray(groups)
@@ -177,6 +185,7 @@ def check_levels(name: str, value: Any, auto: tuple[float, ...]) -> Levels:
     if isinstance(value, Iterator):
         raise ValueError(f"{name} is an iterator, which can be read only once: give a list.")
     values = list(value) if isinstance(value, Iterable) and np.ndim(value) else [value]  # type: ignore[arg-type]
+    values = [v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in values]
     if not values or not all(_is_level(v) for v in values):
         raise ValueError(f"{name}={value!r} is not possible: {allowed}.")
     return Levels(tuple(sorted({float(v) for v in values})))
@@ -191,12 +200,17 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
     """A positive number for every task, from None, a mapping by id, or an array in the order of the tasks."""
     if value is None:
         return np.ones(len(tasks))
+    if hasattr(value, "index") and hasattr(value, "to_dict"):  # a pandas Series
+        value = value.to_dict()
     if isinstance(value, Mapping):
         lost = [name for name in tasks.ids if name not in value]
         if lost:
-            raise ValueError(f"task_penalty has no value for the tasks {lost[:10]}; it has {list(value)[:10]}.")
+            raise ValueError(
+                f"task_penalty has no value for the tasks {lost[:10]}; it has {list(value)[:10]}. Give every task a "
+                "number above 0."
+            )
         value = [value[name] for name in tasks.ids]
-    penalty = np.asarray(value, dtype=float)
+    penalty = _numbers("task_penalty", value)
     if penalty.shape != (len(tasks),):
         raise ValueError(
             f"task_penalty has shape {penalty.shape}; it must be a mapping from task ids to numbers, or hold one "
@@ -209,17 +223,25 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
 
 def check_similarity(value: Any, tasks: Tasks) -> Array:
     """Similarities of all pairs of tasks, in units of the largest, from an array or a frame with the ids as names."""
-    if hasattr(value, "index") and hasattr(value, "columns"):
+    if hasattr(value, "columns"):
         value = _by_names(value, tasks)
-    try:
-        S = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"similarity={value!r} is no matrix of numbers.") from None
+    if sparse.issparse(value):
+        raise ValueError("similarity is sparse: give similarity.toarray().")
+    S = np.array(_numbers("similarity", value))
     T = len(tasks)
     if S.shape != (T, T):
-        raise ValueError(f"similarity has shape {S.shape}; for {T} tasks it must be ({T}, {T}).")
-    if not np.isfinite(S).all() or (S < 0).any():
-        raise ValueError("similarity holds values that are negative or not finite; they must be 0 or more.")
+        given = f"={value!r}" if S.ndim == 0 else f" has shape {S.shape}"
+        raise ValueError(
+            f"similarity{given}; for {T} tasks it must be a matrix of shape ({T}, {T}), a frame with the ids as "
+            "names, a callable that returns one, or one of 'shared', 'learned', 'correlation', 'inputs'."
+        )
+    wrong = ~np.isfinite(S) | (S < 0)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"similarity is {S[i, j]:.6g} between {tasks.ids[i]!r} and {tasks.ids[j]!r}: every value must be a "
+            "finite number of 0 or more."
+        )
     if np.abs(S - S.T).max(initial=0) > 1e-8 * S.max(initial=0):
         i, j = np.unravel_index(np.abs(S - S.T).argmax(), S.shape)
         raise ValueError(
@@ -232,13 +254,26 @@ def check_similarity(value: Any, tasks: Tasks) -> Array:
     return S
 
 
+def _numbers(name: str, value: Any) -> Array:
+    """Real numbers, or an error that names the parameter."""
+    array = np.asarray(value)
+    if array.dtype.kind == "O" and all(isinstance(v, Real) for v in array.ravel()):
+        array = array.astype(float)
+    if array.dtype.kind not in "iufb":
+        raise ValueError(f"{name} must hold real numbers; it holds values of type {array.dtype}: {value!r:.80}.")
+    return array.astype(float)
+
+
 def _by_names(frame: Any, tasks: Tasks) -> Array:
-    """The rows and columns of a frame in the order of the tasks."""
-    for side, names in (("row", list(frame.index)), ("column", list(frame.columns))):
+    """The rows and columns of a frame in the order of the tasks; rows without names are in that of the columns."""
+    columns = list(frame.columns)
+    rows = list(frame.index) if hasattr(frame, "index") else columns
+    for side, names in (("row", rows), ("column", columns)):
         lost = [name for name in tasks.ids if names.count(name) != 1]
         if lost:
             raise ValueError(
                 f"similarity has no {side}, or more than one, for the tasks {lost[:10]}; its {side}s are "
                 f"{names[:10]}."
             )
-    return frame.loc[tasks.ids, tasks.ids].to_numpy()
+    values = frame.to_numpy()
+    return values[np.ix_([rows.index(name) for name in tasks.ids], [columns.index(name) for name in tasks.ids])]

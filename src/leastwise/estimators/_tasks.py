@@ -74,17 +74,25 @@ class TaskClassifier(KernelClassifier):
 
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         check_is_fitted(self)
-        X, task = self._validated_rows(X, tasks)
+        X, task, ids = self._validated_rows(X, tasks)
         strange = task < 0
         if strange.any() and self.unknown_task == "error":
-            raise ValueError(
-                f"{int(strange.sum())} rows belong to tasks that were not there in training. Known are "
-                f"{self.tasks_.tolist()[:20]}. With unknown_task='shared' such rows get what all tasks share."
-            )
+            self._refuse_strangers(ids, strange)
         return Answer(*self._scores(X, task), self.calibrator_, strange, self.stranger_calibrator_)
 
-    def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array]:
-        """X without the task column as an array, and the codes of the tasks."""
+    def _refuse_strangers(self, ids: list, strange: Array) -> None:
+        names = list(dict.fromkeys(ids[i] for i in np.flatnonzero(strange)))
+        raise ValueError(
+            f"{int(strange.sum())} rows belong to tasks that were not there in training, such as "
+            f"{', '.join(map(repr, names[:5]))}. Known are {self.tasks_.tolist()[:20]}. With unknown_task='shared' "
+            "such rows get what all tasks share."
+        )
+
+    def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
+        return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)
+
+    def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array, list]:
+        """X without the task column as an array, and the codes and ids of the tasks."""
         dtypes = [self.form_.coef.dtype]
         if self.task_column is None:
             X, column = validate_data(self, X, reset=False, dtype=dtypes, **CHECKS), None
@@ -93,8 +101,10 @@ class TaskClassifier(KernelClassifier):
             validate_data(self, whole, reset=False, skip_check_array=True)
             X, column = split_tasks(whole, self.task_column)
             X = check_array(X, dtype=dtypes, estimator=self, input_name="X", **CHECKS)
-        n = X.shape[0]
-        return X, self.task_index_.codes(list_tasks(_one_way(column, tasks, n, self), n))
+        if isinstance(tasks, tuple) and tasks in self.task_index_:  # an id, not a sequence of ids
+            tasks = [tasks] * X.shape[0]
+        ids = list_tasks(_one_way(column, tasks, X.shape[0], self), X.shape[0])
+        return X, self.task_index_.codes(ids), ids
 
     def _evaluate(self, X: Any, task: Array | None) -> tuple[Array, Array]:
         assert task is not None
@@ -172,7 +182,7 @@ def _one_way(column: Any, tasks: Any, n: int, estimator: TaskClassifier) -> Any:
     if column is None and tasks is None:
         raise ValueError(
             f"{name} does not know which task each row belongs to: give tasks= with an id for every row, or say with "
-            "task_column= which column of X holds it. (Without tasks, use LSPC.)"
+            f"task_column= which column of X holds it. (Without tasks, use {name.removeprefix('MultiTask')}.)"
         )
     if column is None or tasks is None:
         return tasks if column is None else column

@@ -124,11 +124,14 @@ class TunedClassifier(KernelClassifier):
         if len(unused):
             task = None if data.task is None else data.task[unused]
             everyone[unused], believed[unused] = self._scores(data.X[unused], task)
-        heldout = Answer(everyone, believed, self.calibrator_)
+        heldout = self._heldout_answer(everyone, believed, data)
         self.heldout_scores_ = everyone
         self.heldout_decision_ = heldout.decision()
         self.heldout_proba_ = heldout.proba()
         self.cv_results_ = table(seen)
+
+    def _heldout_answer(self, F: Array, trust: Array, data: Training) -> Answer:
+        return Answer(F, trust, self.calibrator_)
 
     sigma: Any
     alpha: Any

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from leastwise.basis import Basis
 from leastwise.estimators._base import Training, all_or_nothing
 from leastwise.estimators._calibrated import CalibratedClassifier, known_sample
-from leastwise.estimators._checks import check_count, check_memory, check_positive, choose
+from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS, ClipNormalise, class_shares, fit_calibrator
@@ -216,8 +216,7 @@ class LSPC(CalibratedClassifier):
         if check_count("max_passes", self.max_passes) is None:
             raise ValueError("max_passes=None must be a whole number of 1 or more.")
         check_positive("tol", self.tol)
-        if not isinstance(self.search_rows, str) or self.search_rows != "auto":
-            check_count("search_rows", self.search_rows)
+        check_search_rows(self.search_rows)
         kernel = self._checked_kernel(calibrated=self.calibration is not None)
         if self.basis == "class" and not isinstance(self.centers, str):
             raise ValueError("centers given as an array serve all classes: use basis='full' with them.")

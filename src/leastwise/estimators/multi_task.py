@@ -12,7 +12,7 @@ from leastwise.basis import Basis, given_basis
 from leastwise.coupling import Coupling, Pairwise, Shared
 from leastwise.estimators._base import Training, all_or_nothing
 from leastwise.estimators._calibrated import CalibratedClassifier, known_sample
-from leastwise.estimators._checks import check_count, check_memory, check_similarity, check_task_memory, choose
+from leastwise.estimators._checks import check_memory, check_search_rows, check_similarity, check_task_memory, choose
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.kernels import Kernel, Linear, Precomputed
 from leastwise.probability import CALIBRATIONS, Calibrator, ClipNormalise, Sample, class_shares, fit_calibrator
@@ -27,6 +27,7 @@ from leastwise.task_fitting import (
     DualForm,
     TaskSolution,
     TaskTrial,
+    check_folds_within_tasks,
     solve_tasks,
     stranger_scores,
     stream_heldout,
@@ -103,8 +104,9 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How rows are held out: one by one (together with exact copies in the same task), in so many folds stratified
         by task and class together, or as a splitter says (one that asks for groups is given the tasks, if there are
-        no other groups). A fold may hold all rows of a task: these then get what the other tasks say. None holds
-        nothing out: sigma, alpha and sharing must be numbers, and ``calibration=None``.
+        no other groups). A fold may hold all rows of a task: these then get what the other tasks say. With few
+        centres and many rows folds must lie within a task each. None holds nothing out: sigma, alpha and sharing must
+        be numbers, and ``calibration=None``.
     scoring : str or callable, default="log_loss"
         What the search maximises on held-out predictions: as in :class:`leastwise.LSPC`, where "auc" is the AUC of
         all rows pooled, as in the paper; or "task_auc", the mean over tasks.
@@ -267,8 +269,7 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         choose("solver", self.solver, ["auto", "dual", "arrow"])
         if isinstance(self.similarity, str):
             choose("similarity", self.similarity, ["shared", *COMPUTED])
-        if not isinstance(self.search_rows, str) or self.search_rows != "auto":
-            check_count("search_rows", self.search_rows)
+        check_search_rows(self.search_rows)
         sharings = self._checked_tasks()
         if self.cv is None and (len(sharings.values) > 1 or self._computes):
             raise ValueError(
@@ -339,6 +340,8 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         if some is rows:
             search = Search(whole)
             return Found(search.run(sigmas, alphas, sharings), search.seen, whole, whole)
+        if isinstance(whole, ArrowTrial):
+            check_folds_within_tasks(rows, len(some))
         return self._select_on_some(data, whole, self._trial(data, some, settings, coupling.take(kept)), sharings)
 
     def _select_on_some(self, data: Training, whole: TaskTrial, part: TaskTrial, sharings: Levels) -> Found:
@@ -409,8 +412,8 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         task, Z = trial.task[index], rows.one_hot(len(data.classes))[index].astype(float)
         root = None if rows.equal_weights else trial.root[index].astype(float)
         rho = best.alpha / trial.unit * len(index)
-        if self.similarity == "inputs":
-            return input_similarity(K, task)
+        if self.similarity == "inputs":  # kernels that are not of a distance may be negative
+            return np.maximum(input_similarity(K, task), 0)
         if self.similarity == "correlation":
             return correlation_similarity(K, Z, task, rho, root)
         return learned_similarity(K, Z, task, rho, best.sharing or 0.0, root)

@@ -129,8 +129,8 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
     length = kernel.length(pairs, norms)
     if not length > 0:
         raise ValueError(
-            "Distances between the rows of X are 0, or so small that their squares are: sigma='auto' has no scale to "
-            "go by. Scale the features, or give a number for sigma."
+            "The rows of X are equal, or so close that the squares of their distances are 0: sigma='auto' has no "
+            "scale to go by. Give features that vary, scale them, or give a number for sigma."
         )
     return length
 

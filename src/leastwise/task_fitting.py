@@ -177,11 +177,15 @@ def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:
     if trial.plain:
         return DualForm(A, trial.task, trial.tie)
     # theta_t = Phi' (B[t, t_j] A_j), and back from the coordinates where the penalty is the identity
-    Phi = trial.features(sigma)
-    common = trial.tie.extended.astype(A.dtype)
-    coef = np.zeros((len(common), Phi.shape[1], A.shape[1]), dtype=A.dtype)
+    Phi, tie = trial.features(sigma), trial.tie
+    parts = np.zeros((len(tie.own) + 1, Phi.shape[1], A.shape[1]), dtype=A.dtype)
     for code, rows in rows_by_task(trial.task):
-        coef += common[:, code, None, None] * (Phi[rows].T @ A[rows])
+        parts[code] = Phi[rows].T @ A[rows]
+    if tie.B is not None:
+        coef = np.tensordot(tie.extended.astype(A.dtype), parts[:-1], 1)
+    else:  # sharing + own_t [t = t'], without the matrix of all tasks
+        own = np.append(tie.own, 0).astype(A.dtype)
+        coef = own[:, None, None] * parts + A.dtype.type(tie.sharing) * parts.sum(axis=0)
     return PrimalForm(_unscaled(trial, sigma, coef))
 
 

@@ -53,6 +53,11 @@ class Batch:
     Phi: Array
     B: Array
 
+    @property
+    def double(self) -> tuple[Array, Array]:
+        """Phi and B in double precision: in single, products lose the digits of a ridge that is small beside them."""
+        return self.Phi.astype(float, copy=False), self.B.astype(float, copy=False)
+
 
 def like_sizes(sizes: Array, width: int) -> Iterator[Array]:
     """Numbers of items whose sizes differ little, in batches of about BLOCK / width rows; without empty ones."""

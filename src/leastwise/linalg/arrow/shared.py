@@ -37,12 +37,12 @@ class Sums:
 
     def add_rows(self, W: Array, Y: Array) -> None:
         """Some more tasks, from ``W = Q^-1/2 Phi`` and ``Y = Q^-1/2 B``."""
-        W, Y = W.reshape(-1, W.shape[-1]), Y.reshape(-1, Y.shape[-1])
+        W, Y = (A.reshape(-1, A.shape[-1]).astype(float, copy=False) for A in (W, Y))
         self.add(W.T @ W, W.T @ Y, Y.T @ Y)  # BLAS uses the symmetry of the first
 
     def keep_digits(self, sharing: float) -> bool:
         """Whether products suffice for the shared part."""
-        return keeps_digits(sharing * float(np.trace(self.S)), 1.0, self.dtype)
+        return keeps_digits(sharing * float(np.trace(self.S)), 1.0, self.S.dtype)
 
     def system(self, sharing: float, bias: bool) -> System:
         """The shared part."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastwise.linalg.arrow.batches import Batch, Chunk, Source, batches, turn
+from leastwise.linalg.arrow.batches import Chunk, Source, batches, turn
 from leastwise.linalg.arrow.shared import Factors, Sums, System, by_qr, keeps_digits, svd
 
 Array = np.ndarray
@@ -38,11 +38,12 @@ class Arrow:
         """``beta_t`` of the tasks of a chunk (k x b x c)."""
         found = np.zeros((len(chunk.own), *self.shared.shape), dtype=self.shared.dtype)
         for batch in batches(chunk):
-            own = chunk.own[batch.tasks, None, None].astype(found.dtype)
-            k, m, b = batch.Phi.shape
-            fitted = (batch.Phi.reshape(-1, b) @ self.shared).reshape(k, m, -1)
-            residual = batch.B[..., :-1] - batch.B[..., -1:] * self.intercept - fitted
-            found[batch.tasks] = own * self._pull(batch.Phi, residual, own)
+            Phi, B, own = (
+                A.astype(float, copy=False) for A in (batch.Phi, batch.B, chunk.own[batch.tasks, None, None])
+            )
+            fitted = (Phi.reshape(-1, Phi.shape[2]) @ self.shared).reshape(*Phi.shape[:2], -1)
+            residual = B[..., :-1] - B[..., -1:] * self.intercept - fitted
+            found[batch.tasks] = own * self._pull(Phi, residual, own)
         return found
 
     def _pull(self, Phi: Array, X: Array, own: Array) -> Array:
@@ -78,28 +79,27 @@ def _sums(source: Source, rho: float) -> Sums | None:
         sums = sums or Sums.zeros(chunk.Phi.shape[1], chunk.Z.shape[1] + 1, chunk.Phi.dtype)
         for batch in batches(chunk):
             add = _add_wide if batch.Phi.shape[1] <= batch.Phi.shape[2] else _add_tall
-            if not add(sums, batch, chunk.own[batch.tasks, None, None].astype(sums.dtype), rho):
+            if not add(sums, *batch.double, chunk.own[batch.tasks, None, None], rho):
                 return None
     return sums
 
 
-def _add_wide(sums: Sums, batch: Batch, own: Array, rho: float) -> bool:
+def _add_wide(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
     """Add tasks of at most b rows, unless they lose the digits."""
-    Q = _ridged(batch.Phi @ turn(batch.Phi), own, rho)
+    Q = _ridged(Phi @ turn(Phi), own, rho)
     regular = keeps_digits(float(Q.trace(axis1=1, axis2=2).max()), rho, Q.dtype)
     if regular:
         L = _lower_inverse(np.linalg.cholesky(Q))
-        sums.add_rows(L @ batch.Phi, L @ batch.B)
+        sums.add_rows(L @ Phi, L @ B)
     return regular
 
 
-def _add_tall(sums: Sums, batch: Batch, own: Array, rho: float) -> bool:
+def _add_tall(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
     """Add tasks of more than b rows, unless they lose the digits.
 
     With ``P = rho I + own Phi'Phi``, Phi' Q^-1 = P^-1 Phi' and Q^-1 = (I - own Phi P^-1 Phi') / rho.
     """
-    Phi, B, b = batch.Phi, batch.B, batch.Phi.shape[2]
-    gram = turn(Phi) @ Phi
+    b, gram = Phi.shape[2], turn(Phi) @ Phi
     P = _ridged(gram, own, rho)
     regular = keeps_digits(float(P.trace(axis1=1, axis2=2).max()), rho, P.dtype)
     if regular:

@@ -5,10 +5,28 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks import calibrated_peers, gemm_fraction, lspc_figures, search_plans
+from benchmarks import (
+    calibrated_peers,
+    gemm_fraction,
+    lspc_figures,
+    multi_task_tables,
+    search_plans,
+    task_peers,
+    task_scale,
+)
 from benchmarks._common import DataAbsent
 
-SCRIPTS = (gemm_fraction, search_plans, calibrated_peers, lspc_figures)
+#: Scripts, some with one of the things that they can do.
+SCRIPTS = (
+    (gemm_fraction, ""),
+    (search_plans, ""),
+    (calibrated_peers, ""),
+    (lspc_figures, ""),
+    (multi_task_tables, "landmine"),
+    (multi_task_tables, "umist"),
+    (task_peers, ""),
+    (task_scale, ""),
+)
 
 
 def main() -> None:
@@ -17,10 +35,10 @@ def main() -> None:
     p.add_argument("--data", metavar="DIR", help="folder of the data sets; else the variable LEASTWISE_DATA")
     p.add_argument("--output", metavar="DIR", type=Path, help="folder for the results")
     args = p.parse_args()
-    for script in SCRIPTS:
-        name = script.__name__.rpartition(".")[2]
+    for script, part in SCRIPTS:
+        name = script.__name__.rpartition(".")[2] + (f"_{part}" if part else "")
         print(f"\n=== {name} ===", flush=True)
-        argv = ["--quick"] * args.quick + (["--data", args.data] if args.data else [])
+        argv = [part] * bool(part) + ["--quick"] * args.quick + (["--data", args.data] if args.data else [])
         argv += ["--output", str(args.output / f"{name}.json")] if args.output else []
         try:
             script.main(argv)

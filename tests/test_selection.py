@@ -11,13 +11,16 @@ from leastwise.heldout import Folds
 from leastwise.selection.grid import GROWTH, Grid, explore, walk
 from leastwise.selection.plan import SEARCH_ROWS, cheaper_to_refit, rows_to_search
 from leastwise.selection.search import natural_height, natural_length, stratified_rows
-from leastwise.selection.trial import Rows
+from leastwise.selection.trial import Outcome, Rows
 
 
 @dataclass
 class Point:
     value: float
     score: float
+
+    def clearly_better(self, other):
+        return self.score > other.score
 
     def better_than(self, other):
         return other is None or self.score > other.score
@@ -173,3 +176,16 @@ def test_points_judged_on_all_rows_rank_first():
 
     seen = [{"sigma": 1, "alpha": 1, "score": s, "rows": r} for s, r in ((-0.1, 100), (-0.3, 500), (-0.2, 500))]
     assert table(seen)["rank_test_score"].tolist() == [3, 2, 1]
+
+
+def test_a_plateau_is_not_followed():
+    """All points alike: the smoothest of the grid, and not one beyond it."""
+    visited = []
+
+    def visit(value, last):
+        visited.append(value)
+        return Outcome(1.0, value, -0.5, np.empty(0), None)
+
+    assert explore(Grid((1.0, 2.0, 4.0), 2.0), visit).alpha == 4
+    assert visited == [1, 2, 4]
+    assert walk(Grid((1.0, 2.0, 4.0), 2.0), 2.0, visit).alpha == 2

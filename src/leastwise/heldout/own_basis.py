@@ -61,10 +61,14 @@ class OwnBasisHeldout:
                 F[rows] = self._refit(rows, alpha)
             else:
                 F[rows] = problem.Z[rows] - delete_block(self._block(rows, problem.ridge(alpha, rows)), problem.bias)
-        U, g, UB = self._spectrum.U, self._spectrum.g, self._projected
-        e = 1 / (g + alpha * len(F))
-        far = intercept((U.T @ problem.root * e) @ UB, problem.bias)
-        return Held(F / problem.root[:, None], far)
+        return Held(F / problem.root[:, None], self._far(alpha))
+
+    def _far(self, alpha: float) -> Array:
+        """The intercepts of a fit to all rows."""
+        if not self.problem.bias:
+            return np.zeros(self.problem.Z.shape[1], dtype=self.problem.Z.dtype)
+        e = 1 / (self._spectrum.g + alpha * len(self.K))
+        return intercept((self._projected[:, -1] * e) @ self._projected, bias=True)
 
     # ---------------------------------------------------------------- pieces
 

@@ -18,6 +18,10 @@ class Comparable(Protocol):
         """Whether this one is to be preferred."""
         ...
 
+    def clearly_better(self, other) -> bool:  # type: ignore[no-untyped-def]
+        """Whether this one is better by more than its being smoother."""
+        ...
+
 
 T = TypeVar("T", bound=Comparable)
 
@@ -53,9 +57,16 @@ def best_of(found: list[T]) -> T:
     return first
 
 
+def _leads(found: list[T], end: int) -> bool:
+    """Whether the outcome at this end is the best, and not by being the smoothest of equals."""
+    inner = found[1 if end == 0 else -2] if len(found) > 1 else None
+    return best_of(found) is found[end] and (inner is None or found[end].clearly_better(inner))
+
+
 def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True) -> T:
     """Visit all values, then, if the grid may grow, go on beyond a border for as long as the best lies on it.
 
+    On a plateau there is nothing to be found further out: the border has to be clearly better than its neighbour.
     ``visit(value, last)`` is given the outcome next to it, as a place to start from.
     """
     found: list[T] = []
@@ -64,7 +75,7 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
     for end, step in ((0, -1), (-1, 1)):
         beyond = grid.around(grid.values[end])
         steps = step
-        while grow and grid.ratio and best_of(found) is found[end] and (further := beyond(steps)) is not None:
+        while grow and grid.ratio and _leads(found, end) and (further := beyond(steps)) is not None:
             found.insert(0 if step < 0 else len(found), visit(further, found[end]))
             steps += step
     return best_of(found)
@@ -96,7 +107,7 @@ def walk(grid: Grid | Levels, start: float, visit: Callable[[float, T | None], T
         steps = way
         while (there := value(steps)) is not None:
             outcome = visit(there, here)
-            if not outcome.better_than(here):
+            if not outcome.clearly_better(here):
                 break
             here, steps = outcome, steps + way
         if steps != way:

@@ -113,8 +113,14 @@ class Outcome:
 
     def better_than(self, other: Outcome) -> bool:
         """A higher score, or the same to six digits and smoother."""
-        close = abs(self.score - other.score) <= 1e-6 * (1 + abs(other.score))
-        return self._smoothness > other._smoothness if close else self.score > other.score
+        return self._smoothness > other._smoothness if self._close(other) else self.score > other.score
+
+    def clearly_better(self, other: Outcome) -> bool:
+        """A higher score, within six digits."""
+        return self.score > other.score and not self._close(other)
+
+    def _close(self, other: Outcome) -> bool:
+        return abs(self.score - other.score) <= 1e-6 * (1 + abs(other.score))
 
     @property
     def _smoothness(self) -> tuple[float, float, float]:

@@ -10,10 +10,12 @@ from leastwise.coupling import Pairwise, Shared
 from leastwise.datasets import available, load, make_related_tasks
 from leastwise.kernels import RBF
 from leastwise.metrics import task_auc, task_log_loss
+from leastwise.model_selection import StratifiedTaskKFold
 from leastwise.scoring import resolve_scoring
 from leastwise.selection import arrow as arrow_module
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
+from leastwise.selection.search import some_tasks
 from leastwise.selection.trial import Rows, Settings
 from leastwise.task_fitting import solve_tasks, stranger_scores, stream_heldout
 
@@ -100,8 +102,7 @@ def test_arrow_is_the_dual(norm, fold, weighted, bias, sharing):
     np.testing.assert_allclose(other.intercept, one.intercept, atol=1e-9)
     if not (weighted or fold == "copies"):  # the ridge of a fold is the average one in the arrow
         np.testing.assert_allclose(arrow.heldout(1.0, 9)(0.02).F, dual.heldout(1.0, 9)(0.02).F, atol=1e-8)
-    if not bias:  # without the task, the dual keeps the intercept of all rows
-        np.testing.assert_allclose(stranger_scores(arrow, 1.0, 0.02), stranger_scores(dual, 1.0, 0.02), atol=1e-8)
+    np.testing.assert_allclose(stranger_scores(arrow, 1.0, 0.02), stranger_scores(dual, 1.0, 0.02), atol=1e-8)
 
 
 def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
@@ -110,14 +111,15 @@ def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
     at_once, solution = arrow.heldout(1.0, 1)(0.01).F, solve_tasks(arrow, 1.0, 0.01)
     monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
     assert sum(1 for _ in arrow.stream.chunks(1.0, arrow.tie, None)) > 2
-    np.testing.assert_allclose(stream_heldout(arrow, 1.0, 0.01), at_once, atol=1e-10)
+    np.testing.assert_allclose(stream_heldout(arrow, 1.0, 0.01).F, at_once, atol=1e-10)
     np.testing.assert_allclose(solve_tasks(arrow, 1.0, 0.01).form.coef, solution.form.coef, atol=1e-8)
 
 
+@pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("kind", ["shared", "pairwise"])
-def test_scores_of_strangers_are_those_of_a_fit_without_the_task(kind):
+def test_scores_of_strangers_are_those_of_a_fit_without_the_task(kind, bias):
     rows, alpha = tied_rows(weighted=True), 0.03
-    tied = trial(rows, kind).tied(0.5)
+    tied = trial(rows, kind, bias=bias).tied(0.5)
     F, B = stranger_scores(tied, 1.0, alpha), tied.tie.matrix
     for code in range(T):
         out = rows.task == code
@@ -128,7 +130,7 @@ def test_scores_of_strangers_are_those_of_a_fit_without_the_task(kind):
         place = np.searchsorted(others, rows.task[~out])
         w = rows.w[~out]
         fit = coupled_fit(
-            rows.X[~out], rows.y[~out], place, w, wide, kernel, alpha * N / w.sum(), "function", False, C
+            rows.X[~out], rows.y[~out], place, w, wide, kernel, alpha * N / w.sum(), "function", bias, C
         )
         np.testing.assert_allclose(F[out], fit(rows.X[out], np.full(out.sum(), T - 1)), atol=1e-9)
 
@@ -264,6 +266,64 @@ def test_a_search_on_some_tasks_comes_close_to_that_on_all(options):
     assert set(some.cv_results_["n_rows"]) - {800}
     loss = [task_log_loss(data.y, m.heldout_proba_, data.task) for m in (some, every)]
     assert loss[0] < loss[1] + 0.01
+
+
+@pytest.mark.parametrize("options", [{"groups": True}, {}])
+def test_no_label_is_read_from_rounding(options):
+    """At sharing = 0 nothing is known of a row whose whole task is held out, whichever way the scores come."""
+    rng = np.random.default_rng(0)
+    n = 1200
+    X = rng.normal(size=(n, 3))
+    y, task = (X[:, 0] + rng.normal(size=n) > 0).astype(int), np.arange(n) // (5 if options else 1)
+    groups = task if options else None
+    for search_rows in (300, None):
+        model = MultiTaskLSPC(1.0, 1e-3, 0.0, n_centers=20, random_state=0, search_rows=search_rows)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("leastwise.estimators.multi_task.SETTLE_NUMBERS", 0)
+            model.fit(X, y, tasks=task, groups=groups)
+        assert not model.heldout_scores_.any()
+        assert model.calibrator_.power <= 1
+
+
+def test_coin_flips_are_not_learned_in_single_precision():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 100)).astype(np.float32), rng.integers(0, 2, 600)
+    model = MultiTaskLSPC(n_centers=100, random_state=0).fit(X, y, tasks=np.arange(600) % 60)
+    assert model.heldout_scores_.dtype == np.float32
+    assert task_log_loss(y, model.heldout_proba_, np.zeros(600)) > 0.66
+
+
+def test_as_many_centres_as_rows_are_places_all_the_same():
+    data = make_related_tasks(4, 15, random_state=0)
+    w = np.random.default_rng(0).uniform(0.5, 2, 60)
+    options = {"norm": "coefficients", "n_centers": 60, "solver": "arrow", "calibration": None, "cv": None}
+    model = MultiTaskLSPC(0.8, 0.01, 0.5, **options).fit(data.X, data.y, sample_weight=w, tasks=data.task)
+    given = MultiTaskLSPC(0.8, 0.01, 0.5, **{**options, "n_centers": None, "centers": data.X})
+    given.fit(data.X, data.y, sample_weight=w, tasks=data.task)
+    np.testing.assert_allclose(model.scores(data.X, data.task), given.scores(data.X, data.task), atol=1e-9)
+
+
+def test_a_rare_class_does_not_widen_the_search():
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(2000), 10)
+    y = rng.integers(0, 2, 20000)
+    y[7] = 2
+    index = some_tasks(task, y, np.ones(20000), 1000, rng)
+    assert len(index) <= 1100
+    assert 7 in index
+    assert set(np.bincount(task[index])) == {0, 10}  # whole tasks
+    heavy = np.where(task < 3, 1e6, 1.0)
+    assert set(range(3)) <= set(task[some_tasks(task, y, heavy, 500, rng)])
+
+
+def test_groups_have_to_stay_together():
+    data = make_related_tasks(5, 20, random_state=0)
+    model = MultiTaskLSPC(0.8, 0.01, 0.5, cv=StratifiedTaskKFold(5))
+    with pytest.raises(ValueError, match="spreads rows of one group over several folds"):
+        model.fit(data.X, data.y, tasks=data.task, groups=np.arange(100) // 2)
+    model.fit(data.X, data.y, tasks=data.task)
+    column = MultiTaskLSPC(0.8, 0.01, 0.5, task_column=0, cv=StratifiedTaskKFold(5, task_column=0))
+    column.fit(np.column_stack([data.task, data.X]), data.y)
 
 
 def test_strangers_have_probabilities_that_hold():

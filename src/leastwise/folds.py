@@ -51,11 +51,25 @@ def fold_labels(
         return copies if groups is None else np.unique(groups, return_inverse=True)[1]
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return _k_folds(int(cv), y, groups, seed, task)
+    if task is not None and hasattr(cv, "task_labels"):
+        labels = cv.task_labels(y, task)
+    elif hasattr(cv, "split"):
+        labels = _from_splits(cv.split(np.zeros((len(y), 1)), y, task if groups is None else groups), len(y))
     if hasattr(cv, "split"):
-        return _from_splits(cv.split(np.zeros((len(y), 1)), y, task if groups is None else groups), len(y))
+        _check_together(labels, groups, cv)
+        return labels
     if isinstance(cv, Iterable):
         return _from_splits(cv, len(y))
     raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
+
+
+def _check_together(labels: Array, groups: Array | None, cv: Any) -> None:
+    """A splitter of the user's has to respect the groups that were given."""
+    if groups is not None and len(np.unique(np.stack([labels, groups]), axis=1).T) > len(np.unique(groups)):
+        raise ValueError(
+            f"cv={cv!r} spreads rows of one group over several folds: use cv='loo', a number, or a splitter that "
+            "keeps groups together, such as GroupKFold."
+        )
 
 
 def _k_folds(k: int, y: Array, groups: Array | None, seed: int, task: Array | None) -> Array:

@@ -92,7 +92,12 @@ class StratifiedTaskKFold(BaseCrossValidator):
         self._check_parameters()
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         task, _ = encode_tasks(self._tasks(X, groups, n), n)
-        classes = np.unique(_checked_classes(y, n), return_inverse=True)[1]
+        return self.task_labels(np.unique(_checked_classes(y, n), return_inverse=True)[1], task)
+
+    def task_labels(self, classes: Array, task: Array) -> Array:
+        """The fold of every row, from codes of the classes and tasks."""
+        self._check_parameters()
+        n = len(task)
         if self.n_splits > n:
             raise ValueError(f"n_splits={self.n_splits}: with {n} rows use a number from 2 to {n}.")
         seed = check_random_state(self.random_state).randint(2**31 - 1) if self.shuffle else None

@@ -11,11 +11,12 @@ import numpy as np
 
 from leastwise.basis import evaluate, penalty_factor
 from leastwise.coupling import Tie
-from leastwise.heldout import Folds, Problem
+from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
+from leastwise.heldout.task_deletion import bordered_inverse
 from leastwise.kernels import Kernel
 from leastwise.linalg.arrow import arrow_system, decompose, solve_arrow
-from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.cholesky import Cholesky
 from leastwise.linalg.direct import solve_gram
 from leastwise.linalg.spectrum import gram_spectrum
 from leastwise.selection.arrow import ArrowTrial
@@ -113,18 +114,19 @@ def _solve_arrow(trial: ArrowTrial, sigma: float, alpha: float) -> TaskSolution:
     return TaskSolution(PrimalForm(coef), arrow.intercept, jitter)
 
 
-def stream_heldout(trial: TaskTrial, sigma: float, alpha: float) -> Array:
+def stream_heldout(trial: ArrowTrial, sigma: float, alpha: float) -> Held:
     """Held-out scores of all rows, a few tasks at a time: for folds that lie within a task each."""
-    assert isinstance(trial, ArrowTrial)
     stream, tie, rows = trial.stream, trial.tie, trial.rows
     chunks = partial(stream.chunks, sigma, tie, stream.penalty(sigma))
     rho = alpha * len(rows) * (1 - 1 / len(np.unique(rows.fold)))
     system = arrow_system(lambda: (c for _, c in chunks()), tie.sharing, rho, trial.settings.bias)
     F = np.empty((len(rows), len(trial.settings.classes)), dtype=rows.X.dtype)
+    noise = np.empty(len(rows))
     for mine, chunk in chunks():
         problem = Problem(chunk.Z, chunk.root, trial.settings.bias, None, Folds.from_labels(rows.fold[mine]))
-        F[mine] = ArrowHeldout(problem, decompose([chunk]), tie.sharing, chunk.own).given(system, rho).F
-    return F
+        held = ArrowHeldout(problem, decompose([chunk]), tie.sharing, chunk.own).given(system, rho)
+        F[mine], noise[mine] = held.F, held.noise
+    return Held(F, system.intercept, noise)
 
 
 def check_folds_within_tasks(rows: Rows, searched: int) -> None:
@@ -140,11 +142,13 @@ def check_folds_within_tasks(rows: Rows, searched: int) -> None:
         )
 
 
-def stranger_scores(trial: TaskTrial, sigma: float, alpha: float) -> Array:
-    """What would be said of every task's rows if the task were not known: (n x c); NaN where not computed."""
-    if isinstance(trial, ArrowTrial):
-        return trial.back(trial.arrow(sigma).task_out(alpha))
-    return dual_strangers(trial, sigma, alpha)
+def stranger_scores(trial: TaskTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
+    """What would be said of every task's rows if the task were not known: (n x c)."""
+    if isinstance(trial, CoupledTrial):
+        return dual_strangers(trial, sigma, alpha, jitter)
+    F = trial.back(trial.arrow(sigma).task_out(alpha))
+    alone = trial.tie.sharing == 0 and not trial.settings.bias  # nothing but rounding
+    return np.zeros_like(F) if alone else F
 
 
 def _unwhitened(coef: Array, penalty: Cholesky | None) -> Array:
@@ -198,37 +202,30 @@ def _unscaled(trial: CoupledTrial, sigma: float, coef: Array) -> Array:
     return _unwhitened(coef, penalty_factor(Kcc))
 
 
-def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float) -> Array:
+def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
     """What would be said of every task's rows if the task were not known: (n x c), from one inverse.
 
     Deleting the rows f of a task from ``A = M Z`` leaves ``A - M[:, f] (M_ff)^-1 A_f`` on the others. The ridge is
-    that of all rows, and no basis function goes with the rows. An intercept stays what it is.
+    that of all rows, and no basis function goes with the rows. ``jitter`` is what the model itself was lifted by.
     """
-    root, task, tie = trial.root, trial.task, trial.tie
-    scale = root[:, None] * root
-    G = trial.gram(sigma)
-    H = tie.couple(G.copy(), task, task) * scale
-    factor = cholesky(H, ridge=alpha / trial.unit * len(H), overwrite=True)
-    solved = factor.solve(np.column_stack([trial.Z, root]))
-    A, b = solved[:, :-1], np.zeros(trial.Z.shape[1], dtype=trial.Z.dtype)
-    if trial.settings.bias:
-        b = root @ A / (root @ solved[:, -1])
-        A = A - np.outer(solved[:, -1], b)
-    F, L = np.empty_like(A), factor.inverse_factor(overwrite=True)
-    M = L.T @ L
+    root, task, tie, G = trial.root, trial.task, trial.tie, trial.gram(sigma)
+    H = tie.couple(G.copy(), task, task) * root[:, None] * root
+    inverse = bordered_inverse(H, alpha / trial.unit * len(H) + jitter, root, trial.settings.bias)
+    A, b, F = inverse.M @ trial.Z, inverse.m @ trial.Z, np.empty_like(trial.Z)
     for code, f in rows_by_task(task):
-        rest = A - M[:, f] @ np.linalg.solve(M[np.ix_(f, f)], A[f])
+        step = np.linalg.solve(inverse.M[np.ix_(f, f)], A[f])
+        rest = A - inverse.M[:, f] @ step
         rest[f] = 0
-        F[f] = (G[f] * _stranger(tie, code)[task].astype(G.dtype)) @ (root[:, None] * rest) + b
+        common = _stranger(tie, code)[task].astype(G.dtype)
+        F[f] = (G[f] * common) @ (root[:, None] * rest) + b - inverse.m[f] @ step
     return F
 
 
 def _stranger(tie: Tie, code: int) -> Array:
-    """What the other tasks have in common with each task, on average."""
-    if tie.B is None or len(tie.B) <= 2:
+    """What the tasks other than this one have in common with each task, on average; nothing comes from it itself."""
+    T = len(tie.own)
+    if tie.B is None or T <= 2:
         return tie.stranger
-    others = np.delete(np.arange(len(tie.B)), code)
-    B = tie.B[np.ix_(others, others)]
-    stranger = np.zeros(len(tie.B))
-    stranger[others] = (B.sum(axis=0) - np.diagonal(B)) / (len(others) - 1)
+    stranger = (tie.B.sum(axis=0) - np.diagonal(tie.B) - tie.B[code]) / (T - 2)
+    stranger[code] = 0
     return stranger

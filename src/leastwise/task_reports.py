@@ -15,8 +15,7 @@ from sklearn.utils import check_random_state
 from leastwise.estimators._base import Training, _extra
 from leastwise.estimators._checks import check_weights
 from leastwise.estimators.multi_task import MultiTaskLSPC
-from leastwise.heldout.task_deletion import TaskDeletions
-from leastwise.linalg.cholesky import cholesky
+from leastwise.heldout.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.task_fitting import DualForm, rows_by_task
@@ -390,9 +389,11 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
     if T < 2:
         return None, "there is one task only."
     if not isinstance(model.form_, DualForm):
-        return None, "the model has no coefficient for every row: use norm='function', and no n_centers or centers."
-    if n > HELP_ROWS or T > HELP_TASKS:
-        return None, f"{n} rows and {T} tasks are more than {HELP_ROWS} and {HELP_TASKS}."
+        return None, "the model has no coefficient for every row: use norm='function', solver='dual', no n_centers."
+    if n > HELP_ROWS:
+        return None, f"{n} rows are more than {HELP_ROWS}."
+    if T > HELP_TASKS:
+        return None, f"{T} tasks are more than {HELP_TASKS}."
     settings = blank._settings(model.kernel_, data.classes, model.norm, None)
     trial = CoupledTrial(data.rows, blank._basis(data.rows, data.rng, settings), settings, model.relation_)
     trial = trial.tied(model.sharing_)
@@ -404,11 +405,6 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
 
 
 def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> TaskDeletions:
-    """The inverse of the coupled system; H is destroyed."""
-    factor = cholesky(H, ridge=ridge, overwrite=True).inverse_factor()
-    M = factor.T @ factor
-    if trial.settings.bias:
-        # the rows' part of the inverse of the system bordered by the intercept's column
-        Mv = M @ root
-        M -= np.outer(Mv, Mv / (root @ Mv))
+    """What is left of the coupled system without some tasks; H is destroyed."""
+    M = bordered_inverse(H, ridge, root, trial.settings.bias).M
     return TaskDeletions(M, M @ trial.Z.astype(float), trial.task, np.bincount(trial.task, root**2), trial.folds)

@@ -20,9 +20,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Tasks:
-    """The tasks that are known, in order; sorted if their ids can be."""
+    """The tasks that are known, in order; sorted if their ids can be.
+
+    ``given`` are all ids that there were, where some had no row that counts.
+    """
 
     ids: list
+    given: list | None = None
     _place: dict = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +43,17 @@ class Tasks:
         place = self._place
         return np.fromiter((place.get(name, -1) for name in ids), dtype=np.intp, count=len(ids))
 
+    def only(self, kept: Array) -> Tasks:
+        """Some of the tasks."""
+        return Tasks([self.ids[k] for k in kept], given=self.ids)
+
+    def in_order(self, values: Array) -> Array:
+        """Values of the tasks, on every axis, from values of those or of all that were given."""
+        if self.given is None or any(size != len(self.given) for size in values.shape):
+            return values
+        kept = [self.given.index(name) for name in self.ids]
+        return values[np.ix_(*[kept] * values.ndim)]
+
     def as_array(self) -> Array:
         """The ids as an array: of their own type where they all have one, of objects elsewhere."""
         if all(isinstance(name, str) for name in self.ids) or all(type(name) in (int, float) for name in self.ids):
@@ -50,14 +65,24 @@ class Tasks:
 
 def encode_tasks(ids: Any, n: int) -> tuple[Array, Tasks]:
     """Codes of the rows, and the tasks that there are."""
-    listed = list_tasks(ids, n)
-    known = dict.fromkeys(listed)
+    names, index = factor_tasks(ids, n)
     try:
-        names = sorted(known)
+        tasks = Tasks(sorted(names))
     except TypeError:  # ids that have no order keep that of the rows
-        names = list(known)
-    tasks = Tasks(names)
-    return tasks.codes(listed), tasks
+        tasks = Tasks(names)
+    return tasks.codes(names)[index], tasks
+
+
+def factor_tasks(ids: Any, n: int) -> tuple[list, Array]:
+    """The distinct ids, and for every row which of them it has."""
+    values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
+    plain = isinstance(values, np.ndarray) and values.shape == (n,) and values.dtype.kind in "iufbU"
+    if plain and (values.dtype.kind != "f" or np.isfinite(values).all()):  # without a loop over rows
+        names, index = np.unique(values, return_inverse=True)
+        return names.tolist(), index
+    listed = list_tasks(ids, n)
+    place = {name: k for k, name in enumerate(dict.fromkeys(listed))}
+    return list(place), np.fromiter((place[name] for name in listed), dtype=np.intp, count=n)
 
 
 def list_tasks(ids: Any, n: int) -> list:

@@ -271,7 +271,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):
         return values
 
     calibrator_: Calibrator
-    coef_: Array
     intercept_: Array
     sigma_: float
     kernel_: Kernel

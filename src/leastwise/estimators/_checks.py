@@ -163,6 +163,26 @@ def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) ->
 # --------------------------------------------------------------------- tasks
 
 
+def check_dual_memory(n: int, itemsize: int, arrays: int, hint: str) -> None:
+    """Refuse, before any work, a system of all rows that would not fit in memory."""
+    need, have = arrays * n * n * itemsize, available_memory()
+    if need > have:
+        raise MemoryError(
+            f"{n} rows of all tasks need about {human(need)} for their kernel matrix and its factors; {human(have)} "
+            f"are available. {hint} (Set LEASTWISE_MEMORY to change the limit.)"
+        )
+
+
+def check_search_memory(n: int, b: int) -> None:
+    """Refuse a search on so many rows that their decompositions would not fit in memory."""
+    need, have = 6 * n * b * 8, available_memory()
+    if need > have:
+        raise MemoryError(
+            f"A search on {n} rows with {b} basis functions needs about {human(need)}; {human(have)} are available. "
+            f"search_rows={max(1, int(have // (6 * b * 8)))} would fit. (Set LEASTWISE_MEMORY to change the limit.)"
+        )
+
+
 def check_task_memory(T: int, b: int, c: int, itemsize: int) -> None:
     """Refuse, before any work, coefficients of all tasks that would not fit in memory."""
     need, have = 2 * (T + 1) * b * c * itemsize, available_memory()
@@ -203,14 +223,14 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
     if hasattr(value, "index") and hasattr(value, "to_dict"):  # a pandas Series
         value = value.to_dict()
     if isinstance(value, Mapping):
-        lost = [name for name in tasks.ids if name not in value]
-        if lost:
+        strange = [name for name in value if name not in (tasks.given or tasks.ids)]
+        if strange:
             raise ValueError(
-                f"task_penalty has no value for the tasks {lost[:10]}; it has {list(value)[:10]}. Give every task a "
-                "number above 0."
+                f"task_penalty has values for {strange[:10]}, which are no tasks; the tasks are {tasks.ids[:10]}. "
+                "Tasks that are not named have 1."
             )
-        value = [value[name] for name in tasks.ids]
-    penalty = _numbers("task_penalty", value)
+        value = [value.get(name, 1.0) for name in tasks.ids]
+    penalty = tasks.in_order(_numbers("task_penalty", value))
     if penalty.shape != (len(tasks),):
         raise ValueError(
             f"task_penalty has shape {penalty.shape}; it must be a mapping from task ids to numbers, or hold one "
@@ -227,7 +247,7 @@ def check_similarity(value: Any, tasks: Tasks) -> Array:
         value = _by_names(value, tasks)
     if sparse.issparse(value):
         raise ValueError("similarity is sparse: give similarity.toarray().")
-    S = np.array(_numbers("similarity", value))
+    S = np.array(tasks.in_order(_numbers("similarity", value)))
     T = len(tasks)
     if S.shape != (T, T):
         given = f"={value!r}" if S.ndim == 0 else f" has shape {S.shape}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +13,8 @@ from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_levels, choose, task_penalties
 from leastwise.probability import Calibrator
 from leastwise.selection.grid import Levels
-from leastwise.task_fitting import Form, evaluate_tasks
-from leastwise.tasks import Tasks, as_table, encode_tasks, list_tasks, split_tasks
+from leastwise.task_fitting import DualForm, Form, PrimalForm, evaluate_tasks
+from leastwise.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
 
 Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
@@ -47,6 +48,7 @@ class TaskClassifier(KernelClassifier):
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
         """X without the task column and y as arrays, and the codes of the tasks."""
         dtypes = [np.float64, np.float32]
+        _check_no_column(X, tasks)
         if self.task_column is None:
             X, y = validate_data(self, X, y, dtype=dtypes, **CHECKS)
             column = None
@@ -66,7 +68,7 @@ class TaskClassifier(KernelClassifier):
             place = np.full(len(self.task_index_), -1)
             place[present] = np.arange(len(present))
             task = place[task]
-            self.task_index_ = Tasks([self.task_index_.ids[k] for k in present])
+            self.task_index_ = self.task_index_.only(present)
             self.tasks_ = self.task_index_.as_array()
         return task
 
@@ -74,25 +76,35 @@ class TaskClassifier(KernelClassifier):
 
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         check_is_fitted(self)
-        X, task, ids = self._validated_rows(X, tasks)
+        X, task, strangers = self._validated_rows(X, tasks)
+        if strangers:
+            self._meet(strangers, int(np.sum(task < 0)))
         strange = task < 0
-        if strange.any() and self.unknown_task == "error":
-            self._refuse_strangers(ids, strange)
         return Answer(*self._scores(X, task), self.calibrator_, strange, self.stranger_calibrator_)
 
-    def _refuse_strangers(self, ids: list, strange: Array) -> None:
-        names = list(dict.fromkeys(ids[i] for i in np.flatnonzero(strange)))
-        raise ValueError(
-            f"{int(strange.sum())} rows belong to tasks that were not there in training, such as "
-            f"{', '.join(map(repr, names[:5]))}. Known are {self.tasks_.tolist()[:20]}. With unknown_task='shared' "
-            "such rows get what all tasks share."
-        )
+    def _meet(self, strangers: list, rows: int) -> None:
+        """Refuse ids that are not known, or warn where they look like known ones of another type."""
+        names = ", ".join(map(repr, strangers[:5]))
+        if self.unknown_task == "error":
+            raise ValueError(
+                f"{rows} rows belong to tasks that were not there in training, such as {names}. Known are "
+                f"{self.tasks_.tolist()[:20]}. With unknown_task='shared' such rows get what all tasks share."
+            )
+        known = {str(name) for name in self.task_index_.ids}
+        alike = next((name for name in strangers if str(name) in known), None)
+        if alike is not None:
+            warnings.warn(
+                f"Task {alike!r} of type {type(alike).__name__} is not known, but one of another type that looks the "
+                "same is: give ids of the type that they had in training. These rows get what all tasks share.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
         return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)
 
     def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array, list]:
-        """X without the task column as an array, and the codes and ids of the tasks."""
+        """X without the task column as an array, the codes of the tasks, and the ids that are not known."""
         dtypes = [self.form_.coef.dtype]
         if self.task_column is None:
             X, column = validate_data(self, X, reset=False, dtype=dtypes, **CHECKS), None
@@ -103,8 +115,9 @@ class TaskClassifier(KernelClassifier):
             X = check_array(X, dtype=dtypes, estimator=self, input_name="X", **CHECKS)
         if isinstance(tasks, tuple) and tasks in self.task_index_:  # an id, not a sequence of ids
             tasks = [tasks] * X.shape[0]
-        ids = list_tasks(_one_way(column, tasks, X.shape[0], self), X.shape[0])
-        return X, self.task_index_.codes(ids), ids
+        names, index = factor_tasks(_one_way(column, tasks, X.shape[0], self), X.shape[0])
+        codes = self.task_index_.codes(names)
+        return X, codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
 
     def _evaluate(self, X: Any, task: Array | None) -> tuple[Array, Array]:
         assert task is not None
@@ -164,6 +177,27 @@ class TaskClassifier(KernelClassifier):
         right = self.predict(X, tasks) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))
 
+    @property
+    def dual_coef_(self) -> Array:
+        """One coefficient for every row (n x c), where the kernel is the Gram matrix."""
+        return self._form(DualForm).A
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients on the centres for every task (T x b x c), where it is not."""
+        return self._form(PrimalForm).coef[:-1]
+
+    @property
+    def shared_coef_(self) -> Array:
+        """Coefficients on the centres (b x c) for a task that is not known."""
+        return self._form(PrimalForm).coef[-1]
+
+    def _form(self, kind: type) -> Any:
+        form = vars(self).get("form_")
+        if not isinstance(form, kind):
+            raise AttributeError(f"This {type(self).__name__} has no coefficients of that kind.")
+        return form
+
     sharing: Any
     task_penalty: Any
     task_column: Any
@@ -174,6 +208,15 @@ class TaskClassifier(KernelClassifier):
     tasks_: Array
     sharing_: float
     stranger_calibrator_: Calibrator | None
+
+
+def _check_no_column(X: Any, tasks: Any) -> None:
+    """A single id that is the name of a column is a slip."""
+    if isinstance(tasks, str) and tasks in list(getattr(X, "columns", [])):
+        raise ValueError(
+            f"tasks={tasks!r} would be one task for all rows, and X has a column of that name: say "
+            f"task_column={tasks!r} when the model is made, or give tasks=X[{tasks!r}] and X without that column."
+        )
 
 
 def _one_way(column: Any, tasks: Any, n: int, estimator: TaskClassifier) -> Any:

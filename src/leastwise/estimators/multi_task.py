@@ -11,20 +11,26 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.basis import Basis, given_basis
 from leastwise.coupling import Coupling, Pairwise, Shared
 from leastwise.estimators._base import Training, all_or_nothing
-from leastwise.estimators._calibrated import CalibratedClassifier, known_sample
-from leastwise.estimators._checks import check_memory, check_search_rows, check_similarity, check_task_memory, choose
+from leastwise.estimators._calibrated import CalibratedClassifier
+from leastwise.estimators._checks import (
+    check_dual_memory,
+    check_search_memory,
+    check_search_rows,
+    check_similarity,
+    check_task_memory,
+    choose,
+)
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.kernels import Kernel, Linear, Precomputed
-from leastwise.probability import CALIBRATIONS, Calibrator, ClipNormalise, Sample, class_shares, fit_calibrator
+from leastwise.probability import CALIBRATIONS, Calibrator, ClipNormalise, class_shares, fit_calibrator
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import ARRAYS, task_rows_to_search
+from leastwise.selection.plan import ARRAYS, SETTLE_NUMBERS, task_rows_to_search
 from leastwise.selection.search import Search, some_tasks, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 from leastwise.similarity import correlation_similarity, input_similarity, learned_similarity
 from leastwise.task_fitting import (
-    DualForm,
     TaskSolution,
     TaskTrial,
     check_folds_within_tasks,
@@ -38,6 +44,8 @@ Array = np.ndarray
 #: Similarities that are computed from the data of the tasks, on so many rows at most.
 COMPUTED = ("learned", "correlation", "inputs")
 SIMILARITY_ROWS = 1200
+#: With more tasks than this, learning their similarities takes too long.
+MANY_TASKS = 300
 #: With fewer tasks than this there is nothing to learn about tasks that are not known.
 FEW_TASKS = 3
 
@@ -93,10 +101,13 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         As in :class:`leastwise.LSPC`.
     norm : {"function", "coefficients"}, default="function"
-        What the ridge is on: the norm of the functions, or of the coefficients as in the paper.
+        What the ridge is on: the norm of the functions, or of the coefficients as in the paper. Held-out scores of
+        the second cost more with many tasks, since a row takes its basis function out of every task; beyond 100,000
+        rows times tasks it leaves it there.
     n_centers : int, optional
-        So many centres instead of all rows. Then the cost is linear in rows and tasks, and memory small. The centres
-        are places: unlike in :class:`leastwise.LSPC` they stay when their row is held out.
+        So many centres instead of all rows. With ``similarity="shared"`` the cost is then linear in rows and tasks,
+        and memory small; with others it saves nothing. The centres are places: unlike in :class:`leastwise.LSPC` they
+        stay when their row is held out, and all folds have the ridge of the average one.
     centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
         How they are chosen; an array is used as it is.
     bias : {"shared", None}, default=None
@@ -156,7 +167,8 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
         Not there with ``cv=None``.
     stranger_scores_ : ndarray of shape (n, n_classes)
-        What ``scores`` would say of the training rows if their whole task were not known; NaN where not computed.
+        What ``scores`` would say of the training rows if their whole task were not known. There only where all rows
+        were searched, and ``stranger_calibrator_`` is not None.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``param_sharing``, ``mean_test_score``,
         ``rank_test_score`` and ``n_rows``.
@@ -293,13 +305,22 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         """Whether the block-arrow system applies."""
         chosen = self.n_centers is not None or not isinstance(self.centers, str)
         linear = isinstance(kernel, Linear) and self.norm == "function"
-        alike = isinstance(self.similarity, str) and self.similarity == "shared"
-        return alike and (chosen or linear) and not isinstance(kernel, Precomputed)
+        return self._alike and (chosen or linear) and not isinstance(kernel, Precomputed)
+
+    @property
+    def _alike(self) -> bool:
+        """Whether all tasks share alike."""
+        return isinstance(self.similarity, str) and self.similarity == "shared"
 
     def _coupling(self, data: Training) -> Coupling:
         """How the tasks are tied, as far as that is known before the search."""
         shared = self._shared()
         if isinstance(self.similarity, str):
+            if self.similarity == "learned" and len(self.tasks_) > MANY_TASKS:
+                raise ValueError(
+                    f"similarity='learned' compares all pairs of tasks, and {len(self.tasks_)} are too many for "
+                    f"that: up to {MANY_TASKS} are possible. Use 'correlation', 'inputs' or 'shared'."
+                )
             return shared
         S = self.similarity
         if callable(S):
@@ -315,8 +336,11 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         b, applies = basis.n_functions, self.solver != "dual" and self._few_functions(settings.kernel)
         if applies and (self.solver == "arrow" or b < len(rows)):
             check_task_memory(len(self.tasks_), b, len(settings.classes), rows.X.dtype.itemsize)
-            return ArrowTrial(rows, basis, settings, coupling)
-        check_memory(len(rows), len(rows), rows.X.dtype.itemsize, ARRAYS[settings.norm])
+            # Centres are places here: they have no weight, and are not tied to rows.
+            return ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)
+        also = "" if self._alike and self.solver != "dual" else "with similarity='shared' and solver='auto', "
+        hint = f"With few centres the cost is linear in the rows: {also}n_centers=200 for instance."
+        check_dual_memory(len(rows), rows.X.dtype.itemsize, ARRAYS[settings.norm], hint)
         return CoupledTrial(rows, basis, settings, coupling)
 
     def _task_basis(self, data: Training, rows: Rows, settings: Settings) -> Basis:
@@ -337,10 +361,12 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
             point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), ClipNormalise(shares))
             return Found(replace(point, sharing=sharings.values[0]), [], whole, whole)
         some, kept = self._some(data, whole, settings)
+        if isinstance(whole, ArrowTrial):
+            check_search_memory(len(some), whole.basis.n_functions)
         if some is rows:
             search = Search(whole)
             return Found(search.run(sigmas, alphas, sharings), search.seen, whole, whole)
-        if isinstance(whole, ArrowTrial):
+        if isinstance(whole, ArrowTrial) and whole.basis.n_functions * len(rows) > SETTLE_NUMBERS:
             check_folds_within_tasks(rows, len(some))
         return self._select_on_some(data, whole, self._trial(data, some, settings, coupling.take(kept)), sharings)
 
@@ -361,7 +387,7 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         alpha = guess.alpha * ratio
         alpha = alpha if alphas.ratio else min(alphas.values, key=lambda a: abs(a - alpha))
         start = replace(guess, alpha=alpha)
-        if isinstance(whole, ArrowTrial):
+        if isinstance(whole, ArrowTrial) and whole.basis.n_functions * len(whole.rows) > SETTLE_NUMBERS:
             return Found(start, search.seen, whole, part)
         final = Search(whole)
         found = final.settle(start, alphas, sharings)
@@ -375,7 +401,7 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         count = task_rows_to_search(whole.basis.n_functions, len(rows), self.search_rows, whole.streams)
         if count >= len(rows):
             return rows, everyone
-        index = some_tasks(rows.task, rows.y, count, data.rng)
+        index = some_tasks(rows.task, rows.y, rows.w, count, data.rng)
         some = rows.take(index, isinstance(settings.kernel, Precomputed))
         if len(np.unique(some.fold)) < 2 or len(some) >= len(rows):
             return rows, everyone
@@ -399,7 +425,8 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         larger = best.alpha * np.sqrt(10.0) ** np.arange(3) if alphas.ratio else np.array(alphas.values)
         grid = Grid(tuple(float(a) for a in larger if best.alpha <= a <= 10.5 * best.alpha))
         related = search.run(Grid((best.sigma,)), grid, replace(sharings, every=True))
-        return Found(related, found.seen + search.seen, tied, tied)
+        later = [{**point, "stage": 1} for point in search.seen]
+        return Found(related, found.seen + later, tied, tied)
 
     def _similarities(self, data: Training, trial: CoupledTrial, best: Outcome) -> Array:
         rows = trial.rows
@@ -427,7 +454,8 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         trial = found.trial.tied(best.sharing)
         solution = solve_tasks(trial, best.sigma, best.alpha)
         if self.cv is not None and len(best.F) != len(data.rows):  # judged on some tasks only
-            best.F = stream_heldout(trial, best.sigma, best.alpha)
+            assert isinstance(trial, ArrowTrial)
+            best.F = trial.settled(stream_heldout(trial, best.sigma, best.alpha)).F
             best.calibrator = fit_calibrator(self.calibration, data.rows.sample(best.F), solution.intercept)
         if isinstance(trial, ArrowTrial):
             reach, trust = self._chunked_reach(data.rows, trial.basis, settings, np.arange(len(data.rows)))
@@ -441,27 +469,20 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         self, data: Training, trial: TaskTrial, best: Outcome, solution: TaskSolution
     ) -> Calibrator | None:
         """How scores of tasks that are not known become probabilities, from tasks held out whole."""
-        if self.cv is None or self.calibration is None or len(self.tasks_) < FEW_TASKS:
+        asked = self.unknown_task == "shared" or np.any(data.task < 0)  # type: ignore[operator]
+        if not asked or self.cv is None or self.calibration is None or len(self.tasks_) < FEW_TASKS:
             return None
         alpha = best.alpha * len(data.rows) / len(trial.rows)
-        F = stranger_scores(trial, best.sigma, alpha)
+        F = stranger_scores(trial, best.sigma, alpha, solution.jitter if solution.lifted else 0.0)
         if len(trial.rows) == len(data.rows):
             self.stranger_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
             self.stranger_scores_[data.used] = F
-        known = ~np.isnan(F[:, 0])
-        rows = trial.rows
         # A task is one witness of what happens to tasks that are not known.
-        witnesses = len(np.unique(rows.task[known]))  # type: ignore[index]
-        sample = Sample(F[known], rows.y[known], rows.w[known], witnesses, known_sample(rows, F).shares)
+        sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))  # type: ignore[arg-type]
         return fit_calibrator(self.calibration, sample, solution.intercept)
 
     def _store_coef(self, solution: Any) -> None:
-        form = solution.form
-        self.form_ = form
-        if isinstance(form, DualForm):
-            self.dual_coef_ = form.A
-        else:
-            self.coef_, self.shared_coef_ = form.coef[:-1], form.coef[-1]
+        self.form_ = solution.form
 
     def _store_tasks(self, trial: TaskTrial, sharing: float, stranger: Calibrator | None) -> None:
         self.sharing_, self.stranger_calibrator_ = sharing, stranger

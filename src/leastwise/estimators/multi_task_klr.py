@@ -190,4 +190,4 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         return search.run(sigmas, alphas, sharings), search.seen
 
     def _store_coef(self, solution: Any) -> None:
-        self.form_, self.dual_coef_ = solution.form, solution.form.A
+        self.form_ = solution.form

@@ -30,7 +30,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Rows:
+class Pieces:
     """What the formula needs of each row, at one ridge; one more line at the end stands for no row.
 
     Attributes
@@ -39,7 +39,7 @@ class Rows:
         ``[G, M Z]``, with p = b + 1 columns in G, or b without intercept.
     p : int
     X : ndarray of shape (n + 1, r)
-        Rows of one task have ``Q^-1_ff = X_f X_f'``, or ``free I - X_f X_f'`` in a task with more rows than
+        Pieces of one task have ``Q^-1_ff = X_f X_f'``, or ``free I - X_f X_f'`` in a task with more rows than
         basis functions.
     free : ndarray of shape (n + 1,)
         1 / rho in the second case, 0 in the first.
@@ -53,11 +53,19 @@ class Rows:
     task: Array
 
     @classmethod
-    def empty(cls, n: int, p: int, c: int, r: int, dtype: np.dtype) -> Rows:
+    def empty(cls, n: int, p: int, c: int, r: int) -> Pieces:
         """Of no row: zeros, and 1 where a matrix must not be singular."""
-        free = np.zeros(n + 1, dtype)
+        free = np.zeros(n + 1)
         free[n] = 1
-        return cls(np.zeros((n + 1, p + c), dtype), p, np.zeros((n + 1, r), dtype), free, np.full(n + 1, -1))
+        return cls(np.zeros((n + 1, p + c)), p, np.zeros((n + 1, r)), free, np.full(n + 1, -1))
+
+    @property
+    def noise(self) -> Array:
+        """About how much of each row's score is rounding: M_ii is a difference, and all that is left of Q^-1_ii."""
+        x = np.einsum("ij,ij->i", self.X, self.X)[:-1]
+        whole = np.where(self.free[:-1] > 0, self.free[:-1] - x, x)
+        left = whole - np.einsum("ij,ij->i", self.GR[:-1, : self.p], self.GR[:-1, : self.p])
+        return np.finfo(float).eps * whole / np.maximum(left, np.finfo(float).tiny)
 
     def blocks(self, i: Array) -> Array:
         """``Q^-1_ff`` for many sets of rows (sets x rows, filled with -1): zeros between rows of different tasks."""
@@ -131,40 +139,32 @@ class ArrowHeldout:
         For rows too many to hold: ``arrow_system`` goes through all of them, then an object for each chunk gives its
         held-out scores. No fold may have rows elsewhere.
         """
-        return Held(self._held_out(self._rows(system, float(rho), None), self.problem.folds), system.intercept)
+        pieces = self._rows(system, float(rho))
+        return Held(self._held_out(pieces, self.problem.folds), system.intercept, pieces.noise)
 
-    def task_out(self, alpha: float, tasks: Array | None = None) -> Array:
-        """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n.
-
-        Parameters
-        ----------
-        tasks : array of int, optional
-            The tasks to do so for, all by default; NaN in the rows of others.
-        """
+    def task_out(self, alpha: float) -> Array:
+        """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""
         if sum(len(f.tasks) for f in self.decomposed.factors) < 2:
             raise ValueError("Leaving a task out needs another one to learn from; there is only one.")
         system, rho = self._system(alpha * len(self.problem.Z))
-        rows = self._rows(system, rho, tasks)
-        return self._held_out(rows, _by_task(rows.task[:-1]))
+        pieces = self._rows(system, rho)
+        return self._held_out(pieces, Folds.from_labels(pieces.task[:-1]))
 
     def _system(self, rho: float) -> tuple[System, float]:
         return self.decomposed.system(self.sharing, self.own, float(rho), self.problem.bias), float(rho)
 
-    def _rows(self, system: System, rho: float, tasks: Array | None) -> Rows:
-        """What the formula needs, of all rows or those of some tasks."""
+    def _rows(self, system: System, rho: float) -> Pieces:
+        """What the formula needs of all rows; in double precision, as differences are to be taken."""
         factors, Z = self.decomposed.factors, self.problem.Z
-        inverse = system.factor.inverse_factor().T.astype(Z.dtype)  # L'^-1
-        theta = (system.factor.L.T @ system.theta).astype(Z.dtype)
-        rows = Rows.empty(len(Z), len(inverse), Z.shape[1], max((f.s.shape[1] for f in factors), default=1), Z.dtype)
+        inverse = system.factor.inverse_factor().T  # L'^-1
+        theta = system.factor.L.T @ system.theta
+        pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], max((f.s.shape[1] for f in factors), default=1))
         for f in factors:
-            if tasks is None or np.isin(f.tasks, tasks).any():
-                self._enter(rows, f, rho, inverse, theta)
-        if tasks is not None:  # tasks of like sizes come together: forget those not asked for
-            rows.task[~np.isin(rows.task, tasks)] = -1
-        return rows
+            self._enter(pieces, f, rho, inverse, theta)
+        return pieces
 
-    def _enter(self, rows: Rows, f: Factors, rho: float, inverse: Array, theta: Array) -> None:
-        """Rows of some tasks."""
+    def _enter(self, rows: Pieces, f: Factors, rho: float, inverse: Array, theta: Array) -> None:
+        """Pieces of some tasks."""
         e, bias, b = f.inverse(self.own, rho)[..., None], self.problem.bias, f.Vt.shape[2]
         UJ = sqrt(self.sharing) * (f.s[..., None] * f.Vt).reshape(-1, b) @ inverse[:b]
         if bias:
@@ -183,16 +183,16 @@ class ArrowHeldout:
         rows.free[i] = 0 if f.outside is None else 1 / rho
         rows.task[i] = np.repeat(f.tasks, real.sum(axis=1))
 
-    def _held_out(self, rows: Rows, folds: Folds) -> Array:
-        """Scores of the rows of these folds, NaN elsewhere."""
-        F = np.full_like(self.problem.Z, np.nan)
-        for i, x in _all_solved(rows, folds):
+    def _held_out(self, pieces: Pieces, folds: Folds) -> Array:
+        """Scores of all rows."""
+        F = np.empty_like(self.problem.Z)
+        for i, x in _all_solved(pieces, folds):
             real = i >= 0
             F[i[real]] = self.problem.Z[i[real]] - x[real]
         return F / self.problem.root[:, None]
 
 
-def _all_solved(rows: Rows, folds: Folds) -> Iterator[tuple[Array, Array]]:
+def _all_solved(rows: Pieces, folds: Folds) -> Iterator[tuple[Array, Array]]:
     """``M_ff^-1 (M Z)_f`` of all folds, as tables of rows and what belongs there."""
     small, p = [f for f in folds.blocks if len(f) <= rows.p], rows.p
     sizes = np.r_[np.ones(len(folds.singles), dtype=int), [len(f) for f in small]].astype(int)
@@ -206,10 +206,3 @@ def _tables(rows: Array, sizes: Array, width: int) -> Iterator[Array]:
     """Cut the rows into sets of these sizes; those of like sizes in a table, a line for each, filled with -1."""
     first, rows = np.cumsum(sizes) - sizes, np.append(rows, -1)
     yield from (rows[fill(first[sets], sizes[sets])] for sets in like_sizes(sizes, width))
-
-
-def _by_task(task: Array) -> Folds:
-    """A fold for every task; rows of task -1 are in none."""
-    rows = np.flatnonzero(task >= 0)
-    folds = Folds.from_labels(task[rows])
-    return Folds(rows[folds.singles], [rows[i] for i in folds.blocks])

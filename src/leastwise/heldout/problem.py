@@ -70,10 +70,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Held:
-    """Held-out scores of all rows (n x c), and the scores far from all data (c): the intercepts, or zeros."""
+    """Held-out scores of all rows (n x c), and the scores far from all data (c): the intercepts, or zeros.
+
+    ``noise`` (n) is about how much of each score is rounding, where that is more than a little.
+    """
 
     F: Array
     far: Array
+    noise: Array | None = None
 
     def settled(self, nothing: Array | None = None) -> Held:
         """Without what is rounding only; ``nothing`` marks rows whose scores are zero for sure.
@@ -82,6 +86,8 @@ class Held:
         the rounding that is left depends on the target, and a calibrator would make much of it.
         """
         zero = np.abs(self.F) <= 100 * np.finfo(self.F.dtype).eps
+        if self.noise is not None:
+            zero |= np.abs(self.F) <= 100 * self.noise[:, None]
         if nothing is not None:
             zero |= nothing[:, None]
-        return Held(np.where(zero, self.F.dtype.type(0), self.F), self.far)
+        return Held(np.where(zero, self.F.dtype.type(0), self.F), self.far, self.noise)

@@ -11,8 +11,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastwise.heldout.problem import Folds
+from leastwise.linalg.cholesky import cholesky
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Bordered:
+    """The inverse of ``[H + rho, v; v', 0]``: M (n x n) for the rows, m (n) for the intercept, zeros without one."""
+
+    M: Array
+    m: Array
+
+
+def bordered_inverse(H: Array, ridge: float, root: Array, bias: bool) -> Bordered:
+    """From one Cholesky factor; H is destroyed."""
+    L = cholesky(H, ridge=ridge, overwrite=True).inverse_factor(overwrite=True)
+    M = L.T @ L
+    if not bias:
+        return Bordered(M, np.zeros_like(root))
+    Mv = M @ root
+    m = Mv / (root @ Mv)
+    M -= np.outer(Mv, m)
+    return Bordered(M, m)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.linalg.arrow import Chunk, Decomposed, decompose
 from leastwise.linalg.cholesky import Cholesky
-from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+from leastwise.selection.tied import TiedTrial
+from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
 
@@ -78,7 +79,7 @@ class Stream:
             first = last
 
 
-class ArrowTrial(Trial):
+class ArrowTrial(TiedTrial):
     """Held-out scores of many tasks in closed form, from one decomposition of every task for each sigma.
 
     The centres are places: they stay when a row is held out.
@@ -122,7 +123,7 @@ class ArrowTrial(Trial):
 
         def at(alpha: float) -> Held:
             held = arrow.at(alpha)
-            return replace(held, F=self.back(held.F))
+            return replace(held, F=self.back(held.F), noise=None if held.noise is None else self.back(held.noise))
 
         return at
 
@@ -131,15 +132,3 @@ class ArrowTrial(Trial):
         placed = np.empty_like(F)
         placed[self.stream.order] = F
         return placed
-
-    @property
-    def lonely(self) -> Array | None:
-        """Rows whose tasks share nothing with any row that stays."""
-        assert self.rows.task is not None
-        return self.tie.lonely(self.rows.task, self.rows.fold)
-
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
-        """Calibrate held-out scores and score the result."""
-        outcome = super().judge(sigma, alpha, held, last)
-        outcome.sharing = self.tie.sharing
-        return outcome

@@ -11,12 +11,16 @@ from leastwise.basis import Basis, Design, penalty_factor
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Held, OwnBasisHeldout, Problem
 from leastwise.selection.refits import Effort, Refits
+from leastwise.selection.tied import TiedTrial
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
 
+#: Up to so many rows times tasks a row takes its basis function out of every task when it is held out.
+OWN_LIMIT = 100_000
 
-class CoupledTrial(Trial):
+
+class CoupledTrial(TiedTrial):
     """Held-out scores of many tasks in the dual: ``H_ij = G_ij B[t_i, t_j]``, n x n whatever the number of tasks.
 
     G is the kernel itself where the penalty is on the function and every row is a centre, else the inner products of
@@ -89,22 +93,11 @@ class CoupledTrial(Trial):
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
         problem = Problem(self.Z, self.root, self.settings.bias, None, self.folds)
-        if self.basis.square and not self.plain:
+        if self.basis.square and not self.plain and len(self.rows) * len(self.tie.own) <= OWN_LIMIT:
             part = OwnBasisHeldout(problem, self.features(sigma), self.tie, self.task)
             return lambda alpha: part.at(alpha / self.unit)
-        return self._part(problem, self.designs(sigma)[0], count).at
-
-    @property
-    def lonely(self) -> Array | None:
-        """Rows whose tasks share nothing with any row that stays."""
-        assert self.rows.task is not None
-        return self.tie.lonely(self.rows.task, self.rows.fold)
-
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
-        """Calibrate held-out scores and score the result."""
-        outcome = super().judge(sigma, alpha, held, last)
-        outcome.sharing = self.tie.sharing
-        return outcome
+        gram = self._part(problem, self.designs(sigma)[0], count)
+        return lambda alpha: gram.at(alpha / self.unit)
 
 
 class CoupledRefits(CoupledTrial, Refits):

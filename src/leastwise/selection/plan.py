@@ -9,8 +9,10 @@ from leastwise.heldout import Folds
 
 #: A step of the search should cost no more than the eigendecomposition of this many rows.
 SEARCH_ROWS = 1000
-#: Numbers of a design that a step of the search goes through, where it is linear in the rows.
-ARROW_NUMBERS = 2_000_000
+#: Rows times basis functions (and 100, for what each row costs beside) of a step that is linear in the rows.
+ARROW_NUMBERS = 3_000_000
+#: Rows times basis functions up to which alpha and sharing are settled on all rows, after a search on some.
+SETTLE_NUMBERS = 20_000_000
 #: Up to this many alphas, a Cholesky factor for each is cheaper than one eigendecomposition.
 FEW_ALPHAS = 5
 #: Arrays of the size of the kernel matrix that a fit holds at its peak, by norm.
@@ -53,7 +55,7 @@ def task_rows_to_search(b: int, n: int, wish: int | str | None, by_arrow: bool) 
         return n
     if wish != "auto":
         return min(n, int(wish))
-    return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // b)) if by_arrow else min(n, SEARCH_ROWS)
+    return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // (b + 100))) if by_arrow else min(n, SEARCH_ROWS)
 
 
 def cheaper_to_refit(n: int, b: int, folds: Folds, square: bool, owned: bool, alphas: int) -> bool:

@@ -17,7 +17,9 @@ from leastwise.selection.trial import Outcome, Rows, Trial
 Array = np.ndarray
 
 #: A search is made on so many tasks at least.
-FEW_TASKS = 5
+LEAST_TASKS = 5
+#: Up to so many classes, each has two rows in a sample of rows, however small that was to be.
+MANY_CLASSES = 100
 
 
 @dataclass
@@ -99,8 +101,10 @@ def _walk_alphas(alphas: Grid, start: Outcome, known: bool, visit: Callable) -> 
 def table(seen: list[dict]) -> dict[str, Array]:
     """The points of a search as columns, under scikit-learn's names."""
     score, rows = (np.array([point[name] for point in seen]) for name in ("score", "rows"))
-    # What was judged on all rows goes before what was judged on some.
-    ahead = (rows[None] > rows[:, None]) | ((rows[None] == rows[:, None]) & (score[None] > score[:, None]))
+    # What was judged last, with tasks tied in their final way, goes first; then what was judged on all rows.
+    stage = np.array([point.get("stage", 0) for point in seen])
+    level = stage * (rows.max(initial=0) + 1) + rows
+    ahead = (level[None] > level[:, None]) | ((level[None] == level[:, None]) & (score[None] > score[:, None]))
     names = [name for name in ("sigma", "alpha", "sharing") if all(point.get(name) is not None for point in seen)]
     return {
         **{f"param_{name}": np.array([point[name] for point in seen]) for name in names},
@@ -145,22 +149,30 @@ def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> floa
 
 
 def stratified_rows(y: Array, count: int, rng: np.random.Generator) -> Array:
-    """About ``count`` row numbers, in order, with the classes in proportion and two rows of each at least."""
+    """About ``count`` row numbers, in order, with the classes in proportion; two rows of each, if there is room."""
+    sizes = np.bincount(y)
+    least = next(k for k in (2, 1, 0) if k * len(sizes) <= max(count, 2 * MANY_CLASSES))
+    quota = np.maximum(np.round(sizes * count / len(y)).astype(int), least)
     order = rng.permutation(len(y))
-    quota = np.maximum(np.round(np.bincount(y) * count / len(y)).astype(int), 2)
-    return np.sort(np.concatenate([order[y[order] == k][:q] for k, q in enumerate(quota)]))
+    order = order[np.argsort(y[order], kind="stable")]
+    rank = np.arange(len(y)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # among the rows of the class
+    return np.sort(order[rank < quota[y[order]]])
 
 
-def some_tasks(task: Array, y: Array, count: int, rng: np.random.Generator) -> Array:
+def some_tasks(task: Array, y: Array, w: Array, count: int, rng: np.random.Generator) -> Array:
     """About ``count`` row numbers, in order: whole tasks, since how much to share depends on how large they are.
 
-    Where a few tasks are too large for that, rows of every kind; where a class would be lost, rows of all tasks.
+    Tasks of heavier rows come first. A class that would be lost brings tasks that have it. Where a few tasks are too
+    large already, rows of every kind are drawn from them.
     """
-    sizes, order = np.bincount(task), rng.permutation(int(task.max()) + 1)
-    chosen = order[: max(int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1, FEW_TASKS)]
-    index = np.flatnonzero(np.isin(task, chosen))
-    if np.bincount(y[index], minlength=int(y.max()) + 1).min() < 2:
-        index = np.arange(len(y))
+    sizes = np.bincount(task)
+    order = np.argsort(rng.exponential(size=len(sizes)) * sizes / np.bincount(task, weights=w))
+    chosen = np.zeros(len(sizes), dtype=bool)
+    chosen[order[: max(int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1, LEAST_TASKS)]] = True
+    for k in np.flatnonzero(np.bincount(y[chosen[task]], minlength=int(y.max()) + 1) < 2):
+        owners = np.bincount(task[y == k], minlength=len(sizes))
+        chosen[np.argsort(-owners, kind="stable")[:2]] |= owners.max() > 0
+    index = np.flatnonzero(chosen[task])
     if len(index) <= 2 * count:
         return index
     cell = np.unique(task[index] * (int(y.max()) + 1) + y[index], return_inverse=True)[1]

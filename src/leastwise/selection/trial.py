@@ -228,9 +228,13 @@ class Trial:
         """Rows of which nothing can be known when they are held out, if there are such."""
         return None
 
+    def settled(self, held: Held) -> Held:
+        """Held-out scores without what is rounding only."""
+        return held.settled(None if self.settings.bias else self.lonely)
+
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""
-        s, held = self.settings, held.settled(None if self.settings.bias else self.lonely)
+        s, held = self.settings, self.settled(held)
         sample = self.rows.sample(held.F)
         # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
         kind = "blend" if s.calibration == "isotonic" else s.calibration

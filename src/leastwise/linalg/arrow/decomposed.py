@@ -22,7 +22,7 @@ class Decomposed:
     def system(self, sharing: float, own: Array, rho: float, bias: bool = True) -> System:
         """The shared part at these parameters; ``own`` has a number for each task."""
         c = self.factors[0].UB.shape[2]
-        sums = Sums.zeros(self.factors[0].Vt.shape[2], c, self.factors[0].s.dtype)
+        sums = Sums.zeros(self.factors[0].Vt.shape[2], c, self.factors[0].dtype)
         for f in self.factors:
             root = np.sqrt(f.inverse(own, rho))[..., None]
             sums.add_rows((f.s[..., None] * root) * f.Vt, root * f.UB)

@@ -109,6 +109,8 @@ class Factors:
         U'B, with B = [Z, v].
     outside : ndarray of shape (k, m, c + 1), or None where r = m
         B - U U'B.
+    dtype : dtype
+        That of the tasks; the factors are in double precision.
     """
 
     tasks: Array
@@ -118,13 +120,15 @@ class Factors:
     Vt: Array
     UB: Array
     outside: Array | None
+    dtype: np.dtype
 
     @classmethod
     def of(cls, batch: Batch, tasks: Array, rows: Array) -> Factors:
         """Of a batch; its tasks and rows may have other numbers elsewhere."""
-        U, s, Vt = svd(batch.Phi)
-        UB = turn(U) @ batch.B
-        return cls(tasks, rows, U, s, Vt, UB, None if U.shape[1] == U.shape[2] else batch.B - U @ UB)
+        Phi, B = batch.double
+        U, s, Vt = svd(Phi)
+        UB = turn(U) @ B
+        return cls(tasks, rows, U, s, Vt, UB, None if U.shape[1] == U.shape[2] else B - U @ UB, batch.Phi.dtype)
 
     def inverse(self, own: Array, rho: float) -> Array:
         """``1 / (own_t s^2 + rho)``, the eigenvalues of Q_t^-1, with own of all tasks."""
@@ -149,7 +153,7 @@ def by_qr(factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, 
         T = np.asarray(np.linalg.qr(np.vstack([T, rows]), mode="r"))
     p = b + bias
     theta = solve_triangular(T[:p, :p], T[:p, p:])
-    return System(Cholesky(T[:p, :p].T, 0.0), theta, sharing, bias, False, T.dtype)
+    return System(Cholesky(T[:p, :p].T, 0.0), theta, sharing, bias, False, f.dtype)
 
 
 def _reduced_rows(f: Factors, own: Array, sharing: float, rho: float, bias: bool) -> Array:

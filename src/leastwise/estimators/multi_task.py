@@ -84,14 +84,15 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         From 0, every task alone, to 1, all tasks pooled. "auto" tries 0, 0.05, 0.2, 0.5, 0.8, 0.95 and 1 (those on
         the way to the best for each sigma, all of them for the best sigma).
     similarity : {"shared", "learned", "correlation", "inputs"}, matrix, frame or callable, default="shared"
-        Which tasks share. "shared": all alike. "learned": groups of tasks that help one another, found on held-out
-        scores, and tasks alone; a task that contradicts the others does no harm then. "correlation": agreement of the
-        tasks' own models; "inputs": how alike their inputs are. A matrix of shape (T, T), in the order of ``tasks_``,
-        a frame with the ids as names of rows and columns, or a callable ``f(X, y, tasks)`` that returns one:
-        symmetric, 0 or more. All but the first two tie tasks in pairs (section 4 of Nam et al. 2012).
+        Which tasks share. "shared": all alike. "learned": groups of tasks that belong together, found by their
+        evidence, and tasks alone; a task that contradicts the others is kept apart then (up to 300 tasks).
+        "correlation": agreement of the tasks' own models; "inputs": how alike their inputs are. A matrix of shape
+        (T, T), in the order of ``tasks_``, a frame with the ids as names of rows and columns, or a callable
+        ``f(X, y, tasks)`` that returns one: symmetric, 0 or more. All but the first two tie tasks in pairs (section 4
+        of Nam et al. 2012).
     task_penalty : mapping or array of shape (T,), optional
-        The ridge on each task's own part relative to the others', omega_t in section 3 of Nam et al. (2012). A task
-        with a large one keeps close to what is shared.
+        The ridge on each task's own part relative to the others', omega_t in section 3 of Nam et al. (2012); 1 for
+        tasks that a mapping does not name. A task with a large one keeps close to what is shared.
     task_column : str or int, optional
         The column of X that holds the task; by name in frames, else by position, which may count from the end.
         Without it, ``tasks=`` is to be given to every method.

@@ -17,7 +17,7 @@ from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.search import some_tasks
 from leastwise.selection.trial import Rows, Settings
-from leastwise.task_fitting import solve_tasks, stranger_scores, stream_heldout
+from leastwise.task_fitting import solve_tasks, stranger_scores, stream_tasks
 
 N, T, C = 40, 4, 3
 PENALTY = np.array([1.0, 2.0, 0.5, 1.0])
@@ -108,11 +108,13 @@ def test_arrow_is_the_dual(norm, fold, weighted, bias, sharing):
 def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
     rows = tied_rows(weighted=True, fold="loo")
     arrow = trial(rows, cls=ArrowTrial, n_centers=7).tied(0.4)
-    at_once, solution = arrow.heldout(1.0, 1)(0.01).F, solve_tasks(arrow, 1.0, 0.01)
+    # A stream has the ridge of all rows, leave-one-out that of all but one.
+    at_once, solution = arrow.heldout(1.0, 1)(0.01 * N / (N - 1)).F, solve_tasks(arrow, 1.0, 0.01)
     monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
     assert sum(1 for _ in arrow.stream.chunks(1.0, arrow.tie, None)) > 2
-    np.testing.assert_allclose(stream_heldout(arrow, 1.0, 0.01).F, at_once, atol=1e-10)
-    np.testing.assert_allclose(solve_tasks(arrow, 1.0, 0.01).form.coef, solution.form.coef, atol=1e-8)
+    streamed, held = stream_tasks(arrow, 1.0, 0.01, hold=True)
+    np.testing.assert_allclose(held.F, at_once, atol=1e-10)
+    np.testing.assert_allclose(streamed.form.coef, solution.form.coef, atol=1e-8)
 
 
 @pytest.mark.parametrize("bias", [False, True])

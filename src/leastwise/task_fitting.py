@@ -15,7 +15,7 @@ from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.heldout.task_deletion import bordered_inverse
 from leastwise.kernels import Kernel
-from leastwise.linalg.arrow import arrow_system, decompose, solve_arrow
+from leastwise.linalg.arrow import Arrow, arrow_system, decompose
 from leastwise.linalg.cholesky import Cholesky
 from leastwise.linalg.direct import solve_gram
 from leastwise.linalg.spectrum import gram_spectrum
@@ -92,41 +92,37 @@ TaskTrial = CoupledTrial | ArrowTrial
 
 def solve_tasks(trial: TaskTrial, sigma: float, alpha: float) -> TaskSolution:
     """The exact solution, in the dual or by the block-arrow system."""
-    return _solve_arrow(trial, sigma, alpha) if isinstance(trial, ArrowTrial) else solve_dual(trial, sigma, alpha)
+    return stream_tasks(trial, sigma, alpha)[0] if isinstance(trial, ArrowTrial) else solve_dual(trial, sigma, alpha)
 
 
-def _solve_arrow(trial: ArrowTrial, sigma: float, alpha: float) -> TaskSolution:
-    """Go through the tasks twice: for what they share, and for what is each one's own."""
-    stream, tie = trial.stream, trial.tie
-    penalty = stream.penalty(sigma)
+def stream_tasks(
+    trial: ArrowTrial, sigma: float, alpha: float, hold: bool = False
+) -> tuple[TaskSolution, Held | None]:
+    """The solution by going through the tasks twice: for what they share, and for what is each one's own.
+
+    With ``hold`` held-out scores of all rows come along, for folds that lie within a task each. Their ridge is that
+    of all rows, not of all but a fold: to go through so many rows once more for that would be in vain.
+    """
+    stream, tie, bias = trial.stream, trial.tie, trial.settings.bias
+    penalty, rho = stream.penalty(sigma), alpha * len(trial.rows)
     chunks = partial(stream.chunks, sigma, tie, penalty)
-    source = lambda: (chunk for _, chunk in chunks())  # noqa: E731
-    arrow = solve_arrow(source, tie.sharing, alpha * len(trial.rows), trial.settings.bias)
-    b, c = arrow.shared.shape
-    coef = np.empty((len(tie.own) + 1, b, c), dtype=arrow.shared.dtype)
-    first = 0
-    for chunk in source():
+    system = arrow_system(lambda: (chunk for _, chunk in chunks()), tie.sharing, rho, bias)
+    arrow = Arrow.of(system, rho)
+    coef = np.empty((len(tie.own) + 1, *arrow.shared.shape), dtype=arrow.shared.dtype)
+    F = np.empty((len(trial.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
+    noise, first = np.empty(len(F)), 0
+    for mine, chunk in chunks():
         parts = arrow.parts(chunk)
         coef[first : first + len(parts)] = _unwhitened(parts + arrow.shared, penalty)
         first += len(parts)
+        if hold:
+            problem = Problem(chunk.Z, chunk.root, bias, None, Folds.from_labels(trial.rows.fold[mine]))
+            held = ArrowHeldout(problem, decompose([chunk]), tie.sharing, chunk.own).given(system, rho)
+            F[mine], noise[mine] = held.F, held.noise
     coef[-1:] = _unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
-    return TaskSolution(PrimalForm(coef), arrow.intercept, jitter)
-
-
-def stream_heldout(trial: ArrowTrial, sigma: float, alpha: float) -> Held:
-    """Held-out scores of all rows, a few tasks at a time: for folds that lie within a task each."""
-    stream, tie, rows = trial.stream, trial.tie, trial.rows
-    chunks = partial(stream.chunks, sigma, tie, stream.penalty(sigma))
-    rho = alpha * len(rows) * (1 - 1 / len(np.unique(rows.fold)))
-    system = arrow_system(lambda: (c for _, c in chunks()), tie.sharing, rho, trial.settings.bias)
-    F = np.empty((len(rows), len(trial.settings.classes)), dtype=rows.X.dtype)
-    noise = np.empty(len(rows))
-    for mine, chunk in chunks():
-        problem = Problem(chunk.Z, chunk.root, trial.settings.bias, None, Folds.from_labels(rows.fold[mine]))
-        held = ArrowHeldout(problem, decompose([chunk]), tie.sharing, chunk.own).given(system, rho)
-        F[mine], noise[mine] = held.F, held.noise
-    return Held(F, system.intercept, noise)
+    solution = TaskSolution(PrimalForm(coef), arrow.intercept, jitter)
+    return solution, Held(F, arrow.intercept, noise) if hold else None
 
 
 def check_folds_within_tasks(rows: Rows, searched: int) -> None:

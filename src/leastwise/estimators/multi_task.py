@@ -36,7 +36,7 @@ from leastwise.task_fitting import (
     check_folds_within_tasks,
     solve_tasks,
     stranger_scores,
-    stream_heldout,
+    stream_tasks,
 )
 
 Array = np.ndarray
@@ -453,10 +453,12 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         best = found.outcome
         assert best.sharing is not None
         trial = found.trial.tied(best.sharing)
-        solution = solve_tasks(trial, best.sigma, best.alpha)
-        if self.cv is not None and len(best.F) != len(data.rows):  # judged on some tasks only
+        if self.cv is None or len(best.F) == len(data.rows):
+            solution = solve_tasks(trial, best.sigma, best.alpha)
+        else:  # judged on some tasks only
             assert isinstance(trial, ArrowTrial)
-            best.F = trial.settled(stream_heldout(trial, best.sigma, best.alpha)).F
+            solution, held = stream_tasks(trial, best.sigma, best.alpha, hold=True)
+            best.F = trial.settled(held).F  # type: ignore[arg-type]
             best.calibrator = fit_calibrator(self.calibration, data.rows.sample(best.F), solution.intercept)
         if isinstance(trial, ArrowTrial):
             reach, trust = self._chunked_reach(data.rows, trial.basis, settings, np.arange(len(data.rows)))

@@ -34,6 +34,11 @@ class Arrow:
     regular: bool
     jitter: float
 
+    @classmethod
+    def of(cls, system: System, rho: float) -> Arrow:
+        """From the shared part."""
+        return cls(system.shared, system.intercept, float(rho), system.regular, system.factor.jitter)
+
     def parts(self, chunk: Chunk) -> Array:
         """``beta_t`` of the tasks of a chunk (k x b x c)."""
         found = np.zeros((len(chunk.own), *self.shared.shape), dtype=self.shared.dtype)
@@ -59,8 +64,7 @@ class Arrow:
 
 def solve_arrow(source: Source, sharing: float, rho: float, bias: bool = True) -> Arrow:
     """Solve, in one pass through the tasks; two where the ridge is so small that products lose the digits."""
-    system = arrow_system(source, sharing, rho, bias)
-    return Arrow(system.shared, system.intercept, float(rho), system.regular, system.factor.jitter)
+    return Arrow.of(arrow_system(source, sharing, rho, bias), rho)
 
 
 def arrow_system(source: Source, sharing: float, rho: float, bias: bool = True) -> System:

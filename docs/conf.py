@@ -27,7 +27,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
-    "ignore_pattern": r"demo\.py",
+    "ignore_pattern": r"demo",
     "download_all_examples": False,
     "remove_config_comments": True,
 }

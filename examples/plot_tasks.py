@@ -47,10 +47,10 @@ TaskReportDisplay.from_report(report)
 plt.show()
 
 # %%
-# The gains are means over 40 rows each, so they come with an error. The table has it, with all else that did
-# not fit on the page: ``report.table`` is a dict of arrays, ``report.to_frame()`` a frame.
+# The gains are means over 40 rows each, so they come with an error: the bars in the picture. What did not fit on the
+# page is in the table: ``report.table`` is a dict of arrays, ``report.to_frame()`` a frame.
 
-columns = ["task", "gain_over_independent", "gain_over_independent_se", "calibration_multi_task", "calibration_noise"]
+columns = ["task", *(f"calibration_{name}" for name in ("independent", "pooled", "multi_task", "noise"))]
 print(report.to_frame()[columns].round(3).to_string(index=False))
 
 # %%

@@ -10,7 +10,7 @@ import pytest
 
 from leastwise import MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
-from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay
+from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay, _named
 from leastwise.task_reports import task_report
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -87,9 +87,30 @@ def test_dots_are_the_figures_of_the_report(report, metric):
 
 
 def test_what_the_axis_says(report):
-    assert TaskReportDisplay.from_report(report).ax_.get_xlabel() == "Held-out log-loss"
+    label = TaskReportDisplay.from_report(report).ax_.get_xlabel()
+    assert label == "Held-out log-loss\n(bars: ± one standard error of the gain over independent)"
     label = TaskReportDisplay.from_report(report, metric="auc").ax_.get_xlabel()
     assert label == "Held-out AUC\n(tasks without one, not shown: 1)"
+
+
+@pytest.mark.parametrize("ref_line", [False, True])
+def test_bars_are_standard_errors(report, ref_line):
+    display = TaskReportDisplay.from_report(report, ref_line=ref_line)
+    order = [*display.order_, -1][: 5 + ref_line]
+    ends = np.array(display.bars_.get_segments())
+    value, error = (report.table[k][order] for k in ("log_loss_multi_task", "gain_over_independent_se"))
+    np.testing.assert_allclose(ends[:, 0, 0], value - error)
+    np.testing.assert_allclose(ends[:, 1, 0], value + error)
+    np.testing.assert_array_equal(ends[:, 0, 1], np.arange(5 + ref_line))
+    assert TaskReportDisplay.from_report(report, metric="auc").bars_ is None
+
+
+def test_bars_only_where_they_can_be_read():
+    for T, drawn in ((40, True), (41, False)):
+        display = made_up(T)
+        display.errors = np.append(np.nan, np.full(T, 0.1))  # that of a single row is not known
+        bars = display.plot().bars_
+        assert len(bars.get_segments()) == T if drawn else bars is None
 
 
 def test_sorted_as_the_report_is(report):
@@ -120,6 +141,10 @@ def test_names_can_be_read(T):
     assert len(labels) == (T + 1 if T <= 70 else 68)
     assert len(set(texts(labels))) == len(labels)  # the part that tells them apart is kept
     assert max(map(len, texts(labels))) <= 28
+    assert T == 1 or all(text[0] == "…" for text in texts(labels)[:-1])
+    remark = "(every 3rd task is named)"
+    assert (remark in display.ax_.get_xlabel()) == (T == 200)
+    assert inside(display.figure_, display.ax_.xaxis.label)
     assert apart(labels, "y")
     assert all(inside(display.figure_, label) for label in labels)
     assert inside(display.figure_, display.ax_.get_legend())
@@ -149,6 +174,24 @@ def test_groups_stand_together():
 def test_alike_tasks_keep_their_order():
     np.testing.assert_array_equal(SimilarityDisplay.from_matrix(np.ones((6, 6))).order_, np.arange(6))
     np.testing.assert_array_equal(SimilarityDisplay.from_matrix([[1.0]], ["only"]).order_, [0])
+
+
+def test_title_where_all_tasks_share_alike(data, report):
+    display = SimilarityDisplay.from_estimator(report.models["multi_task"])
+    assert display.ax_.get_title() == "all tasks share alike (sharing 0.5)"
+    display.figure_.canvas.draw()
+    assert inside(display.figure_, display.ax_.title)
+    for S in (0.1 + 0.9 * blocks(5, 2), np.eye(5)):
+        model = MultiTaskLSPC(**FIXED, similarity=S).fit(data.X, data.y, tasks=data.task)
+        assert SimilarityDisplay.from_estimator(model).ax_.get_title() == ""
+    assert SimilarityDisplay.from_matrix(np.ones((2, 2)), title="mine").ax_.get_title() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("step", "word"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (13, "13th"), (21, "21st")]
+)
+def test_which_are_named(step, word):
+    assert _named(step * 10, 10) == [f"(every {word} task is named)"]
 
 
 def test_signed_values_have_zero_in_the_middle(rng):
@@ -210,6 +253,7 @@ def test_names_of_the_map_can_be_read(rng, T, long):
     display.figure_.canvas.draw()
     x, y = display.ax_.get_xticklabels(), display.ax_.get_yticklabels()
     assert len(x) == len(y) == (T if T <= 40 else 34)
+    assert display.ax_.get_xlabel() == "helps" + "\n(every 3rd task is named)" * (T > 40)
     assert apart(x, "x")
     assert apart(y, "y")
     everything = [*x, *y, display.ax_.xaxis.label, display.ax_.yaxis.label, display.colorbar_.ax.yaxis.label]

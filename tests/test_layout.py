@@ -18,6 +18,7 @@ LAYERS = [
     ["selection"],
     ["fitting", "task_fitting"],
     ["estimators"],
+    ["task_text"],
     ["task_reports"],
     ["datasets"],
     ["display"],

@@ -7,16 +7,23 @@ import sys
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSPC, MultiTaskLSPC
 from leastwise import task_reports as module
 from leastwise.datasets import make_related_tasks
 from leastwise.metrics import expected_calibration_error
 from leastwise.task_reports import TaskReport, task_report
+from leastwise.task_text import shortened
 
 VERSIONS = ["independent", "pooled", "multi_task"]
 #: Nothing to search: fast, and the same ridge in every version.
 FIXED = {"sigma": 1.0, "alpha": 0.01, "sharing": 0.5, "random_state": 0}
+
+
+def one_line(report):
+    return " ".join(str(report).split())
 
 
 def fixed(**changes):
@@ -295,7 +302,8 @@ def test_no_helps_and_why(data, changes, reason):
     report = task_report(data.X, data.y, data.task, model=fixed(**changes))
     assert report.helps is None
     assert reason in report.helps_note
-    assert report.helps_note in str(report)
+    assert report.helps_note in one_line(report)
+    assert max(map(len, str(report).splitlines())) <= 118
 
 
 def test_no_helps_for_many_rows_or_one_task(data, monkeypatch):
@@ -325,11 +333,84 @@ def test_text(report):
     assert lines[0].startswith("Held-out predictions of 5 tasks, 108 rows, 2 classes; share is that of class 1.")
     body = [line for line in lines if line[:1].isdigit()]
     assert [int(line.split()[0]) for line in body] == report.order().tolist()
-    assert lines[-1].startswith("all tasks")
+    assert lines[lines.index("") + 3 + 5].startswith("all tasks")
     single = next(line for line in body if line.startswith("3 ")).split()
-    assert single.count("-") == 6  # no area, no calibration error
+    assert single.count("-") == 3 + 2 + 2  # no area, no calibration error and its noise, no standard errors
     assert f"{report.table['log_loss_multi_task'][3]:.3f}" in single
     assert f"sigma {report.models['pooled'].sigma_:.4g}" in lines[2]
+    assert repr(report) == str(report)
+
+
+def with_gains(report, over_independent, over_pooled, errors):
+    table = {name: column.copy() for name, column in report.table.items()}
+    table["gain_over_independent"], table["gain_over_pooled"] = np.array(over_independent), np.array(over_pooled)
+    table["gain_over_independent_se"] = table["gain_over_pooled_se"] = np.array(errors)
+    return TaskReport(table, report.helps, report.helps_note, report.models)
+
+
+@pytest.fixture(scope="module")
+def told(report):
+    """Gains of every kind: clear, not clear, clearly negative, none, of a single row."""
+    gains = [0.3, 0.1, -0.3, 0.5, -1e-5, 0.1]
+    return with_gains(report, gains, [-0.3, 0.1, 0.3, 0.5, 0.3, 0.1], [0.1, 0.1, 0.1, np.nan, 0.1, 0.01])
+
+
+def test_gains_have_errors_and_stars(told):
+    lines = {line.split()[0]: line for line in str(told).splitlines() if line[:1].isdigit() or line[:3] == "all"}
+    assert "+0.300 ± 0.100*  -0.300 ± 0.100*" in lines["0"]
+    assert lines["1"].endswith("+0.100 ± 0.100   +0.100 ± 0.100")
+    assert "-0.300 ± 0.100*  +0.300" in lines["2"]
+    assert lines["3"].endswith("+0.500 ±     -   +0.500 ±     -")
+    assert "+0.000 ± 0.100   +0.300" in lines["4"]  # not -0.000
+    assert lines["all"].endswith("+0.100 ± 0.010*  +0.100 ± 0.010*")
+    # All stand below one another.
+    assert len({line.index("±") for line in lines.values()}) == 1
+
+
+def test_verdict(told):
+    sharing = f"{told.models['multi_task'].sharing_:g}"
+    counts = "better than alone in 3 of 5 tasks (1 clearly; 1 clearly worse)"
+    counts += ", better than pooled in 4 of 5 (2 clearly; 1 clearly worse)"
+    assert one_line(told).endswith(f" multi-task (sharing {sharing}): {counts}")
+    assert counts in told._repr_html_()
+
+
+def test_verdict_where_nothing_differs(told):
+    same = with_gains(told, np.full(6, 1e-14), [0.3, 0.1, 0.3, 0.5, 0.3, 0.1], np.full(6, 1e-16))
+    assert "the same as alone, better than pooled in 5 of 5 tasks (5 clearly)" in str(same)
+    assert "+0.000 ± 0.000*" not in str(same)
+
+
+def test_legend(told):
+    words = ["Sorted by gain over independent", "Held-out", "log-loss of the other model less that of multi-task"]
+    words += ["+ is good", "beyond two standard errors", "too few rows, or one class", "calibration_noise"]
+    for shown in (str(told), told._repr_html_()):
+        assert all(word in shown for word in words)
+        assert "over all rows (AUC pooled)" in shown
+
+
+def test_one_task_is_no_plural(data):
+    report = task_report(data.X, data.y, "all", model=fixed())
+    assert "the same as alone, the same as pooled" in str(report).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (["alpha", "beta"], ["alpha", "beta"]),
+        (["General Hospital, ward 1", "General Hospital, ward 23"], ["…ward 1", "…ward 23"]),
+        (["General Hospital, east", "General Hospital, east wing"], ["…east", "…east wing"]),
+        (["one_two_three_001", "one_two_three_002"], ["…three_001", "…three_002"]),
+        (["a very long name of", "quite another name"], ["a ver…me of", "quite… name"]),
+        (["hospitalnumber1", "hospitalnumber2"], ["hospi…mber1", "hospi…mber2"]),
+        (["only one, but long"], ["only … long"]),
+        (["the same long name"] * 2, ["…long name"] * 2),
+        ([], []),
+    ],
+    ids=str,
+)
+def test_short_names(names, short):
+    assert shortened(names, 11) == short
 
 
 def with_tasks(report, names):
@@ -347,11 +428,13 @@ def with_tasks(report, names):
 def test_many_tasks_and_long_names(report):
     many = with_tasks(report, [f"a long name of a hospital\nin town number {k}" for k in range(100)])
     lines = str(many).splitlines()
-    assert len(lines) == 7 + 15 + 1 + 15 + 1
+    start = lines.index("") + 3
+    assert lines[start + 31].startswith("all tasks")
     assert max(map(len, lines)) <= 118
     assert "70 more tasks" in str(many)
-    assert lines[7].split("  ")[0].endswith("number 0")
-    assert "number 99" in lines[-2]
+    assert lines[start].startswith("…in town number 0 ")
+    assert lines[start + 30].startswith("…in town number 99 ")
+    assert "a long name of a hospital in town number 99" in many._repr_html_()
 
 
 def test_html(report):
@@ -360,11 +443,30 @@ def test_html(report):
     assert "&lt;b&gt;bold&lt;/b&gt;" in html
     assert "a &amp; b" in html
     assert "<b>" not in html
-    assert html.count("<tr>") == 2 + 2 + 1
-    for tag in ("table", "tr", "td", "th", "div", "thead", "tbody"):
+    assert html.split("</table>")[1].count("<tr>") == 2 + 2 + 1
+    for tag in ("table", "tr", "td", "th", "div", "thead", "tbody", "p"):
         assert html.count(f"<{tag}>") + html.count(f"<{tag} ") == html.count(f"</{tag}>")
     many = with_tasks(report, [str(k) for k in range(31)])
     assert "1 more tasks" in many._repr_html_()
+
+
+def test_html_shows_the_best_and_the_worse(told):
+    parts = told._repr_html_().split("</table>")
+    for name, model in told.models.items():
+        assert f">{name.replace('_', '-')}</td>" in parts[0]
+        assert f">{model.sigma_:.4g}</td>" in parts[0]
+    rows = [row.split("<td ")[1:] for row in parts[1].split("<tbody>")[1].split("</tr>")[:-1]]
+    assert "text-align:left" in parts[1][: parts[1].index(">task<")].rsplit("<th", 1)[1]
+    for i, cells in zip([*told.order(), -1], rows, strict=True):
+        assert len(cells) == 15
+        assert all("nowrap" in cell for cell in cells)
+        for start, metric in ((5, "log_loss"), (8, "auc"), (11, "calibration")):
+            values = np.array([told.table[f"{metric}_{v}"][i] for v in VERSIONS]).round(3)
+            best = values == (values.max() if metric == "auc" else values.min())
+            best &= np.ptp(values) > 0
+            assert ["bold" in cell for cell in cells[start : start + 3]] == best.tolist()
+        gains = [told.table[f"gain_over_{v}"][i] for v in VERSIONS[:2]]
+        assert ["▼" in cell for cell in cells[3:5]] == [gain < -0.0005 for gain in gains]
 
 
 def test_odd_ids(small):
@@ -388,6 +490,22 @@ def test_wrong_arguments_are_named(data):
         task_report(data.X, data.y)
     with pytest.raises(ValueError, match="one id for each"):
         task_report(data.X, data.y, data.task[:-1])
+
+
+def test_pipelines_are_told_what_to_do(data):
+    pipe = make_pipeline(StandardScaler(), fixed())
+    with pytest.raises(
+        TypeError, match=r"^model is of type Pipeline and must be a MultiTaskLSPC.*pipe\[:-1\]"
+    ) as error:
+        task_report(data.X, data.y, data.task, model=pipe)
+    assert len(str(error.value)) < 200
+
+
+def test_name_of_a_column_as_tasks(data):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(data.X, columns=["x1", "x2"]).assign(ward=data.task)
+    with pytest.raises(ValueError, match="task_column"):
+        task_report(frame, data.y, "ward", model=fixed())
 
 
 def test_without_pandas(report, monkeypatch):

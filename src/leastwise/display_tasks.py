@@ -10,7 +10,8 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from leastwise.display import _pyplot
-from leastwise.task_reports import ALL, METRICS, TaskReport, _short, task_report
+from leastwise.task_reports import TaskReport, task_report
+from leastwise.task_text import ALL, METRICS, shortened
 
 Array = np.ndarray
 
@@ -23,6 +24,8 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 #: Names are cut after so many letters; of more tasks than this only some are named.
 NAME, NAMED_LINES, NAMED_CELLS = 28, 70, 40
+#: Error bars can be told apart up to so many tasks.
+BARS = 40
 
 
 class TaskReportDisplay:
@@ -40,6 +43,9 @@ class TaskReportDisplay:
     overall : mapping of str to float
         The same for all rows together.
     metric : {"log_loss", "auc", "calibration"}, default="log_loss"
+    errors : ndarray of shape (T + 1,), optional
+        Standard errors of the gain over independent models, the last one for all rows together: thin bars at the
+        multi-task model's dots, of 40 tasks at most. Reports have them for the log-loss.
 
     Attributes
     ----------
@@ -50,6 +56,8 @@ class TaskReportDisplay:
         The dots of each version; y is the place of the task, 0 at the top, and all tasks together at the bottom.
     lines_ : dict of str to matplotlib Line2D
         The reference lines, all tasks together.
+    bars_ : matplotlib LineCollection or None
+        The error bars.
 
     Examples
     --------
@@ -67,11 +75,13 @@ class TaskReportDisplay:
         values: Mapping[str, Array],
         overall: Mapping[str, float],
         metric: str = "log_loss",
+        errors: Array | None = None,
     ) -> None:
         self.names = names
         self.values = values
         self.overall = overall
         self.metric = metric
+        self.errors = errors
 
     @classmethod
     def from_estimator(
@@ -112,7 +122,8 @@ class TaskReportDisplay:
         columns = {version: report.table[f"{metric}_{version}"] for version in STYLES}
         values = {version: column[:-1] for version, column in columns.items()}
         overall = {version: float(column[-1]) for version, column in columns.items()}
-        return cls([str(name) for name in report.tasks], values, overall, metric).plot(**kwargs)
+        errors = report.table["gain_over_independent_se"] if metric == "log_loss" else None
+        return cls([str(name) for name in report.tasks], values, overall, metric, errors).plot(**kwargs)
 
     def plot(self, ax: Any = None, *, ref_line: bool = True) -> TaskReportDisplay:
         """Draw.
@@ -134,9 +145,10 @@ class TaskReportDisplay:
         stacked = np.array(list(columns.values()))
         ax.hlines(place, stacked.min(axis=0), stacked.max(axis=0), color="0.8", lw=1.5, zorder=1)
         self.dots_ = {v: self._draw_dots(ax, v, column, place) for v, column in columns.items()}
+        self.bars_ = self._draw_bars(ax, columns["multi_task"], place)
         self.lines_ = {v: self._draw_line(ax, v) for v in STYLES} if ref_line else {}
-        some = _thinned(T, NAMED_LINES)
-        names = [_short(self.names[i], NAME) for i in self.order_[some]]
+        some, short = _thinned(T, NAMED_LINES), shortened(self.names, NAME)
+        names = [short[i] for i in self.order_[some]]
         ax.set_yticks(np.append(some, place[T:]), names + [ALL] * ref_line)
         self._finish(ax, T, ref_line)
         self.ax_, self.figure_ = ax, ax.figure
@@ -157,6 +169,14 @@ class TaskReportDisplay:
         name, style = STYLES[version]
         return ax.plot(column, place, ls="", zorder=3, label=name, **style)[0]
 
+    def _draw_bars(self, ax: Any, column: Array, place: Array) -> Any:
+        if self.errors is None or len(self.order_) > BARS:
+            return None
+        error = self.errors[np.append(self.order_, -1)][: len(place)]
+        some = ~np.isnan(error)
+        low, high = (column - error)[some], (column + error)[some]
+        return ax.hlines(place[some], low, high, color="black", lw=0.8, zorder=2)
+
     def _draw_line(self, ax: Any, version: str) -> Any:
         style = STYLES[version][1]
         return ax.axvline(self.overall[version], color=style["mec"], ls="--", lw=1, alpha=0.6, zorder=0)
@@ -167,8 +187,11 @@ class TaskReportDisplay:
             ax.get_yticklabels()[-1].set_fontweight("bold")
             ax.axhline(T - 0.5, color="0.5", lw=0.8)
         missing = len(self.names) - T
-        remark = f"\n(tasks without one, not shown: {missing})" if missing else ""
-        ax.set(xlabel=f"Held-out {METRICS[self.metric]}{remark}", ylim=(T + ref_line - 0.4, -0.6))
+        remarks = [f"(tasks without one, not shown: {missing})"] if missing else []
+        if self.bars_ is not None:
+            remarks.append("(bars: ± one standard error of the gain over independent)")
+        label = "\n".join([f"Held-out {METRICS[self.metric]}", *remarks, *_named(T, NAMED_LINES)])
+        ax.set(xlabel=label, ylim=(T + ref_line - 0.4, -0.6))
         ax.grid(axis="y", color="0.93", lw=0.8)
         ax.set_axisbelow(True)
         ax.spines[["top", "right", "left"]].set_visible(False)
@@ -198,6 +221,8 @@ class SimilarityDisplay:
         Of the columns and of the rows.
     order : ndarray of int of shape (T,), optional
         The tasks from the left to the right, and from the top to the bottom; by default from a clustering.
+    title : str, default=""
+        Above the map.
 
     Attributes
     ----------
@@ -222,6 +247,7 @@ class SimilarityDisplay:
         label: str = "similarity",
         axis_labels: tuple[str, str] = ("", ""),
         order: Array | None = None,
+        title: str = "",
     ) -> None:
         self.matrix = matrix
         self.names = names
@@ -229,6 +255,7 @@ class SimilarityDisplay:
         self.label = label
         self.axis_labels = axis_labels
         self.order = order
+        self.title = title
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, coupling: bool = False, **kwargs: Any) -> SimilarityDisplay:
@@ -244,7 +271,9 @@ class SimilarityDisplay:
         """
         matrix = estimator.coupling_ if coupling else estimator.similarity_
         label = "coupling" if coupling else "similarity"
-        return cls.from_matrix(matrix, estimator.tasks_, label=label, **kwargs)
+        alike = len(matrix) > 1 and _all_alike(estimator.similarity_) and _off_diagonal(estimator.similarity_).any()
+        title = f"all tasks share alike (sharing {estimator.sharing_:g})" if alike else ""
+        return cls.from_matrix(matrix, estimator.tasks_, label=label, title=title, **kwargs)
 
     @classmethod
     def from_report(cls, report: TaskReport, **kwargs: Any) -> SimilarityDisplay:
@@ -277,6 +306,7 @@ class SimilarityDisplay:
         label: str = "similarity",
         axis_labels: tuple[str, str] = ("", ""),
         order: Any = None,
+        title: str = "",
         **kwargs: Any,
     ) -> SimilarityDisplay:
         """Draw any square matrix.
@@ -288,7 +318,7 @@ class SimilarityDisplay:
             Names of the tasks; by default their numbers.
         signed : bool, optional
             See :class:`SimilarityDisplay`; by default whether any value off the diagonal is below zero.
-        label, axis_labels, order
+        label, axis_labels, order, title
             See :class:`SimilarityDisplay`.
         **kwargs
             For :meth:`plot`.
@@ -306,7 +336,7 @@ class SimilarityDisplay:
         if order is not None and sorted(order) != list(range(len(names))):
             raise ValueError(f"order={order!r} must hold every number from 0 to {len(names) - 1} once.")
         order = None if order is None else np.asarray(order)
-        return cls(matrix, [str(name) for name in names], signed, label, axis_labels, order).plot(**kwargs)
+        return cls(matrix, [str(name) for name in names], signed, label, axis_labels, order, title).plot(**kwargs)
 
     def plot(self, ax: Any = None, *, cmap: str | None = None, colorbar: bool = True) -> SimilarityDisplay:
         """Draw.
@@ -351,14 +381,17 @@ class SimilarityDisplay:
         return {"vmin": -far, "vmax": far}
 
     def _write_names(self, ax: Any, T: int) -> None:
-        some = _thinned(T, NAMED_CELLS)
-        names = [_short(self.names[i], NAME) for i in self.order_[some]]
+        some, short = _thinned(T, NAMED_CELLS), shortened(self.names, NAME)
+        names = [short[i] for i in self.order_[some]]
         size = "medium" if T <= 12 else "small" if T <= 25 else "x-small"
         upright = {} if max(map(len, names)) <= 2 else {"rotation": 90}
         ax.set_xticks(some, names, fontsize=size, **upright)
         ax.set_yticks(some, names, fontsize=size)
         ax.tick_params(length=0 if len(some) == T else 2)
-        ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1])
+        below = [line for line in (self.axis_labels[0], *_named(T, NAMED_CELLS)) if line]
+        ax.set(xlabel="\n".join(below), ylabel=self.axis_labels[1])
+        if self.title:
+            ax.set_title(self.title, fontsize="medium")
 
 
 def _check_metric(metric: str) -> None:
@@ -369,6 +402,13 @@ def _check_metric(metric: str) -> None:
 def _thinned(T: int, most: int) -> Array:
     """Places that are named: all, or every second, third, ..."""
     return np.arange(0, T, -(-T // most))
+
+
+def _named(T: int, most: int) -> list[str]:
+    """A remark where only some are."""
+    step = -(-T // most)
+    end = "th" if step % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(step % 10, "th")
+    return [f"(every {step}{end} task is named)"] if step > 1 else []
 
 
 def _off_diagonal(matrix: Array) -> Array:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from html import escape
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from leastwise.estimators._base import Training, _extra
@@ -19,6 +18,7 @@ from leastwise.heldout.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.task_fitting import DualForm, rows_by_task
+from leastwise.task_text import ALL, ReportText
 
 Array = np.ndarray
 
@@ -29,9 +29,6 @@ VERSIONS: dict[str, dict[str, Any]] = {
     "pooled": {"sharing": 1.0, "similarity": "shared"},
     "multi_task": {},
 }
-METRICS = {"log_loss": "log-loss", "auc": "AUC", "calibration": "calibration error"}
-#: What the last line of the table is called.
-ALL = "all tasks"
 
 #: A calibration error is the mean over bins of about so many rows, up to so many bins, and needs two of them.
 BIN_ROWS, MAX_BINS = 10, 15
@@ -39,15 +36,14 @@ BIN_ROWS, MAX_BINS = 10, 15
 HELP_ROWS, HELP_TASKS = 3000, 200
 #: It goes through an inverse, of which so small a share may be rounding.
 DIGITS = 1e-4
-#: So many tasks are printed, in so wide a column.
-SHOWN, NAME = 30, 21
 
 
 @dataclass(frozen=True, eq=False)
 class TaskReport:
     """What sharing brings, task by task. Made by :func:`task_report`.
 
-    ``print(report)`` shows the most important columns, sorted by gain; notebooks show the same as a table.
+    ``print(report)`` shows the most important columns, sorted by gain, with a legend and a verdict; notebooks show
+    the same as a table.
 
     Attributes
     ----------
@@ -109,94 +105,16 @@ class TaskReport:
         return np.argsort(-self.table["gain_over_independent"][:-1].round(12), kind="stable")
 
     def __str__(self) -> str:
-        lines = [*self._story(), "", *_HEAD]
-        lines += [line if isinstance(line, str) else _padded(line) for line in self._body()]
-        lines.append(_padded(self._cells(-1)))
-        if self.helps_note:
-            lines += ["", f"Which tasks help which is not known: {self.helps_note}"]
-        return "\n".join(lines)
+        return self._text().text()
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _repr_html_(self) -> str:
-        story = "<br>".join(escape(line) for line in self._story())
-        cell = "padding:1px 8px;text-align:right"
-        groups = [("", 3), *((name, 3) for name in METRICS.values()), ("gain over", 2)]
-        top = "".join(f'<th colspan="{n}" style="text-align:center">{name}</th>' for name, n in groups)
-        names = ["task", "rows", "share", *3 * ("indep.", "pooled", "multi"), "indep.", "pooled"]
-        head = "".join(f'<th style="{cell}">{name}</th>' for name in names)
-        body = [
-            f'<tr><td colspan="{len(names)}" style="text-align:center">{escape(line.strip())}</td></tr>'
-            if isinstance(line, str)
-            else _html_row(line, cell)
-            for line in self._body()
-        ]
-        last = _html_row(self._cells(-1), cell + ";font-weight:bold")
-        return (
-            f'<div><p>{story}</p><table style="border-collapse:collapse"><thead><tr>{top}</tr><tr>{head}</tr></thead>'
-            f"<tbody>{''.join(body)}{last}</tbody></table></div>"
-        )
+        return self._text().html()
 
-    def _story(self) -> list[str]:
-        """What the numbers are of."""
-        T, n, classes = len(self.tasks), self.table["rows"][-1], self.classes
-        share = f"of class {_short(classes[1])}" if len(classes) == 2 else "of the task's most frequent class"
-        lines = [f"Held-out predictions of {T} tasks, {n} rows, {len(classes)} classes; share is that {share}."]
-        for name, model in self.models.items():
-            chosen = f"sigma {model.sigma_:<8.4g} alpha {model.alpha_:<8.3g} sharing {model.sharing_:g}"
-            lines.append(f"  {name.replace('_', '-'):<12} {chosen}")
-        return lines
-
-    def _body(self) -> list[list[str] | str]:
-        """The lines of the tasks: cells, or a remark where some are left out."""
-        order = self.order()
-        if len(order) <= SHOWN:
-            return [self._cells(i) for i in order]
-        # The tasks that gain least are as telling as those that gain most.
-        first, last = order[: SHOWN // 2], order[-(SHOWN // 2) :]
-        remark = f"  ... {len(order) - SHOWN} more tasks in between; to_frame() has them all ..."
-        return [*map(self._cells, first), remark, *map(self._cells, last)]
-
-    def _cells(self, i: int) -> list[str]:
-        t = self.table
-        share = t[f"share_{self.classes[1]}"] if len(self.classes) == 2 else self._top_share
-        numbers = [share[i], *(t[f"{metric}_{version}"][i] for metric in METRICS for version in VERSIONS)]
-        gains = [t["gain_over_independent"][i], t["gain_over_pooled"][i]]
-        cells = [_short(t["task"][i]), str(t["rows"][i])]
-        return [*cells, *(_number(v, ".3f") for v in numbers), *(_number(v, "+.4f") for v in gains)]
-
-    @cached_property
-    def _top_share(self) -> Array:
-        return np.max([self.table[f"share_{k}"] for k in self.classes], axis=0)
-
-
-_WIDTHS = [NAME, 7, 7, *[7] * 9, 9, 9]
-_HEAD = [
-    f"{'':<{NAME + 14}}" + "".join(f"{name:^21}" for name in METRICS.values()) + f"{'gain over':^18}".rstrip(),
-    f"{'task':<{NAME}}{'rows':>7}{'share':>7}"
-    + f"{'indep.':>7}{'pooled':>7}{'multi':>7}" * 3
-    + f"{'indep.':>9}{'pooled':>9}",
-]
-
-
-def _padded(cells: list[str]) -> str:
-    first = f"{cells[0]:<{NAME}}"
-    return first + "".join(f"{v:>{width}}" for v, width in zip(cells[1:], _WIDTHS[1:], strict=True))
-
-
-def _html_row(cells: list[str], style: str) -> str:
-    first = f'<td style="{style.replace("right", "left")}">{escape(cells[0])}</td>'
-    rest = "".join(f'<td style="{style}">{value}</td>' for value in cells[1:])
-    return f"<tr>{first}{rest}</tr>"
-
-
-def _number(value: float, form: str) -> str:
-    return "-" if np.isnan(value) else format(value, form)
-
-
-def _short(name: Any, width: int = NAME) -> str:
-    """A name on one line. Long ones lose their middle: names that begin alike often end differently."""
-    text = " ".join(str(name).split())
-    half = width // 2
-    return text if len(text) <= width else f"{text[: width - half - 1]}…{text[-half:]}"
+    def _text(self) -> ReportText:
+        return ReportText(self.table, self.models, self.order(), self.helps_note)
 
 
 # ------------------------------------------------------------------- report
@@ -280,7 +198,12 @@ def _checked(model: Any) -> MultiTaskLSPC:
     """The settings, with a seed: all three models need the same folds."""
     model = MultiTaskLSPC(random_state=0) if model is None else model
     if not isinstance(model, MultiTaskLSPC):
-        raise TypeError(f"model={model!r} must be a MultiTaskLSPC, whose settings are then used for all models.")
+        message = f"model is of type {type(model).__name__} and must be a MultiTaskLSPC"
+        if isinstance(model, Pipeline):
+            message += (
+                ": give that, and X as it comes out of the pipeline's earlier steps, e.g. pipe[:-1].transform(X)"
+            )
+        raise TypeError(f"{message}.")
     if model.cv is None:
         raise ValueError("model has cv=None, which holds nothing out to judge by: use cv='loo' or a number of folds.")
     if model.random_state is None:

@@ -156,7 +156,7 @@ class ArrowHeldout:
     def _rows(self, system: System, rho: float) -> Pieces:
         """What the formula needs of all rows; in double precision, as differences are to be taken."""
         factors, Z = self.decomposed.factors, self.problem.Z
-        inverse = system.factor.inverse_factor().T  # L'^-1
+        inverse = np.linalg.inv(system.factor.L).T  # numpy's, as all else here
         theta = system.factor.L.T @ system.theta
         pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], max((f.s.shape[1] for f in factors), default=1))
         for f in factors:

@@ -49,8 +49,13 @@ class Sums:
         b, q = len(self.S), sqrt(sharing)
         N = np.block([[sharing * self.S + np.eye(b), q * self.R[:, -1:]], [q * self.R[:, -1:].T, self.C[-1:, -1:]]])
         right = np.vstack([q * self.R[:, :-1], self.C[-1:, :-1]])
-        factor = cholesky(N[: b + bias, : b + bias].copy())
-        return System(factor, factor.solve(right[: b + bias]), sharing, bias, True, self.dtype)
+        p = b + bias
+        try:  # numpy's, as all that goes before and after
+            factor, theta = Cholesky(np.linalg.cholesky(N[:p, :p]), 0.0), np.linalg.solve(N[:p, :p], right[:p])
+        except np.linalg.LinAlgError:
+            factor = cholesky(N[:p, :p].copy())
+            theta = factor.solve(right[:p])
+        return System(factor, theta, sharing, bias, True, self.dtype)
 
 
 @dataclass(frozen=True)

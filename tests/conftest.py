@@ -5,12 +5,17 @@ import os
 # scikit-learn's array-API checks are skipped without this; it has to be set before scipy is imported.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("leastwise", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("leastwise")
+
+#: The papers' data sets, where they are: tests that need them are skipped elsewhere.
+DATA = Path(os.environ.get("LEASTWISE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
 @pytest.fixture

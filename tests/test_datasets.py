@@ -5,11 +5,10 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import DATA
 from scipy.stats import multivariate_normal
 
 from leastwise.datasets import available, load, make_three_class, three_class_density, three_class_posterior
@@ -289,14 +288,9 @@ PUBLISHED = {
 }
 
 
-def _real_folder():
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    return Path(os.environ.get("LEASTWISE_DATA") or beside)
-
-
 @pytest.mark.parametrize("name", list(PUBLISHED))
 def test_real_data(name):
-    folder = _real_folder()
+    folder = DATA
     if name not in available(folder):
         pytest.skip(f"no files of {name}: set LEASTWISE_DATA to the folder that has them")
     data = load(name, folder)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import DATA
 from reference import coupled_fit, coupled_heldout_by_refits, rbf
 
 from leastwise import LSPC, MultiTaskLSPC
@@ -369,9 +370,9 @@ def test_similarities_from_data(related, similarity):
     assert np.diagonal(model.coupling_).mean() == pytest.approx(1)
 
 
-@pytest.mark.skipif("landmine" not in available(), reason="needs the Landmine data: set LEASTWISE_DATA")
+@pytest.mark.skipif("landmine" not in available(DATA), reason="needs the Landmine data: set LEASTWISE_DATA")
 def test_reversed_minefields_do_no_harm():
-    data = load("landmine")
+    data = load("landmine", DATA)
     rng = np.random.default_rng(0)
     y = np.where(data.task >= 15, 1 - data.y, data.y)
     train = []

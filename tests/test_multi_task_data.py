@@ -1,11 +1,10 @@
 """The readers of the multi-task sets, on files in every form; the real files where they are."""
 
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import DATA
 from scipy.io import savemat
 
 from leastwise.datasets import available, load
@@ -199,8 +198,7 @@ def test_cut_off_matlab_files_are_named(tmp_path, share):
 
 
 def real(name):
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("LEASTWISE_DATA") or beside)
+    folder = DATA
     if name not in available(folder):
         pytest.skip(f"no files of {name}: set LEASTWISE_DATA to the folder that has them")
     return folder

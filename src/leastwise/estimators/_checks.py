@@ -173,13 +173,19 @@ def check_dual_memory(n: int, itemsize: int, arrays: int, hint: str) -> None:
         )
 
 
+def search_bytes(numbers: int) -> int:
+    """What the decompositions take for a search on a design of so many numbers."""
+    return 6 * 8 * numbers
+
+
 def check_search_memory(n: int, b: int) -> None:
     """Refuse a search on so many rows that their decompositions would not fit in memory."""
-    need, have = 6 * n * b * 8, available_memory()
+    need, have = search_bytes(n * b), available_memory()
     if need > have:
         raise MemoryError(
             f"A search on {n} rows with {b} basis functions needs about {human(need)}; {human(have)} are available. "
-            f"search_rows={max(1, int(have // (6 * b * 8)))} would fit. (Set LEASTWISE_MEMORY to change the limit.)"
+            f"search_rows={max(1, int(have // search_bytes(b)))} would fit. (Set LEASTWISE_MEMORY to change the "
+            "limit.)"
         )
 
 

@@ -19,9 +19,11 @@ from leastwise.estimators._checks import (
     check_similarity,
     check_task_memory,
     choose,
+    search_bytes,
 )
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.kernels import Kernel, Linear, Precomputed
+from leastwise.memory import available_memory
 from leastwise.probability import CALIBRATIONS, Calibrator, ClipNormalise, class_shares, fit_calibrator
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
@@ -58,6 +60,12 @@ class Found:
     seen: list[dict]
     trial: TaskTrial
     searched: TaskTrial
+
+
+def _too_large_to_settle(whole: TaskTrial) -> bool:
+    """Whether all rows can be gone through once or twice, but not be searched on."""
+    numbers = whole.basis.n_functions * len(whole.rows)
+    return whole.streams and (numbers > SETTLE_NUMBERS or search_bytes(numbers) > available_memory())
 
 
 class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
@@ -184,8 +192,7 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
     Classifiers, IPSJ Transactions on Computer Vision and Applications 3, 1-8, 2011.
 
     H. Nam, H. Hachiya, M. Sugiyama, Computationally Efficient Multi-label Classification by Least-Squares
-    Probabilistic Classifiers, IEICE Transactions on Information and Systems E96-D (8), 2013 (2012 as a conference
-    paper).
+    Probabilistic Classifiers, 2012.
 
     Examples
     --------
@@ -367,7 +374,7 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         if some is rows:
             search = Search(whole)
             return Found(search.run(sigmas, alphas, sharings), search.seen, whole, whole)
-        if isinstance(whole, ArrowTrial) and whole.basis.n_functions * len(rows) > SETTLE_NUMBERS:
+        if _too_large_to_settle(whole):
             check_folds_within_tasks(rows, len(some))
         return self._select_on_some(data, whole, self._trial(data, some, settings, coupling.take(kept)), sharings)
 
@@ -388,7 +395,7 @@ class MultiTaskLSPC(TaskClassifier, CalibratedClassifier):
         alpha = guess.alpha * ratio
         alpha = alpha if alphas.ratio else min(alphas.values, key=lambda a: abs(a - alpha))
         start = replace(guess, alpha=alpha)
-        if isinstance(whole, ArrowTrial) and whole.basis.n_functions * len(whole.rows) > SETTLE_NUMBERS:
+        if _too_large_to_settle(whole):
             return Found(start, search.seen, whole, part)
         final = Search(whole)
         found = final.settle(start, alphas, sharings)

@@ -93,14 +93,6 @@ class ArrowTrial(TiedTrial):
         self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
         self._kept: dict[float, Decomposed] = {}
 
-    def tied(self, sharing: float | None) -> ArrowTrial:
-        """The trial with this sharing; the decompositions of the last sigma are kept for all sharings."""
-        if sharing is None:
-            return self
-        other = ArrowTrial(self.rows, self.basis, self.settings, self.coupling)
-        other.tie, other._kept = self.coupling.at(sharing), self._kept
-        return other
-
     def decomposed(self, sigma: float) -> Decomposed:
         """All tasks at this sigma."""
         if sigma not in self._kept:

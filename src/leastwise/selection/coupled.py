@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -33,14 +34,6 @@ class CoupledTrial(TiedTrial):
         self.task, self.coupling = rows.task, coupling
         self.tie: Tie = coupling.at(1.0)
         self._kept: dict[float, Array] = {}
-
-    def tied(self, sharing: float | None) -> CoupledTrial:
-        """The trial with this sharing; the kernel of the last sigma is kept for all sharings."""
-        if sharing is None:
-            return self
-        other = copy.copy(self)
-        other.tie = self.coupling.at(sharing)
-        return other
 
     def retied(self, coupling: Coupling) -> CoupledTrial:
         """The trial with its tasks tied in another way."""
@@ -110,10 +103,9 @@ class CoupledRefits(CoupledTrial, Refits):
         self._kept = {}
         self._pasts: dict[float, tuple[dict, set]] = {}
 
-    def tied(self, sharing: float | None) -> CoupledRefits:
+    def tied(self, sharing: float | None) -> Self:
         """The trial with this sharing, and with its own solutions to start from."""
         other = super().tied(sharing)
-        assert isinstance(other, CoupledRefits)
         if sharing is not None:
             other.past, other.unsettled = self._pasts.setdefault(sharing, ({}, set()))
         return other

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import numpy as np
 
 from leastwise.coupling import Coupling, Tie
@@ -16,6 +19,14 @@ class TiedTrial(Trial):
 
     coupling: Coupling
     tie: Tie
+
+    def tied(self, sharing: float | None) -> Self:
+        """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
+        if sharing is None:
+            return self
+        other = copy.copy(self)
+        other.tie = self.coupling.at(sharing)
+        return other
 
     @property
     def lonely(self) -> Array | None:

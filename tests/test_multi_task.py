@@ -329,6 +329,18 @@ def test_groups_have_to_stay_together():
     column.fit(np.column_stack([data.task, data.X]), data.y)
 
 
+def test_rows_that_cannot_be_searched_on_are_streamed(monkeypatch):
+    """Where all rows would not fit in memory, alpha and sharing stay as found on some, and scores come from a stream."""
+    data = make_related_tasks(40, 20, random_state=1)
+    model = MultiTaskLSPC(n_centers=30, search_rows=300, random_state=0)
+    settled = set(model.fit(data.X, data.y, tasks=data.task).cv_results_["n_rows"])
+    monkeypatch.setattr("leastwise.estimators.multi_task.available_memory", lambda: 1)
+    model.fit(data.X, data.y, tasks=data.task)
+    assert settled == {300, 800}
+    assert set(model.cv_results_["n_rows"]) == {300}
+    assert np.isfinite(model.heldout_scores_).all()
+
+
 def test_strangers_have_probabilities_that_hold():
     """Calibrated on tasks held out whole, they must not be surer than the class shares allow."""
     data = make_related_tasks(30, 25, relatedness=0.7, noise=0.2, random_state=2)

@@ -330,7 +330,7 @@ def test_groups_have_to_stay_together():
 
 
 def test_rows_that_cannot_be_searched_on_are_streamed(monkeypatch):
-    """Where all rows would not fit in memory, alpha and sharing stay as found on some, and scores come from a stream."""
+    """Where all rows would not fit in memory, alpha and sharing stay as found on some of them."""
     data = make_related_tasks(40, 20, random_state=1)
     model = MultiTaskLSPC(n_centers=30, search_rows=300, random_state=0)
     settled = set(model.fit(data.X, data.y, tasks=data.task).cv_results_["n_rows"])

@@ -111,3 +111,39 @@ def coupled_heldout_by_refits(X, y, task, w, B, kernel, alpha, norm, bias, n_cla
         fit = coupled_fit(X[~out], y[~out], task[~out], w[~out], B, kernel, alpha, norm, bias, n_classes)
         F[out] = fit(X[out], task[out])
     return F
+
+
+def intercept_fit(G, Z, task, w, rho, spread, bias):
+    """Tasks with intercepts of their own, by the bordered system (24) of Xu et al. (2013), or its shrunk form.
+
+    Noise of variance rho / w_i, intercepts of variance spread * rho; at spread infinity they are free. Returns the
+    coefficients of the rows, the shared intercept, and what each task adds to it.
+    """
+    n, tasks = len(Z), np.unique(task)
+    S = (task[:, None] == tasks).astype(float)
+    H = G + rho * np.diag(1 / w)
+    if np.isfinite(spread):
+        H = H + rho * spread * S @ S.T
+        free = np.ones((n, 1)) if bias else np.zeros((n, 0))
+    else:
+        free = S
+    m = free.shape[1]
+    M = np.block([[H, free], [free.T, np.zeros((m, m))]])
+    solution = np.linalg.solve(M, np.vstack([Z, np.zeros((m, Z.shape[1]))]))
+    A, b = solution[:n], solution[n:]
+    if np.isfinite(spread):
+        return A, b[0] if bias else np.zeros(Z.shape[1]), rho * spread * S.T @ A
+    return A, np.zeros(Z.shape[1]), b
+
+
+def intercept_heldout_by_refits(G, Z, task, w, alpha, spread, bias, folds):
+    """Leave each fold out of ``intercept_fit``, and score the fold; the ridge is alpha times the weight that stays."""
+    F = np.full(Z.shape, np.nan)
+    for fold in np.unique(folds):
+        out = folds == fold
+        A, b, own = intercept_fit(
+            G[np.ix_(~out, ~out)], Z[~out], task[~out], w[~out], alpha * w[~out].sum(), spread, bias
+        )
+        place = np.searchsorted(np.unique(task[~out]), task[out])
+        F[out] = G[np.ix_(out, ~out)] @ A + b + own[place]
+    return F

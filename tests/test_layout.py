@@ -11,16 +11,17 @@ ROOT = Path(leastwise.__file__).parent
 
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
-    ["linalg", "kernels", "centers", "memory", "folds", "tasks", "coupling"],
-    ["basis", "probability", "metrics", "model_selection", "similarity"],
+    ["linalg", "kernels", "centers", "memory", "folds", "tasks", "coupling", "centring"],
+    ["basis", "intervals", "matrix_free", "probability", "metrics", "model_selection", "similarity"],
     ["heldout", "reach"],
     ["scoring"],
     ["selection"],
-    ["fitting", "task_fitting"],
+    ["fitting", "krylov_fitting", "task_fitting"],
     ["estimators"],
     ["task_text"],
     ["task_reports"],
     ["datasets"],
+    ["baselines"],
     ["display"],
     ["display_tasks"],
     ["__init__"],

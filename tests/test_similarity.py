@@ -239,7 +239,7 @@ def rows_of(task):
 
 
 def setting_of(K, Z, task, level=0.6, ridge=0.3):
-    return module._Setting(K / ridge, Z, rows_of(task), level, len(Z))
+    return module._Setting(K / ridge, Z, rows_of(task), level, len(Z), max(Z.shape[1] - 1, 1))
 
 
 def one_group(K, Z, task):

@@ -2,16 +2,22 @@
 
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
+from leastwise.estimators.lssvm import LSSVC, LSSVR
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
+from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
 __all__ = [
     "LSPC",
+    "LSSVC",
+    "LSSVR",
     "KernelLogisticRegression",
     "MultiTaskKernelLogisticRegression",
     "MultiTaskLSPC",
+    "MultiTaskLSSVC",
+    "MultiTaskLSSVR",
     "__version__",
     "task_report",
 ]

@@ -62,7 +62,7 @@ class Basis:
     @property
     def n_functions(self) -> int:
         """How many there are."""
-        return self.blocks[-1].columns.stop
+        return self.blocks[-1].columns.stop if self.blocks else self.centers.shape[0]
 
     def pairs(self, kernel: Kernel, X: Any) -> Array:
         """The width-free part of the kernel between rows and centres."""
@@ -87,7 +87,14 @@ class Recipe:
 
 
 def make_basis(
-    recipe: Recipe, X: Any, y: Array, w: Array, fold: Array, copy: Array, rng: np.random.Generator
+    recipe: Recipe,
+    X: Any,
+    y: Array,
+    w: Array,
+    fold: Array,
+    copy: Array,
+    rng: np.random.Generator,
+    n_outputs: int | None = None,
 ) -> Basis:
     """Choose the centres.
 
@@ -99,8 +106,10 @@ def make_basis(
         Weights of the rows.
     fold, copy : ndarray of int
         Labels of the rows that are held out together, and of those that are equal.
+    n_outputs : int, optional
+        Columns of the targets; by default as many as there are classes.
     """
-    n, n_classes, everyone = len(y), int(y.max()) + 1, np.arange(len(y))
+    n, n_classes, everyone = len(y), n_outputs or int(y.max()) + 1, np.arange(len(y))
     if recipe.kind == "class":
         members = [everyone[y == k] for k in range(n_classes)]
         targets = [slice(k, k + 1) for k in range(n_classes)]

@@ -196,6 +196,32 @@ def to_lambda_gamma(alpha: float, sharing: float, n_tasks: int) -> tuple[float, 
     return lambda_, gamma_
 
 
+def from_gamma_lambda(gamma_: float, lambda_: float, n: int, n_tasks: int) -> dict[str, float]:
+    """``alpha`` and ``sharing`` from gamma and lambda of the multi-task LS-SVM, eq. (14) and (20); n rows.
+
+    lambda = inf is the pooled model. ``sharing=0`` is the limit of lambda = 0 with gamma lambda fixed.
+
+    Examples
+    --------
+    >>> from leastwise.coupling import from_gamma_lambda
+    >>> from_gamma_lambda(1.0, 10.0, 100, 10)
+    {'alpha': 0.005, 'sharing': 0.5}
+    """
+    for name, value in (("gamma", gamma_), ("lambda", lambda_)):
+        if not value > 0 or (name == "gamma" and np.isinf(value)):
+            raise ValueError(f"{name}={value!r} must be above 0 (lambda may be inf).")
+    scale = 1 + n_tasks / lambda_
+    return {"alpha": 1 / (n * gamma_ * scale), "sharing": 1 / scale}
+
+
+def to_gamma_lambda(alpha: float, sharing: float, n: int, n_tasks: int) -> tuple[float, float]:
+    """Gamma and lambda of the multi-task LS-SVM from ``alpha`` and ``sharing`` above 0."""
+    if not 0 < sharing <= 1:
+        raise ValueError(f"sharing={sharing!r}: tasks that share nothing have no lambda; it must be above 0.")
+    lambda_ = n_tasks * sharing / (1 - sharing) if sharing < 1 else np.inf
+    return sharing / (n * alpha), lambda_
+
+
 def from_omegas(omega_0: float, omegas: Array, n: int) -> dict:
     """``alpha``, ``sharing`` and ``task_penalty`` from the omegas of section 3 of the multi-label paper; n rows."""
     omegas = np.asarray(omegas, dtype=float)

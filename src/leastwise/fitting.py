@@ -53,7 +53,7 @@ def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
 
 def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) -> Solution:
     """Block by block; classes that a basis function does not serve get a zero."""
-    basis, c = trial.basis, len(trial.settings.classes)
+    basis, c = trial.basis, trial.settings.n_outputs
     coef = np.zeros((basis.n_functions, c), dtype=trial.Z.dtype)
     intercept, jitter = np.zeros(c, dtype=trial.Z.dtype), 0.0
     for block, design in zip(basis.blocks, trial.designs(sigma), strict=True):
@@ -87,7 +87,7 @@ def solve_by_sgd(
 ) -> Solution:
     """Stochastic gradient descent; of the kernel between rows and centres only batches exist, and a sample."""
     s, n, b = settings, len(rows), basis.n_functions
-    Z = rows.one_hot(len(s.classes))
+    Z = rows.targets(s.n_outputs)
 
     def batch(index: Array) -> tuple[Array, Array, Array]:
         Phi = s.kernel(rows.X[index], basis.centers, sigma)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -111,6 +111,15 @@ class Kernel:
         """Distances from pairs, for kernels of a distance."""
         return pairs
 
+    def fitted(self, X: Any) -> Kernel:
+        """The kernel with all that it needs to know of the training rows."""
+        return self
+
+    @property
+    def ruler(self) -> Kernel:
+        """The part that a width belongs to."""
+        return self
+
     def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
         """The kernel matrix between the rows of X and of Y."""
         pairs = self.pairs(X, Y)
@@ -162,6 +171,27 @@ class Linear(Kernel):
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         return pairs if out is pairs else np.array(pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Linear):
+    """The linear kernel as a part of a sum: about the mean of the training rows, such that k(x, x) is 1 on average.
+
+    Sparse rows stay where they are.
+    """
+
+    origin: Array | None = None
+    height: float = 1.0
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        if self.origin is not None:
+            X, Y = ((X - self.origin,) * 2) if X is Y else (X - self.origin, Y - self.origin)
+        return inner_products(X, Y) / X.dtype.type(self.height)
+
+    def fitted(self, X: Any) -> Kernel:
+        origin = None if sparse.issparse(X) else X.mean(axis=0)
+        height = float(squared_norms(X if origin is None else X - origin).mean())
+        return Scaled(origin, height if height > 0 else 1.0)
 
 
 @dataclass(frozen=True)
@@ -233,6 +263,56 @@ class Precomputed(Kernel):
         return np.array(pairs)
 
 
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """A sum of kernels with a common width: ``sum_p weight_p k_p``; pairs have a third axis, for the parts."""
+
+    parts: tuple[Kernel, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    @property
+    def ruler(self) -> Kernel:
+        return next(part for part in self.parts if part.has_sigma)
+
+    def fitted(self, X: Any) -> Kernel:
+        return replace(self, parts=tuple(part.fitted(X) for part in self.parts))
+
+    @property
+    def weight(self) -> float | None:
+        """Weight of the linear part beside the others; None where there is no linear part."""
+        linear = [w for part, w in zip(self.parts, self.weights, strict=True) if isinstance(part, Linear)]
+        rest = [w for part, w in zip(self.parts, self.weights, strict=True) if not isinstance(part, Linear)]
+        return (linear[0] if rest[0] else np.inf) if linear else None
+
+    def weighing(self, weight: float) -> Sum:
+        """The sum with this weight for its linear part; at infinity that is all there is."""
+        rest, linear = (0.0, 1.0) if np.isinf(weight) else (1.0, float(weight))
+        return replace(self, weights=tuple(linear if isinstance(p, Linear) else rest for p in self.parts))
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return np.stack([part.pairs(X, Y) for part in self.parts], axis=-1)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        K = np.zeros(pairs.shape[:-1], dtype=pairs.dtype)
+        for p, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
+            if weight:
+                K += pairs.dtype.type(weight) * part.values(np.ascontiguousarray(pairs[..., p]), sigma)
+        return K
+
+
+#: What a sum may be made of.
+SUMMANDS: dict[str, Kernel] = {"rbf": RBF(), "laplace": Laplace(), "linear": Scaled()}
+
+
+def _sum_of(names: list[str]) -> Sum:
+    """The sum behind a name such as "rbf+linear"."""
+    if len(set(names)) < len(names) or not set(names) <= set(SUMMANDS) or set(names) == {"linear"}:
+        raise ValueError(
+            f"kernel={'+'.join(names)!r}: a sum has different parts out of {sorted(SUMMANDS)}, such as 'rbf+linear'."
+        )
+    return Sum(tuple(SUMMANDS[name] for name in names), (1.0,) * len(names))
+
+
 KERNELS: dict[str, type[Kernel]] = {
     "rbf": RBF,
     "laplace": Laplace,
@@ -249,7 +329,7 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
     Parameters
     ----------
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable
-        A name, or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows of Y).
+        A name, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows of Y).
     degree, coef0 : number
         Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
     """
@@ -257,8 +337,13 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
         return Given(function=kernel)
     if not isinstance(coef0, Real) or not np.isfinite(float(coef0)):
         raise ValueError(f"coef0={coef0!r} must be a finite number.")
+    if isinstance(kernel, str) and "+" in kernel:
+        return _sum_of([name.strip() for name in kernel.split("+")])
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise ValueError(f"Unknown kernel {kernel!r}: use one of {sorted(KERNELS)} or a function of two arrays.")
+        raise ValueError(
+            f"Unknown kernel {kernel!r}: use one of {sorted(KERNELS)}, a sum such as 'rbf+linear', or a function of "
+            "two arrays."
+        )
     if kernel == "poly":
         if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
             raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")

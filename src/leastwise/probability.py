@@ -21,7 +21,7 @@ of them fitted, where there is something to fit, on held-out scores, never by a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -146,7 +146,34 @@ class Isotonic:
         return self.proba(F, trust)
 
 
-def fit_calibrator(kind: str | None, sample: Sample, far: Array, start: Blend | None = None) -> Calibrator:
+@dataclass(frozen=True)
+class Signed:
+    """A calibrator for scores that were fitted to -1 and 1: ``inner`` is shown (F + 1) / 2."""
+
+    inner: Calibrator
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        return self.inner.proba(halved(F), trust)
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        return self.inner.decision(halved(F), trust)
+
+
+def halved(F: Array) -> Array:
+    """Scores between 0 and 1 from those between -1 and 1."""
+    return (F + 1) / 2
+
+
+def anchored(calibrator: Calibrator, far: Array) -> Calibrator:
+    """A blend with the final scores far from all data; held-out ones differ a little."""
+    if isinstance(calibrator, Signed):
+        return Signed(anchored(calibrator.inner, halved(far)))
+    return replace(calibrator, far=far) if isinstance(calibrator, Blend) else calibrator
+
+
+def fit_calibrator(
+    kind: str | None, sample: Sample, far: Array, start: Calibrator | None = None, signed: bool = False
+) -> Calibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
     Parameters
@@ -154,14 +181,19 @@ def fit_calibrator(kind: str | None, sample: Sample, far: Array, start: Blend | 
     kind : {"blend", "temperature", "isotonic", None}
     far : ndarray of shape (c,)
         The scores far from all data: the intercepts, or zeros.
-    start : Blend, optional
-        Where the search for the parameters of a blend begins.
+    start : Calibrator, optional
+        Where the search for the parameters of a blend begins, if it is one.
+    signed : bool
+        Whether the targets were -1 and 1.
     """
+    if signed:
+        inner = start.inner if isinstance(start, Signed) else None
+        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner))
     if kind is None:
         return ClipNormalise(sample.shares)
     if kind == "isotonic":
         return _fit_isotonic(sample)
-    return _fit_blend(sample, far, use_power=kind == "blend", start=start)
+    return _fit_blend(sample, far, use_power=kind == "blend", start=start if isinstance(start, Blend) else None)
 
 
 def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:

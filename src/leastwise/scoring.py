@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import f1_score, get_scorer, get_scorer_names
 
 from leastwise.metrics import task_auc
@@ -84,6 +84,105 @@ OURS: dict[str, Callable[[Sample, Calibrator, Array], float]] = {
 }
 
 
+@dataclass(frozen=True)
+class ValueScorer:
+    """``scorer(values, predictions, weights, tasks)`` of quantities (n x outputs), greater is better."""
+
+    name: str
+    function: Callable[[Array, Array, Array, Array | None], float]
+
+    def __call__(self, Z: Array, F: Array, w: Array, task: Array | None) -> float:
+        value = self.function(Z, F, w, task)
+        if np.isnan(value):
+            raise ValueError(f"scoring={self.name!r} is NaN on held-out predictions; use another scoring=.")
+        return value
+
+    def shown(self, score: float) -> float:
+        """The score as people know it: losses with their own sign."""
+        return -score if self.name in ("mse", "mae") else score
+
+
+def negative_mse(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """Minus the mean squared error."""
+    return -float(np.average(np.mean((Z - F) ** 2, axis=1), weights=w))
+
+
+def negative_mae(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """Minus the mean absolute error."""
+    return -float(np.average(np.mean(np.abs(Z - F), axis=1), weights=w))
+
+
+def explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """1 - mean squared error / variance of the targets, the mean over the outputs that vary."""
+    spread = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    error = np.average((Z - F) ** 2, axis=0, weights=w)
+    varies = spread > 0
+    return float(np.mean(1 - error[varies] / spread[varies])) if varies.any() else -float(error.sum())
+
+
+def task_explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """The mean over tasks of the explained variance of each; tasks of one value only do not count."""
+    if task is None:
+        raise ValueError("scoring='task_r2' is the mean over tasks, and there are none here: use 'r2'.")
+    each = [task == t for t in np.unique(task)]
+    shares = [explained_variance(Z[i], F[i], w[i], None) for i in each if np.ptp(Z[i], axis=0).any()]
+    return float(np.mean(shares)) if shares else -float(np.average(np.sum((Z - F) ** 2, axis=1), weights=w))
+
+
+VALUE_SCORES: dict[str, Callable[[Array, Array, Array, Array | None], float]] = {
+    "r2": explained_variance,
+    "mse": negative_mse,
+    "mae": negative_mae,
+    "task_r2": task_explained_variance,
+}
+
+
+class HeldoutValues(RegressorMixin, BaseEstimator):
+    """A fitted regressor that has already predicted: what scikit-learn's scorers are shown."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Array:
+        return self.values
+
+
+def resolve_value_scoring(scoring: Any) -> ValueScorer:
+    """The scorer of quantities behind a name of ours, a name of scikit-learn's, or a callable."""
+    if isinstance(scoring, str) and scoring in VALUE_SCORES:
+        return ValueScorer(scoring, VALUE_SCORES[scoring])
+    if callable(scoring):
+        return ValueScorer(getattr(scoring, "__name__", type(scoring).__name__), _borrowed_values(scoring))
+    if isinstance(scoring, str) and scoring in get_scorer_names():
+        return ValueScorer(scoring, _borrowed_values(get_scorer(scoring)))
+    raise ValueError(
+        f"scoring={scoring!r} is not known: use one of {sorted(VALUE_SCORES)}, a name that "
+        "sklearn.metrics.get_scorer_names() lists, or a callable f(estimator, X, y)."
+    )
+
+
+def _borrowed_values(scorer: Callable) -> Callable[[Array, Array, Array, Array | None], float]:
+    """A scorer that wants an estimator, served with held-out predictions."""
+    takes_weights = _takes_weights(scorer)
+
+    def score(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+        Z, F = (A[:, 0] if A.shape[1] == 1 else A for A in (Z, F))
+        weights = {"sample_weight": w} if takes_weights and np.any(w != 1) else {}
+        return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
+
+    return score
+
+
+def _takes_weights(scorer: Callable) -> bool:
+    try:
+        return "sample_weight" in inspect.signature(scorer).parameters
+    except (TypeError, ValueError):  # a function written in C
+        return False
+
+
 class HeldoutPredictions(ClassifierMixin, BaseEstimator):
     """A fitted classifier that has already predicted: what scikit-learn's scorers are shown."""
 
@@ -125,10 +224,7 @@ def resolve_scoring(scoring: Any) -> Scorer:
 
 def _borrowed(scorer: Callable) -> Callable[[Sample, Calibrator, Array], float]:
     """A scorer that wants an estimator, served with held-out predictions."""
-    try:
-        takes_weights = "sample_weight" in inspect.signature(scorer).parameters
-    except (TypeError, ValueError):  # a function written in C
-        takes_weights = False
+    takes_weights = _takes_weights(scorer)
 
     def score(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
         decision = calibrator.decision(sample.F)

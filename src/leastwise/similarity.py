@@ -95,7 +95,7 @@ def correlation_similarity(K: Array, Z: Array, task: Array, rho: float, root: Ar
     K : ndarray of shape (n, n)
         Kernel matrix.
     Z : ndarray of shape (n, c)
-        One-hot targets, or one column of real ones.
+        One-hot targets, or real ones.
     task : ndarray of shape (n,)
         Codes 0, ..., T - 1 of the tasks, each at least once.
     rho : float
@@ -114,7 +114,7 @@ def correlation_similarity(K: Array, Z: Array, task: Array, rho: float, root: Ar
     On its own rows a task's model speaks by its leave-one-out scores: fitted ones repeat the labels, noise included.
     """
     root = np.ones(len(K)) if root is None else root
-    Z = _contrasts(Z)
+    Z, _ = _contrasts(Z)
     said = [_own_scores(K, Z, task == t, rho, root) for t in range(task.max() + 1)]
     weight = (root**2 / np.sum(root**2))[:, None]
     centred = np.array([(np.sqrt(weight) * (F - np.sum(weight * F, axis=0))).ravel() for F in said])
@@ -133,7 +133,7 @@ def learned_similarity(
     K : ndarray of shape (n, n)
         Kernel matrix.
     Z : ndarray of shape (n, c)
-        One-hot targets, or one column of real ones.
+        One-hot targets, or real ones.
     task : ndarray of shape (n,)
         Codes 0, ..., T - 1 of the tasks, each at least once.
     rho : float
@@ -156,14 +156,15 @@ def learned_similarity(
     """
     root = np.ones(len(K)) if root is None else root
     K = K * np.multiply.outer(root, root)
-    Z = root[:, None] * _contrasts(Z)
+    Z, degrees = _contrasts(Z)
+    Z = root[:, None] * Z
     rows = [np.flatnonzero(task == t) for t in range(task.max() + 1)]
     count = int(np.count_nonzero(root))
     met: list[tuple[float, Array]] = []
     for factor in RIDGES:
         scaled = K / (factor * rho)
         for level in sorted({*LEVELS, sharing} - {0}):
-            met.extend(_groupings(_Setting(scaled, Z, rows, level, count)))
+            met.extend(_groupings(_Setting(scaled, Z, rows, level, count, degrees)))
     weight = softmax([score for score, _ in met])
     S = sum(w * np.equal.outer(label, label) for w, (_, label) in zip(weight, met, strict=True))
     return np.minimum(_unit_diagonal(np.asarray(S)), 1.0)
@@ -186,6 +187,8 @@ class _Setting:
         Sharing between tasks of one group.
     count : int
         Number of rows with weight.
+    degrees : int
+        Number of independent columns of Z.
     """
 
     K: Array
@@ -193,11 +196,12 @@ class _Setting:
     rows: list[Array]
     level: float
     count: int
+    degrees: int
 
     def evidence(self, misfit: Array, logdet: Array) -> Array:
         """Log-evidence at the best scale, up to a constant and tempered, from the sums of q and l over groups."""
         fit = self.count * np.log(np.maximum(misfit, np.finfo(float).tiny))
-        return -0.5 * POWER * max(self.Z.shape[1] - 1, 1) * (fit + logdet)
+        return -0.5 * POWER * self.degrees * (fit + logdet)
 
 
 @dataclass(frozen=True)
@@ -330,9 +334,13 @@ def _own_scores(K: Array, Z: Array, own: Array, rho: float, root: Array) -> Arra
     return F
 
 
-def _contrasts(Z: Array) -> Array:
-    """Class indicators less their mean over classes, which is the same in every row; one column stays as it is."""
-    return Z if Z.shape[1] == 1 else Z - 1.0 / Z.shape[1]
+def _contrasts(Z: Array) -> tuple[Array, int]:
+    """Targets, and how many columns are independent.
+
+    Class indicators less their mean over classes, which is the same in every row; quantities stay as they are.
+    """
+    c = Z.shape[1]
+    return (Z - 1.0 / c, c - 1) if c > 1 and np.all(Z.sum(axis=1) == 1) else (Z, c)
 
 
 def _logdet(factor: Cholesky) -> float:

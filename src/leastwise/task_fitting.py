@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from leastwise.basis import evaluate, penalty_factor
+from leastwise.centring import Centring, shrunk_means
 from leastwise.coupling import Tie
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.heldout.task_deletion import bordered_inverse
 from leastwise.kernels import Kernel
-from leastwise.linalg.arrow import Arrow, arrow_system, decompose
+from leastwise.linalg.arrow import Arrow, Chunk, System, arrow_system, decompose
 from leastwise.linalg.cholesky import Cholesky
 from leastwise.linalg.direct import solve_gram
+from leastwise.linalg.krylov import Krylov
 from leastwise.linalg.spectrum import gram_spectrum
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.trial import Rows, Trial
 
 Array = np.ndarray
+
+#: Variance, in units of the noise's, of intercepts that are as good as free.
+WIDE = 1e6
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,17 @@ def evaluate_tasks(
 
 @dataclass(frozen=True)
 class TaskSolution:
-    """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``)."""
+    """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``).
+
+    ``own`` (T x c) is what each task adds to the intercept; ``story`` is that of an iterative solver.
+    """
 
     form: Form
     intercept: Array
     jitter: float = 0.0
     lifted: bool = False
+    own: Array | None = None
+    story: Krylov | None = None
 
 
 TaskTrial = CoupledTrial | ArrowTrial
@@ -103,26 +113,59 @@ def stream_tasks(
     With ``hold`` held-out scores of all rows come along, for folds that lie within a task each. Their ridge is that
     of all rows, not of all but a fold: to go through so many rows once more for that would be in vain.
     """
-    stream, tie, bias = trial.stream, trial.tie, trial.settings.bias
+    stream, tie, bias, centring = trial.stream, trial.tie, trial.bias, trial.centring()
     penalty, rho = stream.penalty(sigma), alpha * len(trial.rows)
-    chunks = partial(stream.chunks, sigma, tie, penalty)
+    chunks = partial(stream.chunks, sigma, tie, penalty, centring)
     system = arrow_system(lambda: (chunk for _, chunk in chunks()), tie.sharing, rho, bias)
     arrow = Arrow.of(system, rho)
     coef = np.empty((len(tie.own) + 1, *arrow.shared.shape), dtype=arrow.shared.dtype)
     F = np.empty((len(trial.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
     noise, first = np.empty(len(F)), 0
+    own = None if centring is None else np.zeros((len(tie.own), F.shape[1]), dtype=F.dtype)
     for mine, chunk in chunks():
-        parts = arrow.parts(chunk)
-        coef[first : first + len(parts)] = _unwhitened(parts + arrow.shared, penalty)
+        parts, tasks = arrow.parts(chunk) + arrow.shared, slice(first, first + len(chunk.own))
+        coef[tasks] = _unwhitened(parts, penalty)
+        if own is not None:
+            own[tasks] = _own_intercepts(chunk, parts, arrow.intercept, trial.spread)
         first += len(parts)
         if hold:
-            problem = Problem(chunk.Z, chunk.root, bias, None, Folds.from_labels(trial.rows.fold[mine]))
-            held = ArrowHeldout(problem, decompose([chunk]), tie.sharing, chunk.own).given(system, rho)
+            held = _chunk_heldout(trial, mine, chunk, tasks, system, rho)
             F[mine], noise[mine] = held.F, held.noise
     coef[-1:] = _unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
-    solution = TaskSolution(PrimalForm(coef), arrow.intercept, jitter)
-    return solution, Held(F, arrow.intercept, noise) if hold else None
+    intercept, own = common_intercept(arrow.intercept, own, bias)
+    solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
+    return solution, Held(F, solution.intercept, noise) if hold else None
+
+
+def _chunk_heldout(trial: ArrowTrial, mine: Array, chunk: Chunk, tasks: slice, system: System, rho: float) -> Held:
+    """Held-out scores of the tasks of a chunk."""
+    rows, centring = trial.rows.part(mine), trial.centring()
+    root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
+    Z = rows.targets(trial.settings.n_outputs) * root[:, None]
+    part = None if centring is None else centring.part(mine, tasks)
+    problem = Problem(Z, root, trial.bias, None, Folds.from_labels(rows.fold), part)
+    return ArrowHeldout(problem, decompose([chunk]), trial.tie.sharing, chunk.own).given(system, rho)
+
+
+def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, spread: float) -> Array:
+    """What each task of a chunk adds to the intercept: the mean of its residuals, shrunk (k x c)."""
+    assert chunk.means is not None
+    b = chunk.Phi.shape[1]
+    Phi, Z, v = chunk.means[:, :b], chunk.means[:, b:-1], chunk.means[:, -1:]  # v is the root of the task's weight
+    left = Z - np.einsum("tb,tbc->tc", Phi, parts) - v * intercept
+    return np.where(v > 0, v * left / np.maximum(v**2 + 1 / spread, np.finfo(float).tiny), 0).astype(parts.dtype)
+
+
+def common_intercept(intercept: Array, own: Array | None, shared: bool) -> tuple[Array, Array | None]:
+    """The intercept of a task that is not known, and what each task adds to it.
+
+    Where all tasks have free intercepts, their mean is that of a task that is not known.
+    """
+    if own is None or shared:
+        return intercept, own
+    middle = own.mean(axis=0)
+    return middle, own - middle
 
 
 def check_folds_within_tasks(rows: Rows, searched: int) -> None:
@@ -139,11 +182,18 @@ def check_folds_within_tasks(rows: Rows, searched: int) -> None:
 
 
 def stranger_scores(trial: TaskTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
-    """What would be said of every task's rows if the task were not known: (n x c)."""
+    """What would be said of every task's rows if the task were not known: (n x c).
+
+    Where tasks have free intercepts these are drawn, for the purpose, from a distribution so wide that nothing else
+    changes: its mean is the intercept of a task that is not known.
+    """
+    if not np.isfinite(trial.spread):
+        trial = trial.spreading(WIDE)
+        trial.settings = replace(trial.settings, bias=True)
     if isinstance(trial, CoupledTrial):
         return dual_strangers(trial, sigma, alpha, jitter)
     F = trial.back(trial.arrow(sigma).task_out(alpha))
-    alone = trial.tie.sharing == 0 and not trial.settings.bias  # nothing but rounding
+    alone = trial.tie.sharing == 0 and not trial.bias  # nothing but rounding
     return np.zeros_like(F) if alone else F
 
 
@@ -158,18 +208,37 @@ def _unwhitened(coef: Array, penalty: Cholesky | None) -> Array:
 
 def solve_dual(trial: CoupledTrial, sigma: float, alpha: float) -> TaskSolution:
     """The exact solution in the dual, n unknowns: ``A = (H + rho)^-1 Z``."""
-    H, root = trial.kernel(sigma), trial.root
+    H, root, centring = trial.kernel(sigma), trial.root, trial.centring()
     if not trial.rows.equal_weights:
         H *= root
         H *= root[:, None]
-    rho, bias = alpha / trial.unit * len(H), root if trial.settings.bias else None
+    if centring is not None:
+        return _solve_centred(trial, sigma, alpha, H, centring)
+    rho, bias = alpha / trial.unit * len(H), root if trial.bias else None
     lifted = not trial.definite
-    if lifted:
-        spectrum = gram_spectrum(H)
-        (A, b), jitter = spectrum.coefficients(rho, trial.Z, bias), spectrum.jitter
-    else:
-        A, b, jitter = solve_gram(H, trial.Z, rho, bias)
+    A, b, jitter = _solve_gram(H, trial.Z, rho, bias, lifted)
     return TaskSolution(_form(trial, sigma, root[:, None] * A), b, jitter, lifted)
+
+
+def _solve_gram(H: Array, Z: Array, rho: float, bias: Array | None, lifted: bool) -> tuple[Array, Array, float]:
+    """By a Cholesky factor, or, where there are negative eigenvalues to lift, from the spectrum. H is destroyed."""
+    if not lifted:
+        return solve_gram(H, Z, rho, bias)
+    spectrum = gram_spectrum(H)
+    return *spectrum.coefficients(rho, Z, bias), spectrum.jitter
+
+
+def _solve_centred(trial: CoupledTrial, sigma: float, alpha: float, H: Array, centring: Centring) -> TaskSolution:
+    """The solution where tasks have intercepts of their own: ``A = W (W H W + rho)^-1 W (Z - v b)``."""
+    root, rho, lifted = trial.root, alpha / trial.unit * len(H), not trial.definite
+    bias = centring.rows(root[:, None])[:, 0] if trial.bias else None
+    A, b, jitter = _solve_gram(centring.gram(H), centring.rows(trial.Z), rho, bias, lifted)
+    A = centring.rows(A)
+    left = trial.Z - H @ A - np.outer(root, b)
+    own = shrunk_means(left, root, trial.task, trial.spread, len(trial.tie.own)).astype(A.dtype)
+    form = _form(trial, sigma, root[:, None] * A)
+    intercept, added = common_intercept(b, own, trial.bias)
+    return TaskSolution(form, intercept, jitter, lifted, added)
 
 
 def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:
@@ -206,7 +275,7 @@ def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float, jitter: floa
     """
     root, task, tie, G = trial.root, trial.task, trial.tie, trial.gram(sigma)
     H = tie.couple(G.copy(), task, task) * root[:, None] * root
-    inverse = bordered_inverse(H, alpha / trial.unit * len(H) + jitter, root, trial.settings.bias)
+    inverse = bordered_inverse(H, alpha / trial.unit * len(H) + jitter, root, trial.bias, trial.centring())
     A, b, F = inverse.M @ trial.Z, inverse.m @ trial.Z, np.empty_like(trial.Z)
     for code, f in rows_by_task(task):
         step = np.linalg.solve(inverse.M[np.ix_(f, f)], A[f])

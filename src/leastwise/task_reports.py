@@ -11,8 +11,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from leastwise.estimators._base import Training, _extra
+from leastwise.estimators._base import _extra
 from leastwise.estimators._checks import check_weights
+from leastwise.estimators._model import Training
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.heldout.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
@@ -317,7 +318,7 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
         return None, f"{n} rows are more than {HELP_ROWS}."
     if T > HELP_TASKS:
         return None, f"{T} tasks are more than {HELP_TASKS}."
-    settings = blank._settings(model.kernel_, data.classes, model.norm, None)
+    settings = blank._settings(model.kernel_, blank._judge(data.classes), model.norm)
     trial = CoupledTrial(data.rows, blank._basis(data.rows, data.rng, settings), settings, model.relation_)
     trial = trial.tied(model.sharing_)
     root, ridge = trial.root.astype(float), model.alpha_ / trial.unit * n + model.jitter_

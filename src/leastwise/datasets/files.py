@@ -1,7 +1,8 @@
-"""What a data set is made of, and how its files are found, opened and checked.
+"""What a data set is made of, and how its files are found and opened.
 
 Nothing is downloaded. Each data set is an :class:`Entry`: what it is, and the :class:`Source` of files, in any of
-several public forms, that it can be read from. The entries stand in ``single_task`` and ``multi_task``.
+several public forms, that it can be read from. The entries stand in ``single_task``, ``multi_task``, ``school`` and
+``dermatology``; ``checking`` makes a :class:`Dataset` of what their readers give.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 Array = np.ndarray
@@ -49,17 +52,23 @@ class Dataset:
     name : str
     X : ndarray of float of shape (n, d)
         Rows as they are in the files, training rows first.
-    y : ndarray of int of shape (n,)
-        Classes 0, 1, ...
+    y : ndarray of shape (n,)
+        Classes 0, 1, ... as int; targets as float where the task is regression.
     is_train : ndarray of bool of shape (n,)
-        Whether a row is in the training part of the published split; all True where none is published.
+        Whether a row is in the training part of the published split; all True where none is published, or several
+        are: those are in ``splits``.
     target_names : tuple of str, optional
-        Names of the classes.
+        Names of the classes; None for regression.
     task : ndarray of int of shape (n,), optional
         The task 0, 1, ... of every row; None where the files hold a single task.
     female : ndarray of bool of shape (n,), optional
         For faces: whether the person presents as a woman. A reading of the pictures, not a record of the makers of
         the data; None elsewhere.
+    feature_names : tuple of str, optional
+        Names of the columns of X; None where they have none, as pixels.
+    splits : ndarray of bool of shape (k, n), optional
+        Where several splits are published, one in each row: whether a row of X is in its training part, and in its
+        test part otherwise. None where they are not, or the files that were read do not hold them.
     """
 
     name: str
@@ -69,14 +78,20 @@ class Dataset:
     target_names: tuple[str, ...] | None = None
     task: Array | None = None
     female: Array | None = None
+    feature_names: tuple[str, ...] | None = None
+    splits: Array | None = None
 
 
 class Part(NamedTuple):
-    """Rows of a file as they are read, with labels of that file's own."""
+    """Rows of a file as they are read, with labels of that file's own, or targets.
+
+    Every field has one entry a row: ``in_training``, of shape (n, k), is the k splits with the rows first.
+    """
 
     X: Array
     y: Array
     task: Array | None = None
+    in_training: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -89,13 +104,13 @@ class Source:
         Their names, without an ending for compression.
     read : callable
         From their paths to the training part and the test part, or to one part where no split is published.
-    labels : sequence
-        The labels that these files use, in the order of the classes.
+    labels : sequence or None
+        The labels that these files use, in the order of the classes; None for targets of regression.
     """
 
     files: tuple[str, ...]
     read: Callable[[Sequence[Path]], list[Part]]
-    labels: Sequence
+    labels: Sequence | None
 
     def paths(self, folder: Path) -> list[Path] | None:
         """Where the files are, or None if one is missing."""
@@ -110,7 +125,8 @@ class Entry:
     Attributes
     ----------
     n_features : int
-    target_names : tuple of str
+    target_names : tuple of str or None
+        None for regression.
     dtype : type
         Of X.
     sources : tuple of Source
@@ -119,14 +135,19 @@ class Entry:
         The classes that are persons who present as women.
     full_size : Entry, optional
         The same pictures in their original size.
+    feature_names : tuple of str, optional
+    missing : tuple of int, optional
+        The columns in which values may be missing, as NaN.
     """
 
     n_features: int
-    target_names: tuple[str, ...]
+    target_names: tuple[str, ...] | None
     dtype: type
     sources: tuple[Source, ...]
     female: tuple[int, ...] | None = None
     full_size: Entry | None = None
+    feature_names: tuple[str, ...] | None = None
+    missing: tuple[int, ...] = ()
 
 
 # ------------------------------------------------------------------- opening
@@ -156,55 +177,40 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         yield stream
 
 
+def one_file(file: str, labels: Sequence | None, read: Callable[[Any], Part], opening: Callable[..., Any]) -> Source:
+    """One file, opened to named arrays, of which ``read`` makes one part."""
+
+    def read_all(paths: Sequence[Path]) -> list[Part]:
+        # Opened here, for np.load leaves a file open that is no archive.
+        with opened(paths[0]) as stream:
+            return [read(opening(stream))]
+
+    return Source((file,), read_all, labels)
+
+
+archive = partial(one_file, opening=partial(np.load, allow_pickle=False))
+matlab = partial(one_file, opening=loadmat)
+
+
+# ------------------------------------------------------------------- joining
+
+
 def stacked(parts: Sequence[Part]) -> Part:
     """Several parts as one."""
-    X, y, task = zip(*parts, strict=True)
-    return Part(np.concatenate(X), np.concatenate(y), None if task[0] is None else np.concatenate(task))
+    X, y, *others = zip(*parts, strict=True)
+    joined = [None if field[0] is None else np.concatenate(field) for field in others]
+    return Part(np.concatenate(X), np.concatenate(y), *joined)
 
 
-# ------------------------------------------------------------------ checking
+def tasks_of_cells(features: Array, labels: Array) -> Part:
+    """Two arrays of MATLAB cells, one cell a task: (n_t, d) features and (n_t, 1) labels or targets."""
+    features, labels = features.ravel(), labels.ravel()
+    if len(features) != len(labels):
+        raise ValueError(f"{len(features)} cells of features but {len(labels)} of labels")
+    return stacked([_task(t, X, y.ravel()) for t, (X, y) in enumerate(zip(features, labels, strict=True))])
 
 
-def read_dataset(name: str, entry: Entry, source: Source, paths: Sequence[Path]) -> Dataset:
-    """Read, check, number the classes, put the parts into one."""
-    parts = source.read(paths)
-    with blaming(" + ".join(str(path) for path in paths)):
-        parts = [_checked(part, entry, source.labels) for part in parts]
-    X, y, task = stacked(parts)
-    return Dataset(
-        name=name,
-        X=X,
-        y=y,
-        is_train=np.arange(len(y)) < len(parts[0].y),
-        target_names=entry.target_names,
-        task=task,
-        female=None if entry.female is None else np.isin(y, entry.female),
-    )
-
-
-def _checked(part: Part, entry: Entry, labels: Sequence) -> Part:
-    raw = np.asarray(part.y)
-    if not len(part.X):
-        raise ValueError("a part without rows")
-    X: Array = np.asarray(part.X).reshape(len(part.X), -1).astype(entry.dtype)
-    if len(X) != len(raw):
-        raise ValueError(f"{len(X)} rows but {len(raw)} labels")
-    if X.shape[1] != entry.n_features:
-        raise ValueError(f"{X.shape[1]} features instead of {entry.n_features}")
-    if not np.isfinite(X).all():
-        raise ValueError("some values are not finite")
-    matches = raw[:, None] == np.asarray(labels)
-    if not matches.any(axis=1).all():
-        raise ValueError(f"label {raw[~matches.any(axis=1)][0]} is none of {list(labels)}")
-    return Part(X, matches.argmax(axis=1), _checked_task(part.task, len(X)))
-
-
-def _checked_task(task: Array | None, n: int) -> Array | None:
-    if task is None:
-        return None
-    codes: Array = np.asarray(task).astype(np.intp)
-    if codes.shape != (n,):
-        raise ValueError(f"{n} rows but tasks of shape {codes.shape}")
-    if not np.array_equal(codes, task) or codes.min() < 0:
-        raise ValueError("tasks that are not numbered 0, 1, ...")
-    return codes
+def _task(t: int, X: Array, y: Array) -> Part:
+    if len(X) != len(y):  # found here, since two faults can cancel in the sum over the tasks
+        raise ValueError(f"task {t} has {len(X)} rows but {len(y)} labels")
+    return Part(X, y, np.full(len(y), t))

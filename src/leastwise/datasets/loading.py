@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from leastwise.datasets.files import Dataset, Entry, read_dataset
+from leastwise.datasets.checking import read_dataset
+from leastwise.datasets.dermatology import DERMATOLOGY
+from leastwise.datasets.files import Dataset, Entry
 from leastwise.datasets.multi_task import MULTI_TASK
+from leastwise.datasets.school import SCHOOL
 from leastwise.datasets.single_task import SINGLE_TASK
 
 #: Environment variable that names the folder.
 VARIABLE = "LEASTWISE_DATA"
 
-REGISTRY: dict[str, Entry] = {**SINGLE_TASK, **MULTI_TASK}
+REGISTRY: dict[str, Entry] = {**SINGLE_TASK, **MULTI_TASK, "school": SCHOOL, "dermatology": DERMATOLOGY}
 
 
 def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool = False) -> Dataset:
@@ -20,13 +23,14 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
 
     Parameters
     ----------
-    name : {"mnist", "usps", "satimage", "letter", "landmine", "umist"}
+    name : {"mnist", "usps", "satimage", "letter", "landmine", "umist", "school", "dermatology"}
         Which one.
     folder : path, optional
         Where its files are; by default what the environment variable ``LEASTWISE_DATA`` says. The files are
         those of the LIBSVM page (plain or compressed), the original ones (MNIST's idx files, UCI's
-        ``letter-recognition.data``, Statlog's ``sat.trn`` and ``sat.tst``, ``LandmineData.mat``,
-        ``umist_cropped.mat``), the table ``umist.mat``, or one archive ``<name>.npz``.
+        ``letter-recognition.data`` and ``dermatology.data``, Statlog's ``sat.trn`` and ``sat.tst``,
+        ``LandmineData.mat``, ``umist_cropped.mat``, ``school_b.mat`` with ``school_1_indexes.mat`` to
+        ``school_10_indexes.mat``), the table ``umist.mat``, MALSAR's ``school.mat``, or one archive ``<name>.npz``.
     full_size : bool, default=False
         For ``"umist"``: the pictures of 112 x 92 pixels as they are, instead of every fourth pixel of every fourth
         row (28 x 23, ``picture[2::4, 2::4]``). ``umist.npz`` has 488 of the 575 in this size and gives those.
@@ -35,7 +39,9 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
     -------
     Dataset
         Landmine has a ``task``, the minefield. In UMIST the class is the person, and ``female`` says who presents
-        as a woman, which makes the tasks of the paper: pairs of a man and a woman.
+        as a woman, which makes the tasks of the paper: pairs of a man and a woman. School is regression: ``y`` is
+        a score, the ``task`` is the school, and ``splits`` are the ten that are published. In Dermatology the last
+        of 34 columns is the age, NaN where it is missing.
 
     Raises
     ------
@@ -49,6 +55,12 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
     ``female`` is a reading of the UMIST pictures and no record of their makers: no source names the sexes. Four of
     the twenty present as women (1g, 1h, 1i, 1t), the number that papers report.
     Ten pictures of the second UMIST person are exact copies of others: keep copies on one side of a split.
+
+    School has 27 inputs. The files have one column more, 1 throughout, which is left out: append ones for a method
+    without an intercept of its own. MALSAR's ``school.mat`` holds no splits, so that ``splits`` is None.
+
+    Dermatology's age is missing, as NaN, for 8 of 366 patients, and nothing else is. ``X[:, :-1]`` are the 33 other
+    attributes, those of the paper; ``feature_names`` says which is which.
     """
     entry = _entry(name, full_size)
     where = _folder(folder)

@@ -1,38 +1,20 @@
-"""The multi-task sets of the paper's experiments, each in the public forms that can be read.
+"""The multi-task sets of classes in the paper's experiments, each in the public forms that can be read.
 
 Neither has a published split: both come as one part. Pixels are in the order of reading, row by row, in every form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.io import loadmat
 
-from leastwise.datasets.files import Array, Entry, Part, Source, opened, stacked
+from leastwise.datasets.files import Array, Entry, Part, archive, matlab, stacked, tasks_of_cells
 
 #: Rows and columns of a face as cropped by its makers, and after every fourth pixel is kept.
 FULL, REDUCED = (112, 92), (28, 23)
-
-
-def _source(file: str, labels: Sequence, read: Callable[[Any], Part], opening: Callable[..., Any]) -> Source:
-    """One file, opened to named arrays, of which ``read`` makes one part."""
-
-    def read_all(paths: Sequence[Path]) -> list[Part]:
-        # Opened here, for np.load leaves a file open that is no archive.
-        with opened(paths[0]) as stream:
-            return [read(opening(stream))]
-
-    return Source((file,), read_all, labels)
-
-
-_archive = partial(_source, opening=partial(np.load, allow_pickle=False))
-_matlab = partial(_source, opening=loadmat)
 
 
 # ------------------------------------------------------------------ landmine
@@ -43,17 +25,7 @@ def _landmine_archive(z: Any) -> Part:
 
 
 def _landmine_cells(mat: Any) -> Part:
-    """Two rows of MATLAB cells, one cell a task: (n_t, 9) features and (n_t, 1) labels."""
-    features, labels = mat["feature"].ravel(), mat["label"].ravel()
-    if len(features) != len(labels):
-        raise ValueError(f"{len(features)} cells of features but {len(labels)} of labels")
-    return stacked([_landmine_task(t, X, y.ravel()) for t, (X, y) in enumerate(zip(features, labels, strict=True))])
-
-
-def _landmine_task(t: int, X: Array, y: Array) -> Part:
-    if len(X) != len(y):  # found here, since two faults can cancel in the sum over the tasks
-        raise ValueError(f"task {t} has {len(X)} rows but {len(y)} labels")
-    return Part(X, y, np.full(len(y), t))
+    return tasks_of_cells(mat["feature"], mat["label"])
 
 
 LANDMINE = Entry(
@@ -61,8 +33,8 @@ LANDMINE = Entry(
     target_names=("clutter", "mine"),
     dtype=np.float64,
     sources=(
-        _archive("landmine.npz", (0, 1), _landmine_archive),
-        _matlab("LandmineData.mat", (0, 1), _landmine_cells),
+        archive("landmine.npz", (0, 1), _landmine_archive),
+        matlab("LandmineData.mat", (0, 1), _landmine_cells),
     ),
 )
 
@@ -118,17 +90,17 @@ _FULL_UMIST = Entry(
     dtype=np.float32,
     female=_WOMEN,
     sources=(
-        _matlab("umist_cropped.mat", _PERSONS, _faces_cells),
-        _archive("umist.npz", _NUMBERS, _full_faces_archive),
+        matlab("umist_cropped.mat", _PERSONS, _faces_cells),
+        archive("umist.npz", _NUMBERS, _full_faces_archive),
     ),
 )
 UMIST = replace(
     _FULL_UMIST,
     n_features=REDUCED[0] * REDUCED[1],
     sources=(
-        _archive("umist.npz", _NUMBERS, _faces_archive),
-        _matlab("umist_cropped.mat", _PERSONS, partial(_faces_cells, step=4)),
-        _matlab("umist.mat", _NUMBERS, _faces_table),
+        archive("umist.npz", _NUMBERS, _faces_archive),
+        matlab("umist_cropped.mat", _PERSONS, partial(_faces_cells, step=4)),
+        matlab("umist.mat", _NUMBERS, _faces_table),
     ),
     full_size=_FULL_UMIST,
 )

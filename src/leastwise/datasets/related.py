@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
+
+from leastwise.datasets.functions import FUNCTIONS, TaskFunctions, draw_functions
 
 Array = np.ndarray
 
-#: Number of cosines in a random function; enough for it to look like a draw of a Gaussian process.
-N_COSINES = 200
 KINDS = ("classification", "regression")
 
 
@@ -36,9 +36,13 @@ class RelatedTasks:
         Which tasks have their classes exchanged, or their function negated.
     correlation : ndarray of shape (T, T)
         Between the functions of two tasks, over all draws of functions. In a single draw the functions are few, and
-        what one would measure on rows scatters around it.
+        what one would measure on rows scatters around it. Intercepts have no part in it.
     kind : {"classification", "regression"}
     noise : float
+    intercept : ndarray of shape (T,)
+        What is added to the function of every task; zeros unless ``offset`` was given.
+    coef : ndarray of shape (T, d) or None
+        For linear regression tasks, the weights of the features: E(y | x, t) = coef[t] @ x + intercept[t].
     """
 
     X: Array
@@ -49,7 +53,9 @@ class RelatedTasks:
     correlation: Array
     kind: str
     noise: float
-    _functions: _Functions
+    intercept: Array
+    coef: Array | None
+    _functions: TaskFunctions
 
     def posterior(self, X: Any, task: Any) -> Array:
         """True class probabilities p(y | x, task).
@@ -83,7 +89,7 @@ class RelatedTasks:
         """
         if self.kind != "regression":
             raise ValueError("These are classification tasks: use posterior(X, task).")
-        return self._functions(X, task)[:, 0]
+        return self._functions(X, task)[:, 0] + self.intercept[np.asarray(task)]
 
 
 def make_related_tasks(
@@ -97,16 +103,19 @@ def make_related_tasks(
     reversed_tasks: int = 0,
     noise: float = 0.3,
     kind: str = "classification",
+    function: str = "smooth",
+    offset: float = 0.0,
     random_state: Any = None,
 ) -> RelatedTasks:
     """Draw tasks that resemble each other by a known amount.
 
-    Every group of tasks has a random smooth function g for each class, every task t an h_t of its own, all of
-    variance one, and the scores of the task are
+    Every group of tasks has a random function g for each class, every task t an h_t of its own, all of variance one,
+    and the scores of the task are
 
         f_t = sqrt(relatedness) * g + sqrt(1 - relatedness) * h_t.
 
-    Rows are standard normal. Classes are drawn from softmax(f_t(x) / noise); targets are f_t(x) plus Gaussian noise.
+    Rows are standard normal. Classes are drawn from softmax(f_t(x) / noise); targets are f_t(x) plus Gaussian noise,
+    and an intercept of the task's own where ``offset`` asks for it.
 
     Parameters
     ----------
@@ -114,7 +123,8 @@ def make_related_tasks(
     n_rows : int or sequence of int, default=50
         Rows of every task, or of each.
     n_features : int, default=2
-        The functions vary over distances of sqrt(n_features), so that tasks are as hard in many dimensions as in few.
+        Smooth functions vary over distances of sqrt(n_features), so that tasks are as hard in many dimensions as in
+        few.
     n_classes : int, default=2
         Has no meaning for regression.
     relatedness : float in [0, 1], default=0.8
@@ -127,6 +137,11 @@ def make_related_tasks(
     noise : float, default=0.3
         Standard deviation of the noise in targets; temperature of the class probabilities. 0 means certainty.
     kind : {"classification", "regression"}
+    function : {"smooth", "linear"}, default="smooth"
+        Draws that look like those of a Gaussian process, or weighted sums of the features.
+    offset : float, default=0.0
+        For regression, the standard deviation of the intercepts. Each task has its own, whatever its group and the
+        relatedness, and a reversed task keeps it. Rows, functions and noise are the same for every ``offset``.
     random_state : int, RandomState or None, default=None
         Source of the numbers.
 
@@ -142,71 +157,43 @@ def make_related_tasks(
     ((35, 2), (35,), [0, 2])
     >>> data.posterior([[0.0, 0.0]], task=1).shape
     (1, 2)
+    >>> lines = make_related_tasks(3, kind="regression", function="linear", offset=2.0, random_state=0)
+    >>> lines.coef.shape, lines.intercept.shape
+    ((3, 2), (3,))
     """
     sizes = _checked_sizes(n_tasks, n_rows)
     _check_counts(n_features=(n_features, 1, None), n_groups=(n_groups, 1, n_tasks))
     _check_counts(n_classes=(n_classes, 2, None), reversed_tasks=(reversed_tasks, 0, n_tasks))
-    _check_numbers(relatedness, noise, kind)
+    _check_choices(kind=(kind, KINDS), function=(function, FUNCTIONS))
+    _check_numbers(relatedness, noise, offset, kind)
     rng = check_random_state(random_state)
     group, flipped = np.arange(n_tasks) % n_groups, np.arange(n_tasks) >= n_tasks - reversed_tasks
     c = n_classes if kind == "classification" else 1
-    functions = _draw_functions(rng, n_features, c, group, flipped, relatedness)
+    functions = draw_functions(rng, function, n_features, c, group, flipped, relatedness)
     task = np.repeat(np.arange(n_tasks), sizes)
     X = rng.standard_normal((len(task), n_features))
     F = functions(X, task)
-    y = _draw_classes(rng, _posterior(F, noise)) if c > 1 else F[:, 0] + noise * rng.standard_normal(len(F))
-    correlation = _correlation(group, flipped, relatedness, c)
-    return RelatedTasks(X, y, task, group, flipped, correlation, kind, float(noise), functions)
+    y = _draw_classes(rng, _posterior(F, noise)) if c > 1 else noise * rng.standard_normal(len(F))
+    # Drawn last, so that all else is the same without.
+    intercept = offset * rng.standard_normal(n_tasks) if offset else np.zeros(n_tasks)
+    if c == 1:
+        y += F[:, 0] + intercept[task]
+    return RelatedTasks(
+        X=X,
+        y=y,
+        task=task,
+        group=group,
+        is_reversed=flipped,
+        correlation=_correlation(group, flipped, relatedness, c),
+        kind=kind,
+        noise=float(noise),
+        intercept=intercept,
+        coef=functions.weights[:, :, 0] if c == 1 and function == "linear" else None,
+        _functions=functions,
+    )
 
 
-# ----------------------------------------------------------------- functions
-
-
-@dataclass(frozen=True, eq=False)
-class _Functions:
-    """f_t(x) = sum over j of weights[t, j] cos(frequencies_j' x + phases_j): random Fourier features.
-
-    Attributes
-    ----------
-    frequencies : ndarray of shape (d, m)
-    phases : ndarray of shape (m,)
-    weights : ndarray of shape (T, m, c)
-    """
-
-    frequencies: Array
-    phases: Array
-    weights: Array
-
-    def __call__(self, X: Any, task: Any) -> Array:
-        """Scores of rows in their tasks, of shape (n, c)."""
-        X = check_array(X, dtype=np.float64)
-        if X.shape[1] != len(self.frequencies):
-            raise ValueError(f"X has {X.shape[1]} columns; these tasks have {len(self.frequencies)} features.")
-        task = self._checked_tasks(task, len(X))
-        waves = np.cos(X @ self.frequencies + self.phases)
-        F = np.empty((len(X), self.weights.shape[2]))
-        for t in np.unique(task):
-            F[task == t] = waves[task == t] @ self.weights[t]
-        return F
-
-    def _checked_tasks(self, task: Any, n: int) -> Array:
-        given, known = np.asarray(task), len(self.weights)
-        if given.shape not in ((), (n,)):
-            raise ValueError(f"task has shape {given.shape}: give one task for all rows, or one for each of the {n}.")
-        if given.dtype.kind not in "iu" or (given < 0).any() or (given >= known).any():
-            raise ValueError(f"task must hold numbers from 0 to {known - 1}; it holds {np.unique(given).tolist()}.")
-        return np.broadcast_to(given, (n,))
-
-
-def _draw_functions(rng: Any, d: int, c: int, group: Array, flipped: Array, relatedness: float) -> _Functions:
-    frequencies = rng.standard_normal((d, N_COSINES)) / np.sqrt(d)
-    phases = rng.uniform(0, 2 * np.pi, N_COSINES)
-    common = rng.standard_normal((group.max() + 1, N_COSINES, c))
-    own = rng.standard_normal((len(group), N_COSINES, c))
-    weights = np.sqrt(relatedness) * common[group] + np.sqrt(1 - relatedness) * own
-    weights *= np.sqrt(2 / N_COSINES)  # a cosine of random phase has mean square 1/2
-    weights[flipped] = np.roll(weights[flipped], 1, axis=2) if c > 1 else -weights[flipped]
-    return _Functions(frequencies, phases, weights)
+# --------------------------------------------------------------------- truth
 
 
 def _correlation(group: Array, flipped: Array, relatedness: float, c: int) -> Array:
@@ -256,10 +243,18 @@ def _check_counts(**counts: tuple[Any, int, int | None]) -> None:
             raise ValueError(f"{name}={value!r} must be a whole number, {allowed}.")
 
 
-def _check_numbers(relatedness: float, noise: float, kind: str) -> None:
+def _check_choices(**choices: tuple[Any, Sequence[str]]) -> None:
+    """Values by name, each with those that it may be."""
+    for name, (value, known) in choices.items():
+        if value not in known:
+            raise ValueError(f"{name}={value!r} is not known: use one of {list(known)}.")
+
+
+def _check_numbers(relatedness: float, noise: float, offset: float, kind: str) -> None:
     if not 0 <= relatedness <= 1:
         raise ValueError(f"relatedness={relatedness!r} must be from 0 (nothing in common) to 1 (the same function).")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"noise={noise!r} must be 0 or more, and finite.")
-    if kind not in KINDS:
-        raise ValueError(f"kind={kind!r} is not known: use one of {list(KINDS)}.")
+    for name, value in (("noise", noise), ("offset", offset)):
+        if not 0 <= value < np.inf:
+            raise ValueError(f"{name}={value!r} must be 0 or more, and finite.")
+    if offset and kind != "regression":
+        raise ValueError(f"offset={offset!r} is for regression: leave it out, or give kind='regression'.")

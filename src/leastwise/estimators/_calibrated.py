@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leastwise.basis import Basis, row_chunks
-from leastwise.estimators._base import Training
+from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.probability import Blend, Sample, class_shares, fit_calibrator
+from leastwise.probability import Calibrator, Sample, anchored, class_shares, fit_calibrator
 from leastwise.reach import RANK, SOME, Reach, fit_reach, heldout_distances, ranked_distances, spaced_distances
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 from leastwise.task_fitting import TaskSolution
@@ -23,6 +22,9 @@ Array = np.ndarray
 
 class CalibratedClassifier(TunedClassifier):
     """Base of the least-squares classifiers. A subclass has the parameters calibration and extrapolate too."""
+
+    #: Whether the targets are -1 and 1.
+    SIGNED: ClassVar[bool] = False
 
     def _reach(self, trial: Trial) -> tuple[Reach | None, Array | None]:
         """How far from the data the model is believed, and how far held-out rows are; None for everywhere."""
@@ -67,10 +69,9 @@ class CalibratedClassifier(TunedClassifier):
         trust: Array | None,
     ) -> Any:
         """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
-        if isinstance(outcome.calibrator, Blend):  # held-out intercepts differ a little from the final ones
-            outcome.calibrator = replace(outcome.calibrator, far=solution.intercept)
+        outcome.calibrator = anchored(outcome.calibrator, solution.intercept)
         if self.calibration == "isotonic":
-            outcome.calibrator = fit_calibrator("isotonic", known_sample(data.rows, outcome.F), solution.intercept)
+            outcome.calibrator = self._calibrator(known_sample(data.rows, outcome.F), solution.intercept)
         self._store(data, basis, settings, outcome, solution)
         self.reach_ = reach
         if solution.lifted and settings.kernel.definite is None:
@@ -78,6 +79,10 @@ class CalibratedClassifier(TunedClassifier):
         if self.cv is not None:
             self._store_heldout(data, outcome.F, seen, trust)
         return self
+
+    def _calibrator(self, sample: Sample, far: Array) -> Calibrator:
+        """The calibrator that was asked for, fitted to held-out scores."""
+        return fit_calibrator(self.calibration, sample, far, signed=self.SIGNED)
 
     def _warn_lifted(self) -> None:
         warnings.warn(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 from leastwise.coupling import Coupling, Shared
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_levels, choose, task_penalties
+from leastwise.estimators._model import KernelModel
 from leastwise.probability import Calibrator
 from leastwise.selection.grid import Levels
 from leastwise.task_fitting import DualForm, Form, PrimalForm, evaluate_tasks
@@ -20,11 +21,11 @@ Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
 
 
-class TaskClassifier(KernelClassifier):
-    """Mixin for classifiers of many tasks.
+class TaskModel(KernelModel):
+    """Mixin for models of many tasks.
 
     A subclass has the parameters sharing, task_penalty, task_column and unknown_task, and stores in ``fit``:
-    ``form_``, ``sharing_`` and ``stranger_calibrator_``.
+    ``form_`` and ``sharing_``.
     """
 
     #: sharing="auto"
@@ -50,13 +51,13 @@ class TaskClassifier(KernelClassifier):
         dtypes = [np.float64, np.float32]
         _check_no_column(X, tasks)
         if self.task_column is None:
-            X, y = validate_data(self, X, y, dtype=dtypes, **CHECKS)
+            X, y = validate_data(self, X, y, dtype=dtypes, **CHECKS, **self.TARGET_CHECKS)
             column = None
         else:
             whole = X
             X, column = split_tasks(whole, self.task_column)
             validate_data(self, whole, y, skip_check_array=True)
-            X, y = check_X_y(X, y, dtype=dtypes, estimator=self, **CHECKS)
+            X, y = check_X_y(X, y, dtype=dtypes, estimator=self, **CHECKS, **self.TARGET_CHECKS)
         codes, self.task_index_ = encode_tasks(_one_way(column, tasks, X.shape[0], self), X.shape[0])
         self.tasks_ = self.task_index_.as_array()
         return X, y, codes
@@ -74,13 +75,18 @@ class TaskClassifier(KernelClassifier):
 
     # ---------------------------------------------------------------- predict
 
-    def _answer(self, X: Any, tasks: Any = None) -> Answer:
+    def _task_scores(self, X: Any, tasks: Any) -> tuple[Array, Array, Array]:
+        """Scores, trust and codes of the tasks, for rows that are not validated yet."""
         check_is_fitted(self)
+        X, task, _ = self._met_rows(X, tasks)
+        return *self._scores(X, task), task
+
+    def _met_rows(self, X: Any, tasks: Any) -> tuple[Any, Array, list]:
+        """Rows as an array, codes of their tasks, and the ids that are not known, which are refused or welcome."""
         X, task, strangers = self._validated_rows(X, tasks)
         if strangers:
             self._meet(strangers, int(np.sum(task < 0)))
-        strange = task < 0
-        return Answer(*self._scores(X, task), self.calibrator_, strange, self.stranger_calibrator_)
+        return X, task, strangers
 
     def _meet(self, strangers: list, rows: int) -> None:
         """Refuse ids that are not known, or warn where they look like known ones of another type."""
@@ -100,9 +106,6 @@ class TaskClassifier(KernelClassifier):
                 stacklevel=4,
             )
 
-    def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
-        return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)
-
     def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array, list]:
         """X without the task column as an array, the codes of the tasks, and the ids that are not known."""
         dtypes = [self.form_.coef.dtype]
@@ -119,10 +122,62 @@ class TaskClassifier(KernelClassifier):
         codes = self.task_index_.codes(names)
         return X, codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
 
+    def _intercepts(self, task: Array | None) -> Array:
+        own = getattr(self, "task_intercept_", None)
+        return self.intercept_ if own is None or task is None else np.vstack([own, self.intercept_])[task]
+
     def _evaluate(self, X: Any, task: Array | None) -> tuple[Array, Array]:
         assert task is not None
         rows = getattr(self, "center_indices_", None)
         return evaluate_tasks(self.kernel_, self.sigma_, X, task, getattr(self, "centers_", None), rows, self.form_)
+
+    @property
+    def dual_coef_(self) -> Array:
+        """One coefficient for every row (n x c), where the kernel is the Gram matrix."""
+        return self._form(DualForm).A
+
+    @property
+    def coef_(self) -> Array:
+        """Coefficients on the centres for every task (T x b x c), where it is not."""
+        return self._form(PrimalForm).coef[:-1]
+
+    @property
+    def shared_coef_(self) -> Array:
+        """Coefficients on the centres (b x c) for a task that is not known."""
+        return self._form(PrimalForm).coef[-1]
+
+    def _form(self, kind: type) -> Any:
+        form = vars(self).get("form_")
+        if not isinstance(form, kind):
+            raise AttributeError(f"This {type(self).__name__} has no coefficients of that kind.")
+        return form
+
+    sharing: Any
+    task_penalty: Any
+    task_column: Any
+    unknown_task: str
+    kernel: Any
+    form_: Form
+    task_index_: Tasks
+    tasks_: Array
+    sharing_: float
+
+
+class TaskClassifier(TaskModel, KernelClassifier):
+    """Mixin for classifiers of many tasks; a subclass stores ``stranger_calibrator_`` too."""
+
+    def _labels(self, data: Any) -> Array:
+        return data.classes[data.rows.y]
+
+    def _compared(self, data: Any) -> Array:
+        return np.eye(len(data.classes))[data.rows.y]
+
+    def _answer(self, X: Any, tasks: Any = None) -> Answer:
+        F, trust, task = self._task_scores(X, tasks)
+        return Answer(F, trust, self.calibrator_, task < 0, self.stranger_calibrator_)
+
+    def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
+        return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)
 
     def scores(self, X: Any, tasks: Any = None) -> Array:
         """Raw scores, before any calibration.
@@ -177,36 +232,6 @@ class TaskClassifier(KernelClassifier):
         right = self.predict(X, tasks) == np.asarray(y)
         return float(np.average(right, weights=sample_weight))
 
-    @property
-    def dual_coef_(self) -> Array:
-        """One coefficient for every row (n x c), where the kernel is the Gram matrix."""
-        return self._form(DualForm).A
-
-    @property
-    def coef_(self) -> Array:
-        """Coefficients on the centres for every task (T x b x c), where it is not."""
-        return self._form(PrimalForm).coef[:-1]
-
-    @property
-    def shared_coef_(self) -> Array:
-        """Coefficients on the centres (b x c) for a task that is not known."""
-        return self._form(PrimalForm).coef[-1]
-
-    def _form(self, kind: type) -> Any:
-        form = vars(self).get("form_")
-        if not isinstance(form, kind):
-            raise AttributeError(f"This {type(self).__name__} has no coefficients of that kind.")
-        return form
-
-    sharing: Any
-    task_penalty: Any
-    task_column: Any
-    unknown_task: str
-    kernel: Any
-    form_: Form
-    task_index_: Tasks
-    tasks_: Array
-    sharing_: float
     stranger_calibrator_: Calibrator | None
 
 
@@ -219,7 +244,7 @@ def _check_no_column(X: Any, tasks: Any) -> None:
         )
 
 
-def _one_way(column: Any, tasks: Any, n: int, estimator: TaskClassifier) -> Any:
+def _one_way(column: Any, tasks: Any, n: int, estimator: TaskModel) -> Any:
     """The ids of the tasks, from the column or the argument; both if they agree."""
     name = type(estimator).__name__
     if column is None and tasks is None:

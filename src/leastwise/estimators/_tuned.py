@@ -1,29 +1,33 @@
-"""What classifiers that choose their own sigma and alpha have in common."""
+"""What models that choose their own sigma and alpha have in common."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leastwise.basis import Basis, Recipe, make_basis
-from leastwise.estimators._base import Answer, KernelClassifier, Training
+from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
+from leastwise.estimators._model import KernelModel, Training
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.scoring import resolve_scoring
-from leastwise.selection.grid import Grid
+from leastwise.probability import Calibrator, ClipNormalise, class_shares
+from leastwise.scoring import Scorer, resolve_scoring
+from leastwise.selection.grid import Grid, Levels
+from leastwise.selection.judge import ClassJudge
 from leastwise.selection.plan import ARRAYS
-from leastwise.selection.search import natural_height, natural_length, table
-from leastwise.selection.trial import Outcome, Rows, Settings
+from leastwise.selection.search import Search, natural_height, natural_length, table
+from leastwise.selection.trial import Judge, Outcome, Rows, Settings
 
 Array = np.ndarray
 
 
-class TunedClassifier(KernelClassifier):
-    """Base of the classifiers that choose sigma and alpha by held-out scores.
+class TunedModel(KernelModel):
+    """Base of the models that choose sigma and alpha by held-out scores.
 
-    A subclass has the parameters sigma, alpha, kernel, n_centers, centers, bias, cv, scoring, class_weight, degree,
-    coef0, random_state and verbose.
+    A subclass has the parameters sigma, alpha, kernel, n_centers, centers, bias, cv, scoring, degree, coef0,
+    random_state and verbose.
     """
 
     #: sigma="auto": these multiples of the kernel's natural length, growing by the ratio.
@@ -36,9 +40,9 @@ class TunedClassifier(KernelClassifier):
 
     def _checked_kernel(self, calibrated: bool) -> Kernel:
         """The common parameters checked, before any data are looked at; the kernel."""
-        choose("bias", self.bias, ["shared", None])
+        self._check_bias()
         check_count("n_centers", self.n_centers)
-        resolve_scoring(self.scoring)
+        self._scorer()
         sigmas, alphas = self._grids(1.0, 1.0)
         kernel = self._resolve_kernel()
         fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
@@ -56,6 +60,13 @@ class TunedClassifier(KernelClassifier):
             raise ValueError("n_centers counts centres to be chosen: leave it None where centers is an array.")
         return kernel
 
+    def _check_bias(self) -> None:
+        choose("bias", self.bias, ["shared", None])
+
+    def _scorer(self) -> Any:
+        """What the search maximises."""
+        raise NotImplementedError
+
     def _grids(self, length: float, height: float) -> tuple[Grid, Grid]:
         sigmas = parse_grid("sigma", self.sigma, np.multiply(self.SIGMA_MULTIPLES, length), self.SIGMA_RATIO)
         return sigmas, parse_grid("alpha", self.alpha, np.multiply(self.ALPHA_VALUES, height), 10**0.5)
@@ -68,18 +79,26 @@ class TunedClassifier(KernelClassifier):
         sigmas, alphas = self._grids(length, height)
         return (sigmas if kernel.has_sigma else Grid((1.0,))), alphas
 
-    def _settings(
-        self, kernel: Kernel, classes: Array, norm: str = "function", calibration: str | None = None
-    ) -> Settings:
-        return Settings(
-            kernel=kernel,
-            norm=norm,
-            bias=self.bias is not None,
-            classes=classes,
-            calibration=calibration,
-            scorer=resolve_scoring(self.scoring),
-            report=self._report,
-        )
+    def _settings(self, kernel: Kernel, judge: Judge, norm: str = "function") -> Settings:
+        return Settings(kernel, norm, self.bias is not None, judge, self._report)
+
+    def _run(self, search: Search, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+        """A whole search; what else there is to choose is varied where it ended, and the rest settled again."""
+        first = found = search.run(sigmas, alphas, sharings)
+        for options, change, start in self._options(search):
+            found = search.vary(found, options, change, alphas, start)
+        return found if found is first or not alphas.ratio else search.settle(found, alphas, sharings)
+
+    def _options(self, search: Search) -> Iterator[tuple[Sequence[float], Callable, float]]:
+        """What else there is to choose: the values, how a trial gets one, and which it has."""
+        weights = self._linear_weights(search.trial.settings.kernel)
+        if len(weights) > 1:
+            assert search.trial.weight is not None
+            yield weights, lambda weight: search.trial.weighing(weight), search.trial.weight
+
+    def _linear_weights(self, kernel: Kernel) -> tuple[float, ...]:
+        """Weights of the linear part of a sum of kernels to try."""
+        return ()
 
     def _report(self, line: str) -> None:
         if self.verbose:
@@ -88,23 +107,30 @@ class TunedClassifier(KernelClassifier):
     def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
         precomputed = isinstance(settings.kernel, Precomputed)
         recipe = Recipe(kind, check_count("n_centers", self.n_centers), self.centers, settings.norm, precomputed)
-        return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng)
+        return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng, settings.n_outputs)
 
     def _check_memory(self, rows: Rows, settings: Settings, itemsize: int, kind: str = "full") -> None:
         """Before any centre is chosen: so many rows with so many centres, will it fit?"""
-        blocks = len(settings.classes) if kind == "class" else 1
+        blocks = settings.n_outputs if kind == "class" else 1
         b = len(rows) if self.n_centers is None else min(len(rows), blocks * int(self.n_centers))
         b = b if isinstance(self.centers, str) else np.shape(self.centers)[0]
         check_memory(len(rows), b, itemsize, ARRAYS[settings.norm], blocks)
 
+    def _fixed(self, data: Training, sigma: float, alpha: float, sharing: float | None = None) -> Outcome:
+        """The point that was given, where nothing is held out."""
+        return Outcome(sigma, alpha, np.nan, np.empty(0), self._uncalibrated(data), sharing)
+
+    def _uncalibrated(self, data: Training) -> Any:
+        """What makes predictions of scores where nothing is held out."""
+        return None
+
     # ---------------------------------------------------------------- store
 
     def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
-        self.kernel_, self.classes_ = settings.kernel, settings.classes
+        self.kernel_ = settings.kernel
         self.sigma_, self.alpha_ = outcome.sigma, outcome.alpha
         self._store_coef(solution)
         self.intercept_, self.jitter_ = solution.intercept, solution.jitter
-        self.calibrator_ = outcome.calibrator
         if isinstance(settings.kernel, Precomputed):
             assert basis.rows is not None
             self.center_indices_ = data.used[basis.rows]
@@ -114,8 +140,8 @@ class TunedClassifier(KernelClassifier):
     def _store_coef(self, solution: Any) -> None:
         self.coef_ = solution.coef
 
-    def _store_heldout(self, data: Training, F: Array, seen: list[dict], trust: Array | None = None) -> None:
-        """Held-out scores for all rows; rows of weight zero were never trained on, so the model's own serve."""
+    def _everyone(self, data: Training, F: Array, trust: Array | None = None) -> tuple[Array, Array]:
+        """Held-out scores and trust of all rows; those of weight zero, not trained on, get the model's own."""
         n = data.X.shape[0]
         everyone, believed = np.full((n, F.shape[1]), np.nan, dtype=F.dtype), np.ones(n, dtype=F.dtype)
         everyone[data.used] = F
@@ -124,14 +150,7 @@ class TunedClassifier(KernelClassifier):
         if len(unused):
             task = None if data.task is None else data.task[unused]
             everyone[unused], believed[unused] = self._scores(data.X[unused], task)
-        heldout = self._heldout_answer(everyone, believed, data)
-        self.heldout_scores_ = everyone
-        self.heldout_decision_ = heldout.decision()
-        self.heldout_proba_ = heldout.proba()
-        self.cv_results_ = table(seen)
-
-    def _heldout_answer(self, F: Array, trust: Array, data: Training) -> Answer:
-        return Answer(F, trust, self.calibrator_)
+        return everyone, believed
 
     sigma: Any
     alpha: Any
@@ -141,3 +160,33 @@ class TunedClassifier(KernelClassifier):
     cv: Any
     scoring: Any
     verbose: int
+
+
+class TunedClassifier(TunedModel, KernelClassifier):
+    """Base of the classifiers that choose sigma and alpha by held-out scores; class_weight is a parameter too."""
+
+    def _scorer(self) -> Scorer:
+        return resolve_scoring(self.scoring)
+
+    def _uncalibrated(self, data: Training) -> Calibrator:
+        rows = data.rows
+        return ClipNormalise(class_shares(rows.y, rows.w, len(data.classes)).astype(rows.X.dtype))
+
+    def _judge(self, classes: Array, calibration: str | None = None) -> ClassJudge:
+        return ClassJudge(classes, calibration, self._scorer())
+
+    def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
+        super()._store(data, basis, settings, outcome, solution)
+        self.classes_, self.calibrator_ = data.classes, outcome.calibrator
+
+    def _store_heldout(self, data: Training, F: Array, seen: list[dict], trust: Array | None = None) -> None:
+        """What is known of held-out rows."""
+        everyone, believed = self._everyone(data, F, trust)
+        heldout = self._heldout_answer(everyone, believed, data)
+        self.heldout_scores_ = everyone
+        self.heldout_decision_ = heldout.decision()
+        self.heldout_proba_ = heldout.proba()
+        self.cv_results_ = table(seen)
+
+    def _heldout_answer(self, F: Array, trust: Array, data: Training) -> Answer:
+        return Answer(F, trust, self.calibrator_)

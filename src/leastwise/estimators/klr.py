@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators._base import all_or_nothing
 from leastwise.estimators._checks import check_count, choose, parse_grid
+from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
@@ -152,7 +152,7 @@ class KernelLogisticRegression(TunedClassifier):
         """
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(kernel, data.classes)
+        settings = self._settings(data.kernel, self._judge(data.classes))
         self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
         basis = self._basis(data.rows, data.rng, settings)
         sigmas, alphas = self._data_grids(data.rows, settings)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import Basis
-from leastwise.estimators._base import Training, all_or_nothing
 from leastwise.estimators._calibrated import CalibratedClassifier, known_sample
 from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
+from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._single import SingleTaskModel
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import CALIBRATIONS, ClipNormalise, class_shares, fit_calibrator
-from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
-from leastwise.selection.search import Search, held_out_tenth, stratified_rows
-from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+from leastwise.probability import CALIBRATIONS, fit_calibrator
+from leastwise.selection.plan import SEARCH_ROWS
+from leastwise.selection.search import Search, held_out_tenth
+from leastwise.selection.trial import Settings, Trial
 
 Array = np.ndarray
 
 
-class LSPC(CalibratedClassifier):
+class LSPC(SingleTaskModel, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -197,15 +196,14 @@ class LSPC(CalibratedClassifier):
         """
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(kernel, data.classes, self.norm, self.calibration)
+        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
         if self.solver == "sgd":
             return self._fit_by_sgd(data, settings)
         self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize, self.basis)
-        basis = self._basis(data.rows, data.rng, settings, self.basis)
-        outcome, seen, trial = self._select(data, basis, settings)
+        outcome, seen, trial = self._select(data, settings)
         reach, trust = self._reach(trial)
         solution = solve(trial, outcome.sigma, outcome.alpha)
-        return self._finish(data, basis, settings, outcome, solution, seen, reach, trust)
+        return self._finish(data, trial.basis, settings, outcome, solution, seen, reach, trust)
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
@@ -223,36 +221,6 @@ class LSPC(CalibratedClassifier):
         if self.solver == "sgd" and (isinstance(kernel, Precomputed) or self.basis == "class"):
             raise ValueError("solver='sgd' needs rows to compute kernels from, and basis='full'.")
         return kernel
-
-    # --------------------------------------------------------------- choice
-
-    def _select(self, data: Training, basis: Basis, settings: Settings) -> tuple[Outcome, list[dict], Trial]:
-        """Search on some rows or all; the best point, all points, and the trial on all rows."""
-        rows = data.rows
-        some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), settings)
-        sigmas, alphas = self._data_grids(rows, settings)
-        if self.cv is None:
-            shares = class_shares(rows.y, rows.w, len(data.classes)).astype(rows.X.dtype)
-            point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), ClipNormalise(shares))
-            return point, [], Trial(rows, basis, settings)
-        if some is rows or (sigmas.single and alphas.single):
-            whole = Search(Trial(rows, basis, settings))
-            return whole.run(sigmas, alphas), whole.seen, whole.trial
-        part = Search(Trial(some, self._basis(some, data.rng, settings, self.basis), settings))
-        guess = part.run(sigmas, alphas)
-        whole = Search(Trial(rows, basis, settings))
-        # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
-        found = whole.refine(replace(guess, alpha=guess.alpha * len(some) / len(rows)), alphas)
-        return found, part.seen + whole.seen, whole.trial
-
-    def _some(self, data: Training, count: int, settings: Settings) -> Rows:
-        """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""
-        if count >= len(data.rows):
-            return data.rows
-        index = stratified_rows(data.rows.y, count, data.rng)
-        if len(np.unique(data.rows.fold[index])) < 2:
-            return data.rows
-        return data.rows.take(index, isinstance(settings.kernel, Precomputed))
 
     # ------------------------------------------------------------------ sgd
 

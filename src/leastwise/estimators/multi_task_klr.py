@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leastwise.coupling import Coupling
-from leastwise.estimators._base import Training, all_or_nothing
+from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.kernels import Kernel
@@ -154,7 +154,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         """
         kernel, sharings = self._checked_all()
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        settings = self._settings(kernel, data.classes)
+        settings = self._settings(data.kernel, self._judge(data.classes))
         self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
         refits = self._refits(data, settings, self._shared())
         point, seen = self._search(data, refits, sharings)

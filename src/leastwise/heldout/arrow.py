@@ -158,7 +158,8 @@ class ArrowHeldout:
         factors, Z = self.decomposed.factors, self.problem.Z
         inverse = np.linalg.inv(system.factor.L).T  # numpy's, as all else here
         theta = system.factor.L.T @ system.theta
-        pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], max((f.s.shape[1] for f in factors), default=1))
+        width = max((f.s.shape[1] for f in factors), default=1) + (self.problem.centring is not None)
+        pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], width)
         for f in factors:
             self._enter(pieces, f, rho, inverse, theta)
         return pieces
@@ -176,12 +177,26 @@ class ArrowHeldout:
             X = f.U * turn(np.sqrt(np.maximum(1 / rho - e, 0)))
             if bias:
                 G += f.outside[..., -1:] * (inverse[b] / rho)
+        GR = np.concatenate([G, QZ - G @ theta], axis=2)
+        if self.problem.centring is not None:  # H^-1 = W (Q^-1 - G G') W
+            GR, X = self._centred(f, GR, X, rho)
         real = f.rows >= 0
         i = f.rows[real]
-        rows.GR[i, : rows.p], rows.GR[i, rows.p :] = G[real], (QZ - G @ theta)[real]
+        rows.GR[i] = GR[real]
         rows.X[i, : X.shape[2]] = X[real]
         rows.free[i] = 0 if f.outside is None else 1 / rho
         rows.task[i] = np.repeat(f.tasks, real.sum(axis=1))
+
+    def _centred(self, f: Factors, GR: Array, X: Array, rho: float) -> tuple[Array, Array]:
+        """The pieces of rows whose tasks were centred."""
+        centring = self.problem.centring
+        assert centring is not None
+        u = np.where(f.rows >= 0, centring.u[f.rows], 0)[..., None].astype(float)
+        kappa = centring.kappa[f.tasks, None, None].astype(float)
+        GR, X = (A - kappa * u * (turn(u) @ A) for A in (GR, X))
+        if f.outside is not None:  # W (I / rho - X X') W = I / rho - (2 kappa - kappa^2) u u' / rho - W X X' W
+            X = np.concatenate([X, np.sqrt(kappa * (2 - kappa) / rho) * u], axis=2)
+        return GR, X
 
     def _held_out(self, pieces: Pieces, folds: Folds) -> Array:
         """Scores of all rows."""

@@ -29,7 +29,7 @@ class CholeskyHeldout:
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Kernel matrix; kept as it is.
+        Kernel matrix, centred where the problem is; kept as it is.
     square : bool
         Penalty on the coefficients (G = K^2) instead of on the function (G = K).
     """
@@ -70,8 +70,10 @@ class CholeskyHeldout:
         B = self.problem.targets
         MB, MKB = factor.solve(B), factor.solve(self.K @ B) if self.square else None
         L = factor.inverse_factor(overwrite=True)
+        vMB = np.einsum("i,ij->j", B[:, -1], MB)[None]
+        if self.problem.centring is not None:  # H^-1 = W M W
+            L, MB = self.problem.centring.rows(np.ascontiguousarray(L.T)).T, self.problem.centring.rows(MB)
         m = np.einsum("ij,ij->j", L, L)  # diagonal of M = L'^-1 L^-1
-        vMB = np.einsum("i,ij->j", self.problem.root, MB)[None]
         if MKB is None:  # P = rho M, and the factor rho cancels
             return Inverse(m, MB, vMB, np.zeros_like(m), np.zeros_like(m) - 1, np.zeros_like(MB))
         MK = np.einsum("ij,ij->j", L, L @ self.K)  # diagonal
@@ -84,9 +86,10 @@ class CholeskyHeldout:
         rows = np.concatenate(blocks)
         unit = np.zeros((n, len(rows)), dtype=K.dtype)
         unit[rows, np.arange(len(rows))] = 1
+        unit = problem.centred(unit)
         right = [problem.targets, unit] + ([K @ problem.targets, K[:, rows]] if self.square else [])
         left = np.r_[c1 : c1 + len(rows), c1 - 1]
-        powers = _powers(factor, np.hstack(right), left, rows, problem.root, max(len(b) for b in blocks) / n)
+        powers = _powers(factor, np.hstack(right), left, max(len(b) for b in blocks) / n)
         start = 0
         for block in blocks:
             f, start = slice(start, start + len(block)), start + len(block)
@@ -103,19 +106,18 @@ class CholeskyHeldout:
             F[block] = problem.Z[block] - delete_block(inverse, problem.bias)
 
 
-def _powers(factor: Cholesky, Y: Array, left: Array, rows: Array, v: Array, ratio: float) -> Array:
-    """These rows of M Y, M^2 Y, ..., and v'M Y, v'M^2 Y, ... behind them: as many as the Neumann series needs.
+def _powers(factor: Cholesky, Y: Array, left: Array, ratio: float) -> Array:
+    """M, M^2, ... between the columns ``left`` of Y and all of Y: as many as the Neumann series needs.
 
-    ``left`` holds the unit columns of the rows, and v. M is symmetric, so M^(a+b) between ``left`` and Y is the inner
-    product of M^a ``left`` and M^b Y, and half as many solves do.
+    ``left`` are the unit columns of the rows, and v behind them. M is symmetric, so M^(a+b) between ``left`` and Y is
+    the inner product of M^a ``left`` and M^b Y, and half as many solves do.
     """
     terms = int(np.ceil(np.log(np.finfo(Y.dtype).eps) / np.log(min(ratio, 0.5))))
     solved = [Y]
     for _ in range((terms + 1) // 2):
         solved.append(factor.solve(solved[-1]))
-    pick = [solved[1][rows], np.einsum("i,ij->j", v, solved[1])[None]]
-    powers = [np.vstack(pick)]
-    for p in range(2, terms + 1):
+    powers = []
+    for p in range(1, terms + 1):
         a, b = (p + 1) // 2, p // 2
         powers.append(inner_products(np.ascontiguousarray(solved[a][:, left].T), np.ascontiguousarray(solved[b].T)))
     return np.stack(powers)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leastwise.centring import Centring
+
 Array = np.ndarray
 
 
@@ -50,6 +52,8 @@ class Problem:
     own : ndarray of shape (n,) or None
         The basis function that belongs to each row, -1 for none; None where no row owns one.
     folds : Folds
+    centring : Centring or None
+        W, where tasks have intercepts of their own; the Gram matrix is then given as ``W G W``.
     """
 
     Z: Array
@@ -57,11 +61,16 @@ class Problem:
     bias: bool
     own: Array | None
     folds: Folds
+    centring: Centring | None = None
 
     @property
     def targets(self) -> Array:
-        """Targets with the intercept's column behind them."""
-        return np.column_stack([self.Z, self.root])
+        """Targets with the intercept's column behind them, centred."""
+        return self.centred(np.column_stack([self.Z, self.root]))
+
+    def centred(self, A: Array) -> Array:
+        """``W A``."""
+        return A if self.centring is None else self.centring.rows(A)
 
     def ridge(self, alpha: float, rows: Array) -> float:
         """The ridge of a fold: alpha times the weight of the rows that stay."""

@@ -40,9 +40,12 @@ class SpectralHeldout:
             s, B, i = self.spectrum, self.problem.targets, self.problem.folds.singles
             UB = s.U.T @ B
             outside = None if s.complete else B - s.U @ UB
+            assert outside is None or self.problem.centring is None  # tasks have the Gram matrix of all rows
+            rows = self.problem.centred(s.U)
             self._cache.update(UB=UB, vUB=UB[:, -1:] * UB, outside=outside)
             self._cache["vout"] = 0.0 if outside is None else B[:, -1] @ outside
-            self._cache["U"] = U = s.U[i]
+            self._cache["rows"] = rows
+            self._cache["U"] = U = rows[i]
             self._cache["UU"] = UU = U**2
             self._cache["pout"] = 0.0 if s.complete else np.maximum(1 - UU.sum(axis=1), 0)
             if self.problem.own is not None:
@@ -72,7 +75,7 @@ class SpectralHeldout:
         q, s = self._shared(), self.spectrum
         rho = self.problem.ridge(alpha, i)
         e = 1 / (s.g + rho)
-        U, eUB = s.U[i], e[:, None] * q["UB"]
+        U, eUB = q["rows"][i], e[:, None] * q["UB"]
         p, PB = rho * (U * e) @ U.T, rho * (U @ eUB)
         if q["outside"] is not None:
             p += np.eye(len(i), dtype=p.dtype) - U @ U.T

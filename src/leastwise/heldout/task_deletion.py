@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leastwise.centring import Centring
 from leastwise.heldout.problem import Folds
 from leastwise.linalg.cholesky import cholesky
 
@@ -24,16 +25,16 @@ class Bordered:
     m: Array
 
 
-def bordered_inverse(H: Array, ridge: float, root: Array, bias: bool) -> Bordered:
-    """From one Cholesky factor; H is destroyed."""
+def bordered_inverse(H: Array, ridge: float, root: Array, bias: bool, centring: Centring | None = None) -> Bordered:
+    """From one Cholesky factor; H may be destroyed. Tasks with intercepts of their own are centred."""
+    H, v = (H, root) if centring is None else (centring.gram(H), centring.rows(root[:, None])[:, 0])
     L = cholesky(H, ridge=ridge, overwrite=True).inverse_factor(overwrite=True)
-    M = L.T @ L
-    if not bias:
-        return Bordered(M, np.zeros_like(root))
-    Mv = M @ root
-    m = Mv / (root @ Mv)
-    M -= np.outer(Mv, m)
-    return Bordered(M, m)
+    M, m = L.T @ L, np.zeros_like(root)
+    if bias:
+        Mv = M @ v
+        m = Mv / (v @ Mv)
+        M -= np.outer(Mv, m)
+    return Bordered(M, m) if centring is None else Bordered(centring.gram(M), centring.rows(m[:, None])[:, 0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from leastwise.basis import CHUNK, Basis, penalty_factor
+from leastwise.centring import Centring
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
@@ -55,7 +56,9 @@ class Stream:
             return None
         return penalty_factor(self.settings.kernel(self.centers, self.centers, sigma))
 
-    def chunks(self, sigma: float, tie: Tie, penalty: Cholesky | None) -> Iterator[tuple[Array, Chunk]]:
+    def chunks(
+        self, sigma: float, tie: Tie, penalty: Cholesky | None, centring: Centring | None = None
+    ) -> Iterator[tuple[Array, Chunk]]:
         """Some tasks, their rows in ``rows``, and their design; then the next."""
         for first, last in self._cuts():
             mine = self.order[self.ends[first] : self.ends[last]]
@@ -63,10 +66,11 @@ class Stream:
             Phi = self.settings.kernel(some.X, self.centers, sigma)
             Phi = Phi if penalty is None else np.ascontiguousarray(penalty.whiten(Phi))
             root = np.sqrt(some.w).astype(Phi.dtype)
-            Z = some.one_hot(len(self.settings.classes)) * root[:, None]
+            Z = some.targets(self.settings.n_outputs) * root[:, None]
             Phi = Phi if np.all(root == 1) else Phi * root[:, None]
             starts = self.ends[first : last + 1] - self.ends[first]
-            yield mine, Chunk(Phi, Z, root, starts, tie.own[first:last])
+            chunk = Chunk(Phi, Z, root, starts, tie.own[first:last])
+            yield mine, chunk if centring is None else centred(chunk, centring.part(mine, slice(first, last)))
 
     def _cuts(self) -> Iterator[tuple[int, int]]:
         """Ranges of tasks whose designs stay within ``CHUNK`` bytes, or single tasks."""
@@ -77,6 +81,15 @@ class Stream:
             last = min(max(last, first + 1), T)
             yield first, last
             first = last
+
+
+def centred(chunk: Chunk, centring: Centring) -> Chunk:
+    """The chunk with its tasks centred, and what was taken off."""
+    whole = np.column_stack([chunk.Phi, chunk.Z, chunk.root])
+    means = centring.sums(whole)
+    left = centring.rows(whole)
+    b = chunk.Phi.shape[1]
+    return replace(chunk, Phi=left[:, :b], Z=left[:, b:-1], root=left[:, -1], means=means)
 
 
 class ArrowTrial(TiedTrial):
@@ -91,22 +104,30 @@ class ArrowTrial(TiedTrial):
         self.rows, self.basis, self.settings, self.coupling = rows, basis, settings, coupling
         self.tie = coupling.at(1.0)
         self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
-        self._kept: dict[float, Decomposed] = {}
+        self._kept: dict[tuple[float, float], Decomposed] = {}
+
+    def weighing(self, weight: float) -> Self:
+        """The trial with this weight for the linear part of a sum of kernels."""
+        other = super().weighing(weight)
+        other.stream, other._kept = replace(self.stream, settings=other.settings), {}
+        return other
 
     def decomposed(self, sigma: float) -> Decomposed:
-        """All tasks at this sigma."""
-        if sigma not in self._kept:
+        """All tasks at this sigma and spread."""
+        key = (sigma, self.spread)
+        if key not in self._kept:
             self._kept.clear()
-            chunks = self.stream.chunks(sigma, self.tie, self.stream.penalty(sigma))
-            self._kept[sigma] = decompose(chunk for _, chunk in chunks)
-        return self._kept[sigma]
+            chunks = self.stream.chunks(sigma, self.tie, self.stream.penalty(sigma), self.centring())
+            self._kept[key] = decompose(chunk for _, chunk in chunks)
+        return self._kept[key]
 
     def arrow(self, sigma: float) -> ArrowHeldout:
         """The held-out scores at this sigma, rows in the order of the stream."""
-        order, s = self.stream.order, self.settings
+        order, s, centring = self.stream.order, self.settings, self.centring()
         root = np.sqrt(self.rows.w[order]).astype(self.rows.X.dtype)
-        Z = self.rows.one_hot(len(s.classes))[order] * root[:, None]
-        problem = Problem(Z, root, s.bias, None, Folds.from_labels(self.rows.fold[order]))
+        Z = self.rows.targets(s.n_outputs)[order] * root[:, None]
+        ordered = None if centring is None else centring.part(order, slice(0, None))
+        problem = Problem(Z, root, self.bias, None, Folds.from_labels(self.rows.fold[order]), ordered)
         return ArrowHeldout(problem, self.decomposed(sigma), self.tie.sharing, self.tie.own)
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:

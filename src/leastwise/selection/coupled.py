@@ -35,6 +35,12 @@ class CoupledTrial(TiedTrial):
         self.tie: Tie = coupling.at(1.0)
         self._kept: dict[float, Array] = {}
 
+    def weighing(self, weight: float) -> Self:
+        """The trial with this weight for the linear part of a sum of kernels."""
+        other = super().weighing(weight)
+        other._kept = {}
+        return other
+
     def retied(self, coupling: Coupling) -> CoupledTrial:
         """The trial with its tasks tied in another way."""
         other = copy.copy(self)
@@ -78,14 +84,18 @@ class CoupledTrial(TiedTrial):
         return None
 
     def designs(self, sigma: float) -> list[Design]:
-        """One design for all classes."""
-        return [Design(self.kernel(sigma), None, self.root, None, square=True, function=True)]
+        """One design for all outputs."""
+        K, centring = self.kernel(sigma), self.centring()
+        if centring is None:
+            return [Design(K, None, self.root, None, square=True, function=True)]
+        G = centring.gram(K if self.rows.equal_weights else K * self.root * self.root[:, None])
+        return [Design(G, None, np.ones_like(self.root), None, square=True, function=True)]
 
     # --------------------------------------------------------------- held out
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
-        problem = Problem(self.Z, self.root, self.settings.bias, None, self.folds)
+        problem = Problem(self.Z, self.root, self.bias, None, self.folds, self.centring())
         if self.basis.square and not self.plain and len(self.rows) * len(self.tie.own) <= OWN_LIMIT:
             part = OwnBasisHeldout(problem, self.features(sigma), self.tie, self.task)
             return lambda alpha: part.at(alpha / self.unit)

@@ -94,7 +94,21 @@ class Levels:
         return lambda steps: dict(enumerate(self.values)).get(place + steps)
 
 
-def walk(grid: Grid | Levels, start: float, visit: Callable[[float, T | None], T], known: T | None = None) -> T:
+@dataclass(frozen=True)
+class Ladder:
+    """Values in rising order, whatever they are, infinity too."""
+
+    values: tuple[float, ...]
+
+    def around(self, start: float) -> Callable[[int], float | None]:
+        """As in ``Grid``, from a value of its own."""
+        place = self.values.index(start)
+        return lambda steps: dict(enumerate(self.values)).get(place + steps)
+
+
+def walk(
+    grid: Grid | Levels | Ladder, start: float, visit: Callable[[float, T | None], T], known: T | None = None
+) -> T:
     """From the grid's value next to ``start`` go down while that is better; if it never was, go up.
 
     ``known`` is the outcome at the start, if there is one already.

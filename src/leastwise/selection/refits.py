@@ -13,6 +13,7 @@ from leastwise.heldout import Held
 from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
 from leastwise.selection.grid import Grid
+from leastwise.selection.judge import ClassJudge
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
@@ -138,5 +139,6 @@ class Refits(Trial):
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Score held-out predictions."""
-        s, sample = self.settings, self.rows.sample(held.F)
-        return Outcome(sigma, alpha, s.scorer(sample, Softmax(), s.classes), held.F, Softmax())
+        judge, sample = self.settings.judge, self.rows.sample(held.F)
+        assert isinstance(judge, ClassJudge)
+        return Outcome(sigma, alpha, judge.scorer(sample, Softmax(), judge.classes), held.F, Softmax())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -11,11 +11,13 @@ import numpy as np
 
 from leastwise.heldout import Folds, Held
 from leastwise.kernels import Kernel, squared_norms
-from leastwise.selection.grid import Grid, Levels, best_of, explore, walk
+from leastwise.selection.grid import Grid, Ladder, Levels, best_of, explore, walk
 from leastwise.selection.trial import Outcome, Rows, Trial
 
 Array = np.ndarray
 
+#: What a point of a search has, and what users call it.
+PARAMETERS = {"sigma": "sigma", "alpha": "alpha", "sharing": "sharing", "spread": "spread", "weight": "linear_weight"}
 #: A search is made on so many tasks at least.
 LEAST_TASKS = 5
 #: Up to so many classes, each has two rows in a sample of rows, however small that was to be.
@@ -75,21 +77,41 @@ class Search:
 
         return walk(sharings, start.sharing, at, known=found)
 
+    def vary(self, found: Outcome, options: Sequence[float], change: Callable, alphas: Grid, start: float) -> Outcome:
+        """Other options of the trial where the search ended: on the way to the best, from the one that it had.
+
+        ``change(option)`` makes the trial for an option. This search goes on with the best.
+        """
+        if len(options) < 2:
+            return found
+
+        def at(option: float, last: Outcome | None) -> Outcome:
+            other = Search(change(option), self.seen)
+            strategy = partial(explore, alphas, grow=False)
+            tried[option] = other, other._at(found.sigma, found.sharing, strategy, len(alphas.values))
+            return tried[option][1]
+
+        tried = {start: (self, found)}
+        best = walk(Ladder(tuple(sorted(options))), start, at, found)
+        self.trial = next(search.trial for search, outcome in tried.values() if outcome is best)
+        return best
+
     def _at(self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "") -> Outcome:
         """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
         began, s, trial = time.perf_counter(), self.trial.settings, self.trial.tied(sharing)
         heldout = trial.heldout(sigma, count)
         found: Outcome = strategy(lambda alpha, last: self._point(trial, sigma, alpha, heldout(alpha), last))
-        shared = "" if sharing is None else f", sharing {sharing:.3g}"
+        shared = trial.described()
+        scorer = s.judge.scorer
         s.report(
-            f"sigma {sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {s.scorer.name} "
-            f"{s.scorer.shown(found.score):.5g} ({what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
+            f"sigma {sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {scorer.name} "
+            f"{scorer.shown(found.score):.5g} ({what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
         )
         return found
 
     def _point(self, trial: Trial, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         outcome = trial.judge(sigma, alpha, held, last)
-        point = {"sigma": sigma, "alpha": alpha, "sharing": outcome.sharing, "score": outcome.score}
+        point = {name: getattr(outcome, name) for name in ("sigma", "alpha", "sharing", "spread", "weight", "score")}
         self.seen.append({**point, "rows": len(trial.rows)})
         return outcome
 
@@ -105,9 +127,11 @@ def table(seen: list[dict]) -> dict[str, Array]:
     stage = np.array([point.get("stage", 0) for point in seen])
     level = stage * (rows.max(initial=0) + 1) + rows
     ahead = (level[None] > level[:, None]) | ((level[None] == level[:, None]) & (score[None] > score[:, None]))
-    names = [name for name in ("sigma", "alpha", "sharing") if all(point.get(name) is not None for point in seen)]
+    names = [name for name in PARAMETERS if all(point.get(name) is not None for point in seen)]
+    if not any(point.get("spread") for point in seen):  # tasks have no intercepts of their own
+        names = [name for name in names if name != "spread"]
     return {
-        **{f"param_{name}": np.array([point[name] for point in seen]) for name in names},
+        **{f"param_{PARAMETERS[name]}": np.array([point[name] for point in seen]) for name in names},
         "n_rows": rows,
         "mean_test_score": score,
         "rank_test_score": 1 + np.sum(ahead, axis=1),
@@ -119,6 +143,7 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
 
     A thousand rows, evenly spaced, tell the median well enough.
     """
+    kernel = kernel.ruler
     if not kernel.has_sigma:
         return 1.0
     first = np.sort(np.unique(rows.copy, return_index=True)[1])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from leastwise.basis import Basis, Block, Design, block_design
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
-from leastwise.kernels import Kernel
+from leastwise.kernels import Kernel, Sum
 from leastwise.linalg.cholesky import cholesky
-from leastwise.probability import Blend, Calibrator, Sample, fit_calibrator
-from leastwise.scoring import Scorer
+from leastwise.probability import Sample
 from leastwise.selection.plan import FEW_ALPHAS, cheaper_to_refit
 
 Array = np.ndarray
@@ -41,6 +41,8 @@ class Rows:
         Mean of the weights as the user gave them.
     task : ndarray of int or None
         Codes of the tasks, where there are several.
+    values : ndarray of shape (n, outputs) or None
+        Targets that are not 0 and 1: quantities, or -1 and 1.
     """
 
     X: Any
@@ -51,6 +53,7 @@ class Rows:
     group: Array
     mass: float = 1.0
     task: Array | None = None
+    values: Array | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -69,15 +72,15 @@ class Rows:
         """The rows with their held-out scores, for calibrators and scorers."""
         return Sample(F, self.y, self.w, self.size, task=self.task)
 
-    def one_hot(self, n_classes: int) -> Array:
-        """Targets: 1 in the column of the row's class."""
-        return np.eye(n_classes, dtype=self.X.dtype)[self.y]
+    def targets(self, n_outputs: int) -> Array:
+        """What is fitted: the values, or 1 in the column of the row's class."""
+        return np.eye(n_outputs, dtype=self.X.dtype)[self.y] if self.values is None else self.values
 
     def part(self, index: Array) -> Rows:
         """Some of the rows, with the weights that they have among all."""
-        task = None if self.task is None else self.task[index]
+        task, values = (None if a is None else a[index] for a in (self.task, self.values))
         X, y, w, fold = self.X[index], self.y[index], self.w[index], self.fold[index]
-        return Rows(X, y, w, fold, self.copy[index], self.group[index], self.mass, task)
+        return Rows(X, y, w, fold, self.copy[index], self.group[index], self.mass, task, values)
 
     def take(self, index: Array, precomputed: bool) -> Rows:
         """Some of the rows, with weights of mean 1 again; a precomputed kernel loses the same columns."""
@@ -87,6 +90,24 @@ class Rows:
         return replace(some, X=some.X[:, index] if precomputed else some.X, w=w, mass=mass)
 
 
+class Judge(Protocol):
+    """What held-out scores are worth; see ``leastwise.selection.judge``."""
+
+    @property
+    def scorer(self) -> Any:
+        """What the search maximises."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of the targets."""
+        ...
+
+    def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, Any]:
+        """A score, greater is better, and what makes predictions of scores; ``last`` is a neighbour's."""
+        ...
+
+
 @dataclass(frozen=True)
 class Settings:
     """What does not change during a search."""
@@ -94,10 +115,13 @@ class Settings:
     kernel: Kernel
     norm: str
     bias: bool
-    classes: Array
-    calibration: str | None
-    scorer: Scorer
+    judge: Judge
     report: Callable[[str], None] = lambda line: None
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of the targets."""
+        return self.judge.n_outputs
 
 
 @dataclass
@@ -108,8 +132,10 @@ class Outcome:
     alpha: float
     score: float
     F: Array = field(repr=False)
-    calibrator: Calibrator = field(repr=False)
+    calibrator: Any = field(repr=False)
     sharing: float | None = None
+    spread: float | None = None
+    weight: float | None = None
 
     def better_than(self, other: Outcome) -> bool:
         """A higher score, or the same to six digits and smoother."""
@@ -137,13 +163,35 @@ class Trial:
         self.rows, self.basis, self.settings = rows, basis, settings
         self.pairs = basis.pairs(settings.kernel, rows.X)
         self.root = np.sqrt(rows.w).astype(rows.X.dtype)
-        self.Z = rows.one_hot(len(settings.classes)) * self.root[:, None]
+        self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
         self._center_pairs: Array | None = None
 
     def tied(self, sharing: float | None) -> Trial:
         """The trial with this sharing between tasks; a single task has none."""
         return self
+
+    def spreading(self, spread: float) -> Trial:
+        """The trial with intercepts of this spread among tasks; a single task has none."""
+        return self
+
+    def weighing(self, weight: float) -> Self:
+        """The trial with this weight for the linear part of a sum of kernels."""
+        kernel = self.settings.kernel
+        assert isinstance(kernel, Sum)
+        other = copy.copy(self)
+        other.settings = replace(self.settings, kernel=kernel.weighing(weight))
+        return other
+
+    def described(self) -> str:
+        """What there is to say of a trial beside sigma and alpha."""
+        return "" if self.weight is None else f", linear weight {self.weight:.3g}"
+
+    @property
+    def weight(self) -> float | None:
+        """Of the linear part of a sum of kernels, if there is one."""
+        kernel = self.settings.kernel
+        return kernel.weight if isinstance(kernel, Sum) else None
 
     @property
     def unit(self) -> float:
@@ -219,7 +267,9 @@ class Trial:
         if count <= FEW_ALPHAS and self.by_cholesky:
             return CholeskyHeldout(problem, design.K, square=not design.function)
         n, b = design.K.shape
-        if cheaper_to_refit(n, b, self.folds, design.square, problem.own is not None, count):
+        if problem.centring is None and cheaper_to_refit(
+            n, b, self.folds, design.square, problem.own is not None, count
+        ):
             return RefitHeldout(problem, design)
         return SpectralHeldout(problem, design.spectrum())
 
@@ -233,11 +283,7 @@ class Trial:
         return held.settled(None if self.settings.bias else self.lonely)
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
-        """Calibrate held-out scores and score the result."""
-        s, held = self.settings, self.settled(held)
-        sample = self.rows.sample(held.F)
-        # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
-        kind = "blend" if s.calibration == "isotonic" else s.calibration
-        start = last.calibrator if last is not None and isinstance(last.calibrator, Blend) else None
-        calibrator = fit_calibrator(kind, sample, held.far, start)
-        return Outcome(sigma, alpha, s.scorer(sample, calibrator, s.classes), held.F, calibrator)
+        """Judge held-out scores."""
+        held = self.settled(held)
+        score, calibrator = self.settings.judge(self.rows, held, None if last is None else last.calibrator)
+        return Outcome(sigma, alpha, score, held.F, calibrator, weight=self.weight)

@@ -31,6 +31,8 @@ class Chunk:
         Task i has the rows ``starts[i]:starts[i + 1]``, none at all if need be.
     own : ndarray of shape (k,)
         (1 - sharing) / penalty of each task.
+    means : ndarray of shape (k, b + c + 1), optional
+        What the rows [Phi, Z, root] of each task were before they were centred, in the direction of ``root``.
     """
 
     Phi: Array
@@ -38,6 +40,7 @@ class Chunk:
     root: Array
     starts: Array
     own: Array
+    means: Array | None = None
 
 
 #: Goes through all tasks from the first, each time it is called.

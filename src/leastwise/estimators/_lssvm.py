@@ -1,0 +1,321 @@
+"""What the four LS-SVMs have in common: kernels with a linear part, pruning, the Krylov solver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from leastwise.basis import Basis
+from leastwise.estimators._calibrated import CalibratedClassifier
+from leastwise.estimators._checks import check_count, check_positive
+from leastwise.estimators._model import Targets, Training
+from leastwise.estimators._tuned import TunedModel
+from leastwise.heldout import Held
+from leastwise.kernels import Kernel, Precomputed, Sum
+from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
+from leastwise.linalg.krylov import Krylov
+from leastwise.memory import available_memory
+from leastwise.probability import Calibrator, Signed
+from leastwise.selection.judge import ClassJudge
+from leastwise.selection.plan import ARRAYS
+from leastwise.selection.search import held_out_tenth
+from leastwise.selection.trial import Outcome, Rows, Settings
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a search found: the point, all points, the trial of all rows, and the one that was searched."""
+
+    outcome: Outcome
+    seen: list[dict]
+    trial: Any
+    searched: Any
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model, and all that is known of how it came about.
+
+    Attributes
+    ----------
+    choice : Choice
+        With the outcome of this model.
+    settings : Settings
+    basis : Basis
+        Its rows are numbered among all that count.
+    solution : Solution or TaskSolution
+    plain : bool
+        Whether every row that counts has a coefficient, and was held out.
+    """
+
+    choice: Choice
+    settings: Settings
+    basis: Basis
+    solution: Any
+    plain: bool
+
+
+class LSSVM(TunedModel):
+    """Mixin for LS-SVMs. A subclass has the parameters linear_weight, solver, prune, tol and max_iter."""
+
+    #: linear_weight="auto"; the search begins at 1.
+    LINEAR_WEIGHTS: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, np.inf)
+
+    def _check_lssvm(self, kernel: Kernel) -> None:
+        """The parameters of this mixin."""
+        if len(self._linear_weights(kernel)) > 1 and self.cv is None:
+            raise ValueError("cv=None holds nothing out, so there is nothing to choose by: give one linear_weight.")
+        check_positive("tol", self.tol)
+        if check_count("max_iter", self.max_iter) is None:
+            raise ValueError("max_iter=None must be a whole number of 1 or more.")
+        self._kept(100)
+        if self.prune is not None and (self.n_centers is not None or not isinstance(self.centers, str)):
+            raise ValueError("prune= takes away rows that are centres: leave n_centers and centers as they are.")
+        if self.solver == "krylov":
+            self._check_krylov(kernel)
+
+    def _check_krylov(self, kernel: Kernel) -> None:
+        if isinstance(kernel, Precomputed):
+            raise ValueError("solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel.")
+        if self.n_centers is not None or not isinstance(self.centers, str):
+            raise ValueError("solver='krylov' is for all rows as centres: leave n_centers and centers as they are.")
+        if self.prune is not None:
+            raise ValueError("prune= solves many times: use another solver with it.")
+
+    def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
+        super()._store(data, basis, settings, outcome, solution)
+        kernel = settings.kernel
+        self.linear_weight_ = kernel.weight if isinstance(kernel, Sum) else None
+
+    # ------------------------------------------------------------------- fit
+
+    def _fitted(self, data: Training, settings: Settings) -> Fitted:
+        """Choose and solve, by the way that fits."""
+        if self._by_krylov(data):
+            return self._iterate(data, settings)
+        choice = self._choose(data, settings)
+        if self.prune is not None:
+            return self._prune(data, choice)
+        trial, best = choice.trial, choice.outcome
+        plain = trial.basis.square and not trial.streams
+        solution = self._solved(trial, best.sigma, best.alpha, reuse=True)
+        return Fitted(choice, trial.settings, trial.basis, solution, plain)
+
+    def _choose(self, data: Training, settings: Settings) -> Choice:
+        """Search on all rows, or on some and then on all."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- kernel
+
+    def _linear_weights(self, kernel: Kernel) -> tuple[float, ...]:
+        """Weights of the linear part of a sum of kernels to try, from the parameter."""
+        value = self.linear_weight
+        if isinstance(value, str):
+            if value != "auto":
+                raise ValueError(
+                    f"linear_weight={value!r} is not known: use 'auto', a number from 0 to inf, or several."
+                )
+            weights = self.LINEAR_WEIGHTS
+        else:
+            given = list(value) if isinstance(value, Iterable) and np.ndim(value) else [value]  # type: ignore[arg-type]
+            if not given or not all(isinstance(v, Real) and not isinstance(v, bool) and float(v) >= 0 for v in given):
+                raise ValueError(f"linear_weight={value!r}: every value must be a number from 0 to inf.")
+            weights = tuple(sorted({float(v) for v in given}))
+        linear = isinstance(kernel, Sum) and kernel.weight is not None
+        return weights if linear else ()
+
+    def _weighted(self, kernel: Kernel) -> Kernel:
+        """The kernel that the search begins with."""
+        weights = self._linear_weights(kernel)
+        if not weights:
+            return kernel
+        assert isinstance(kernel, Sum)
+        return kernel.weighing(1.0 if 1.0 in weights else weights[len(weights) // 2])
+
+    # --------------------------------------------------------------- pruning
+
+    def _kept(self, n: int) -> int:
+        """How many of n rows pruning leaves."""
+        value = self.prune
+        if value is None:
+            return n
+        if isinstance(value, Real) and not isinstance(value, bool):
+            if isinstance(value, int | np.integer) and value >= 1:
+                return max(n - int(value), 1)
+            if 0 < float(value) < 1:
+                return max(round(n * (1 - float(value))), 1)
+        raise ValueError(
+            f"prune={value!r} must be None, a share of the rows to take away (above 0 and below 1), or their number."
+        )
+
+    def _prune(self, data: Training, choice: Choice) -> Fitted:
+        """Take away the rows of the smallest weights, a few at a time, and judge what is left on all rows.
+
+        The ridge on the sum of the losses stays as it was. Rows that are left are held out one by one, the others are
+        predicted: the model has not seen them.
+        """
+        trial, best = choice.trial, choice.outcome
+        n, index = len(data.rows), np.arange(len(data.rows))
+        some, alpha = trial, best.alpha
+        for count in prune_sizes(n, self._kept(n)):
+            solution = self._solved(some, best.sigma, alpha, reuse=False)
+            keep = heaviest(np.linalg.norm(self._row_coef(solution), axis=1), count, some.rows.task)
+            index = index[keep]
+            some = self._part(data, trial, index)
+            alpha = best.alpha * n / len(index)
+        held = some.settled(some.heldout(best.sigma, 1)(alpha))
+        solution = self._solved(some, best.sigma, alpha, reuse=True)
+        F = np.empty((n, held.F.shape[1]), dtype=held.F.dtype)
+        F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
+        if len(gone):
+            F[gone] = self._said(some, solution, best.sigma, data.rows, gone, index)
+        score, calibrator = trial.settings.judge(data.rows, Held(F, held.far), None)
+        self.pruning_ = {"n_rows": n, "n_kept": len(index), "score": best.score, "pruned_score": score}
+        pruned = replace(best, F=F, calibrator=calibrator, alpha=alpha, score=score)
+        basis = replace(some.basis, rows=index)
+        return Fitted(replace(choice, outcome=pruned), trial.settings, basis, solution, plain=False)
+
+    def _part(self, data: Training, trial: Any, index: Array) -> Any:
+        """The trial of some of its rows."""
+        raise NotImplementedError
+
+    def _solved(self, trial: Any, sigma: float, alpha: float, reuse: bool) -> Any:
+        """The model of a trial, which may be used up unless it is to be reused."""
+        raise NotImplementedError
+
+    def _row_coef(self, solution: Any) -> Array:
+        """A coefficient for every row."""
+        raise NotImplementedError
+
+    def _said(self, trial: Any, solution: Any, sigma: float, rows: Rows, gone: Array, kept: Array) -> Array:
+        """What the model of the rows that were kept says of those that are gone."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------- krylov
+
+    def _by_krylov(self, data: Training) -> bool:
+        """Whether to iterate: where it was asked for, or nothing else fits into memory."""
+        if self.solver != "auto" or self.prune is not None or isinstance(data.kernel, Precomputed):
+            return self.solver == "krylov"
+        n = len(data.rows)
+        return self._square(data) and ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize > available_memory()
+
+    def _square(self, data: Training) -> bool:
+        """Whether every row is a centre."""
+        return self.n_centers is None and isinstance(self.centers, str)
+
+    def _iterate(self, data: Training, settings: Settings) -> Fitted:
+        """Choose on some rows, judge on a tenth of all that was held out, and solve for all."""
+        choice = self._guess(data, settings)
+        best, rows, settings = choice.outcome, data.rows, choice.searched.settings
+        bonds = self._bonds(data, choice)
+        effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
+        F, start, story = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, None
+        if self.cv is not None:
+            held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng)
+            rest = np.setdiff1d(np.arange(len(rows)), held)
+            part = None if bonds is None else bonds.part(rest)
+            train = rows.take(rest, precomputed=False)
+            first = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
+            F[held] = self._iterated_scores(settings, best.sigma, rows, held, rest, bonds, first)
+            start = np.zeros_like(F)
+            start[rest], story = first.A, first.story
+        last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
+        self._warn_unconverged([s for s in (story, last.story) if s is not None])
+        if self.cv is not None:
+            some = rows.part(held)
+            score, calibrator = settings.judge(some, Held(F[held], last.intercept), None)
+            best = replace(best, score=score, calibrator=calibrator)
+        basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
+        choice = replace(choice, outcome=replace(best, F=F))
+        return Fitted(choice, settings, basis, self._iterated_solution(last, bonds), plain=False)
+
+    def _guess(self, data: Training, settings: Settings) -> Choice:
+        """Parameters found on some rows, with an alpha that suits all."""
+        raise NotImplementedError
+
+    def _bonds(self, data: Training, choice: Choice) -> Bonds | None:
+        """How tasks are tied, where there are several."""
+        return None
+
+    def _iterated_scores(
+        self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
+    ) -> Array:
+        """What a model of the rows ``rest`` says of the rows ``held``."""
+        raise NotImplementedError
+
+    def _iterated_solution(self, model: Iterated, bonds: Any) -> Any:
+        """In the form of other solvers."""
+        raise NotImplementedError
+
+    def _warn_unconverged(self, stories: list[Krylov]) -> None:
+        """Keep the number of iterations, and say so if they were too few."""
+        self.n_iter_ = max(stories[-1].n_iter, 1)
+        self.residual_ = max(float(np.max(story.residual, initial=0.0)) for story in stories)
+        if not all(story.converged for story in stories):
+            warnings.warn(
+                f"solver='krylov' stopped after {self.n_iter_} iterations with a residual of {self.residual_:.1e} of "
+                f"the right-hand side (tol={self.tol:g}): raise max_iter, tol or alpha. The predictions are as far "
+                "from exact as that.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
+    linear_weight: Any
+    prune: Any
+    solver: str
+    tol: float
+    max_iter: int
+    n_iter_: int
+    residual_: float
+
+
+class SignedTargets(CalibratedClassifier):
+    """Mixin for classifiers that fit -1 and 1, one column for each class: one against the rest."""
+
+    SIGNED = True
+
+    def _targets(self, y: Array, dtype: Any) -> Targets:
+        targets = super()._targets(y, dtype)
+        assert targets.classes is not None
+        return replace(targets, values=(2 * np.eye(len(targets.classes)) - 1).astype(dtype)[targets.codes])
+
+    def _judge(self, classes: Array, calibration: str | None = None) -> ClassJudge:
+        return replace(super()._judge(classes, calibration), signed=True)
+
+    def _uncalibrated(self, data: Training) -> Calibrator:
+        return Signed(super()._uncalibrated(data))
+
+
+#: Share of the rows that one step of pruning takes away.
+PRUNE_STEP = 0.2
+
+
+def prune_sizes(n: int, kept: int) -> list[int]:
+    """Numbers of rows after each step of pruning."""
+    sizes = []
+    while n > kept:
+        n = max(kept, int(n * (1 - PRUNE_STEP)))
+        sizes.append(n)
+    return sizes
+
+
+def heaviest(size: Array, count: int, task: Array | None) -> Array:
+    """The rows of the largest weights, in order; of every task at least two, or all it has."""
+    order = np.argsort(-size, kind="stable")
+    if task is not None:
+        rank = np.empty(len(size), dtype=int)
+        by_task = order[np.argsort(task[order], kind="stable")]
+        starts = np.searchsorted(task[by_task], task[by_task])
+        rank[by_task] = np.arange(len(size)) - starts
+        order = np.concatenate([order[rank[order] < 2], order[rank[order] >= 2]])
+        count = max(count, int(np.sum(rank < 2)))
+    return np.sort(order[:count])

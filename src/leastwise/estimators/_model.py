@@ -1,0 +1,220 @@
+"""What all kernel models have in common: validation at the edge, folds, scores by chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from leastwise.basis import evaluate
+from leastwise.estimators._checks import check_groups, check_range, check_square
+from leastwise.folds import distinct_rows, fold_labels
+from leastwise.kernels import Kernel, Precomputed, resolve_kernel
+from leastwise.selection.trial import Rows
+
+Array = np.ndarray
+
+
+def all_or_nothing(fit: Callable) -> Callable:
+    """A fit that fails leaves the model as it was; one that succeeds leaves nothing of the last one."""
+
+    @wraps(fit)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        for name in [name for name in before if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return wrapped
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What is to be learned.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n,)
+        Codes of the classes; zeros for quantities.
+    classes : ndarray or None
+        All classes, in order; None for quantities.
+    values : ndarray of shape (n, outputs) or None
+        What is fitted, where that is not 1 for the row's class and 0 for others.
+    unit : float
+        What the values were divided by.
+    flat : bool
+        Whether the targets came as one column without being a table.
+    """
+
+    codes: Array
+    classes: Array | None = None
+    values: Array | None = None
+    unit: float = 1.0
+    flat: bool = True
+
+
+@dataclass(frozen=True)
+class Training:
+    """Validated training data: the rows that count, and where they stood; the tasks of all rows, if there are any.
+
+    ``targets`` are those of the rows that count; ``kernel`` knows what it needs to know of them.
+    """
+
+    rows: Rows
+    targets: Targets
+    kernel: Kernel
+    used: Array
+    X: Any
+    rng: np.random.Generator
+    task: Array | None = None
+
+    @property
+    def classes(self) -> Array:
+        """All classes, in order."""
+        assert self.targets.classes is not None
+        return self.targets.classes
+
+
+class KernelModel(BaseEstimator):
+    """Base of all kernel models.
+
+    A subclass stores, in ``fit``: ``centers_`` (or ``center_indices_`` with a precomputed kernel), ``coef_``,
+    ``intercept_``, ``sigma_`` and ``kernel_``.
+    """
+
+    #: What scikit-learn's validation is told of y.
+    TARGET_CHECKS: ClassVar[dict[str, Any]] = {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    # ------------------------------------------------------------------ fit
+
+    def _targets(self, y: Array, dtype: Any) -> Targets:
+        """The targets of the rows that count."""
+        raise NotImplementedError
+
+    def _check_targets(self, y: Array) -> None:
+        """Refuse targets of another kind, before anything else is looked at."""
+
+    def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
+        """Row weights, not negative and not all zero."""
+        raise NotImplementedError
+
+    def _training(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
+    ) -> Training:
+        """Validate, encode the targets, drop rows of weight zero, label the folds."""
+        X, y, task = self._validated(X, y, tasks)
+        self._check_targets(y)
+        check_range(X, kernel)
+        if isinstance(kernel, Precomputed):
+            check_square(X, type(self).__name__)
+        w = self._weights(sample_weight, X, y)
+        used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
+        targets = self._targets(y[used], X.dtype)
+        kept = X if len(used) == len(y) else X[used]
+        if isinstance(kernel, Precomputed):
+            kept = kept[:, used]
+            kept = kept.toarray() if hasattr(kept, "toarray") else kept
+        group = None if groups is None else check_groups(groups, len(y))[used]
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
+        task = None if task is None else self._used_tasks(task, used)
+        own = None if task is None else task[used]
+        if own is not None:  # a row of another task is another row
+            copy = np.unique(copy * (int(own.max()) + 1) + own, return_inverse=True)[1]
+        fold = self._fold_labels(targets.codes, own, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
+        mass = float(w[used].mean())
+        w = w[used] / mass
+        w[np.abs(w - 1) < 1e-12] = 1
+        group = copy if group is None else group
+        rows = Rows(kept, targets.codes, w.astype(X.dtype), fold, copy, group, mass, own, targets.values)
+        return Training(rows, targets, kernel.fitted(kept), used, X, rng, task)
+
+    def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
+        """X and y as arrays, and the codes of the tasks, if there are any."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            accept_large_sparse=False,
+            **self.TARGET_CHECKS,
+        )
+        return X, y, None
+
+    def _used_tasks(self, task: Array, used: Array) -> Array:
+        """Codes of the tasks of the rows that count."""
+        return task
+
+    def _fold_labels(
+        self, y: Array, task: Array | None, group: Array | None, copy: Array, used: Array, n: int, seed: int
+    ) -> Array:
+        """Labels of the rows that count. A list of splits speaks of all rows, a splitter is shown these alone."""
+        cv = self.cv
+        if cv is None:
+            return np.arange(len(y))
+        if group is not None and len(np.unique(group)) < 2:
+            raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
+        if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
+            labels = fold_labels(cv, np.zeros(n, dtype=int), None, copy, seed)[used]
+        else:
+            labels = fold_labels(cv, y, group, copy, seed, task)
+        if len(np.unique(labels)) < 2:
+            alike = len(np.unique(copy)) < 2
+            raise ValueError(
+                "All rows of X are equal: there is nothing to tell classes apart by, and no scale for sigma. (With "
+                "cv=5 and a number for sigma every row gets the class shares.)"
+                if alike
+                else "cv holds out all rows that count at once, which leaves nothing to train on."
+            )
+        return labels
+
+    def _resolve_kernel(self) -> Kernel:
+        return resolve_kernel(self.kernel, self.degree, self.coef0)
+
+    # -------------------------------------------------------------- predict
+
+    def _scores(self, X: Any, task: Array | None = None) -> tuple[Array, Array]:
+        """Scores and trust of validated rows."""
+        check_range(X, self.kernel_)
+        F, nearest = self._evaluate(X, task)
+        F += self._intercepts(task)
+        if not np.isfinite(F).all():
+            raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
+        reach = getattr(self, "reach_", None)
+        return F, np.ones_like(nearest) if reach is None else reach.trust(nearest)
+
+    def _intercepts(self, task: Array | None) -> Array:
+        """The intercepts of all rows, or of each."""
+        return self.intercept_
+
+    def _evaluate(self, X: Any, task: Array | None) -> tuple[Array, Array]:
+        """Scores without the intercept, and the distance to the nearest centre."""
+        rows = getattr(self, "center_indices_", None)
+        return evaluate(self.kernel_, self.sigma_, X, getattr(self, "centers_", None), rows, self.coef_)
+
+    cv: Any
+    kernel: Any
+    degree: int
+    coef0: float
+    random_state: Any
+    intercept_: Array
+    sigma_: float
+    kernel_: Kernel

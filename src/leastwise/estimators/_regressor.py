@@ -1,0 +1,244 @@
+"""What kernel regressors have in common: quantities as targets, held-out predictions, intervals."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from leastwise.basis import Basis, row_chunks
+from leastwise.centring import Centring
+from leastwise.estimators._checks import check_weights, choose
+from leastwise.estimators._model import Targets, Training
+from leastwise.estimators._tuned import TunedModel
+from leastwise.heldout.task_deletion import Bordered, bordered_inverse
+from leastwise.intervals import jackknife, jackknife_plus
+from leastwise.kernels import Kernel, Precomputed
+from leastwise.scoring import ValueScorer, resolve_value_scoring
+from leastwise.selection.judge import ValueJudge
+from leastwise.selection.search import table
+from leastwise.selection.trial import Outcome, Settings
+
+Array = np.ndarray
+
+#: Up to so many training rows the models of all folds are looked at for an interval.
+PLUS_ROWS = 4000
+
+
+@dataclass(eq=False)
+class Residuals:
+    """Held-out residuals, and what the models of all folds can be had from.
+
+    Attributes
+    ----------
+    residual : ndarray of shape (n, outputs)
+        In the unit of the model.
+    fold : ndarray of int of shape (n,)
+    w : ndarray of shape (n,)
+        Weights of mean 1.
+    rho : float
+        The ridge on the sum of losses.
+    bias : bool
+    centring : Centring or None
+    rows : bool
+        Whether there is a coefficient for every row, as jackknife+ wants it.
+    stranger, stranger_w : ndarray of shapes (m, outputs) and (m,), or None
+        Residuals of rows whose whole task is held out, and their weights.
+    level : float
+        Prior variance of the tasks' own intercepts.
+    kernel : ndarray of shape (n, n) or None
+        The kernel of the training rows, where it was precomputed.
+    """
+
+    residual: Array
+    fold: Array
+    w: Array
+    rho: float
+    bias: bool
+    centring: Centring | None = None
+    rows: bool = True
+    stranger: Array | None = None
+    stranger_w: Array | None = None
+    level: float = 0.0
+    kernel: Array | None = None
+    inverse: Bordered | None = None
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "inverse": None}  # it is large, and can be had again
+
+
+class KernelRegressor(RegressorMixin, TunedModel):
+    """Base of the kernel regressors that choose sigma and alpha by held-out predictions."""
+
+    TARGET_CHECKS: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    # ------------------------------------------------------------------- fit
+
+    def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
+        return check_weights(sample_weight, None, X, y)
+
+    def _targets(self, y: Array, dtype: Any) -> Targets:
+        """Quantities in a unit that is a power of two, so that nothing is rounded and nothing overflows."""
+        Z = y.reshape(len(y), -1).astype(float)
+        if Z.shape[1] == 0:
+            raise ValueError(f"y has shape {y.shape}: there is nothing to learn; give one column or more.")
+        if len(Z) > 1 and (np.ptp(Z, axis=0) == 0).all():
+            warnings.warn(
+                f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
+                "learn but that.",
+                UserWarning,
+                stacklevel=5,
+            )
+        largest = float(np.abs(Z).max(initial=0))
+        unit = float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
+        return Targets(np.zeros(len(Z), dtype=int), None, (Z / unit).astype(dtype), unit, y.ndim == 1)
+
+    def _scorer(self) -> ValueScorer:
+        return resolve_value_scoring(self.scoring)
+
+    def _judge(self, data: Training) -> ValueJudge:
+        assert data.rows.values is not None
+        return ValueJudge(data.rows.values.shape[1], self._scorer(), data.targets.unit)
+
+    def _labels(self, data: Training) -> Array:
+        """The targets of the rows that count, as they were given."""
+        return _shaped(data.rows.values, data.targets.unit, data.targets.flat)
+
+    def _compared(self, data: Training) -> Array:
+        """Targets by which tasks are compared: about their means, in units of their spread."""
+        Z = np.asarray(data.rows.values, dtype=float)
+        Z = Z - np.average(Z, axis=0, weights=data.rows.w)
+        return Z / np.maximum(np.sqrt(np.average(Z**2, axis=0, weights=data.rows.w)), np.finfo(float).tiny)
+
+    def _finish(
+        self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any, seen: list[dict]
+    ) -> Any:
+        """Store the model, and what is known of held-out rows."""
+        self._store(data, basis, settings, outcome, solution)
+        self.unit_, self.flat_ = data.targets.unit, data.targets.flat
+        if self.cv is not None:
+            F, _ = self._everyone(data, outcome.F)
+            self.heldout_prediction_ = self._shown(F)
+            self.cv_results_ = table(seen)
+        return self
+
+    # --------------------------------------------------------------- predict
+
+    def predict(self, X: Any) -> Array:
+        """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape."""
+        return self._shown(self._values(X)[0])
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
+        """Intervals that hold the value with about this probability, from held-out residuals.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        coverage : float, default=0.9
+            Above 0 and below 1.
+        method : {"auto", "jackknife+", "jackknife"}, default="auto"
+            "jackknife+" looks at the models without each fold (CV+ where folds hold several rows): intervals are
+            wider where these differ, and cover with a probability of at least ``2 coverage - 1`` whatever the data
+            are. It needs every training row as a centre, and an inverse of all rows that is computed at the first
+            call. "jackknife" takes the same width everywhere. "auto" is "jackknife+" up to 4,000 training rows.
+
+        Returns
+        -------
+        ndarray of shape (n, 2), or (n, n_outputs, 2)
+            Lower and upper ends; infinite where there are too few rows for that coverage.
+        """
+        return self._interval(X, None, coverage, method)
+
+    def _interval(self, X: Any, tasks: Any, coverage: float, method: str) -> Array:
+        check_is_fitted(self)
+        choose("method", method, ["auto", "jackknife+", "jackknife"])
+        if isinstance(coverage, bool) or not isinstance(coverage, int | float | np.number) or not 0 < coverage < 1:
+            raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.")
+        known = self._residuals(method)
+        F, rows, task = self._values(X, tasks)
+        plus = known.rows and (method == "jackknife+" or len(known.fold) <= PLUS_ROWS) and method != "jackknife"
+        low, high = np.empty(F.shape), np.empty(F.shape)
+        own = np.ones(len(F), dtype=bool) if task is None or known.stranger is None else task >= 0
+        for part in row_chunks(len(F), len(known.fold) * 4, 8):
+            i = np.flatnonzero(own[part]) + part.start
+            if plus and len(i):
+                S = self._smoother(rows[i], None if task is None else task[i], known)
+                low[i], high[i] = jackknife_plus(F[i], S, known.residual, known.fold, known.w, coverage)
+            else:
+                low[i], high[i] = jackknife(F[i], known.residual, known.w, coverage)
+        if not own.all():
+            assert known.stranger is not None
+            assert known.stranger_w is not None
+            low[~own], high[~own] = jackknife(F[~own], known.stranger, known.stranger_w, coverage)
+        return np.stack([self._shown(low), self._shown(high)], axis=-1)
+
+    def _residuals(self, method: str) -> Residuals:
+        known = vars(self).get("residuals_")
+        if known is None:
+            raise ValueError(
+                "cv=None held nothing out, so there are no residuals to make intervals of: use cv='loo'."
+            )
+        if method == "jackknife+" and not known.rows:
+            raise ValueError(
+                "method='jackknife+' needs a coefficient for every training row, which a model with n_centers, "
+                "prune=, solver='arrow' or solver='krylov' has not: use method='jackknife'."
+            )
+        return known
+
+    def _smoother(self, X: Any, task: Array | None, known: Residuals) -> Array:
+        """Weights of the training targets in the predictions of some rows (m x n)."""
+        root = np.sqrt(known.w)
+        if known.inverse is None:
+            H = self._row_kernel(None, None, known) * root[:, None] * root
+            known.inverse = bordered_inverse(H, known.rho, root, known.bias, known.centring)
+        K = self._row_kernel(X, task, known) * root
+        return (K @ known.inverse.M + known.inverse.m) * root
+
+    def _row_kernel(self, X: Any, task: Array | None, known: Residuals) -> Array:
+        """Kernel between some rows and the training rows, or among these, in double precision."""
+        if isinstance(self.kernel_, Precomputed):
+            K: Any = known.kernel if X is None else X[:, self.center_indices_]
+            return np.asarray(K.toarray() if hasattr(K, "toarray") else K, dtype=float)
+        return self.kernel_(self.centers_ if X is None else X, self.centers_, self.sigma_).astype(float)
+
+    def _values(self, X: Any, tasks: Any = None) -> tuple[Array, Any, Array | None]:
+        """Predictions in the unit of the model, the rows as an array, and the codes of their tasks."""
+        check_is_fitted(self)
+        checks = {"accept_sparse": "csr", "accept_large_sparse": False}
+        X = validate_data(self, X, reset=False, dtype=[self.intercept_.dtype], **checks)
+        return self._scores(X)[0], X, None
+
+    def _shown(self, F: Array) -> Array:
+        """Predictions in the unit and shape of y."""
+        return _shaped(F, self.unit_, self.flat_)
+
+    unit_: float
+    flat_: bool
+    kernel_: Kernel
+    centers_: Any
+    center_indices_: Array
+
+
+def residuals(data: Training, best: Outcome, bias: bool, plain: bool, kernel: Kernel) -> Residuals:
+    """What is known of held-out rows; ``plain`` says that every row has a coefficient."""
+    rows, held = data.rows, ~np.isnan(best.F[:, 0])
+    assert rows.values is not None
+    given = rows.X if plain and isinstance(kernel, Precomputed) else None
+    w = rows.w[held].astype(float)
+    fold = np.unique(rows.fold[held], return_inverse=True)[1]
+    left = (rows.values - best.F)[held].astype(float)
+    return Residuals(left, fold, w / w.mean(), best.alpha * len(rows), bias, rows=plain, kernel=given)
+
+
+def _shaped(F: Any, unit: float, flat: bool) -> Array:
+    values = np.asarray(F, dtype=float) * unit
+    return values[:, 0] if flat else values

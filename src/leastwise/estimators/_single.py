@@ -1,0 +1,49 @@
+"""What models of a single task have in common: the search on some rows, then on all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.estimators._model import Training
+from leastwise.estimators._tuned import TunedModel
+from leastwise.kernels import Precomputed
+from leastwise.selection.plan import rows_to_search
+from leastwise.selection.search import Search, stratified_rows
+from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+
+
+class SingleTaskModel(TunedModel):
+    """Mixin for models of a single task. A subclass has the parameter search_rows."""
+
+    #: Model (5) or (7); see ``leastwise.basis``.
+    basis: str = "full"
+    search_rows: Any
+
+    def _select(self, data: Training, settings: Settings) -> tuple[Outcome, list[dict], Trial]:
+        """Search on some rows or all; the best point, all points, and the trial on all rows."""
+        rows, basis = data.rows, self._basis(data.rows, data.rng, settings, self.basis)
+        some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), settings)
+        sigmas, alphas = self._data_grids(rows, settings)
+        if self.cv is None:
+            return self._fixed(data, sigmas.values[0], alphas.values[0]), [], Trial(rows, basis, settings)
+        if some is rows or (sigmas.single and alphas.single):
+            whole = Search(Trial(rows, basis, settings))
+            return self._run(whole, sigmas, alphas), whole.seen, whole.trial
+        part = Search(Trial(some, self._basis(some, data.rng, settings, self.basis), settings))
+        guess = self._run(part, sigmas, alphas)
+        whole = Search(Trial(rows, basis, part.trial.settings))
+        # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
+        found = whole.refine(replace(guess, alpha=guess.alpha * len(some) / len(rows)), alphas)
+        return found, part.seen + whole.seen, whole.trial
+
+    def _some(self, data: Training, count: int, settings: Settings) -> Rows:
+        """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""
+        if count >= len(data.rows):
+            return data.rows
+        index = stratified_rows(data.rows.y, count, data.rng)
+        if len(np.unique(data.rows.fold[index])) < 2:
+            return data.rows
+        return data.rows.take(index, isinstance(settings.kernel, Precomputed))

@@ -1,0 +1,64 @@
+"""What least-squares classifiers of many tasks have in common: what is stored, and tasks that are not known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.estimators._calibrated import CalibratedClassifier
+from leastwise.estimators._model import Training
+from leastwise.estimators._task_search import Found, TaskSearch
+from leastwise.estimators._tasks import TaskClassifier
+from leastwise.probability import Calibrator
+from leastwise.selection.arrow import ArrowTrial
+from leastwise.selection.trial import Outcome, Settings
+from leastwise.task_fitting import TaskSolution, TaskTrial, solve_tasks, stranger_scores, stream_tasks
+
+#: With fewer tasks than this there is nothing to learn about tasks that are not known.
+FEW_TASKS = 3
+
+
+class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
+    """Base of the least-squares classifiers of many tasks."""
+
+    def _complete(self, data: Training, settings: Settings, found: Found) -> Any:
+        """Solve at the point that was chosen, and store all that is known."""
+        best = found.outcome
+        assert best.sharing is not None
+        trial = found.trial.tied(best.sharing)
+        if self.cv is None or len(best.F) == len(data.rows):
+            solution = solve_tasks(trial, best.sigma, best.alpha)
+        else:  # judged on some tasks only
+            assert isinstance(trial, ArrowTrial)
+            solution, held = stream_tasks(trial, best.sigma, best.alpha, hold=True)
+            best.F = trial.settled(held).F  # type: ignore[arg-type]
+            best.calibrator = self._calibrator(data.rows.sample(best.F), solution.intercept)
+        if isinstance(trial, ArrowTrial):
+            reach, trust = self._chunked_reach(data.rows, trial.basis, settings, np.arange(len(data.rows)))
+        else:
+            reach, trust = self._reach(trial)
+        stranger = self._strangers(data, found.searched.tied(best.sharing), best, solution)
+        self._store_tasks(trial, best.sharing, stranger)
+        return self._finish(data, trial.basis, settings, best, solution, found.seen, reach, trust)
+
+    def _strangers(
+        self, data: Training, trial: TaskTrial, best: Outcome, solution: TaskSolution
+    ) -> Calibrator | None:
+        """How scores of tasks that are not known become probabilities, from tasks held out whole."""
+        asked = self.unknown_task == "shared" or np.any(data.task < 0)  # type: ignore[operator]
+        if not asked or self.cv is None or self.calibration is None or len(self.tasks_) < FEW_TASKS:
+            return None
+        alpha = best.alpha * len(data.rows) / len(trial.rows)
+        F = stranger_scores(trial, best.sigma, alpha, solution.jitter if solution.lifted else 0.0)
+        if len(trial.rows) == len(data.rows):
+            self.stranger_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
+            self.stranger_scores_[data.used] = F
+        # A task is one witness of what happens to tasks that are not known.
+        sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))  # type: ignore[arg-type]
+        return self._calibrator(sample, solution.intercept)
+
+    def _store_tasks(self, trial: TaskTrial, sharing: float, stranger: Calibrator | None) -> None:
+        super()._store_relation(trial, sharing)
+        self.stranger_calibrator_ = stranger

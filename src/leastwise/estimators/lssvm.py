@@ -1,0 +1,397 @@
+"""Least-squares support vector machines for one task: classification and regression."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import evaluate
+from leastwise.estimators._checks import check_search_rows, choose
+from leastwise.estimators._lssvm import LSSVM, Choice, SignedTargets
+from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._regressor import KernelRegressor, residuals
+from leastwise.estimators._single import SingleTaskModel
+from leastwise.fitting import Solution, scores, solve
+from leastwise.kernels import Kernel, Precomputed
+from leastwise.krylov_fitting import Iterated
+from leastwise.probability import CALIBRATIONS
+from leastwise.selection.plan import SEARCH_ROWS
+from leastwise.selection.search import Search
+from leastwise.selection.trial import Rows, Settings, Trial
+
+Array = np.ndarray
+
+
+class SingleTaskLSSVM(LSSVM, SingleTaskModel):
+    """What the two of them have in common."""
+
+    def _checked(self, calibrated: bool) -> Kernel:
+        """All parameters checked, before any data are looked at; the kernel."""
+        choose("solver", self.solver, ["auto", "cholesky", "krylov"])
+        check_search_rows(self.search_rows)
+        kernel = self._weighted(self._checked_kernel(calibrated))
+        self._check_lssvm(kernel)
+        return kernel
+
+    def _choose(self, data: Training, settings: Settings) -> Choice:
+        self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize)
+        outcome, seen, trial = self._select(data, settings)
+        return Choice(outcome, seen, trial, trial)
+
+    # --------------------------------------------------------------- pruning
+
+    def _part(self, data: Training, trial: Trial, index: Array) -> Trial:
+        rows = data.rows.take(index, isinstance(trial.settings.kernel, Precomputed))
+        return Trial(rows, self._basis(rows, data.rng, trial.settings), trial.settings)
+
+    def _solved(self, trial: Trial, sigma: float, alpha: float, reuse: bool) -> Solution:
+        if not reuse:  # the solver writes into the pairs
+            trial = copy.copy(trial)
+            trial.pairs = trial.pairs.copy()
+        return solve(trial, sigma, alpha)
+
+    def _row_coef(self, solution: Solution) -> Array:
+        return solution.coef
+
+    def _said(self, trial: Trial, solution: Solution, sigma: float, rows: Rows, gone: Array, kept: Array) -> Array:
+        if isinstance(trial.settings.kernel, Precomputed):
+            return rows.X[np.ix_(gone, kept)] @ solution.coef + solution.intercept
+        return scores(solution, trial.settings, sigma, rows.X[gone], trial.basis)
+
+    # ---------------------------------------------------------------- krylov
+
+    def _guess(self, data: Training, settings: Settings) -> Choice:
+        rows = data.rows
+        sigmas, alphas = self._data_grids(rows, settings)
+        wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
+        some = self._some(data, min(int(wish), len(rows)), settings)
+        search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
+        if self.cv is None:
+            return Choice(self._fixed(data, sigmas.values[0], alphas.values[0]), [], None, search.trial)
+        guess = self._run(search, sigmas, alphas)
+        ratio = len(some) / len(rows) if alphas.ratio else 1.0
+        return Choice(replace(guess, alpha=guess.alpha * ratio), search.seen, None, search.trial)
+
+    def _iterated_scores(
+        self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
+    ) -> Array:
+        F, _ = evaluate(settings.kernel, sigma, rows.X[held], rows.X[rest], None, model.A)
+        return F + model.intercept
+
+    def _iterated_solution(self, model: Iterated, bonds: Any) -> Solution:
+        return Solution(model.A, model.intercept)
+
+
+class LSSVR(SingleTaskLSSVM, KernelRegressor):
+    r"""Least-squares support vector regression, tuned in closed form.
+
+    A function of the kernel's space and a free intercept, fitted by least squares (Saunders et al. 1998, Suykens et
+    al. 2002)::
+
+        F(x) = sum_i a_i k(x, x_i) + b,      min  1/(2n) sum_i |F(x_i) - y_i|^2 + alpha/2 a'Ka
+
+    which is the system (11) of Xu et al. (2013) with ``alpha = 1 / (n gamma)``. Held-out predictions for a whole grid
+    of alphas come out of one decomposition; ``fit`` chooses by them, keeps them, and makes intervals of them.
+
+    Parameters
+    ----------
+    sigma : "auto", float or sequence of float, default="auto"
+        Width of the kernel, ``exp(-d^2 / (2 sigma^2))`` for the Gaussian. A number is used as it is, a sequence is a
+        grid, "auto" is a grid of multiples of the median distance that grows at its border.
+    alpha : "auto", float or sequence of float, default="auto"
+        Ridge on the mean loss.
+    kernel : str or callable, default="rbf+linear"
+        "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed", a sum of "rbf", "laplace" and "linear" such as
+        "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
+        scaled such that its k(x, x) is 1 on average, as that of the others is.
+    linear_weight : "auto", float or sequence of float, default="auto"
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+    n_centers : int, optional
+        So many centres instead of all rows ("fixed-size LS-SVM").
+    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
+        How they are chosen; an array is used as it is.
+    bias : {"shared", None}, default="shared"
+        A free intercept, or none.
+    cv : "loo", int, splitter, iterable of splits or None, default="loo"
+        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
+        given. None holds nothing out: sigma, alpha and linear_weight must be numbers.
+    scoring : str or callable, default="r2"
+        What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
+        "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
+    solver : {"auto", "cholesky", "krylov"}, default="auto"
+        "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
+        3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out for intervals. "auto" takes it
+        where the kernel of all rows does not fit into memory.
+    prune : float or int, optional
+        Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
+        first, with a refit at every fifth. ``pruning_`` says what it cost.
+    search_rows : "auto", int or None, default="auto"
+        On how many rows the parameters are searched; alpha is then refined on all rows. None takes all for both.
+    tol, max_iter : float and int, default=1e-6 and 500
+        Stop of ``solver="krylov"``: residual relative to the right-hand side.
+    degree, coef0 : default=3 and 1.0
+        Shape of the kernels "poly" and "sigmoid".
+    random_state : int, RandomState or None, default=None
+        For random centres, folds, and the subset of rows that large data are searched on.
+    verbose : int, default=0
+        1 prints a line for every step of the search.
+
+    Attributes
+    ----------
+    sigma_, alpha_, linear_weight_ : float
+        The chosen parameters; linear_weight_ is None for a kernel that is no such sum.
+    centers_ : array or sparse matrix of shape (b, n_features)
+        Centres; ``center_indices_`` with a precomputed kernel.
+    coef_ : ndarray of shape (b, n_outputs)
+        Coefficients, in units of ``unit_``.
+    intercept_ : ndarray of shape (n_outputs,)
+        In units of ``unit_``.
+    unit_ : float
+        A power of two that y was divided by.
+    heldout_prediction_ : ndarray
+        What ``predict`` says of the training rows when these are held out.
+    cv_results_ : dict of ndarray
+        All points of the search.
+    pruning_ : dict
+        With ``prune``: ``n_rows``, ``n_kept``, the held-out ``score`` of the whole model and ``pruned_score``.
+    n_iter_, residual_
+        With ``solver="krylov"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from leastwise import LSSVR
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LSSVR(random_state=0).fit(X, y)
+    >>> model.predict(X[:3]).shape, model.predict_interval(X[:3], coverage=0.8).shape
+    ((3,), (3, 2))
+    """
+
+    def __init__(
+        self,
+        sigma: Any = "auto",
+        alpha: Any = "auto",
+        *,
+        kernel: Any = "rbf+linear",
+        linear_weight: Any = "auto",
+        n_centers: int | None = None,
+        centers: Any = "random",
+        bias: str | None = "shared",
+        cv: Any = "loo",
+        scoring: Any = "r2",
+        solver: str = "auto",
+        prune: float | None = None,
+        search_rows: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.alpha = alpha
+        self.kernel = kernel
+        self.linear_weight = linear_weight
+        self.n_centers = n_centers
+        self.centers = centers
+        self.bias = bias
+        self.cv = cv
+        self.scoring = scoring
+        self.solver = solver
+        self.prune = prune
+        self.search_rows = search_rows
+        self.tol = tol
+        self.max_iter = max_iter
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVR:
+        """Choose the parameters and solve.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Rows; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Quantities. All outputs have the same parameters, and are solved for at once.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        """
+        kernel = self._checked(calibrated=False)
+        data = self._training(X, y, sample_weight, groups, kernel)
+        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data)))
+        best, settings = fitted.choice.outcome, fitted.settings
+        self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
+        if self.cv is not None:
+            self.residuals_ = residuals(data, best, settings.bias, fitted.plain, settings.kernel)
+        return self
+
+
+class LSSVC(SingleTaskLSSVM, SignedTargets):
+    r"""Least-squares support vector classifier with calibrated probabilities, tuned in closed form.
+
+    The classifier of Suykens and Vandewalle (1999), eq. (5) of Xu et al. (2013), is least-squares regression on
+    targets of -1 and 1: multiplied by the labels, which are their own inverses, its system is that of :class:`LSSVR`.
+    Each class is told from the rest; all of them are solved for at once. Held-out scores choose the parameters and
+    make probabilities of the scores.
+
+    Parameters
+    ----------
+    sigma : "auto", float or sequence of float, default="auto"
+        Width of the kernel, ``exp(-d^2 / (2 sigma^2))`` for the Gaussian. A number is used as it is, a sequence is a
+        grid, "auto" is a grid of multiples of the median distance that grows at its border.
+    alpha : "auto", float or sequence of float, default="auto"
+        Ridge on the mean loss.
+    kernel : str or callable, default="rbf"
+        "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed", a sum of "rbf", "laplace" and "linear" such as
+        "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
+        scaled such that its k(x, x) is 1 on average, as that of the others is.
+    linear_weight : "auto", float or sequence of float, default="auto"
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+    n_centers : int, optional
+        So many centres instead of all rows ("fixed-size LS-SVM").
+    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
+        How they are chosen; an array is used as it is.
+    bias : {"shared", None}, default="shared"
+        A free intercept, or none.
+    cv : "loo", int, splitter, iterable of splits or None, default="loo"
+        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
+        given. None holds nothing out: sigma, alpha and linear_weight must be numbers, and ``calibration`` None.
+    scoring : str or callable, default="log_loss"
+        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
+        scikit-learn's, or a callable ``f(estimator, X, y)``.
+    calibration : {"blend", "temperature", "isotonic", None}, default="blend"
+        How scores become probabilities, see :mod:`leastwise.probability`; fitted to held-out scores. None clips
+        (F + 1) / 2 and normalises it.
+    extrapolate : bool, default=False
+        Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
+    class_weight : dict or "balanced", optional
+        Weights of the classes.
+    solver : {"auto", "cholesky", "krylov"}, default="auto"
+        "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
+        3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out to calibrate on. "auto"
+        takes it where the kernel of all rows does not fit into memory.
+    prune : float or int, optional
+        Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
+        first, with a refit at every fifth. ``pruning_`` says what it cost.
+    search_rows : "auto", int or None, default="auto"
+        On how many rows the parameters are searched; alpha is then refined on all rows. None takes all for both.
+    tol, max_iter : float and int, default=1e-6 and 500
+        Stop of ``solver="krylov"``: residual relative to the right-hand side.
+    degree, coef0 : default=3 and 1.0
+        Shape of the kernels "poly" and "sigmoid".
+    random_state : int, RandomState or None, default=None
+        For random centres, folds, and the subset of rows that large data are searched on.
+    verbose : int, default=0
+        1 prints a line for every step of the search.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    sigma_, alpha_, linear_weight_ : float
+        The chosen parameters; linear_weight_ is None for a kernel that is no sum with a linear part.
+    centers_ : array or sparse matrix of shape (b, n_features)
+        Centres; ``center_indices_`` with a precomputed kernel.
+    coef_ : ndarray of shape (b, n_classes)
+        The papers' alpha_i y_i. With two classes the first column is minus the second.
+    intercept_ : ndarray of shape (n_classes,)
+    calibrator_, reach_
+        As in :class:`leastwise.LSPC`.
+    heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
+        What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
+    cv_results_ : dict of ndarray
+        All points of the search.
+    pruning_ : dict
+        With ``prune``: ``n_rows``, ``n_kept``, the held-out ``score`` of the whole model and ``pruned_score``.
+    n_iter_, residual_
+        With ``solver="krylov"``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leastwise import LSSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LSSVC(random_state=0).fit(X, y)
+    >>> model.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
+    """
+
+    def __init__(
+        self,
+        sigma: Any = "auto",
+        alpha: Any = "auto",
+        *,
+        kernel: Any = "rbf",
+        linear_weight: Any = "auto",
+        n_centers: int | None = None,
+        centers: Any = "random",
+        bias: str | None = "shared",
+        cv: Any = "loo",
+        scoring: Any = "log_loss",
+        calibration: str | None = "blend",
+        extrapolate: bool = False,
+        class_weight: Any = None,
+        solver: str = "auto",
+        prune: float | None = None,
+        search_rows: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.alpha = alpha
+        self.kernel = kernel
+        self.linear_weight = linear_weight
+        self.n_centers = n_centers
+        self.centers = centers
+        self.bias = bias
+        self.cv = cv
+        self.scoring = scoring
+        self.calibration = calibration
+        self.extrapolate = extrapolate
+        self.class_weight = class_weight
+        self.solver = solver
+        self.prune = prune
+        self.search_rows = search_rows
+        self.tol = tol
+        self.max_iter = max_iter
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVC:
+        """Choose the parameters, solve, calibrate.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Rows; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array-like of shape (n,)
+            Classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        """
+        choose("calibration", self.calibration, CALIBRATIONS)
+        kernel = self._checked(calibrated=self.calibration is not None)
+        data = self._training(X, y, sample_weight, groups, kernel)
+        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data.classes, self.calibration)))
+        best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
+        held = np.flatnonzero(~np.isnan(best.F[:, 0])) if len(best.F) else np.empty(0, dtype=int)
+        reach, trust = self._chunked_reach(data.rows, basis, settings, held)
+        return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)

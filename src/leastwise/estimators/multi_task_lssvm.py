@@ -1,0 +1,622 @@
+"""Multi-task least-squares support vector machines: classification and regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.coupling import Coupling
+from leastwise.estimators._checks import choose
+from leastwise.estimators._lssvm import LSSVM, Choice, Fitted, SignedTargets
+from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._regressor import KernelRegressor, Residuals, residuals
+from leastwise.estimators._task_calibrated import FEW_TASKS, TaskCalibrated
+from leastwise.estimators._task_search import TaskSearch
+from leastwise.kernels import Kernel, Precomputed
+from leastwise.krylov_fitting import Bonds, Iterated
+from leastwise.probability import CALIBRATIONS
+from leastwise.selection.arrow import ArrowTrial
+from leastwise.selection.coupled import CoupledTrial
+from leastwise.selection.grid import Levels
+from leastwise.selection.plan import task_rows_to_search
+from leastwise.selection.search import Search
+from leastwise.selection.trial import Rows, Settings
+from leastwise.task_fitting import (
+    WIDE,
+    DualForm,
+    TaskSolution,
+    TaskTrial,
+    common_intercept,
+    evaluate_tasks,
+    solve_tasks,
+    stranger_scores,
+    stream_tasks,
+)
+
+Array = np.ndarray
+
+
+class MultiTaskLSSVM(LSSVM, TaskSearch):
+    """What the two of them have in common: intercepts of the tasks' own."""
+
+    #: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
+    SHARINGS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
+    #: Spreads of bias="shrunk", and, with 0 and infinity, of "auto".
+    SPREADS: ClassVar[tuple[float, ...]] = (0.01, 0.1, 1.0)
+
+    def _checked(self, calibrated: bool) -> tuple[Kernel, Levels]:
+        """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""
+        choose("solver", self.solver, ["auto", "dual", "arrow", "krylov"])
+        kernel, sharings = self._checked_search(calibrated)
+        kernel = self._weighted(kernel)
+        self._check_lssvm(kernel)
+        if self.cv is None and len(self._spreads()) > 1:
+            raise ValueError(
+                "cv=None holds nothing out, so there is nothing to choose by: bias must be 'task', 'shared', None or "
+                "a number."
+            )
+        return kernel, sharings
+
+    # ------------------------------------------------------------------ bias
+
+    def _check_bias(self) -> None:
+        self._spreads()
+
+    def _spreads(self) -> tuple[float, ...]:
+        """Spreads of the tasks' intercepts to try."""
+        bias = self.bias
+        if isinstance(bias, Real) and not isinstance(bias, bool) and float(bias) >= 0:
+            return (float(bias),)
+        choose("bias", bias, ["auto", "task", "shared", "shrunk", None])
+        shrunk = self.SPREADS
+        return {"task": (np.inf,), "shrunk": shrunk, "auto": (0.0, *shrunk, np.inf)}.get(str(bias), (0.0,))
+
+    def _possible(self, rows: Rows) -> tuple[float, ...]:
+        """Those that are possible: with free intercepts every task needs a row outside of each fold."""
+        spreads, alone = self._spreads(), never_left(rows)
+        if self.cv is None or not len(alone) or np.isfinite(spreads[-1]):
+            return spreads
+        if len(spreads) > 1:
+            return spreads[:-1]
+        raise ValueError(
+            "bias='task' gives every task a free intercept, but holding out a fold leaves no row of "
+            f"{len(alone)} tasks, such as {self.tasks_[alone[0]]!r} with {int(np.sum(rows.task == alone[0]))} of "
+            f"{len(rows)} rows. Use bias='shrunk' or 'shared', a cv that keeps a row of each task, or leave such "
+            "tasks out."
+        )
+
+    def _options(self, search: Search) -> Iterator[tuple[Sequence[float], Callable, float]]:
+        yield from super()._options(search)
+        spreads = self._possible(search.trial.rows)
+        if len(spreads) > 1:
+            trial = search.trial
+            assert isinstance(trial, CoupledTrial | ArrowTrial)
+            yield spreads, lambda spread: search.trial.spreading(spread), trial.spread
+
+    def _trial(self, data: Training, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
+        spreads = self._possible(rows)
+        return super()._trial(data, rows, settings, coupling).spreading(spreads[len(spreads) // 2])
+
+    # ------------------------------------------------------------------- fit
+
+    def _choose(self, data: Training, settings: Settings) -> Choice:
+        found = self._search_tasks(data, settings, self._checked_tasks())
+        best, trial = found.outcome, found.trial.tied(found.outcome.sharing)
+        if self.cv is not None and len(best.F) != len(data.rows):  # judged on some tasks only
+            assert isinstance(trial, ArrowTrial)
+            held = trial.settled(stream_tasks(trial, best.sigma, best.alpha, hold=True)[1])  # type: ignore[arg-type]
+            score, calibrator = settings.judge(data.rows, held, None)
+            best = replace(best, F=held.F, score=score, calibrator=calibrator)
+        return Choice(best, found.seen, trial, found.searched.tied(best.sharing))
+
+    def _square(self, data: Training) -> bool:
+        return super()._square(data) and not self._few_functions(data.kernel)
+
+    def _part(self, data: Training, trial: CoupledTrial, index: Array) -> CoupledTrial:
+        settings = trial.settings
+        rows = data.rows.take(index, isinstance(settings.kernel, Precomputed))
+        part = CoupledTrial(rows, self._basis(rows, data.rng, settings), settings, trial.coupling)
+        return part.tied(trial.tie.sharing).spreading(trial.spread)
+
+    def _solved(self, trial: TaskTrial, sigma: float, alpha: float, reuse: bool) -> TaskSolution:
+        return solve_tasks(trial, sigma, alpha)
+
+    def _row_coef(self, solution: TaskSolution) -> Array:
+        if not isinstance(solution.form, DualForm):
+            raise ValueError("prune= needs a coefficient for every row: use solver='dual' with it.")
+        return solution.form.A
+
+    def _said(
+        self, trial: CoupledTrial, solution: TaskSolution, sigma: float, rows: Rows, gone: Array, kept: Array
+    ) -> Array:
+        assert rows.task is not None
+        task = rows.task[gone]
+        if isinstance(trial.settings.kernel, Precomputed):
+            F = solution.form.weigh(rows.X[np.ix_(gone, kept)].copy(), task)
+        else:
+            F, _ = evaluate_tasks(
+                trial.settings.kernel, sigma, rows.X[gone], task, trial.basis.centers, None, solution.form
+            )
+        return F + solution.intercept + (0 if solution.own is None else solution.own[task])
+
+    # ---------------------------------------------------------------- krylov
+
+    def _guess(self, data: Training, settings: Settings) -> Choice:
+        """As if there were room for some rows only."""
+        coupling, sharings = self._coupling(data), self._checked_tasks()
+        sigmas, alphas = self._data_grids(data.rows, settings)
+        count = task_rows_to_search(len(data.rows), len(data.rows), self.search_rows, by_arrow=False)
+        some, kept = self._some_tasks(data, count, settings)
+        part = self._trial(data, some, settings, coupling.take(kept))
+        if self.cv is None:
+            point = self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0])
+            return Choice(point, [], coupling, part)
+        search = Search(part)
+        guess = self._run(search, sigmas, alphas, sharings)
+        ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
+        return Choice(replace(guess, alpha=guess.alpha * ratio), search.seen, coupling, search.trial)
+
+    def _bonds(self, data: Training, choice: Choice) -> Bonds:
+        assert data.rows.task is not None
+        assert choice.outcome.sharing is not None
+        return Bonds(choice.trial.at(choice.outcome.sharing), data.rows.task, choice.searched.spread)
+
+    def _iterated_scores(
+        self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
+    ) -> Array:
+        form, task = DualForm(model.A, bonds.task[rest], bonds.tie), bonds.task[held]
+        F, _ = evaluate_tasks(settings.kernel, sigma, rows.X[held], task, rows.X[rest], None, form)
+        return F + model.intercept + (0 if model.own is None else model.own[task])
+
+    def _iterated_solution(self, model: Iterated, bonds: Any) -> TaskSolution:
+        intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(bonds.spread)))
+        return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own)
+
+    # ----------------------------------------------------------------- store
+
+    def _store_choice(self, fitted: Fitted) -> None:
+        choice = fitted.choice
+        sharing = choice.outcome.sharing
+        assert sharing is not None
+        coupling = choice.trial if isinstance(choice.trial, Coupling) else choice.trial.coupling
+        self.sharing_, self.spread_ = sharing, choice.searched.spread
+        self.relation_, self.tie_ = coupling, coupling.at(sharing)
+
+
+def never_left(rows: Rows) -> Array:
+    """Tasks all of whose rows are held out together."""
+    assert rows.task is not None
+    cells = np.unique(np.stack([rows.task, rows.fold]), axis=1)
+    return np.flatnonzero(np.bincount(cells[0]) == 1)
+
+
+class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
+    r"""Multi-task least-squares support vector regression, tuned in closed form.
+
+    Each task t has a function with a part that all tasks share and a part of its own, and an intercept (Xu et al.
+    2013)::
+
+        F(x, t) = <w_0 + v_t, phi(x)> + b_t
+
+        min  1/2 |w_0|^2 + lambda/(2m) sum_t |v_t|^2 + gamma/2 sum_i (y_i - F(x_i, t_i))^2                      (20)
+
+    In the dual (24) this is one system of n unknowns with the Gram matrix ``k(x_i, x_j) (sharing + (1 - sharing)
+    [t_i = t_j])``, and free intercepts are the centring of rows and targets within the tasks.
+    :func:`leastwise.coupling.from_gamma_lambda` has the relation between the paper's parameters and these.
+
+    Parameters
+    ----------
+    sigma : "auto", float or sequence of float, default="auto"
+        Width of the kernel, ``exp(-d^2 / (2 sigma^2))`` for the Gaussian. A number is used as it is, a sequence is a
+        grid, "auto" is a grid of multiples of the median distance that grows at its border.
+    alpha : "auto", float or sequence of float, default="auto"
+        Ridge on the mean loss.
+    sharing : "auto", float or sequence of float, default="auto"
+        From 0, every task alone, to 1, all tasks pooled.
+    similarity : {"shared", "learned", "correlation", "inputs"}, matrix, frame or callable, default="shared"
+        How alike the tasks are, as in :class:`leastwise.MultiTaskLSPC`.
+    task_penalty : mapping or array of shape (n_tasks,), optional
+        Ridges of the tasks' own parts relative to one another.
+    task_column : str or int, optional
+        The column of X that holds the task; otherwise ``tasks=`` is given.
+    unknown_task : {"shared", "error"}, default="shared"
+        What to do about tasks that were not there in training: predict by what all tasks share, or refuse.
+    kernel : str or callable, default="rbf+linear"
+        "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed", a sum of "rbf", "laplace" and "linear" such as
+        "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
+        scaled such that its k(x, x) is 1 on average, as that of the others is.
+    linear_weight : "auto", float or sequence of float, default="auto"
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+    n_centers : int, optional
+        So many centres instead of all rows ("fixed-size LS-SVM").
+    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
+        How they are chosen; an array is used as it is.
+    bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
+        Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
+        for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
+        noise's, its *spread*, is chosen among 0.03 and 0.3; a number is that spread. "auto" chooses among all of these.
+    cv : "loo", int, splitter, iterable of splits or None, default="loo"
+        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
+        given. None holds nothing out: all parameters must be numbers.
+    scoring : str or callable, default="r2"
+        What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
+        "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
+    solver : {"auto", "dual", "arrow", "krylov"}, default="auto"
+        "dual" is a system of as many unknowns as rows, whatever the number of tasks; "arrow" goes through the tasks
+        one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
+        preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
+        parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
+        rows. "auto" takes what is cheapest, and "krylov" where nothing else fits into memory.
+    prune : float or int, optional
+        Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
+        first, with a refit at every fifth. ``pruning_`` says what it cost.
+    search_rows : "auto", int or None, default="auto"
+        On how many rows the parameters are searched; alpha is then refined on all rows. None takes all for both.
+    tol, max_iter : float and int, default=1e-6 and 500
+        Stop of ``solver="krylov"``: residual relative to the right-hand side.
+    degree, coef0 : default=3 and 1.0
+        Shape of the kernels "poly" and "sigmoid".
+    random_state : int, RandomState or None, default=None
+        For random centres, folds, and the subset of rows that large data are searched on.
+    verbose : int, default=0
+        1 prints a line for every step of the search.
+
+    Attributes
+    ----------
+    tasks_ : ndarray
+        Ids of the tasks.
+    sigma_, alpha_, sharing_, spread_, linear_weight_ : float
+        The chosen parameters. ``spread_`` is 0 for a shared intercept, inf for free ones.
+    similarity_, coupling_ : ndarray of shape (T, T)
+        Similarities of the tasks, and the task matrix B.
+    dual_coef_ : ndarray of shape (n, n_outputs)
+        One coefficient for every row, or ``coef_`` (T, b, n_outputs) and ``shared_coef_`` on the centres; in units of
+        ``unit_``, a power of two that y was divided by.
+    intercept_ : ndarray of shape (n_outputs,)
+        That of a task that is not known, in units of ``unit_``.
+    task_intercept_ : ndarray of shape (T, n_outputs)
+        Those of the tasks, where they have some of their own.
+    heldout_prediction_ : ndarray
+        What ``predict`` says of the training rows when these are held out.
+    cv_results_ : dict of ndarray
+        All points of the search.
+    pruning_, n_iter_, residual_
+        As in :class:`LSSVR`.
+
+    References
+    ----------
+    S. Xu, X. An, X. Qiao, L. Zhu, Multi-task least-squares support vector machines, Multimedia Tools and Applications
+    71, 699-715, 2014.
+
+    Examples
+    --------
+    >>> from leastwise import MultiTaskLSSVR
+    >>> from leastwise.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=8, n_rows=30, kind="regression", random_state=0)
+    >>> model = MultiTaskLSSVR(random_state=0).fit(data.X, data.y, tasks=data.task)
+    >>> model.predict_interval(data.X[:2], tasks=data.task[:2]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        sigma: Any = "auto",
+        alpha: Any = "auto",
+        sharing: Any = "auto",
+        *,
+        similarity: Any = "shared",
+        task_penalty: Any = None,
+        task_column: Any = None,
+        unknown_task: str = "shared",
+        kernel: Any = "rbf+linear",
+        linear_weight: Any = "auto",
+        n_centers: int | None = None,
+        centers: Any = "random",
+        bias: Any = "auto",
+        cv: Any = "loo",
+        scoring: Any = "r2",
+        solver: str = "auto",
+        prune: float | None = None,
+        search_rows: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.alpha = alpha
+        self.sharing = sharing
+        self.similarity = similarity
+        self.task_penalty = task_penalty
+        self.task_column = task_column
+        self.unknown_task = unknown_task
+        self.kernel = kernel
+        self.linear_weight = linear_weight
+        self.n_centers = n_centers
+        self.centers = centers
+        self.bias = bias
+        self.cv = cv
+        self.scoring = scoring
+        self.solver = solver
+        self.prune = prune
+        self.search_rows = search_rows
+        self.tol = tol
+        self.max_iter = max_iter
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSSVR:
+        """Choose the parameters and solve.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Quantities. All outputs have the same parameters, and are solved for at once.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        tasks : array-like of shape (n,), optional
+            The task of every row, any hashable ids, where X does not hold them.
+        """
+        kernel, _ = self._checked(calibrated=False)
+        data = self._training(X, y, sample_weight, groups, kernel, tasks)
+        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data)))
+        best, settings = fitted.choice.outcome, fitted.settings
+        self._store_choice(fitted)
+        self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
+        if self.cv is not None:
+            self.residuals_ = self._task_residuals(data, fitted)
+        return self
+
+    def _task_residuals(self, data: Training, fitted: Fitted) -> Residuals:
+        """What is known of held-out rows, and of held-out tasks."""
+        best, settings, trial = fitted.choice.outcome, fitted.settings, fitted.choice.searched
+        known = residuals(data, best, settings.bias, fitted.plain, settings.kernel)
+        if fitted.plain:
+            # Free intercepts are as good as very wide ones here.
+            wide = trial.spreading(min(trial.spread, WIDE))
+            known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.spread * known.rho
+        if self.unknown_task == "shared" and len(self.tasks_) >= FEW_TASKS:
+            F = stranger_scores(trial, best.sigma, best.alpha * len(data.rows) / len(trial.rows))
+            known.stranger, known.stranger_w = (trial.rows.values - F).astype(float), trial.rows.w.astype(float)
+        return known
+
+    def _row_kernel(self, X: Any, task: Array | None, known: Residuals) -> Array:
+        K, form = super()._row_kernel(X, None, known), self.form_
+        assert isinstance(form, DualForm)
+        if X is None or task is None:
+            return form.tie.couple(K, form.task, form.task)
+        return form.tie.couple(K, task, form.task) + known.level * (task[:, None] == form.task)
+
+    def _values(self, X: Any, tasks: Any = None) -> tuple[Array, Any, Array | None]:
+        check_is_fitted(self)
+        rows, task, _ = self._met_rows(X, tasks)
+        return self._scores(rows, task)[0], rows, task
+
+    def predict(self, X: Any, tasks: Any = None) -> Array:
+        """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Rows, with the task column if there is one.
+        tasks : array-like of shape (n,) or a single id, optional
+            The tasks of the rows, where X does not hold them.
+        """
+        return self._shown(self._values(X, tasks)[0])
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None) -> Array:
+        """Intervals that hold the value with about this probability; see :meth:`LSSVR.predict_interval`.
+
+        Rows of tasks that are not known get intervals from tasks that were held out whole, of the same width for all
+        of them (from three tasks on; with fewer, those of known tasks).
+        """
+        return self._interval(X, tasks, coverage, method)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+        """Explained variance (R^2) of the predictions, over all tasks."""
+        return float(r2_score(y, self.predict(X, tasks), sample_weight=sample_weight))
+
+
+class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
+    r"""Multi-task least-squares support vector classifier with calibrated probabilities, tuned in closed form.
+
+    The classifier (18) of Xu et al. (2013) is :class:`MultiTaskLSSVR` with targets of -1 and 1: multiplied by the
+    labels, which are their own inverses, the two systems are one. Each class is told from the rest, all of them at
+    once, and held-out scores make probabilities of the scores.
+
+    Parameters
+    ----------
+    sigma : "auto", float or sequence of float, default="auto"
+        Width of the kernel, ``exp(-d^2 / (2 sigma^2))`` for the Gaussian. A number is used as it is, a sequence is a
+        grid, "auto" is a grid of multiples of the median distance that grows at its border.
+    alpha : "auto", float or sequence of float, default="auto"
+        Ridge on the mean loss.
+    sharing : "auto", float or sequence of float, default="auto"
+        From 0, every task alone, to 1, all tasks pooled.
+    similarity : {"shared", "learned", "correlation", "inputs"}, matrix, frame or callable, default="shared"
+        How alike the tasks are, as in :class:`leastwise.MultiTaskLSPC`.
+    task_penalty : mapping or array of shape (n_tasks,), optional
+        Ridges of the tasks' own parts relative to one another.
+    task_column : str or int, optional
+        The column of X that holds the task; otherwise ``tasks=`` is given.
+    unknown_task : {"shared", "error"}, default="shared"
+        What to do about tasks that were not there in training: predict by what all tasks share, or refuse.
+    kernel : str or callable, default="rbf"
+        "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed", a sum of "rbf", "laplace" and "linear" such as
+        "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
+        scaled such that its k(x, x) is 1 on average, as that of the others is.
+    linear_weight : "auto", float or sequence of float, default="auto"
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+    n_centers : int, optional
+        So many centres instead of all rows ("fixed-size LS-SVM").
+    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
+        How they are chosen; an array is used as it is.
+    bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
+        Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
+        for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
+        noise's, its *spread*, is chosen among 0.03 and 0.3; a number is that spread. "auto" chooses among all of these.
+    cv : "loo", int, splitter, iterable of splits or None, default="loo"
+        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
+        given. None holds nothing out: all parameters must be numbers, and ``calibration`` None.
+    scoring : str or callable, default="log_loss"
+        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
+        scikit-learn's, or a callable ``f(estimator, X, y)``.
+    calibration : {"blend", "temperature", "isotonic", None}, default="blend"
+        How scores become probabilities, see :mod:`leastwise.probability`; fitted to held-out scores. None clips
+        (F + 1) / 2 and normalises it.
+    extrapolate : bool, default=False
+        Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
+    class_weight : dict or "balanced", optional
+        Weights of the classes.
+    solver : {"auto", "dual", "arrow", "krylov"}, default="auto"
+        "dual" is a system of as many unknowns as rows, whatever the number of tasks; "arrow" goes through the tasks
+        one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
+        preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
+        parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
+        rows. "auto" takes what is cheapest, and "krylov" where nothing else fits into memory.
+    prune : float or int, optional
+        Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
+        first, with a refit at every fifth. ``pruning_`` says what it cost.
+    search_rows : "auto", int or None, default="auto"
+        On how many rows the parameters are searched; alpha is then refined on all rows. None takes all for both.
+    tol, max_iter : float and int, default=1e-6 and 500
+        Stop of ``solver="krylov"``: residual relative to the right-hand side.
+    degree, coef0 : default=3 and 1.0
+        Shape of the kernels "poly" and "sigmoid".
+    random_state : int, RandomState or None, default=None
+        For random centres, folds, and the subset of rows that large data are searched on.
+    verbose : int, default=0
+        1 prints a line for every step of the search.
+
+    Attributes
+    ----------
+    classes_, tasks_ : ndarray
+    sigma_, alpha_, sharing_, spread_, linear_weight_ : float
+        The chosen parameters. ``spread_`` is 0 for a shared intercept, inf for free ones.
+    similarity_, coupling_ : ndarray of shape (T, T)
+        Similarities of the tasks, and the task matrix B.
+    dual_coef_ : ndarray of shape (n, n_classes)
+        The paper's alpha_i y_i, or ``coef_`` (T, b, n_classes) and ``shared_coef_`` on the centres.
+    intercept_ : ndarray of shape (n_classes,)
+        That of a task that is not known.
+    task_intercept_ : ndarray of shape (T, n_classes)
+        Those of the tasks, where they have some of their own.
+    calibrator_, stranger_calibrator_, reach_, heldout_scores_, heldout_decision_, heldout_proba_, cv_results_
+        As in :class:`leastwise.MultiTaskLSPC`.
+    pruning_, n_iter_, residual_
+        As in :class:`LSSVC`.
+
+    References
+    ----------
+    S. Xu, X. An, X. Qiao, L. Zhu, Multi-task least-squares support vector machines, Multimedia Tools and Applications
+    71, 699-715, 2014.
+
+    Examples
+    --------
+    >>> from leastwise import MultiTaskLSSVC
+    >>> from leastwise.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=8, n_rows=30, random_state=0)
+    >>> model = MultiTaskLSSVC(random_state=0).fit(data.X, data.y, tasks=data.task)
+    >>> model.predict_proba(data.X[:1], tasks=data.task[:1]).shape
+    (1, 2)
+    """
+
+    def __init__(
+        self,
+        sigma: Any = "auto",
+        alpha: Any = "auto",
+        sharing: Any = "auto",
+        *,
+        similarity: Any = "shared",
+        task_penalty: Any = None,
+        task_column: Any = None,
+        unknown_task: str = "shared",
+        kernel: Any = "rbf",
+        linear_weight: Any = "auto",
+        n_centers: int | None = None,
+        centers: Any = "random",
+        bias: Any = "auto",
+        cv: Any = "loo",
+        scoring: Any = "log_loss",
+        calibration: str | None = "blend",
+        extrapolate: bool = False,
+        class_weight: Any = None,
+        solver: str = "auto",
+        prune: float | None = None,
+        search_rows: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.alpha = alpha
+        self.sharing = sharing
+        self.similarity = similarity
+        self.task_penalty = task_penalty
+        self.task_column = task_column
+        self.unknown_task = unknown_task
+        self.kernel = kernel
+        self.linear_weight = linear_weight
+        self.n_centers = n_centers
+        self.centers = centers
+        self.bias = bias
+        self.cv = cv
+        self.scoring = scoring
+        self.calibration = calibration
+        self.extrapolate = extrapolate
+        self.class_weight = class_weight
+        self.solver = solver
+        self.prune = prune
+        self.search_rows = search_rows
+        self.tol = tol
+        self.max_iter = max_iter
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSSVC:
+        """Choose the parameters, solve, calibrate.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array-like of shape (n,)
+            Classes. A task need not have seen all of them.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        tasks : array-like of shape (n,), optional
+            The task of every row, any hashable ids, where X does not hold them.
+        """
+        choose("calibration", self.calibration, CALIBRATIONS)
+        kernel, _ = self._checked(calibrated=self.calibration is not None)
+        data = self._training(X, y, sample_weight, groups, kernel, tasks)
+        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data.classes, self.calibration)))
+        best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
+        held = np.flatnonzero(~np.isnan(best.F[:, 0])) if len(best.F) else np.empty(0, dtype=int)
+        reach, trust = self._chunked_reach(data.rows, basis, settings, held)
+        self._store_choice(fitted)
+        self.stranger_calibrator_ = self._strangers(data, fitted.choice.searched, best, fitted.solution)
+        return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)

@@ -1,0 +1,162 @@
+r"""Products with a kernel matrix that is never there as a whole.
+
+The matrix of a kernel ridge problem, with roots r of the rows' weights and rows of tasks t_i tied by B, is
+
+    H = G + rho I,     G_ij = r_i k(x_i, x_j) B[t_i, t_j] r_j.
+
+It is symmetric: of two blocks that mirror each other one is computed, and used twice. Blocks are small enough for the
+processor's cache, where a product with few columns costs little beside the kernel's own values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.coupling import Tie
+from leastwise.kernels import Kernel, Precomputed
+from leastwise.linalg.krylov import Times
+from leastwise.linalg.pivoted import pivoted_cholesky, ridge_inverse
+
+Array = np.ndarray
+
+#: Bytes of kernel values that are held, unless told otherwise.
+BUDGET = 2**26
+#: Rows and columns of a block, at most.
+SIDE = 256
+#: Arrays of the size of a block, or of its rows, that computing one takes.
+COPIES = 4
+
+
+class KernelTimes:
+    """``V -> H V`` by blocks.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    sigma : float
+        Its width.
+    X : array or sparse matrix of shape (n, d)
+        Rows; the kernel matrix itself where it is precomputed. Kernel values are of its type. With single precision
+        here and V in double, values take half the room, and products are exact to double precision all the same.
+    root : ndarray of shape (n,), optional
+        Roots of the rows' weights, 1 if not given. They may have signs: labels of -1 and 1 make the matrix
+        ``y_i y_j k(x_i, x_j)`` of an LS-SVM for classification.
+    tie : Tie, optional
+        How tasks are tied to one another.
+    task : ndarray of int of shape (n,), optional
+        Codes of the rows' tasks; needed with ``tie``.
+    rho : float
+        The ridge. It alone may be changed between products.
+    budget : int
+        Bytes of kernel values to hold at a time.
+    keep : bool
+        Keep the blocks, half of the kernel matrix, from the first product on, if they are within the budget.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        sigma: float,
+        X: Any,
+        root: Array | None = None,
+        tie: Tie | None = None,
+        task: Array | None = None,
+        rho: float = 0.0,
+        budget: int = BUDGET,
+        keep: bool = True,
+    ) -> None:
+        self.kernel, self.sigma, self.tie, self.task, self.rho = kernel, sigma, tie, task, rho
+        self.X = X.tocsr() if sparse.issparse(X) else X
+        self.root = np.ones(self.n, dtype=X.dtype) if root is None else root
+        if tie is not None and task is None:
+            raise ValueError("A tie needs the tasks of the rows.")
+        self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
+        fits = self.n * (self.n + self.side) // 2 * X.dtype.itemsize <= budget
+        self._keep = keep and fits and not isinstance(kernel, Precomputed)  # which is kept already
+        self._kept: list[tuple[slice, slice, Array]] = []
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of H."""
+        return self.n, self.n
+
+    def times(self, V: Array) -> Array:
+        """``H V`` for V of shape (n, k), in the type of V; summed over blocks in double precision."""
+        W, total = self._rooted(V.astype(np.result_type(V, self.X), copy=False)), np.zeros(V.shape)
+        for rows, others, values in self._blocks():
+            K = values.astype(W.dtype, copy=False)
+            total[rows] += K @ W[others]
+            if rows != others:
+                total[others] += K.T @ W[rows]
+        return (self._rooted(total) + self.rho * V).astype(V.dtype, copy=False)
+
+    __call__ = times
+
+    def columns(self, index: Array) -> Array:
+        """``G[:, index]``, without the ridge."""
+        K = np.empty((self.n, len(index)), dtype=self.X.dtype)
+        for rows in self._parts(self.side):
+            K[rows] = self._values(rows, index)
+        return self._rooted(K) * self.root[index].astype(K.dtype)
+
+    def diagonal(self) -> Array:
+        """That of G, without the ridge."""
+        small = self._parts(min(self.side, 32))  # the fewer rows, the less is computed beside the diagonal
+        return self.root.astype(self.X.dtype) ** 2 * np.concatenate([np.diagonal(self._values(p, p)) for p in small])
+
+    def preconditioner(self, rank: int, rng: np.random.Generator, tol: float = 0.0) -> Times | None:
+        """About ``H^-1``, from ``rank`` columns of G; None, which does nothing, where there are none or no ridge."""
+        L, _ = pivoted_cholesky(self.diagonal(), self.columns, rank, rng, tol)
+        return ridge_inverse(L, self.rho) if L.shape[1] and self.rho > 0 else None
+
+    def _rooted(self, V: Array) -> Array:
+        return self.root[:, None].astype(V.dtype, copy=False) * V
+
+    def _parts(self, size: int) -> list[slice]:
+        return [slice(a, min(a + size, self.n)) for a in range(0, self.n, size)]
+
+    def _blocks(self) -> Iterator[tuple[slice, slice, Array]]:
+        """The blocks on and above the diagonal."""
+        if self._kept:
+            yield from self._kept
+            return
+        parts, blocks = self._parts(self.side), []
+        for i, rows in enumerate(parts):
+            for others in parts[i:]:
+                block = rows, others, self._values(rows, others)
+                if self._keep:
+                    blocks.append(block)
+                yield block
+        self._kept = blocks  # whole, as the last product used them all
+
+    def _values(self, rows: slice, others: slice | Array) -> Array:
+        """``k(x_i, x_j) B[t_i, t_j]`` of a block."""
+        if isinstance(self.kernel, Precomputed):
+            K = self.X[rows][:, others]
+            K = K.toarray() if sparse.issparse(K) else np.array(K)
+        else:
+            A = self.X[rows]  # the same object twice where the rows are the same: the kernel looks for that
+            K = self.kernel(A, A if others is rows else self.X[others], self.sigma)
+        return K if self.tie is None or self.task is None else self.tie.couple(K, self.task[rows], self.task[others])
+
+
+def _width(kernel: Kernel, X: Any) -> int:
+    """Numbers of a row that computing a block copies."""
+    if isinstance(kernel, Precomputed):
+        return 1
+    return X.nnz // max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
+
+
+def _side(n: int, d: int, itemsize: int, budget: int) -> int:
+    """Rows of a block, such that it fits into the budget with all that computing it takes."""
+    room = budget // (COPIES * itemsize)
+    return max(1, min(SIDE, n, int(room**0.5), room // max(d, 1)))

@@ -137,7 +137,7 @@ def intercept_fit(G, Z, task, w, rho, spread, bias):
 
 
 def intercept_heldout_by_refits(G, Z, task, w, alpha, spread, bias, folds):
-    """Leave each fold out of ``intercept_fit``, and score the fold; the ridge is alpha times the weight that stays."""
+    """Leave each fold out of ``intercept_fit``, and score it; the ridge is alpha times the weight that stays."""
     F = np.full(Z.shape, np.nan)
     for fold in np.unique(folds):
         out = folds == fold

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from reference import intercept_fit, intercept_heldout_by_refits
-from test_multi_task import FOLDS, N, C, T, kernel, tied_rows, trial
+from test_multi_task import FOLDS, C, N, T, kernel, tied_rows, trial
 
 from leastwise.centring import Centring, centred_share, shrunk_means
 from leastwise.selection import arrow as arrow_module

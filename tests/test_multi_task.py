@@ -16,8 +16,8 @@ from leastwise.scoring import resolve_scoring
 from leastwise.selection import arrow as arrow_module
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
-from leastwise.selection.search import some_tasks
 from leastwise.selection.judge import ClassJudge
+from leastwise.selection.search import some_tasks
 from leastwise.selection.trial import Rows, Settings
 from leastwise.task_fitting import solve_tasks, stranger_scores, stream_tasks
 

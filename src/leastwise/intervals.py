@@ -5,13 +5,14 @@ A model that is linear in its targets, ``F(x) = sum_i s_i(x) z_i``, says without
     F_-k(x) = F(x) - sum_(i in k) s_i(x) r_i,      r_i = z_i - F_-k(x_i),
 
 since leaving rows out is the same as giving them the targets that are predicted for them. So the models of all folds
-cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n + 1) coverage), the interval of *jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ where folds are larger) is
+cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n + 1) coverage), the interval of
+*jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ where folds are larger) is
 
     from the K-th largest  F_-k(i)(x) - |r_i|   to the K-th smallest  F_-k(i)(x) + |r_i|.
 
-It covers a new value with a probability of at least 2 coverage - 1 whatever the data are, if rows are exchangeable, and
-of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs nothing but the
-residuals.
+It covers a new value with a probability of at least 2 coverage - 1 whatever the data are, if rows are exchangeable,
+and of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs nothing but
+the residuals.
 """
 
 from __future__ import annotations

@@ -329,7 +329,8 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
     Parameters
     ----------
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable
-        A name, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows of Y).
+        A name, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows
+        of Y).
     degree, coef0 : number
         Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
     """

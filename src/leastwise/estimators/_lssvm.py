@@ -13,19 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.basis import Basis
 from leastwise.estimators._calibrated import CalibratedClassifier
-from leastwise.estimators._checks import check_count, check_positive
+from leastwise.estimators._checks import check_count, check_positive, parse_grid
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._tuned import TunedModel
 from leastwise.heldout import Held
-from leastwise.kernels import Kernel, Precomputed, Sum
+from leastwise.kernels import Kernel, Linear, Precomputed, Sum
 from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
 from leastwise.linalg.krylov import Krylov
 from leastwise.memory import available_memory
 from leastwise.probability import Calibrator, Signed
-from leastwise.selection.judge import ClassJudge
+from leastwise.selection.grid import Grid, Levels, best_of
+from leastwise.selection.judge import ClassJudge, ValueJudge
 from leastwise.selection.plan import ARRAYS
-from leastwise.selection.search import held_out_tenth
-from leastwise.selection.trial import Outcome, Rows, Settings
+from leastwise.selection.search import Search, held_out_tenth
+from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
 
@@ -67,7 +68,12 @@ class LSSVM(TunedModel):
     """Mixin for LS-SVMs. A subclass has the parameters linear_weight, solver, prune, tol and max_iter."""
 
     #: linear_weight="auto"; the search begins at 1.
-    LINEAR_WEIGHTS: ClassVar[tuple[float, ...]] = (0.1, 1.0, 10.0, np.inf)
+    LINEAR_WEIGHTS: ClassVar[tuple[float, ...]] = (1.0, np.inf)
+    #: sigma="auto" beside a linear part, which leaves less to do for it.
+    SUM_MULTIPLES: ClassVar[tuple[float, ...]] = (0.5, 1.0, 2.0)
+    SUM_RATIO: ClassVar[float] = 2.0
+    #: How many standard errors better a model has to be than a simple one to be preferred.
+    ERRORS: ClassVar[float] = 1.5
 
     def _check_lssvm(self, kernel: Kernel) -> None:
         """The parameters of this mixin."""
@@ -139,6 +145,51 @@ class LSSVM(TunedModel):
             return kernel
         assert isinstance(kernel, Sum)
         return kernel.weighing(1.0 if 1.0 in weights else weights[len(weights) // 2])
+
+    def _sigma_grid(self, length: float) -> Grid:
+        if not isinstance(self.kernel, str) or "+" not in self.kernel:
+            return super()._sigma_grid(length)
+        return parse_grid("sigma", self.sigma, np.multiply(self.SUM_MULTIPLES, length), self.SUM_RATIO)
+
+    # ---------------------------------------------------------------- search
+
+    def _run(self, search: Search, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+        """A whole search; with "cautious", a simple model in the place of one that is not clearly better."""
+        found, judge = super()._run(search, sigmas, alphas, sharings), search.trial.settings.judge
+        if not isinstance(judge, ValueJudge) or judge.scorer.name != "cautious":
+            return found
+        simple = self._simplest(search, found, alphas, sharings)
+        if simple is None:
+            return found
+        gain, error = judge.gain(search.trial.rows, found.F, simple[1].F)
+        if gain > self.ERRORS * error:
+            return found
+        search.trial = simple[0]
+        return simple[1]
+
+    def _simplest(
+        self, search: Search, found: Outcome, alphas: Grid, sharings: Levels | None
+    ) -> tuple[Trial, Outcome] | None:
+        """The linear model that all tasks share, with its intercepts: its trial, and the best point of that.
+
+        None where it is what was found, or was not asked for.
+        """
+        trial, kernel, sharing = search.trial, search.trial.settings.kernel, None if sharings is None else 1.0
+        if isinstance(kernel, Sum) and np.inf in self._linear_weights(kernel):
+            trial = trial.weighing(np.inf)
+        elif not isinstance(kernel, Linear):
+            return None
+        pooled = sharings is None or (1.0 in sharings.values and found.sharing == 1)
+        if (pooled and found.weight in (None, np.inf)) or (sharings is not None and 1.0 not in sharings.values):
+            return None
+        trials = [trial.spreading(spread) for spread in self._intercept_spreads(trial.rows)]
+        outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in trials]
+        best = best_of(outcomes)
+        return trials[outcomes.index(best)], best
+
+    def _intercept_spreads(self, rows: Rows) -> tuple[float, ...]:
+        """Spreads of the tasks' intercepts that may be tried on these rows."""
+        return (0.0,)
 
     # --------------------------------------------------------------- pruning
 

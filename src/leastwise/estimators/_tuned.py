@@ -68,8 +68,12 @@ class TunedModel(KernelModel):
         raise NotImplementedError
 
     def _grids(self, length: float, height: float) -> tuple[Grid, Grid]:
-        sigmas = parse_grid("sigma", self.sigma, np.multiply(self.SIGMA_MULTIPLES, length), self.SIGMA_RATIO)
-        return sigmas, parse_grid("alpha", self.alpha, np.multiply(self.ALPHA_VALUES, height), 10**0.5)
+        return self._sigma_grid(length), parse_grid(
+            "alpha", self.alpha, np.multiply(self.ALPHA_VALUES, height), 10**0.5
+        )
+
+    def _sigma_grid(self, length: float) -> Grid:
+        return parse_grid("sigma", self.sigma, np.multiply(self.SIGMA_MULTIPLES, length), self.SIGMA_RATIO)
 
     def _data_grids(self, rows: Rows, settings: Settings) -> tuple[Grid, Grid]:
         """The grids in the units of the data."""

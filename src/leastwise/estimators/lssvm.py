@@ -108,7 +108,7 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
         "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
         scaled such that its k(x, x) is 1 on average, as that of the others is.
     linear_weight : "auto", float or sequence of float, default="auto"
-        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
     centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
@@ -118,9 +118,10 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
         given. None holds nothing out: sigma, alpha and linear_weight must be numbers.
-    scoring : str or callable, default="r2"
+    scoring : str or callable, default="cautious"
         What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
-        "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
+        "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``. "cautious" is "r2" with a charge
+        for degrees of freedom, and with a linear model where what was found is not clearly better than that.
     solver : {"auto", "cholesky", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out for intervals. "auto" takes it
@@ -181,7 +182,7 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
         centers: Any = "random",
         bias: str | None = "shared",
         cv: Any = "loo",
-        scoring: Any = "r2",
+        scoring: Any = "cautious",
         solver: str = "auto",
         prune: float | None = None,
         search_rows: Any = "auto",
@@ -256,7 +257,7 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
         "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
         scaled such that its k(x, x) is 1 on average, as that of the others is.
     linear_weight : "auto", float or sequence of float, default="auto"
-        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
     centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"

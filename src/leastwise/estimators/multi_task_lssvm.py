@@ -48,7 +48,7 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
     #: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
     SHARINGS: ClassVar[tuple[float, ...]] = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
     #: Spreads of bias="shrunk", and, with 0 and infinity, of "auto".
-    SPREADS: ClassVar[tuple[float, ...]] = (0.01, 0.1, 1.0)
+    SPREADS: ClassVar[tuple[float, ...]] = (0.03, 0.3)
 
     def _checked(self, calibrated: bool) -> tuple[Kernel, Levels]:
         """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""
@@ -98,6 +98,9 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
             trial = search.trial
             assert isinstance(trial, CoupledTrial | ArrowTrial)
             yield spreads, lambda spread: search.trial.spreading(spread), trial.spread
+
+    def _intercept_spreads(self, rows: Rows) -> tuple[float, ...]:
+        return self._possible(rows)
 
     def _trial(self, data: Training, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
         spreads = self._possible(rows)
@@ -232,7 +235,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
         scaled such that its k(x, x) is 1 on average, as that of the others is.
     linear_weight : "auto", float or sequence of float, default="auto"
-        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
     centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
@@ -240,13 +243,16 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
     bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
         Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
         for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
-        noise's, its *spread*, is chosen among 0.03 and 0.3; a number is that spread. "auto" chooses among all of these.
+        noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
+        all of these.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
         given. None holds nothing out: all parameters must be numbers.
-    scoring : str or callable, default="r2"
-        What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
-        "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
+    scoring : str or callable, default="cautious"
+        What the search maximises on held-out predictions: "r2" (explained variance over all tasks, the mean over the
+        outputs), "task_r2" (the mean over tasks), "mse", "mae", a name of scikit-learn's, or a callable
+        ``f(estimator, X, y)``. "cautious" is "r2" with a charge for degrees of freedom, and with a linear model that
+        all tasks share where what was found is not clearly better than that.
     solver : {"auto", "dual", "arrow", "krylov"}, default="auto"
         "dual" is a system of as many unknowns as rows, whatever the number of tasks; "arrow" goes through the tasks
         one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
@@ -320,7 +326,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         centers: Any = "random",
         bias: Any = "auto",
         cv: Any = "loo",
-        scoring: Any = "r2",
+        scoring: Any = "cautious",
         solver: str = "auto",
         prune: float | None = None,
         search_rows: Any = "auto",
@@ -461,7 +467,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
         scaled such that its k(x, x) is 1 on average, as that of the others is.
     linear_weight : "auto", float or sequence of float, default="auto"
-        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 0.1, 1, 10 and inf.
+        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
     centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
@@ -469,7 +475,8 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
     bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
         Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
         for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
-        noise's, its *spread*, is chosen among 0.03 and 0.3; a number is that spread. "auto" chooses among all of these.
+        noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
+        all of these.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
         How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
         given. None holds nothing out: all parameters must be numbers, and ``calibration`` None.

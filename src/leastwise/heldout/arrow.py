@@ -62,10 +62,15 @@ class Pieces:
     @property
     def noise(self) -> Array:
         """About how much of each row's score is rounding: M_ii is a difference, and all that is left of Q^-1_ii."""
+        whole, left = self.diagonal
+        return np.finfo(float).eps * whole / np.maximum(left, np.finfo(float).tiny)
+
+    @property
+    def diagonal(self) -> tuple[Array, Array]:
+        """Q^-1_ii and M_ii of all rows."""
         x = np.einsum("ij,ij->i", self.X, self.X)[:-1]
         whole = np.where(self.free[:-1] > 0, self.free[:-1] - x, x)
-        left = whole - np.einsum("ij,ij->i", self.GR[:-1, : self.p], self.GR[:-1, : self.p])
-        return np.finfo(float).eps * whole / np.maximum(left, np.finfo(float).tiny)
+        return whole, whole - np.einsum("ij,ij->i", self.GR[:-1, : self.p], self.GR[:-1, : self.p])
 
     def blocks(self, i: Array) -> Array:
         """``Q^-1_ff`` for many sets of rows (sets x rows, filled with -1): zeros between rows of different tasks."""
@@ -140,7 +145,8 @@ class ArrowHeldout:
         held-out scores. No fold may have rows elsewhere.
         """
         pieces = self._rows(system, float(rho))
-        return Held(self._held_out(pieces, self.problem.folds), system.intercept, pieces.noise)
+        freedom = float(np.sum(1 - rho * pieces.diagonal[1]))
+        return Held(self._held_out(pieces, self.problem.folds), system.intercept, pieces.noise, freedom)
 
     def task_out(self, alpha: float) -> Array:
         """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""

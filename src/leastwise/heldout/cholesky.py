@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastwise.heldout.deletion import Inverse, delete_block, delete_one, intercept
+from leastwise.heldout.deletion import Inverse, delete_block, delete_one, follows, intercept
 from leastwise.heldout.problem import Folds, Held, Problem
 from leastwise.kernels import inner_products
 from leastwise.linalg.cholesky import Cholesky, cholesky
@@ -55,7 +55,7 @@ class CholeskyHeldout:
             self._blocks(factor, rho, alpha, F)
         i, inverse = problem.folds.singles, self._singles(factor, rho)
         F[i] = (problem.Z - delete_one(inverse, problem.bias))[i]
-        return Held(F, intercept(inverse.vPB[0], problem.bias))
+        return Held(F, intercept(inverse.vPB[0], problem.bias), freedom=follows(inverse, problem.bias))
 
     def _gram(self) -> Array:
         """G, in room that all alphas share."""
@@ -74,8 +74,8 @@ class CholeskyHeldout:
         if self.problem.centring is not None:  # H^-1 = W M W
             L, MB = self.problem.centring.rows(np.ascontiguousarray(L.T)).T, self.problem.centring.rows(MB)
         m = np.einsum("ij,ij->j", L, L)  # diagonal of M = L'^-1 L^-1
-        if MKB is None:  # P = rho M, and the factor rho cancels
-            return Inverse(m, MB, vMB, np.zeros_like(m), np.zeros_like(m) - 1, np.zeros_like(MB))
+        if MKB is None:
+            return Inverse(rho * m, rho * MB, rho * vMB, np.zeros_like(m), np.zeros_like(m) - 1, np.zeros_like(MB))
         MK = np.einsum("ij,ij->j", L, L @ self.K)  # diagonal
         return Inverse(rho * m, rho * MB, rho * vMB, MK, -m, MKB)
 

@@ -49,6 +49,14 @@ def delete_block(B: Inverse, bias: bool) -> Array:
     return np.linalg.solve(M, R)[: len(B.p)]
 
 
+def follows(B: Inverse, bias: bool) -> float:
+    """The sum over the rows of how much their fitted scores follow their own targets: ``1 - P_ii``."""
+    p = B.p if B.p.ndim == 1 else np.diagonal(B.p)
+    if bias:
+        p = p - B.PB[:, -1] ** 2 / B.vPB[..., -1]
+    return float(np.sum(1 - p))
+
+
 def intercept(vPB: Array, bias: bool) -> Array:
     """The intercepts: b = v'PZ / v'Pv."""
     return vPB[:-1] / vPB[-1] if bias else np.zeros_like(vPB[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -81,12 +81,14 @@ class Problem:
 class Held:
     """Held-out scores of all rows (n x c), and the scores far from all data (c): the intercepts, or zeros.
 
-    ``noise`` (n) is about how much of each score is rounding, where that is more than a little.
+    ``noise`` (n) is about how much of each score is rounding, where that is more than a little. ``freedom`` is the
+    number of degrees of freedom that the fit takes up: the sum over rows of how much a score follows its own target.
     """
 
     F: Array
     far: Array
     noise: Array | None = None
+    freedom: float = 0.0
 
     def settled(self, nothing: Array | None = None) -> Held:
         """Without what is rounding only; ``nothing`` marks rows whose scores are zero for sure.
@@ -99,4 +101,4 @@ class Held:
             zero |= np.abs(self.F) <= 100 * self.noise[:, None]
         if nothing is not None:
             zero |= nothing[:, None]
-        return Held(np.where(zero, self.F.dtype.type(0), self.F), self.far, self.noise)
+        return replace(self, F=np.where(zero, self.F.dtype.type(0), self.F))

@@ -27,7 +27,7 @@ class RefitHeldout:
     def at(self, alpha: float) -> Held:
         """Held-out scores at this alpha."""
         problem, design = self.problem, self.design
-        F = np.empty_like(problem.Z)
+        F, freedom = np.empty_like(problem.Z), float(problem.bias)
         far = np.zeros(problem.Z.shape[1], dtype=F.dtype)
         for rows, stay, keep, spectrum in self._fits():
             v = problem.root[stay] if problem.bias else None
@@ -35,10 +35,12 @@ class RefitHeldout:
                 b = 0 * far if v is None else v @ problem.Z[stay] / (v @ v)
                 F[rows] = b
             else:
-                A, b = spectrum.coefficients(problem.ridge(alpha, rows), problem.Z[stay], v)
+                rho = problem.ridge(alpha, rows)
+                A, b = spectrum.coefficients(rho, problem.Z[stay], v)
+                freedom += float(np.sum(spectrum.g / (spectrum.g + rho))) / len(self._parts)
                 F[rows] = design.K[np.ix_(rows, keep)] @ A + b
             far += b / len(self._parts)
-        return Held(F, far)
+        return Held(F, far, freedom=freedom)
 
     def _fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
         """For every fold its rows, the rows that stay, the basis functions that stay, and their spectrum."""

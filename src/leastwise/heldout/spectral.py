@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastwise.heldout.deletion import Inverse, delete_block, delete_one, intercept
+from leastwise.heldout.deletion import Inverse, delete_block, delete_one, follows, intercept
 from leastwise.heldout.problem import Held, Problem
 from leastwise.linalg.spectrum import Spectrum
 
@@ -24,15 +24,18 @@ class SpectralHeldout:
     def at(self, alpha: float) -> Held:
         """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
-        F = np.empty_like(problem.Z)
+        F, freedom = np.empty_like(problem.Z), 0.0
         if len(folds.singles):
-            i = folds.singles
-            F[i] = problem.Z[i] - delete_one(self._singles(alpha), problem.bias)
+            i, inverse = folds.singles, self._singles(alpha)
+            F[i] = problem.Z[i] - delete_one(inverse, problem.bias)
+            freedom += follows(inverse, problem.bias)
         for i in folds.blocks:
-            F[i] = problem.Z[i] - delete_block(self._block(alpha, i), problem.bias)
+            inverse = self._block(alpha, i)
+            F[i] = problem.Z[i] - delete_block(inverse, problem.bias)
+            freedom += follows(inverse, problem.bias)
         q, rho = self._shared(), alpha * len(F)
         vPB = rho * ((1 / (self.spectrum.g + rho)) @ q["vUB"]) + q["vout"]
-        return Held(F / problem.root[:, None], intercept(vPB, problem.bias))
+        return Held(F / problem.root[:, None], intercept(vPB, problem.bias), freedom=freedom)
 
     def _shared(self) -> dict:
         """What no ridge changes: projections of the targets, the part outside of U, squares."""

@@ -87,14 +87,17 @@ class Search:
 
         def at(option: float, last: Outcome | None) -> Outcome:
             other = Search(change(option), self.seen)
-            strategy = partial(explore, alphas, grow=False)
-            tried[option] = other, other._at(found.sigma, found.sharing, strategy, len(alphas.values))
+            tried[option] = other, other.at(found.sigma, found.sharing, alphas)
             return tried[option][1]
 
         tried = {start: (self, found)}
         best = walk(Ladder(tuple(sorted(options))), start, at, found)
         self.trial = next(search.trial for search, outcome in tried.values() if outcome is best)
         return best
+
+    def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Outcome:
+        """The best alpha of the grid at this sigma and sharing."""
+        return self._at(sigma, sharing, partial(explore, alphas, grow=False), len(alphas.values))
 
     def _at(self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "") -> Outcome:
         """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""

@@ -258,7 +258,8 @@ class Trial:
 
         def at(alpha: float) -> Held:
             held = [part.at(alpha / self.unit) for part in parts]
-            return Held(np.hstack([h.F for h in held]), np.hstack([h.far for h in held]))
+            freedom = float(np.mean([h.freedom for h in held]))
+            return Held(np.hstack([h.F for h in held]), np.hstack([h.far for h in held]), freedom=freedom)
 
         return at
 

@@ -120,6 +120,11 @@ class Kernel:
         """The part that a width belongs to."""
         return self
 
+    @property
+    def only_linear(self) -> Linear | None:
+        """The linear kernel that this is, or comes down to, if it does."""
+        return None
+
     def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
         """The kernel matrix between the rows of X and of Y."""
         pairs = self.pairs(X, Y)
@@ -169,6 +174,14 @@ class Linear(Kernel):
 
     has_sigma: ClassVar[bool] = False
 
+    @property
+    def only_linear(self) -> Linear:
+        return self
+
+    def directions(self, d: int, dtype: Any) -> Array:
+        """Rows (d x d) whose kernels with x are the coordinates of x, up to a factor and a shift."""
+        return np.eye(d, dtype=dtype)
+
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         return pairs if out is pairs else np.array(pairs)
 
@@ -187,6 +200,10 @@ class Scaled(Linear):
         if self.origin is not None:
             X, Y = ((X - self.origin,) * 2) if X is Y else (X - self.origin, Y - self.origin)
         return inner_products(X, Y) / X.dtype.type(self.height)
+
+    def directions(self, d: int, dtype: Any) -> Array:
+        shift = 0 if self.origin is None else self.origin
+        return (np.eye(d) + shift).astype(dtype)
 
     def fitted(self, X: Any) -> Kernel:
         origin = None if sparse.issparse(X) else X.mean(axis=0)
@@ -283,6 +300,10 @@ class Sum(Kernel):
         linear = [w for part, w in zip(self.parts, self.weights, strict=True) if isinstance(part, Linear)]
         rest = [w for part, w in zip(self.parts, self.weights, strict=True) if not isinstance(part, Linear)]
         return (linear[0] if rest[0] else np.inf) if linear else None
+
+    @property
+    def only_linear(self) -> Linear | None:
+        return next(p for p in self.parts if isinstance(p, Linear)) if self.weight == np.inf else None
 
     def weighing(self, weight: float) -> Sum:
         """The sum with this weight for its linear part; at infinity that is all there is."""

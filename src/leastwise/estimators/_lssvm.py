@@ -17,7 +17,7 @@ from leastwise.estimators._checks import check_count, check_positive, parse_grid
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._tuned import TunedModel
 from leastwise.heldout import Held
-from leastwise.kernels import Kernel, Linear, Precomputed, Sum
+from leastwise.kernels import Kernel, Linear, Precomputed, Scaled, Sum
 from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
 from leastwise.linalg.krylov import Krylov
 from leastwise.memory import available_memory
@@ -72,8 +72,6 @@ class LSSVM(TunedModel):
     #: sigma="auto" beside a linear part, which leaves less to do for it.
     SUM_MULTIPLES: ClassVar[tuple[float, ...]] = (0.5, 1.0, 2.0)
     SUM_RATIO: ClassVar[float] = 2.0
-    #: How many standard errors better a model has to be than a simple one to be preferred.
-    ERRORS: ClassVar[float] = 1.5
 
     def _check_lssvm(self, kernel: Kernel) -> None:
         """The parameters of this mixin."""
@@ -99,14 +97,18 @@ class LSSVM(TunedModel):
     def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
         super()._store(data, basis, settings, outcome, solution)
         kernel = settings.kernel
-        self.linear_weight_ = kernel.weight if isinstance(kernel, Sum) else None
+        self.linear_weight_ = np.inf if isinstance(kernel, Scaled) else getattr(kernel, "weight", None)
 
     # ------------------------------------------------------------------- fit
 
     def _fitted(self, data: Training, settings: Settings) -> Fitted:
         """Choose and solve, by the way that fits."""
         if self._by_krylov(data):
-            return self._iterate(data, settings)
+            choice = self._guess(data, settings)
+            linear = choice.searched.settings.kernel.only_linear
+            if linear is None or self.solver == "krylov":
+                return self._iterate(data, choice)
+            settings = replace(settings, kernel=linear)  # that alone did best, and has few unknowns
         choice = self._choose(data, settings)
         if self.prune is not None:
             return self._prune(data, choice)
@@ -159,10 +161,7 @@ class LSSVM(TunedModel):
         if not isinstance(judge, ValueJudge) or judge.scorer.name != "cautious":
             return found
         simple = self._simplest(search, found, alphas, sharings)
-        if simple is None:
-            return found
-        gain, error = judge.gain(search.trial.rows, found.F, simple[1].F)
-        if gain > self.ERRORS * error:
+        if simple is None or judge.clearly_better(search.trial.rows, found.F, simple[1].F):
             return found
         search.trial = simple[0]
         return simple[1]
@@ -185,7 +184,8 @@ class LSSVM(TunedModel):
         trials = [trial.spreading(spread) for spread in self._intercept_spreads(trial.rows)]
         outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in trials]
         best = best_of(outcomes)
-        return trials[outcomes.index(best)], best
+        trial = trials[outcomes.index(best)]
+        return trial, Search(trial, search.seen).refine(best, alphas, known=True) if alphas.ratio else best
 
     def _intercept_spreads(self, rows: Rows) -> tuple[float, ...]:
         """Spreads of the tasks' intercepts that may be tried on these rows."""
@@ -253,19 +253,19 @@ class LSSVM(TunedModel):
     # ---------------------------------------------------------------- krylov
 
     def _by_krylov(self, data: Training) -> bool:
-        """Whether to iterate: where it was asked for, or nothing else fits into memory."""
+        """Whether to iterate: where it was asked for, is cheaper, or nothing else fits into memory."""
         if self.solver != "auto" or self.prune is not None or isinstance(data.kernel, Precomputed):
             return self.solver == "krylov"
         n = len(data.rows)
-        return self._square(data) and ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize > available_memory()
+        need = ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize
+        return self._square(data) and (n > DIRECT_ROWS or need > available_memory())
 
     def _square(self, data: Training) -> bool:
         """Whether every row is a centre."""
         return self.n_centers is None and isinstance(self.centers, str)
 
-    def _iterate(self, data: Training, settings: Settings) -> Fitted:
-        """Choose on some rows, judge on a tenth of all that was held out, and solve for all."""
-        choice = self._guess(data, settings)
+    def _iterate(self, data: Training, choice: Choice) -> Fitted:
+        """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
         effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
@@ -346,6 +346,8 @@ class SignedTargets(CalibratedClassifier):
         return Signed(super()._uncalibrated(data))
 
 
+#: Up to so many rows factors are cheaper than iterations.
+DIRECT_ROWS = 5000
 #: Share of the rows that one step of pruning takes away.
 PRUNE_STEP = 0.2
 

@@ -152,7 +152,8 @@ class TaskSearch(TaskModel, TunedModel):
         linear = isinstance(kernel, Linear) and self._few_functions(kernel) and self.solver != "dual"
         chosen = self.n_centers is not None or not isinstance(self.centers, str)
         if linear and not chosen and (d < len(rows) or self.solver == "arrow"):
-            return given_basis(np.eye(d, dtype=rows.X.dtype), settings.n_outputs)
+            assert isinstance(kernel, Linear)
+            return given_basis(kernel.directions(d, rows.X.dtype), settings.n_outputs)
         return self._basis(rows, data.rng, settings)
 
     def _select(self, data: Training, settings: Settings, coupling: Coupling, sharings: Levels) -> Found:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import evaluate
+from leastwise.basis import Basis, evaluate, given_basis
 from leastwise.estimators._checks import check_search_rows, choose
 from leastwise.estimators._lssvm import LSSVM, Choice, SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._regressor import KernelRegressor, residuals
 from leastwise.estimators._single import SingleTaskModel
 from leastwise.fitting import Solution, scores, solve
-from leastwise.kernels import Kernel, Precomputed
+from leastwise.kernels import Kernel, Linear, Precomputed
 from leastwise.krylov_fitting import Iterated
 from leastwise.probability import CALIBRATIONS
 from leastwise.selection.plan import SEARCH_ROWS
@@ -23,6 +23,10 @@ from leastwise.selection.search import Search
 from leastwise.selection.trial import Rows, Settings, Trial
 
 Array = np.ndarray
+
+
+#: A linear kernel of more rows than this is fitted by its coefficients.
+MANY_ROWS = 1000
 
 
 class SingleTaskLSSVM(LSSVM, SingleTaskModel):
@@ -37,9 +41,30 @@ class SingleTaskLSSVM(LSSVM, SingleTaskModel):
         return kernel
 
     def _choose(self, data: Training, settings: Settings) -> Choice:
-        self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize)
+        if not self._by_directions(data.rows, settings.kernel):
+            self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize)
         outcome, seen, trial = self._select(data, settings)
         return Choice(outcome, seen, trial, trial)
+
+    def _by_directions(self, rows: Rows, kernel: Kernel) -> bool:
+        """Whether a linear function of many rows is had from its few coefficients."""
+        n, d = rows.X.shape
+        return isinstance(kernel, Linear) and self._chooses_rows and self.prune is None and n > max(2 * d, MANY_ROWS)
+
+    @property
+    def _chooses_rows(self) -> bool:
+        """Whether every row is a centre, as far as parameters say."""
+        return self.n_centers is None and isinstance(self.centers, str)
+
+    def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
+        kernel = settings.kernel
+        if not self._by_directions(rows, kernel):
+            return super()._basis(rows, rng, settings, kind)
+        assert isinstance(kernel, Linear)
+        return given_basis(kernel.directions(rows.X.shape[1], rows.X.dtype), settings.n_outputs)
+
+    def _square(self, data: Training) -> bool:
+        return super()._square(data) and not self._by_directions(data.rows, data.kernel)
 
     # --------------------------------------------------------------- pruning
 
@@ -125,7 +150,7 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
     solver : {"auto", "cholesky", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out for intervals. "auto" takes it
-        where the kernel of all rows does not fit into memory.
+        above 5,000 rows, and where the kernel of all rows does not fit into memory.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.
@@ -280,7 +305,7 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
     solver : {"auto", "cholesky", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out to calibrate on. "auto"
-        takes it where the kernel of all rows does not fit into memory.
+        takes it above 5,000 rows, and where the kernel of all rows does not fit into memory.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.

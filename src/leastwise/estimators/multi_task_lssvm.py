@@ -258,7 +258,8 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
         preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
         parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
-        rows. "auto" takes what is cheapest, and "krylov" where nothing else fits into memory.
+        rows. "auto" is "arrow" where that is possible, "dual" up to 5,000 rows where they fit into memory, else
+        "krylov", or "arrow" if the linear part alone did best.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.
@@ -495,7 +496,8 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
         preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
         parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
-        rows. "auto" takes what is cheapest, and "krylov" where nothing else fits into memory.
+        rows. "auto" is "arrow" where that is possible, "dual" up to 5,000 rows where they fit into memory, else
+        "krylov", or "arrow" if the linear part alone did best.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.

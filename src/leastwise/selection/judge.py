@@ -41,8 +41,15 @@ class ClassJudge:
         return self.scorer(sample, calibrator, self.classes), calibrator
 
 
-#: What "cautious" charges for degrees of freedom.
-CHARGE = 4.0
+#: What "cautious" charges for degrees of freedom: 6 / sqrt(n) for up to 100 rows, 60 / n for more.
+CHARGE, MANY = 6.0, 100
+#: How many standard errors better than a simple model "cautious" wants a model to be, with up to 100 rows.
+ERRORS = 2.0
+
+
+def caution(n: int) -> float:
+    """What is left of caution with n independent rows: all of it up to 100, then less and less."""
+    return min(1.0, float(np.sqrt(MANY / n)))
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,9 @@ class ValueJudge:
     """Scores held-out predictions of quantities, in the unit of the targets.
 
     Among many models the best held-out error flatters, the more so where models bend with every row, and with few
-    rows. The scorer "cautious" raises the unexplained variance by ``exp(4 / sqrt(n) * freedom / n)`` for n rows:
-    enough to keep noise from being fitted where rows are few, and nothing to speak of where they are many.
+    rows. The scorer "cautious" raises the unexplained variance by ``exp(charge * freedom / n)``, with a charge of
+    ``6 / sqrt(n)`` for up to 100 rows and ``60 / n`` for more: enough to keep noise from being fitted where rows are
+    few, and nothing to speak of where they are many.
     """
 
     n_outputs: int
@@ -64,15 +72,16 @@ class ValueJudge:
         score = self.scorer(self.unit * rows.values, self.unit * held.F, rows.w, rows.task)
         if self.scorer.name == "cautious":
             n = rows.size
-            score = 1 - (1 - score) * float(np.exp(CHARGE / np.sqrt(n) * min(held.freedom / n, 1.0)))
+            score = 1 - (1 - score) * float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(held.freedom / n, 1.0)))
         return score, None
 
-    def gain(self, rows: Rows, F: Array, other: Array) -> tuple[float, float]:
-        """By how much the squared errors of F are below those of other scores, and the standard error of that."""
+    def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
+        """Whether squared errors of F are below those of other scores by two standard errors; less for many rows."""
         assert rows.values is not None
         Z = rows.values.astype(float)
         spread = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
         scale = np.where(spread > 0, spread, 1)
         less = (((Z - other) ** 2 - (Z - F) ** 2) / scale).mean(axis=1)
         mean = float(np.average(less, weights=rows.w))
-        return mean, float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
+        error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
+        return mean > ERRORS * caution(rows.size) * error

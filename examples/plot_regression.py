@@ -30,8 +30,8 @@ print(f"sharing {model.sharing_}, spread of the levels {model.spread_}, sigma {m
 # %%
 # Curves and intervals
 # --------------------
-# The bands are to hold nine of ten new measurements. The last picture is of a machine that was never seen: what all of
-# them share, with a band that was made by holding out whole machines.
+# The bands are to hold nine of ten new measurements. The last picture is of a machine that was never seen: what all
+# of them share, with a band that was made by holding out whole machines.
 
 grid = np.linspace(-2.5, 2.5, 120)[:, None]
 figure, axes = plt.subplots(2, 3, figsize=(10, 5.5), sharex=True, sharey=True, layout="constrained")

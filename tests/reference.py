@@ -147,3 +147,77 @@ def intercept_heldout_by_refits(G, Z, task, w, alpha, spread, bias, folds):
         place = np.searchsorted(np.unique(task[~out]), task[out])
         F[out] = G[np.ix_(out, ~out)] @ A + b + own[place]
     return F
+
+
+# ------------------------------------------------------- least-squares support vector machines, letter by letter
+
+
+def lssvc_system(K, y, gamma):
+    """The system (5) of Xu et al. (2013): labels -1 and 1 on the border and in Omega. Returns b and alpha."""
+    n = len(y)
+    H = np.array([[y[i] * y[j] * K[i, j] for j in range(n)] for i in range(n)]) + np.eye(n) / gamma
+    M = np.block([[np.zeros((1, 1)), y[None]], [y[:, None], H]])
+    solution = np.linalg.solve(M, np.r_[0, np.ones(n)])
+    return solution[0], solution[1:]
+
+
+def lssvr_system(K, y, gamma):
+    """The system (11): ones on the border. Returns b and alpha."""
+    n = len(y)
+    M = np.block([[np.zeros((1, 1)), np.ones((1, n))], [np.ones((n, 1)), K + np.eye(n) / gamma]])
+    solution = np.linalg.solve(M, np.r_[0, y])
+    return solution[0], solution[1:]
+
+
+def tasks_system(K, task, y, gamma, lambda_, classify):
+    """H, A and d_2 of the systems (18) and (24), for rows whose tasks are 0 ... m-1."""
+    n, m = len(y), int(task.max()) + 1
+    sign = y if classify else np.ones(n)
+    Omega = np.array([[sign[i] * sign[j] * K[i, j] for j in range(n)] for i in range(n)])
+    B = np.array([[Omega[i, j] if task[i] == task[j] else 0.0 for j in range(n)] for i in range(n)])
+    A = np.array([[sign[i] if task[i] == t else 0.0 for t in range(m)] for i in range(n)])
+    return Omega + np.eye(n) / gamma + m / lambda_ * B, A, np.ones(n) if classify else y
+
+
+def tasks_solution(K, task, y, gamma, lambda_, classify):
+    """The intercepts b and the alpha of (18), with labels -1 and 1, or of (24)."""
+    H, A, right = tasks_system(K, task, y, gamma, lambda_, classify)
+    m = A.shape[1]
+    M = np.block([[np.zeros((m, m)), A.T], [A, H]])
+    solution = np.linalg.solve(M, np.r_[np.zeros(m), right])
+    return solution[:m], solution[m:]
+
+
+def tasks_decision(k, t, task, weights, b, lambda_):
+    """(19) before the sign, and (25): rows of task t, kernel values k; weights are alpha_j y_j, or alpha_j."""
+    m = len(b)
+    return np.array(
+        [
+            sum(weights[j] * k[i, j] for j in range(len(task)))
+            + m / lambda_ * sum(weights[j] * k[i, j] for j in range(len(task)) if task[j] == t)
+            + b[t]
+            for i in range(len(k))
+        ]
+    )
+
+
+def jackknife_plus_by_definition(said, left, coverage):
+    """The interval of Barber et al. (2021) of one new row.
+
+    ``said[i]`` is what the model without row i says of it, ``left[i]`` how far that model is off in row i.
+    """
+    n = len(left)
+    rank = int(np.ceil(coverage * (n + 1) - 1e-9))
+    if rank > n:
+        return -np.inf, np.inf
+    low = sorted(said - np.abs(left), reverse=True)
+    high = sorted(said + np.abs(left))
+    return low[rank - 1], high[rank - 1]
+
+
+def sum_kernel(X, Y, sigma, weight, train):
+    """The kernel "rbf+linear" of a model that was trained on some rows, entry by entry."""
+    middle = np.mean(train, axis=0)
+    height = np.mean([np.sum((x - middle) ** 2) for x in train])
+    linear = np.array([[np.dot(x - middle, y - middle) / height for y in Y] for x in X])
+    return linear if np.isinf(weight) else rbf(X, Y, sigma) + weight * linear

@@ -3,13 +3,23 @@
 They know no tasks. The multi-task estimators are shown to them twice: with the tasks made from the rows (no expected
 failures), and with a column for the task. The second has one expected failure, the check that asks for 83 percent of
 right answers: of its two columns one is the task then, with a task for every row, and the other one tells less.
+Regressors are held to less by their checks, and have no expected failures in either way.
 """
 
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from leastwise import LSPC, KernelLogisticRegression, MultiTaskKernelLogisticRegression, MultiTaskLSPC
+from leastwise import (
+    LSPC,
+    LSSVC,
+    LSSVR,
+    KernelLogisticRegression,
+    MultiTaskKernelLogisticRegression,
+    MultiTaskLSPC,
+    MultiTaskLSSVC,
+    MultiTaskLSSVR,
+)
 
 
 class TasksFromRows:
@@ -30,10 +40,22 @@ class KLROfSizes(TasksFromRows, MultiTaskKernelLogisticRegression):
     """MultiTaskKernelLogisticRegression as any classifier."""
 
 
+class SVCOfSizes(TasksFromRows, MultiTaskLSSVC):
+    """MultiTaskLSSVC as any classifier."""
+
+
+class SVROfSizes(TasksFromRows, MultiTaskLSSVR):
+    """MultiTaskLSSVR as any regressor."""
+
+    def _values(self, X, tasks=None):
+        return super()._values(X, _size(X))
+
+
 def _size(X):
     """0 or 1; any value where X is no table of numbers, which the estimator itself has to find out."""
     try:
-        total = np.asarray(X.sum(axis=1) if hasattr(X, "sum") else np.sum(X, axis=1), dtype=float).ravel()
+        rows = X if hasattr(X, "sum") else np.asarray(X)
+        total = np.asarray(rows.sum(axis=1), dtype=float).ravel()
         return [int(value > 1) for value in total]
     except (TypeError, ValueError):
         return 0
@@ -50,6 +72,16 @@ ESTIMATORS = [
     LSPCOfSizes(similarity="learned", random_state=0),
     LSPCOfSizes(n_centers=20, random_state=0),
     KLROfSizes(0.5, 0.01, 0.5, cv=2),
+    LSSVR(),
+    LSSVR(0.5, 0.01, n_centers=20, cv=3, random_state=0),
+    LSSVR(0.5, 0.01, kernel="rbf", solver="krylov", tol=1e-10, random_state=0),
+    LSSVC(),
+    LSSVC(0.5, 0.01, kernel="rbf+linear", calibration="temperature"),
+    SVROfSizes(0.5, 0.01, 0.5, bias="auto"),
+    SVROfSizes(kernel="linear", bias="shared"),
+    SVROfSizes(0.5, 0.01, 0.5, n_centers=20, bias=0.3, random_state=0),
+    SVCOfSizes(0.5, 0.01, 0.5, bias="auto"),
+    SVCOfSizes(0.5, 0.01, 0.5, kernel="linear", bias="shared"),
 ]
 
 
@@ -57,6 +89,9 @@ COLUMN = [
     MultiTaskLSPC(task_column=1),
     MultiTaskLSPC(task_column=-1, n_centers=20, norm="coefficients", bias="shared", random_state=0),
     MultiTaskKernelLogisticRegression(0.5, 0.01, 0.5, task_column=1, cv=2),
+    MultiTaskLSSVC(0.5, 0.01, 0.5, task_column=1),
+    MultiTaskLSSVR(0.5, 0.01, 0.5, task_column=1),
+    MultiTaskLSSVR(0.5, 0.01, 0.5, task_column=-1, n_centers=20, bias=0.3, random_state=0),
 ]
 
 
@@ -73,4 +108,22 @@ def weak(estimator):
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(COLUMN, expected_failed_checks=weak)
 def test_scikit_learn_checks_with_a_task_column(estimator, check):
+    check(estimator)
+
+
+#: Weights of 2 and rows that are there twice are two things for them.
+COUNTING = [
+    LSSVR(0.5, 0.01, kernel="rbf", prune=0.3),
+    LSSVC(0.5, 0.01, solver="krylov", random_state=0),
+]
+
+
+def counts_rows(estimator):
+    reason = "copies are pruned one by one" if estimator.prune else "calibrated on a random tenth of the rows"
+    return dict.fromkeys([f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")], reason)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(COUNTING, expected_failed_checks=counts_rows)
+def test_scikit_learn_checks_of_models_that_count_rows(estimator, check):
     check(estimator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, StratifiedKFold
 
 Array = np.ndarray
 
@@ -49,12 +50,17 @@ def fold_labels(
         if cv != "loo":
             raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
         return copies if groups is None else np.unique(groups, return_inverse=True)[1]
+    if isinstance(cv, LeaveOneOut) and groups is None:  # as its name says, whatever is equal to what
+        return np.arange(len(y))
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return _k_folds(int(cv), y, groups, seed, task)
     if task is not None and hasattr(cv, "task_labels"):
         labels = cv.task_labels(y, task)
     elif hasattr(cv, "split"):
-        labels = _from_splits(cv.split(np.zeros((len(y), 1)), y, task if groups is None else groups), len(y))
+        with warnings.catch_warnings():  # some splitters have no use for tasks, and say so
+            warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+            splits = cv.split(np.zeros((len(y), 1)), y, task if groups is None else groups)
+            labels = _from_splits(splits, len(y))
     if hasattr(cv, "split"):
         _check_together(labels, groups, cv)
         return labels

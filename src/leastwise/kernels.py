@@ -111,8 +111,8 @@ class Kernel:
         """Distances from pairs, for kernels of a distance."""
         return pairs
 
-    def fitted(self, X: Any) -> Kernel:
-        """The kernel with all that it needs to know of the training rows."""
+    def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        """The kernel with all that it needs to know of the training rows and their weights."""
         return self
 
     @property
@@ -205,9 +205,9 @@ class Scaled(Linear):
         shift = 0 if self.origin is None else self.origin
         return (np.eye(d) + shift).astype(dtype)
 
-    def fitted(self, X: Any) -> Kernel:
-        origin = None if sparse.issparse(X) else X.mean(axis=0)
-        height = float(squared_norms(X if origin is None else X - origin).mean())
+    def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        origin = None if sparse.issparse(X) else np.average(X, axis=0, weights=w).astype(X.dtype)
+        height = float(np.average(squared_norms(X if origin is None else X - origin), weights=w))
         return Scaled(origin, height if height > 0 else 1.0)
 
 
@@ -291,8 +291,8 @@ class Sum(Kernel):
     def ruler(self) -> Kernel:
         return next(part for part in self.parts if part.has_sigma)
 
-    def fitted(self, X: Any) -> Kernel:
-        return replace(self, parts=tuple(part.fitted(X) for part in self.parts))
+    def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        return replace(self, parts=tuple(part.fitted(X, w) for part in self.parts))
 
     @property
     def weight(self) -> float | None:

@@ -75,7 +75,7 @@ def solve_by_krylov(
     rho = alpha * len(rows)
     tied: dict[str, Any] = {} if bonds is None else {"tie": bonds.tie, "task": bonds.task}
     H = KernelTimes(settings.kernel, sigma, rows.X, root, rho=rho, budget=_budget(), **tied)
-    spread = 0.0 if bonds is None else bonds.spread
+    spread = 0.0 if bonds is None else bonds.spread * rows.mass
     centring = None if bonds is None or not spread else Centring.of(bonds.task, root, spread, len(bonds.tie.own))
     solve = _solver(H, rho, centring, effort, None if start is None else start / root[:, None])
     bias = settings.bias and np.isfinite(spread)

@@ -86,10 +86,16 @@ OURS: dict[str, Callable[[Sample, Calibrator, Array], float]] = {
 
 @dataclass(frozen=True)
 class ValueScorer:
-    """``scorer(values, predictions, weights, tasks)`` of quantities (n x outputs), greater is better."""
+    """``scorer(values, predictions, weights, tasks)`` of quantities (n x outputs), greater is better.
+
+    ``unit_free`` says that the unit of the quantities makes no difference, ``cautious`` that degrees of freedom are
+    charged for (see ``leastwise.selection.judge``).
+    """
 
     name: str
     function: Callable[[Array, Array, Array, Array | None], float]
+    unit_free: bool = False
+    cautious: bool = False
 
     def __call__(self, Z: Array, F: Array, w: Array, task: Array | None) -> float:
         value = self.function(Z, F, w, task)
@@ -116,7 +122,7 @@ def explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> floa
     """1 - mean squared error / variance of the targets, the mean over the outputs that vary."""
     spread = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
     error = np.average((Z - F) ** 2, axis=0, weights=w)
-    varies = spread > 0
+    varies = np.ptp(Z, axis=0) > 1e-12 * np.abs(Z).max(axis=0)  # a mean of equal values may be rounded
     return float(np.mean(1 - error[varies] / spread[varies])) if varies.any() else -float(error.sum())
 
 
@@ -154,7 +160,8 @@ class HeldoutValues(RegressorMixin, BaseEstimator):
 def resolve_value_scoring(scoring: Any) -> ValueScorer:
     """The scorer of quantities behind a name of ours, a name of scikit-learn's, or a callable."""
     if isinstance(scoring, str) and scoring in VALUE_SCORES:
-        return ValueScorer(scoring, VALUE_SCORES[scoring])
+        free = scoring not in ("mse", "mae")
+        return ValueScorer(scoring, VALUE_SCORES[scoring], free, scoring == "cautious")
     if callable(scoring):
         return ValueScorer(getattr(scoring, "__name__", type(scoring).__name__), _borrowed_values(scoring))
     if isinstance(scoring, str) and scoring in get_scorer_names():
@@ -172,7 +179,13 @@ def _borrowed_values(scorer: Callable) -> Callable[[Array, Array, Array, Array |
     def score(Z: Array, F: Array, w: Array, task: Array | None) -> float:
         Z, F = (A[:, 0] if A.shape[1] == 1 else A for A in (Z, F))
         weights = {"sample_weight": w} if takes_weights and np.any(w != 1) else {}
-        return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
+        try:
+            return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
+        except AttributeError as error:
+            raise ValueError(
+                f"scoring={scorer!r} wants more than predicted values ({error}), which is all that a regressor has: "
+                f"use one of {sorted(VALUE_SCORES)}, or a scorer of scikit-learn's for regression."
+            ) from None
 
     return score
 

@@ -126,7 +126,7 @@ def stream_tasks(
         parts, tasks = arrow.parts(chunk) + arrow.shared, slice(first, first + len(chunk.own))
         coef[tasks] = _unwhitened(parts, penalty)
         if own is not None:
-            own[tasks] = _own_intercepts(chunk, parts, arrow.intercept, trial.spread)
+            own[tasks] = _own_intercepts(chunk, parts, arrow.intercept, trial.unit_spread)
         first += len(parts)
         if hold:
             held = _chunk_heldout(trial, mine, chunk, tasks, system, rho)
@@ -235,7 +235,7 @@ def _solve_centred(trial: CoupledTrial, sigma: float, alpha: float, H: Array, ce
     A, b, jitter = _solve_gram(centring.gram(H), centring.rows(trial.Z), rho, bias, lifted)
     A = centring.rows(A)
     left = trial.Z - H @ A - np.outer(root, b)
-    own = shrunk_means(left, root, trial.task, trial.spread, len(trial.tie.own)).astype(A.dtype)
+    own = shrunk_means(left, root, trial.task, trial.unit_spread, len(trial.tie.own)).astype(A.dtype)
     form = _form(trial, sigma, root[:, None] * A)
     intercept, added = common_intercept(b, own, trial.bias)
     return TaskSolution(form, intercept, jitter, lifted, added)

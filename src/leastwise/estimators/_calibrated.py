@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,8 +73,7 @@ class CalibratedClassifier(TunedClassifier):
             outcome.calibrator = self._calibrator(known_sample(data.rows, outcome.F), solution.intercept)
         self._store(data, basis, settings, outcome, solution)
         self.reach_ = reach
-        if solution.lifted and settings.kernel.definite is None:
-            self._warn_lifted()
+        self._warn_lifted(settings.kernel, solution)
         if self.cv is not None:
             self._store_heldout(data, outcome.F, seen, trust)
         return self
@@ -83,14 +81,6 @@ class CalibratedClassifier(TunedClassifier):
     def _calibrator(self, sample: Sample, far: Array) -> Calibrator:
         """The calibrator that was asked for, fitted to held-out scores."""
         return fit_calibrator(self.calibration, sample, far, signed=self.SIGNED)
-
-    def _warn_lifted(self) -> None:
-        warnings.warn(
-            f"The kernel matrix is not positive semi-definite: {self.jitter_:.2g} was added to its diagonal "
-            "(jitter_). Held-out scores are approximate then; norm='coefficients' needs no such repair.",
-            UserWarning,
-            stacklevel=5,
-        )
 
     calibration: str | None
     extrapolate: bool

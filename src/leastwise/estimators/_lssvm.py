@@ -55,6 +55,8 @@ class Fitted:
     solution : Solution or TaskSolution
     plain : bool
         Whether every row that counts has a coefficient, and was held out.
+    chosen : float
+        The alpha that was chosen for all rows.
     """
 
     choice: Choice
@@ -62,6 +64,7 @@ class Fitted:
     basis: Basis
     solution: Any
     plain: bool
+    chosen: float
 
 
 class LSSVM(TunedModel):
@@ -98,6 +101,7 @@ class LSSVM(TunedModel):
         super()._store(data, basis, settings, outcome, solution)
         kernel = settings.kernel
         self.linear_weight_ = np.inf if isinstance(kernel, Scaled) else getattr(kernel, "weight", None)
+        self.n_iter_ = getattr(self, "n_iter_", 1)  # a factor is one step
 
     # ------------------------------------------------------------------- fit
 
@@ -115,7 +119,7 @@ class LSSVM(TunedModel):
         trial, best = choice.trial, choice.outcome
         plain = trial.basis.square and not trial.streams
         solution = self._solved(trial, best.sigma, best.alpha, reuse=True)
-        return Fitted(choice, trial.settings, trial.basis, solution, plain)
+        return Fitted(choice, trial.settings, trial.basis, solution, plain, best.alpha)
 
     def _choose(self, data: Training, settings: Settings) -> Choice:
         """Search on all rows, or on some and then on all."""
@@ -126,6 +130,7 @@ class LSSVM(TunedModel):
     def _linear_weights(self, kernel: Kernel) -> tuple[float, ...]:
         """Weights of the linear part of a sum of kernels to try, from the parameter."""
         value = self.linear_weight
+        value = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
         if isinstance(value, str):
             if value != "auto":
                 raise ValueError(
@@ -158,7 +163,7 @@ class LSSVM(TunedModel):
     def _run(self, search: Search, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
         """A whole search; with "cautious", a simple model in the place of one that is not clearly better."""
         found, judge = super()._run(search, sigmas, alphas, sharings), search.trial.settings.judge
-        if not isinstance(judge, ValueJudge) or judge.scorer.name != "cautious":
+        if not isinstance(judge, ValueJudge) or not judge.scorer.cautious:
             return found
         simple = self._simplest(search, found, alphas, sharings)
         if simple is None or judge.clearly_better(search.trial.rows, found.F, simple[1].F):
@@ -214,25 +219,32 @@ class LSSVM(TunedModel):
         predicted: the model has not seen them.
         """
         trial, best = choice.trial, choice.outcome
-        n, index = len(data.rows), np.arange(len(data.rows))
+        n, w, index = len(data.rows), data.rows.w, np.arange(len(data.rows))
         some, alpha = trial, best.alpha
         for count in prune_sizes(n, self._kept(n)):
             solution = self._solved(some, best.sigma, alpha, reuse=False)
             keep = heaviest(np.linalg.norm(self._row_coef(solution), axis=1), count, some.rows.task)
             index = index[keep]
             some = self._part(data, trial, index)
-            alpha = best.alpha * n / len(index)
-        held = some.settled(some.heldout(best.sigma, 1)(alpha))
+            alpha = best.alpha * float(w.sum() / w[index].sum())
+        held = None if self.cv is None else some.settled(some.heldout(best.sigma, 1)(alpha))
         solution = self._solved(some, best.sigma, alpha, reuse=True)
-        F = np.empty((n, held.F.shape[1]), dtype=held.F.dtype)
-        F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
-        if len(gone):
-            F[gone] = self._said(some, solution, best.sigma, data.rows, gone, index)
-        score, calibrator = trial.settings.judge(data.rows, Held(F, held.far), None)
-        self.pruning_ = {"n_rows": n, "n_kept": len(index), "score": best.score, "pruned_score": score}
-        pruned = replace(best, F=F, calibrator=calibrator, alpha=alpha, score=score)
+        pruned = replace(best, alpha=alpha)
+        self.pruning_ = {"n_rows": n, "n_kept": len(index)}
+        if held is not None:
+            F = np.empty((n, held.F.shape[1]), dtype=held.F.dtype)
+            F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
+            if len(gone):
+                F[gone] = self._said(some, solution, best.sigma, data.rows, gone, index)
+            judge = trial.settings.judge
+            score, calibrator = judge(data.rows, Held(F, held.far), None)
+            whole, _ = judge(data.rows, Held(best.F, held.far), None)
+            self.pruning_ |= {"score": whole, "pruned_score": score}
+            pruned = replace(pruned, F=F, calibrator=calibrator, score=score)
         basis = replace(some.basis, rows=index)
-        return Fitted(replace(choice, outcome=pruned), trial.settings, basis, solution, plain=False)
+        return Fitted(
+            replace(choice, outcome=pruned), trial.settings, basis, solution, plain=False, chosen=best.alpha
+        )
 
     def _part(self, data: Training, trial: Any, index: Array) -> Any:
         """The trial of some of its rows."""
@@ -271,7 +283,7 @@ class LSSVM(TunedModel):
         effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
         F, start, story = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, None
         if self.cv is not None:
-            held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng)
+            held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng, "krylov")
             rest = np.setdiff1d(np.arange(len(rows)), held)
             part = None if bonds is None else bonds.part(rest)
             train = rows.take(rest, precomputed=False)
@@ -282,12 +294,11 @@ class LSSVM(TunedModel):
         last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
         self._warn_unconverged([s for s in (story, last.story) if s is not None])
         if self.cv is not None:
-            some = rows.part(held)
-            score, calibrator = settings.judge(some, Held(F[held], last.intercept), None)
+            score, calibrator = settings.judge(rows, Held(F, last.intercept), None)
             best = replace(best, score=score, calibrator=calibrator)
         basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
         choice = replace(choice, outcome=replace(best, F=F))
-        return Fitted(choice, settings, basis, self._iterated_solution(last, bonds), plain=False)
+        return Fitted(choice, settings, basis, self._iterated_solution(last, bonds), plain=False, chosen=best.alpha)
 
     def _guess(self, data: Training, settings: Settings) -> Choice:
         """Parameters found on some rows, with an alpha that suits all."""
@@ -317,7 +328,7 @@ class LSSVM(TunedModel):
                 f"the right-hand side (tol={self.tol:g}): raise max_iter, tol or alpha. The predictions are as far "
                 "from exact as that.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=7,
             )
 
     linear_weight: Any
@@ -363,7 +374,7 @@ def prune_sizes(n: int, kept: int) -> list[int]:
 
 def heaviest(size: Array, count: int, task: Array | None) -> Array:
     """The rows of the largest weights, in order; of every task at least two, or all it has."""
-    order = np.argsort(-size, kind="stable")
+    order, count = np.argsort(-size, kind="stable"), max(count, 2)
     if task is not None:
         rank = np.empty(len(size), dtype=int)
         by_task = order[np.argsort(task[order], kind="stable")]

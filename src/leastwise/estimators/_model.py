@@ -115,6 +115,13 @@ class KernelModel(BaseEstimator):
         """Row weights, not negative and not all zero."""
         raise NotImplementedError
 
+    def _twins(self, copy: Array, targets: Targets) -> Array:
+        """Labels of rows that leave-one-out leaves out together, from those of rows with equal inputs.
+
+        For classes these are all of them: to leave out those of one class only would teach that of the others.
+        """
+        return copy
+
     def _training(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
     ) -> Training:
@@ -138,13 +145,14 @@ class KernelModel(BaseEstimator):
         own = None if task is None else task[used]
         if own is not None:  # a row of another task is another row
             copy = np.unique(copy * (int(own.max()) + 1) + own, return_inverse=True)[1]
-        fold = self._fold_labels(targets.codes, own, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
+        twin = self._twins(copy, targets)
+        fold = self._fold_labels(targets.codes, own, group, twin, used, len(y), int(rng.integers(2**31 - 1)))
         mass = float(w[used].mean())
         w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
-        group = copy if group is None else group
+        group = twin if group is None else group
         rows = Rows(kept, targets.codes, w.astype(X.dtype), fold, copy, group, mass, own, targets.values)
-        return Training(rows, targets, kernel.fitted(kept), used, X, rng, task)
+        return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, rng, task)
 
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
         """X and y as arrays, and the codes of the tasks, if there are any."""
@@ -178,9 +186,11 @@ class KernelModel(BaseEstimator):
             labels = fold_labels(cv, y, group, copy, seed, task)
         if len(np.unique(labels)) < 2:
             alike = len(np.unique(copy)) < 2
+            if len(y) == 1:
+                raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
             raise ValueError(
-                "All rows of X are equal: there is nothing to tell classes apart by, and no scale for sigma. (With "
-                "cv=5 and a number for sigma every row gets the class shares.)"
+                "All rows of X are equal: there is nothing to tell one from another by, and no scale for sigma. "
+                "(With cv=5 and a number for sigma every row gets the same answer.)"
                 if alike
                 else "cv holds out all rows that count at once, which leaves nothing to train on."
             )

@@ -15,6 +15,7 @@ from leastwise.centring import Centring
 from leastwise.estimators._checks import check_weights, choose
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._tuned import TunedModel
+from leastwise.heldout import Folds
 from leastwise.heldout.task_deletion import Bordered, bordered_inverse
 from leastwise.intervals import jackknife, jackknife_plus
 from leastwise.kernels import Kernel, Precomputed
@@ -52,6 +53,10 @@ class Residuals:
         Prior variance of the tasks' own intercepts.
     kernel : ndarray of shape (n, n) or None
         The kernel of the training rows, where it was precomputed.
+    values : ndarray of shape (n, outputs)
+        The targets.
+    inverse, same
+        What was computed for the first interval.
     """
 
     residual: Array
@@ -65,10 +70,28 @@ class Residuals:
     stranger_w: Array | None = None
     level: float = 0.0
     kernel: Array | None = None
+    values: Array | None = None
     inverse: Bordered | None = None
+    same: Array | None = None
+
+    def at_same_ridge(self) -> Array:
+        """Residuals of the models that have the ridge on the sum of losses of the whole one: ``M_ff^-1 (M z)_f``.
+
+        Held-out predictions are of models with the same ridge on the mean.
+        """
+        assert self.inverse is not None
+        if self.same is None:
+            M, root = self.inverse.M, np.sqrt(self.w)[:, None]
+            left = M @ (root * self.values)
+            folds = Folds.from_labels(self.fold)
+            left[folds.singles] /= np.diagonal(M)[folds.singles, None]
+            for f in folds.blocks:
+                left[f] = np.linalg.solve(M[np.ix_(f, f)], left[f])
+            self.same = left / root
+        return self.same
 
     def __getstate__(self) -> dict:
-        return {**vars(self), "inverse": None}  # it is large, and can be had again
+        return {**vars(self), "inverse": None, "same": None}  # large, and can be had again
 
 
 class KernelRegressor(RegressorMixin, TunedModel):
@@ -82,6 +105,17 @@ class KernelRegressor(RegressorMixin, TunedModel):
         return tags
 
     # ------------------------------------------------------------------- fit
+
+    def _training(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
+    ) -> Training:
+        text = next((v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str)), None)
+        if text is not None:
+            raise ValueError(
+                f"y holds text, such as {str(text)!r}: {type(self).__name__} predicts quantities, and needs numbers. "
+                f"For classes use {type(self).__name__[:-1]}C."
+            )
+        return super()._training(X, y, sample_weight, groups, kernel, tasks)
 
     def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
         return check_weights(sample_weight, None, X, y)
@@ -102,12 +136,18 @@ class KernelRegressor(RegressorMixin, TunedModel):
         unit = float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
         return Targets(np.zeros(len(Z), dtype=int), None, (Z / unit).astype(dtype), unit, y.ndim == 1)
 
+    def _twins(self, copy: Array, targets: Targets) -> Array:
+        """Rows with equal inputs and equal values; with other values they are measurements of their own."""
+        assert targets.values is not None
+        return np.unique(np.column_stack([copy, targets.values]), axis=0, return_inverse=True)[1].reshape(-1)
+
     def _scorer(self) -> ValueScorer:
         return resolve_value_scoring(self.scoring)
 
     def _judge(self, data: Training) -> ValueJudge:
-        assert data.rows.values is not None
-        return ValueJudge(data.rows.values.shape[1], self._scorer(), data.targets.unit)
+        rows = data.rows
+        assert rows.values is not None
+        return ValueJudge.of(rows.values, rows.w, rows.task, self._scorer(), data.targets.unit)
 
     def _labels(self, data: Training) -> Array:
         """The targets of the rows that count, as they were given."""
@@ -124,6 +164,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
     ) -> Any:
         """Store the model, and what is known of held-out rows."""
         self._store(data, basis, settings, outcome, solution)
+        self._warn_lifted(settings.kernel, solution)
         self.unit_, self.flat_ = data.targets.unit, data.targets.flat
         if self.cv is not None:
             F, _ = self._everyone(data, outcome.F)
@@ -172,7 +213,8 @@ class KernelRegressor(RegressorMixin, TunedModel):
             i = np.flatnonzero(own[part]) + part.start
             if plus and len(i):
                 S = self._smoother(rows[i], None if task is None else task[i], known)
-                low[i], high[i] = jackknife_plus(F[i], S, known.residual, known.fold, known.w, coverage)
+                left = known.at_same_ridge()
+                low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, known.w, coverage)
             else:
                 low[i], high[i] = jackknife(F[i], known.residual, known.w, coverage)
         if not own.all():
@@ -199,7 +241,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         root = np.sqrt(known.w)
         if known.inverse is None:
             H = self._row_kernel(None, None, known) * root[:, None] * root
-            known.inverse = bordered_inverse(H, known.rho, root, known.bias, known.centring)
+            known.inverse = bordered_inverse(H, known.rho + self.jitter_, root, known.bias, known.centring)
         K = self._row_kernel(X, task, known) * root
         return (K @ known.inverse.M + known.inverse.m) * root
 
@@ -236,7 +278,9 @@ def residuals(data: Training, best: Outcome, bias: bool, plain: bool, kernel: Ke
     w = rows.w[held].astype(float)
     fold = np.unique(rows.fold[held], return_inverse=True)[1]
     left = (rows.values - best.F)[held].astype(float)
-    return Residuals(left, fold, w / w.mean(), best.alpha * len(rows), bias, rows=plain, kernel=given)
+    values = rows.values[held].astype(float)
+    rho = best.alpha * len(rows)
+    return Residuals(left, fold, w / w.mean(), rho, bias, rows=plain, kernel=given, values=values)
 
 
 def _shaped(F: Any, unit: float, flat: bool) -> Array:

@@ -88,9 +88,10 @@ class TaskSearch(TaskModel, TunedModel):
             )
         kernel = self._checked_kernel(calibrated)
         if self.solver == "arrow" and not self._few_functions(kernel):
+            with_norm = " with norm='function'" if "norm" in self.get_params(deep=False) else ""
             raise ValueError(
                 "solver='arrow' needs few basis functions and tasks that all share alike: give n_centers or centers, "
-                "or kernel='linear' with norm='function'; and similarity='shared'. solver='dual' takes all else."
+                f"or kernel='linear'{with_norm}; and similarity='shared'. solver='dual' takes all else."
             )
         return kernel, sharings
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -140,6 +141,17 @@ class TunedModel(KernelModel):
             self.center_indices_ = data.used[basis.rows]
         else:
             self.centers_ = basis.centers
+
+    def _warn_lifted(self, kernel: Kernel, solution: Any) -> None:
+        """Say so where a kernel of the user's has negative eigenvalues."""
+        if solution.lifted and kernel.definite is None:
+            instead = "; norm='coefficients' needs no such repair" if "norm" in self.get_params(deep=False) else ""
+            warnings.warn(
+                f"The kernel matrix is not positive semi-definite: {solution.jitter:.2g} was added to its diagonal "
+                f"(jitter_). Held-out scores are approximate then{instead}.",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _store_coef(self, solution: Any) -> None:
         self.coef_ = solution.coef

@@ -237,7 +237,7 @@ class LSPC(SingleTaskModel, CalibratedClassifier):
         outcome = search.run(sigmas, alphas)
         if alphas.ratio:
             outcome.alpha *= len(some) / len(rows)
-        held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng)
+        held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng, "sgd")
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
         options = {"max_epochs": int(self.max_passes), "tol": self.tol}
         solution = solve_by_sgd(train, basis, settings, outcome.sigma, outcome.alpha, data.rng, **options)

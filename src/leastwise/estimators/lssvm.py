@@ -141,8 +141,8 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
-        given. None holds nothing out: sigma, alpha and linear_weight must be numbers.
+        How rows are held out. "loo" leaves out each row with its exact copies (equal inputs and value), or each group
+        where ``groups`` are given. None holds nothing out: sigma, alpha and linear_weight must be numbers.
     scoring : str or callable, default="cautious"
         What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
         "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``. "cautious" is "r2" with a charge

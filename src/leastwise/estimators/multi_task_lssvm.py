@@ -53,9 +53,16 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
     def _checked(self, calibrated: bool) -> tuple[Kernel, Levels]:
         """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""
         choose("solver", self.solver, ["auto", "dual", "arrow", "krylov"])
+        if self.solver == "arrow" and self.prune is not None:
+            raise ValueError("prune= needs a coefficient for every row: use solver='dual' with it.")
         kernel, sharings = self._checked_search(calibrated)
         kernel = self._weighted(kernel)
         self._check_lssvm(kernel)
+        if self.solver == "krylov" and self._computes:
+            raise ValueError(
+                f"similarity={self.similarity!r} compares tasks by the kernel of all rows: use solver='dual', "
+                "or give similarities as a matrix."
+            )
         if self.cv is None and len(self._spreads()) > 1:
             raise ValueError(
                 "cv=None holds nothing out, so there is nothing to choose by: bias must be 'task', 'shared', None or "
@@ -73,7 +80,11 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
         bias = self.bias
         if isinstance(bias, Real) and not isinstance(bias, bool) and float(bias) >= 0:
             return (float(bias),)
-        choose("bias", bias, ["auto", "task", "shared", "shrunk", None])
+        if bias not in ("auto", "task", "shared", "shrunk", None):
+            raise ValueError(
+                f"bias={bias!r} is not known: use 'auto', 'task', 'shared', 'shrunk', None, or a spread, which is a "
+                "number from 0 to inf."
+            )
         shrunk = self.SPREADS
         return {"task": (np.inf,), "shrunk": shrunk, "auto": (0.0, *shrunk, np.inf)}.get(str(bias), (0.0,))
 
@@ -86,9 +97,9 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
             return spreads[:-1]
         raise ValueError(
             "bias='task' gives every task a free intercept, but holding out a fold leaves no row of "
-            f"{len(alone)} tasks, such as {self.tasks_[alone[0]]!r} with {int(np.sum(rows.task == alone[0]))} of "
-            f"{len(rows)} rows. Use bias='shrunk' or 'shared', a cv that keeps a row of each task, or leave such "
-            "tasks out."
+            f"{len(alone)} tasks, such as {self.task_index_.ids[alone[0]]!r} with "
+            f"{int(np.sum(rows.task == alone[0]))} of {len(rows)} rows. Use bias='shrunk' or 'shared', a cv that "
+            "keeps a row of each task, or leave such tasks out."
         )
 
     def _options(self, search: Search) -> Iterator[tuple[Sequence[float], Callable, float]]:
@@ -118,8 +129,11 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
             best = replace(best, F=held.F, score=score, calibrator=calibrator)
         return Choice(best, found.seen, trial, found.searched.tied(best.sharing))
 
+    def _few_functions(self, kernel: Kernel) -> bool:
+        return super()._few_functions(kernel) and self.prune is None
+
     def _square(self, data: Training) -> bool:
-        return super()._square(data) and not self._few_functions(data.kernel)
+        return super()._square(data) and not self._few_functions(data.kernel) and not self._computes
 
     def _part(self, data: Training, trial: CoupledTrial, index: Array) -> CoupledTrial:
         settings = trial.settings
@@ -154,7 +168,8 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
         """As if there were room for some rows only."""
         coupling, sharings = self._coupling(data), self._checked_tasks()
         sigmas, alphas = self._data_grids(data.rows, settings)
-        count = task_rows_to_search(len(data.rows), len(data.rows), self.search_rows, by_arrow=False)
+        wish = 10 if self.cv is None else self.search_rows  # there is nothing to search
+        count = task_rows_to_search(len(data.rows), len(data.rows), wish, by_arrow=False)
         some, kept = self._some_tasks(data, count, settings)
         part = self._trial(data, some, settings, coupling.take(kept))
         if self.cv is None:
@@ -246,8 +261,8 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
         all of these.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
-        given. None holds nothing out: all parameters must be numbers.
+        How rows are held out. "loo" leaves out each row with its exact copies (equal inputs and value), or each group
+        where ``groups`` are given. None holds nothing out: all parameters must be numbers.
     scoring : str or callable, default="cautious"
         What the search maximises on held-out predictions: "r2" (explained variance over all tasks, the mean over the
         outputs), "task_r2" (the mean over tasks), "mse", "mae", a name of scikit-learn's, or a callable
@@ -396,9 +411,9 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         if fitted.plain:
             # Free intercepts are as good as very wide ones here.
             wide = trial.spreading(min(trial.spread, WIDE))
-            known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.spread * known.rho
+            known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
         if self.unknown_task == "shared" and len(self.tasks_) >= FEW_TASKS:
-            F = stranger_scores(trial, best.sigma, best.alpha * len(data.rows) / len(trial.rows))
+            F = stranger_scores(trial, best.sigma, fitted.chosen * len(data.rows) / len(trial.rows))
             known.stranger, known.stranger_w = (trial.rows.values - F).astype(float), trial.rows.w.astype(float)
         return known
 
@@ -627,5 +642,6 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         held = np.flatnonzero(~np.isnan(best.F[:, 0])) if len(best.F) else np.empty(0, dtype=int)
         reach, trust = self._chunked_reach(data.rows, basis, settings, held)
         self._store_choice(fitted)
-        self.stranger_calibrator_ = self._strangers(data, fitted.choice.searched, best, fitted.solution)
+        whole = replace(best, alpha=fitted.chosen)
+        self.stranger_calibrator_ = self._strangers(data, fitted.choice.searched, whole, fitted.solution)
         return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)

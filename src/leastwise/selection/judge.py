@@ -26,6 +26,7 @@ class ClassJudge:
     calibration: str | None
     scorer: Scorer
     signed: bool = False
+    scale: float = 1.0
 
     @property
     def n_outputs(self) -> int:
@@ -65,12 +66,42 @@ class ValueJudge:
     n_outputs: int
     scorer: ValueScorer
     unit: float = 1.0
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, values: Array, w: Array, task: Array | None, scorer: ValueScorer, unit: float) -> ValueJudge:
+        """For these targets, in this unit."""
+        judge = cls(values.shape[1], scorer, unit)
+        if scorer.unit_free or not np.ptp(values, axis=0).any():
+            return judge
+        # The score of the mean tells what scores are measured in, errors or their squares.
+        with np.errstate(over="ignore", under="ignore"):
+            base = judge._scored(
+                values, np.broadcast_to(np.average(values, axis=0, weights=w), values.shape), w, task
+            )
+        if not np.isfinite(base):
+            raise ValueError(
+                f"scoring={scorer.name!r} overflows on y, whose values are about {unit:.1e}: divide y by that, or "
+                "use scoring='r2', which has no unit."
+            )
+        if base == 0 and scorer.name in ("mse", "mae"):
+            raise ValueError(
+                f"scoring={scorer.name!r} is 0 on y, whose values are about {unit:.1e}: divide y by that, or use "
+                "scoring='r2', which has no unit."
+            )
+        return cls(values.shape[1], scorer, unit, abs(base) or 1.0)
+
+    def _scored(self, Z: Array, F: Array, w: Array, task: Array | None) -> float:
+        unit = 1.0 if self.scorer.unit_free else self.unit
+        return self.scorer(unit * Z.astype(float), unit * F.astype(float), w.astype(float), task)
 
     def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, None]:
         """The score."""
         assert rows.values is not None
-        score = self.scorer(self.unit * rows.values, self.unit * held.F, rows.w, rows.task)
-        if self.scorer.name == "cautious":
+        known = ~np.isnan(held.F[:, 0])
+        task = None if rows.task is None else rows.task[known]
+        score = self._scored(rows.values[known], held.F[known], rows.w[known], task)
+        if self.scorer.cautious:
             n = rows.size
             score = 1 - (1 - score) * float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(held.freedom / n, 1.0)))
         return score, None

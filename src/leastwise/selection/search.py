@@ -171,7 +171,8 @@ def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> floa
     """The unit of alpha="auto": 1 for kernels of a distance, else the mean of k(x, x), squared for coefficients."""
     if kernel.distance:
         return 1.0
-    X = rows.X[:200]
+    first = np.sort(np.unique(rows.copy, return_index=True)[1])  # a copy of a row is no other row
+    X = rows.X[first[np.linspace(0, len(first) - 1, min(len(first), 200)).astype(int)]]
     height = float(np.abs(np.diagonal(kernel.values(kernel.pairs(X, X), length))).mean())
     return (height if norm == "function" else height**2) or 1.0
 
@@ -207,13 +208,13 @@ def some_tasks(task: Array, y: Array, w: Array, count: int, rng: np.random.Gener
     return index[stratified_rows(cell, count, rng)]
 
 
-def held_out_tenth(rows: Rows, rng: np.random.Generator) -> Array:
-    """About a tenth of the rows, whole folds of them, that leaves every class at least half of its rows."""
+def held_out_tenth(rows: Rows, rng: np.random.Generator, solver: str) -> Array:
+    """About a tenth of the rows, whole groups of them, that leaves every class at least half of its rows."""
     left = np.bincount(rows.y)
     least = (left + 1) // 2
     held: list[Array] = []
     count = 0
-    members = Folds.from_labels(rows.fold)
+    members = Folds.from_labels(rows.group)
     parts = [*members.blocks, *members.singles[:, None]]
     for k in rng.permutation(len(parts)):
         part = parts[k]
@@ -223,7 +224,7 @@ def held_out_tenth(rows: Rows, rng: np.random.Generator) -> Array:
             left, count = left - lost, count + len(part)
     if not held:
         raise ValueError(
-            f"solver='sgd' holds out a tenth of the rows to calibrate on, which {len(rows)} rows in "
-            f"{len(parts)} groups do not allow: use solver='auto'."
+            f"solver={solver!r} holds out a tenth of the rows to learn from them what held-out rows are like, which "
+            f"{len(rows)} rows in {len(parts)} groups do not allow: use another solver, or cv=None."
         )
     return np.sort(np.concatenate(held))

@@ -33,7 +33,12 @@ class TiedTrial(Trial):
             return None
         assert self.rows.task is not None
         root = np.sqrt(self.rows.w).astype(self.rows.X.dtype)
-        return Centring.of(self.rows.task, root, self.spread, len(self.tie.own))
+        return Centring.of(self.rows.task, root, self.unit_spread, len(self.tie.own))
+
+    @property
+    def unit_spread(self) -> float:
+        """The spread in units of the noise of a row of mean weight; as given it is for a row of weight 1."""
+        return self.spread * self.rows.mass
 
     def described(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""

@@ -14,7 +14,7 @@ from leastwise.basis import Basis, Block, Design, block_design
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
 from leastwise.kernels import Kernel, Sum
 from leastwise.linalg.cholesky import cholesky
-from leastwise.probability import Sample
+from leastwise.probability import Sample, class_shares
 from leastwise.selection.plan import FEW_ALPHAS, cheaper_to_refit
 
 Array = np.ndarray
@@ -69,8 +69,16 @@ class Rows:
         return bool(np.all(self.w == 1))
 
     def sample(self, F: Array) -> Sample:
-        """The rows with their held-out scores, for calibrators and scorers."""
-        return Sample(F, self.y, self.w, self.size, task=self.task)
+        """The rows with their held-out scores, for calibrators and scorers.
+
+        Rows without a score do not count, but for the class shares.
+        """
+        known = ~np.isnan(F[:, 0])
+        if known.all():
+            return Sample(F, self.y, self.w, self.size, task=self.task)
+        shares = class_shares(self.y, self.w, F.shape[1]).astype(F.dtype)
+        part = self.part(np.flatnonzero(known))
+        return Sample(F[known], part.y, part.w, part.size, shares, part.task)
 
     def targets(self, n_outputs: int) -> Array:
         """What is fitted: the values, or 1 in the column of the row's class."""
@@ -103,6 +111,11 @@ class Judge(Protocol):
         """Columns of the targets."""
         ...
 
+    @property
+    def scale(self) -> float:
+        """The size of scores: differences of a millionth of it are none."""
+        ...
+
     def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, Any]:
         """A score, greater is better, and what makes predictions of scores; ``last`` is a neighbour's."""
         ...
@@ -126,7 +139,10 @@ class Settings:
 
 @dataclass
 class Outcome:
-    """One point of the grid: its score, and the held-out scores and calibrator behind it."""
+    """One point of the grid: its score, and the held-out scores and calibrator behind it.
+
+    ``scale`` is the size that scores have, as a measure of what is about the same.
+    """
 
     sigma: float
     alpha: float
@@ -136,6 +152,7 @@ class Outcome:
     sharing: float | None = None
     spread: float | None = None
     weight: float | None = None
+    scale: float = 1.0
 
     def better_than(self, other: Outcome) -> bool:
         """A higher score, or the same to six digits and smoother."""
@@ -146,7 +163,7 @@ class Outcome:
         return self.score > other.score and not self._close(other)
 
     def _close(self, other: Outcome) -> bool:
-        return abs(self.score - other.score) <= 1e-6 * (1 + abs(other.score))
+        return abs(self.score - other.score) <= 1e-6 * (self.scale + abs(other.score))
 
     @property
     def _smoothness(self) -> tuple[float, float, float]:
@@ -287,4 +304,4 @@ class Trial:
         """Judge held-out scores."""
         held = self.settled(held)
         score, calibrator = self.settings.judge(self.rows, held, None if last is None else last.calibrator)
-        return Outcome(sigma, alpha, score, held.F, calibrator, weight=self.weight)
+        return Outcome(sigma, alpha, score, held.F, calibrator, weight=self.weight, scale=self.settings.judge.scale)

@@ -328,7 +328,7 @@ class LSSVM(TunedModel):
                 f"the right-hand side (tol={self.tol:g}): raise max_iter, tol or alpha. The predictions are as far "
                 "from exact as that.",
                 ConvergenceWarning,
-                stacklevel=7,
+                stacklevel=6,
             )
 
     linear_weight: Any

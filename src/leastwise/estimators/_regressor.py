@@ -130,7 +130,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
                 f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
                 "learn but that.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         largest = float(np.abs(Z).max(initial=0))
         unit = float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0

@@ -15,15 +15,13 @@ LS-SVMs have a border of intercepts,
     [0  A'] [  b  ]   [0]
     [A  H ] [alpha] = [Z],
 
-eqs. (5), (11), (18) and (24) of the multi-task LS-SVM paper: ``three_steps`` eliminates it as section 3.4 says, and
-``constrained`` stays where ``A' alpha = 0`` instead.
+eqs. (5), (11), (18) and (24) of the multi-task LS-SVM paper: ``three_steps`` eliminates it as section 3.4 says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import qr
@@ -215,17 +213,8 @@ def three_steps(solve: Callable[[Array], Krylov], A: Array, Z: Array) -> tuple[A
     2. ``S = A' eta``, positive definite;
     3. ``b = S^-1 eta' Z`` and ``alpha = nu - eta b``.
 
-    The m columns of A widen the Krylov space: there are fewer iterations than in ``constrained``, with more columns
-    in each. That pays where m is small and kernel values are computed anew in every iteration. On Gaussian kernels
-    of 3,000 rows, with and without a preconditioner, ``constrained`` took these shares of the time of this:
-
-    ===== =========== =============
-    tasks values kept computed anew
-    ===== =========== =============
-    5     0.8 to 1.2  1.1 to 1.7
-    20    0.3 to 0.6  0.8 to 1.8
-    139   0.1 to 0.2  0.3 to 1.1
-    ===== =========== =============
+    Each of the m columns of A is one more right-hand side. With an intercept for each of many tasks it is cheaper to
+    centre rows and targets within the tasks (``leastwise.centring``), where no column is needed.
 
     Parameters
     ----------
@@ -249,48 +238,6 @@ def three_steps(solve: Callable[[Array], Krylov], A: Array, Z: Array) -> tuple[A
     eta, nu = story.X[:, :m], story.X[:, m:]
     b = _factor(A.T @ eta).solve((eta.T @ Z).astype(float)).astype(Z.dtype)
     return nu - eta @ b, b, story
-
-
-def constrained(
-    times: Times, A: Array, Z: Array, precondition: Times | None = None, **settings: Any
-) -> tuple[Array, Array, Krylov]:
-    """The bordered system as one of c columns, among the alpha with ``A' alpha = 0``.
-
-    With ``P = I - A (A'A)^-1 A'`` it is ``P H P alpha = P Z``, positive definite there and no worse conditioned
-    than H, and then ``b = (A'A)^-1 A' (Z - H alpha)``. A preconditioner M of H becomes one of P H P,
-
-        M^-1 - E (A'E)^-1 E',     E = M^-1 A.
-
-    Parameters and results are those of ``three_steps``; ``settings`` go to ``block_cg``, and the story is that of
-    ``P Z``. One more product with c columns gives b.
-    """
-    project, mean = complement(A)
-    within = None if precondition is None else _within(precondition, A)
-    story = block_cg(projected(times, project), project(Z), within, **settings)
-    alpha = project(story.X)
-    return alpha, mean(Z - times(alpha)), story
-
-
-def projected(times: Times, project: Times) -> Times:
-    """``V -> P H P V``."""
-    return lambda V: project(times(project(V)))
-
-
-def complement(A: Array) -> tuple[Times, Times]:
-    """``V -> V - A (A'A)^-1 A' V``, which is orthogonal to A, and ``V -> (A'A)^-1 A' V``."""
-    factor = _factor(A.T @ A)
-
-    def mean(V: Array) -> Array:
-        return factor.solve((A.T @ V).astype(float)).astype(V.dtype)
-
-    return lambda V: V - A @ mean(V), mean
-
-
-def _within(precondition: Times, A: Array) -> Times:
-    """The preconditioner of P H P from that of H."""
-    E = precondition(A)
-    factor = _factor(A.T @ E)
-    return lambda V: precondition(V) - E @ factor.solve((E.T @ V).astype(float)).astype(V.dtype)
 
 
 def _factor(S: Array) -> Cholesky:

@@ -8,8 +8,12 @@ from pathlib import Path
 from benchmarks import (
     calibrated_peers,
     gemm_fraction,
+    krylov_scale,
     lspc_figures,
+    lssvm_peers,
+    lssvm_tables,
     multi_task_tables,
+    pruning,
     search_plans,
     task_peers,
     task_scale,
@@ -26,6 +30,12 @@ SCRIPTS = (
     (multi_task_tables, "umist"),
     (task_peers, ""),
     (task_scale, ""),
+    (lssvm_tables, "school"),
+    (lssvm_tables, "similar"),
+    (lssvm_tables, "dermatology"),
+    (lssvm_peers, ""),
+    (krylov_scale, ""),
+    (pruning, ""),
 )
 
 

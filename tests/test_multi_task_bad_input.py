@@ -410,8 +410,8 @@ def test_tasks_that_are_not_known(make):
     lenient = make().fit(X, Y, tasks=NAMES)
     P = lenient.predict_proba(X[:4], ["ash", "oak", "bay", "yew"])
     np.testing.assert_allclose(P.sum(axis=1), 1)
-    np.testing.assert_array_equal(P[[0, 2]], lenient.predict_proba(X[[0, 2]], ["ash", "bay"]))
-    np.testing.assert_array_equal(P[1:2], lenient.predict_proba(X[1:2], "anything"))
+    np.testing.assert_allclose(P[[0, 2]], lenient.predict_proba(X[[0, 2]], ["ash", "bay"]), rtol=1e-12)
+    np.testing.assert_allclose(P[1:2], lenient.predict_proba(X[1:2], "anything"), rtol=1e-12)
 
 
 def test_a_task_that_is_not_known_gets_what_all_share():

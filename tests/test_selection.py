@@ -157,18 +157,20 @@ def test_plan_refits_where_folds_are_few_and_large():
     assert not cheaper(1000)  # leave-one-out
 
 
-def test_held_out_tenth_takes_whole_folds_and_leaves_every_class(rng):
+def test_held_out_tenth_takes_whole_groups_and_leaves_every_class(rng):
     from leastwise.selection.search import held_out_tenth
 
-    fold = np.arange(60) // 3
-    held = held_out_tenth(rows(fold=fold), rng)
+    group = np.arange(60) // 3
+    held = held_out_tenth(rows(group=group), rng, "sgd")
     assert 3 <= len(held) <= 6
-    assert set(np.flatnonzero(np.isin(fold, fold[held]))) == set(held)
+    assert set(np.flatnonzero(np.isin(group, group[held]))) == set(held)
     y = np.repeat([0, 1], [58, 2])
     for _ in range(20):
-        assert np.sum(y[held_out_tenth(rows(y=y), rng)] == 1) <= 1
-    with pytest.raises(ValueError, match="use solver='auto'"):
-        held_out_tenth(rows(fold=np.repeat([0, 1], 30)), rng)
+        assert np.sum(y[held_out_tenth(rows(y=y), rng, "sgd")] == 1) <= 1
+    few = np.repeat([0, 1], [40, 20])
+    np.testing.assert_array_equal(held_out_tenth(rows(group=few, y=np.zeros(60, int)), rng, "sgd"), np.arange(40, 60))
+    with pytest.raises(ValueError, match=r"solver='sgd' .* use another solver"):
+        held_out_tenth(rows(group=np.zeros(60, int)), rng, "sgd")
 
 
 def test_points_judged_on_all_rows_rank_first():

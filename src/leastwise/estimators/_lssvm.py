@@ -238,7 +238,9 @@ class LSSVM(TunedModel):
                 F[gone] = self._said(some, solution, best.sigma, data.rows, gone, index)
             judge = trial.settings.judge
             score, calibrator = judge(data.rows, Held(F, held.far), None)
-            whole, _ = judge(data.rows, Held(best.F, held.far), None)
+            whole = best.score
+            if isinstance(judge, ValueJudge):  # without any charge for degrees of freedom, as the pruned one
+                whole, _ = judge(data.rows, Held(best.F, held.far), None)
             self.pruning_ |= {"score": whole, "pruned_score": score}
             pruned = replace(pruned, F=F, calibrator=calibrator, score=score)
         basis = replace(some.basis, rows=index)

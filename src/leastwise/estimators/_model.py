@@ -178,6 +178,8 @@ class KernelModel(BaseEstimator):
         cv = self.cv
         if cv is None:
             return np.arange(len(y))
+        if len(y) == 1:
+            raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
         if group is not None and len(np.unique(group)) < 2:
             raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
         if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
@@ -186,8 +188,6 @@ class KernelModel(BaseEstimator):
             labels = fold_labels(cv, y, group, copy, seed, task)
         if len(np.unique(labels)) < 2:
             alike = len(np.unique(copy)) < 2
-            if len(y) == 1:
-                raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
             raise ValueError(
                 "All rows of X are equal: there is nothing to tell one from another by, and no scale for sigma. "
                 "(With cv=5 and a number for sigma every row gets the same answer.)"

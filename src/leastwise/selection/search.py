@@ -216,12 +216,14 @@ def held_out_tenth(rows: Rows, rng: np.random.Generator, solver: str) -> Array:
     count = 0
     members = Folds.from_labels(rows.group)
     parts = [*members.blocks, *members.singles[:, None]]
-    for k in rng.permutation(len(parts)):
-        part = parts[k]
+    for part in (parts[k] for k in rng.permutation(len(parts))):
         lost = np.bincount(rows.y[part], minlength=len(left))
         if count + len(part) <= max(len(rows) // 10, 2 * len(left)) and (left - lost >= least).all():
             held.append(part)
             left, count = left - lost, count + len(part)
+    if not held:  # groups are larger than that: one of them, then
+        spare = [p for p in parts if (left - np.bincount(rows.y[p], minlength=len(left)) >= least).all()]
+        held = sorted(spare, key=len)[:1]
     if not held:
         raise ValueError(
             f"solver={solver!r} holds out a tenth of the rows to learn from them what held-out rows are like, which "

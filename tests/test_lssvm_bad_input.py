@@ -103,7 +103,7 @@ PARAMETERS = {
     "prune nan": ({"prune": np.nan}, "prune=nan must be None, a share"),
     "prune true": ({"prune": True}, "prune=True must be None, a share"),
     "prune and centres": ({"prune": 0.5, "n_centers": 5}, "prune= takes away rows that are centres.*n_centers"),
-    "prune and krylov": ({"prune": 0.5, "solver": "krylov"}, "prune= solves many times: use another solver"),
+    "prune and krylov": ({"prune": 0.5, "solver": "krylov"}, "prune= solves many times"),
     "krylov and centres": ({"n_centers": 5, "solver": "krylov"}, "solver='krylov' is for all rows as centres"),
     "krylov and kernel": ({"kernel": "precomputed", "solver": "krylov"}, "solver='krylov' .*give it rows"),
     "tol 0": ({"tol": 0}, "tol.* 0.* finite number above 0"),
@@ -332,7 +332,7 @@ def one_row_alone():
 @multi
 def test_a_task_of_one_row_has_no_free_intercept_when_it_is_held_out(make):
     model = make(bias="task")
-    message = r"bias='task' gives every task a free intercept.*1 tasks, such as .*lone.* with 1 of 36 rows.*'shrunk'"
+    message = r"bias='task' gives every task a free intercept.*1 of 4.*, such as 'lone' with 1 of 36 rows.*'shrunk'"
     with pytest.raises(ValueError, match=message):
         model.fit(X, target(make), tasks=one_row_alone())
     assert not fitted(model)
@@ -374,7 +374,9 @@ def test_copies_of_one_row_are_one_row(make):
 @multi
 def test_a_fold_that_takes_a_task_whole(make):
     splits = [(np.flatnonzero(t != TASK), np.flatnonzero(t == TASK)) for t in range(3)]
-    with pytest.raises(ValueError, match=r"no row of 3 tasks, such as .*ash.* a cv that keeps a row of each task"):
+    with pytest.raises(
+        ValueError, match=r"no row of some tasks \(3 of 3\), such as 'ash'.* a cv that keeps a row of each task"
+    ):
         make(bias="task", cv=splits).fit(X, target(make), tasks=np.array(IDS)[TASK])
     model = make(bias="auto", cv=splits).fit(X, target(make), tasks=NAMES)
     assert np.isfinite(model.spread_)
@@ -588,6 +590,7 @@ def test_a_scorer_that_fails_keeps_the_old_model():
     np.testing.assert_array_equal(model.predict(X), P)
 
 
+@pytest.mark.filterwarnings("ignore:prune=")
 @every
 def test_a_new_fit_leaves_nothing_of_the_old_one(make):
     model = fit(make(prune=0.5), X, target(make))

@@ -619,6 +619,7 @@ def test_a_pruned_model_is_that_of_the_rows_that_are_left(bias, prune, left):
     assert model.pruning_["n_rows"] == N
 
 
+@pytest.mark.filterwarnings("ignore:prune=")
 @BIASES
 @pytest.mark.parametrize("prune", [0.9, 39, 1000])
 def test_every_task_keeps_rows(bias, prune):

@@ -125,6 +125,11 @@ class Kernel:
         """The linear kernel that this is, or comes down to, if it does."""
         return None
 
+    @property
+    def layers(self) -> int:
+        """Numbers that ``pairs`` holds for each pair of rows."""
+        return 1
+
     def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
         """The kernel matrix between the rows of X and of Y."""
         pairs = self.pairs(X, Y)
@@ -304,6 +309,10 @@ class Sum(Kernel):
     @property
     def only_linear(self) -> Linear | None:
         return next(p for p in self.parts if isinstance(p, Linear)) if self.weight == np.inf else None
+
+    @property
+    def layers(self) -> int:
+        return len(self.parts)
 
     def weighing(self, weight: float) -> Sum:
         """The sum with this weight for its linear part; at infinity that is all there is."""

@@ -67,17 +67,18 @@ def solve_by_krylov(
 
     Parameters
     ----------
-    start : ndarray of shape (n, c), optional
-        Coefficients to start from.
+    start : ndarray, optional
+        ``story.X`` of a like problem, to start from.
     """
-    root = np.sqrt(rows.w).astype(rows.X.dtype)
+    # Vectors are in double precision whatever the rows: only kernel values are many.
+    root = np.sqrt(rows.w.astype(float))
     Z = rows.targets(settings.n_outputs) * root[:, None]
     rho = alpha * len(rows)
     tied: dict[str, Any] = {} if bonds is None else {"tie": bonds.tie, "task": bonds.task}
     H = KernelTimes(settings.kernel, sigma, rows.X, root, rho=rho, budget=_budget(), **tied)
     spread = 0.0 if bonds is None else bonds.spread * rows.mass
     centring = None if bonds is None or not spread else Centring.of(bonds.task, root, spread, len(bonds.tie.own))
-    solve = _solver(H, rho, centring, effort, None if start is None else start / root[:, None])
+    solve = _solver(H, rho, centring, effort, start)
     bias = settings.bias and np.isfinite(spread)
     V = root[:, None] if centring is None else centring.rows(root[:, None])
     right = Z if centring is None else centring.rows(Z)
@@ -91,27 +92,22 @@ def solve_by_krylov(
         assert bonds is not None
         A = centring.rows(A)
         left = Z - (H.times(A) - rho * A) - root[:, None] * b
-        own = shrunk_means(left, root, bonds.task, spread, len(bonds.tie.own)).astype(A.dtype)
-    return Iterated(root[:, None] * A, b[0], own, story)
+        own = shrunk_means(left, root, bonds.task, spread, len(bonds.tie.own)).astype(rows.X.dtype)
+    dtype = rows.X.dtype
+    return Iterated((root[:, None] * A).astype(dtype), b[0].astype(dtype), own, story)
 
 
 def _solver(
     H: KernelTimes, rho: float, centring: Centring | None, effort: Effort, start: Array | None
 ) -> Callable[[Array], Krylov]:
-    """Solves ``(W G W + rho) X = B`` for as many columns as are wanted; ``start`` belongs to the last ones."""
+    """Solves ``(W G W + rho) X = B`` for as many columns as are wanted, from ``start``."""
     L, _ = pivoted_cholesky(H.diagonal(), H.columns, min(RANK, H.n), effort.rng, 0.0)
+    L = L.astype(float)
     L = L if centring is None else centring.rows(L)
     times: Times = H.times if centring is None else _centred_times(H, rho, centring)
     options = {"tol": effort.tol, "max_iter": effort.max_iter, "report": effort.report}
 
-    def solve(B: Array) -> Krylov:
-        first = None
-        if start is not None:
-            first = np.zeros_like(B)
-            first[:, B.shape[1] - start.shape[1] :] = start
-        return block_cg(times, B, ridge_inverse(L, rho), start=first, **options)  # type: ignore[arg-type]
-
-    return solve
+    return lambda B: block_cg(times, B, ridge_inverse(L, rho), start=start, **options)  # type: ignore[arg-type]
 
 
 def _centred_times(H: KernelTimes, rho: float, centring: Centring) -> Times:

@@ -18,8 +18,6 @@ from scipy import sparse
 
 from leastwise.coupling import Tie
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.linalg.krylov import Times
-from leastwise.linalg.pivoted import pivoted_cholesky, ridge_inverse
 
 Array = np.ndarray
 
@@ -112,11 +110,6 @@ class KernelTimes:
         """That of G, without the ridge."""
         small = self._parts(min(self.side, 32))  # the fewer rows, the less is computed beside the diagonal
         return self.root.astype(self.X.dtype) ** 2 * np.concatenate([np.diagonal(self._values(p, p)) for p in small])
-
-    def preconditioner(self, rank: int, rng: np.random.Generator, tol: float = 0.0) -> Times | None:
-        """About ``H^-1``, from ``rank`` columns of G; None, which does nothing, where there are none or no ridge."""
-        L, _ = pivoted_cholesky(self.diagonal(), self.columns, rank, rng, tol)
-        return ridge_inverse(L, self.rho) if L.shape[1] and self.rho > 0 else None
 
     def _rooted(self, V: Array) -> Array:
         return self.root[:, None].astype(V.dtype, copy=False) * V

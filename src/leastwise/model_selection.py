@@ -75,7 +75,7 @@ class StratifiedTaskKFold(BaseCrossValidator):
         X : array, sparse matrix, pandas or polars frame of shape (n, d)
             Only its number of rows and its task column matter.
         y : array-like of shape (n,)
-            Classes.
+            Classes. Where it holds quantities, folds are stratified by task alone.
         groups : array-like of shape (n,), optional
             The tasks, any hashable ids; needed where there is no ``task_column``.
 
@@ -142,10 +142,14 @@ def _checked_classes(y: Any, n: int) -> Array:
     if y is None:
         raise ValueError("y=None: folds are stratified by class, so give the classes as y.")
     kind = type_of_target(y)
+    if kind in ("continuous", "continuous-multioutput", "multiclass-multioutput"):
+        if len(y) != n:
+            raise ValueError(f"y has {len(y)} values for {n} rows: give one a row.")
+        return np.zeros(n, dtype=int)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"y is {kind}, but folds are stratified by class: give one class a row. For a target of numbers make "
-            "classes of it first, for instance by its quantiles."
+            f"y is {kind}, but folds are stratified by class, or by task alone for quantities: give one class or "
+            "quantity a row."
         )
     classes = column_or_1d(y)
     if len(classes) != n:

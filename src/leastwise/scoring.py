@@ -181,11 +181,11 @@ def _borrowed_values(scorer: Callable) -> Callable[[Array, Array, Array, Array |
         weights = {"sample_weight": w} if takes_weights and np.any(w != 1) else {}
         try:
             return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
-        except AttributeError as error:
+        except (AttributeError, ValueError) as error:
             raise ValueError(
-                f"scoring={scorer!r} wants more than predicted values ({error}), which is all that a regressor has: "
-                f"use one of {sorted(VALUE_SCORES)}, or a scorer of scikit-learn's for regression."
-            ) from None
+                f"scoring={scorer!r} cannot be had from predicted quantities ({error}): use one of "
+                f"{sorted(VALUE_SCORES)}, or a scorer of scikit-learn's for regression."
+            ) from error
 
     return score
 

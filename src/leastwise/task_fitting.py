@@ -19,7 +19,6 @@ from leastwise.kernels import Kernel
 from leastwise.linalg.arrow import Arrow, Chunk, System, arrow_system, decompose
 from leastwise.linalg.cholesky import Cholesky
 from leastwise.linalg.direct import solve_gram
-from leastwise.linalg.krylov import Krylov
 from leastwise.linalg.spectrum import gram_spectrum
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
@@ -86,7 +85,7 @@ def evaluate_tasks(
 class TaskSolution:
     """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``).
 
-    ``own`` (T x c) is what each task adds to the intercept; ``story`` is that of an iterative solver.
+    ``own`` (T x c) is what each task adds to the intercept; ``shared`` says that there is a common one to add it to.
     """
 
     form: Form
@@ -94,7 +93,13 @@ class TaskSolution:
     jitter: float = 0.0
     lifted: bool = False
     own: Array | None = None
-    story: Krylov | None = None
+
+    @property
+    def far(self) -> Array | None:
+        """Scores far from all data, as held-out scores have them; None where that is another for every task."""
+        return self.intercept if self.shared else None
+
+    shared: bool = True
 
 
 TaskTrial = CoupledTrial | ArrowTrial
@@ -134,7 +139,7 @@ def stream_tasks(
     coef[-1:] = _unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
     intercept, own = common_intercept(arrow.intercept, own, bias)
-    solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
+    solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own, shared=trial.common)
     return solution, Held(F, solution.intercept, noise) if hold else None
 
 
@@ -238,7 +243,7 @@ def _solve_centred(trial: CoupledTrial, sigma: float, alpha: float, H: Array, ce
     own = shrunk_means(left, root, trial.task, trial.unit_spread, len(trial.tie.own)).astype(A.dtype)
     form = _form(trial, sigma, root[:, None] * A)
     intercept, added = common_intercept(b, own, trial.bias)
-    return TaskSolution(form, intercept, jitter, lifted, added)
+    return TaskSolution(form, intercept, jitter, lifted, added, trial.common)
 
 
 def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -28,13 +27,6 @@ def count(name: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise ValueError(f"{name}={value!r} must be a whole number of 1 or more.")
     return int(value)
-
-
-def choose(name: str, value: Any, allowed: Iterable[Any]) -> None:
-    """One of the allowed values."""
-    allowed = list(allowed)
-    if not any(value is a or (isinstance(value, str) and value == a) for a in allowed):
-        raise ValueError(f"{name}={value!r} is not known: use one of {allowed}.")
 
 
 def kernel_matrix(kernel: str, sigma: float, X: Array, Y: Array) -> Array:

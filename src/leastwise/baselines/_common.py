@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from leastwise.estimators._tasks import check_no_column
 from leastwise.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
 
 Array = np.ndarray
@@ -27,16 +28,14 @@ class TaskEstimator(BaseEstimator):
     single: ClassVar[bool] = False
 
     task_column: Any
+    used_: dict[str, Any]
     task_index_: Tasks | None
     tasks_: Array | None
 
     def _training_rows(self, X: Any, y: Any, tasks: Any) -> tuple[Array, Array, Array]:
         """X without the task column, y, and the codes of the tasks."""
-        if isinstance(tasks, str) and tasks in list(getattr(X, "columns", [])):
-            raise ValueError(
-                f"tasks={tasks!r} would be one task for all rows, and X has a column of that name: say "
-                f"task_column={tasks!r} when the model is made, or give tasks=X[{tasks!r}]."
-            )
+        check_no_column(X, tasks)
+        self.used_ = self.get_params(deep=False)  # predictions are those of the fit, whatever is set later
         if self.task_column is None:
             X, y = validate_data(self, X, y, dtype=np.float64)
             column = None

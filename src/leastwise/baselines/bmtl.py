@@ -10,9 +10,11 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from leastwise.baselines._checks import choose, count, number
+from leastwise.baselines._checks import count, number
 from leastwise.baselines._common import TaskRegressor
 from leastwise.baselines._evidence import Network, Rows, evidence, output_weights, posterior
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
 
@@ -94,6 +96,7 @@ class BMTLRegressor(TaskRegressor):
         self.unknown_task = unknown_task
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, tasks: Any = None) -> BMTLRegressor:
         """Maximise the marginal likelihood of all tasks, then find the weights of each."""
         for name in ("n_hidden", "n_init", "max_iter"):
@@ -155,7 +158,11 @@ class BMTLRegressor(TaskRegressor):
         """
         X, task = self._new_rows(X, tasks)
         net = Network(
-            np.vstack([self.hidden_coef_, self.hidden_intercept_]), self.prior_mean_, np.empty(0), 0.0, self.hidden
+            np.vstack([self.hidden_coef_, self.hidden_intercept_]),
+            self.prior_mean_,
+            np.empty(0),
+            0.0,
+            self.used_["hidden"],
         )
         H = net.hidden(np.column_stack([X, np.ones(len(X))]))
         A = np.vstack([self.coef_, self.prior_mean_])[task]  # a task that is not known, -1, has the last

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.baselines._checks import KERNELS, check_gram, choose, count, kernel_matrix, number
+from leastwise.baselines._checks import KERNELS, check_gram, count, kernel_matrix, number
 from leastwise.baselines._common import TaskClassifier, TaskEstimator, TaskRegressor
 from leastwise.baselines._features import Design, TaskScores, learn_features, span
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
 
@@ -80,12 +82,12 @@ class _MTLFeat(TaskEstimator):
         self.scores_ = scores
         shown = (0,) if self.tasks_ is None else (slice(None), 0) if scores.coef.shape[1] == 1 else ()
         self.intercept_ = scores.intercept[shown]
-        self.__dict__.pop("coef_" if self.kernel == "rbf" else "dual_coef_", None)  # of a fit before
         setattr(self, "coef_" if self.kernel == "linear" else "dual_coef_", scores.coef[shown])
 
     def _scores(self, X: Any, tasks: Any) -> Array:
         X, task = self._new_rows(X, tasks)
-        Phi = X if self.kernel == "linear" else kernel_matrix(self.kernel, self.sigma, X, self.X_fit_)
+        kernel, sigma = self.used_["kernel"], self.used_["sigma"]
+        Phi = X if kernel == "linear" else kernel_matrix(kernel, sigma, X, self.X_fit_)
         return self.scores_(Phi, task)
 
 
@@ -144,6 +146,7 @@ class MTLFeatRegressor(_MTLFeat, TaskRegressor):
     (5, 2)
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, tasks: Any = None) -> MTLFeatRegressor:
         """Learn the metric and the coefficients of all tasks."""
         self._check()
@@ -186,6 +189,7 @@ class MTLFeatClassifier(_MTLFeat, TaskClassifier):
 
     single = True
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, tasks: Any = None) -> MTLFeatClassifier:
         """Learn the metric and the coefficients of all tasks and classes."""
         self._check()

@@ -8,8 +8,10 @@ import numpy as np
 from sklearn.svm import SVC, SVR
 from sklearn.utils import gen_batches
 
-from leastwise.baselines._checks import KERNELS, check_gram, choose, kernel_matrix, number
+from leastwise.baselines._checks import KERNELS, check_gram, kernel_matrix, number
 from leastwise.baselines._common import TaskClassifier, TaskEstimator, TaskRegressor
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
 
@@ -46,13 +48,13 @@ class _RMTL(TaskEstimator):
 
     def _kernel(self, X: Array, task: Array) -> Array:
         """(1/mu + [s = t]) k(x, z) between rows and training rows; a task that is not known, -1, has 1/mu alone."""
-        K = kernel_matrix(self.kernel, self.sigma, X, self.X_fit_)
-        if self.intercept == "task":
+        K = kernel_matrix(self.used_["kernel"], self.used_["sigma"], X, self.X_fit_)
+        if self.used_["intercept"] == "task":
             K += 1.0
         for t in np.unique(task):
             own = np.ix_(task == t, self.task_fit_ == t)
-            K[own] *= 1.0 + self.mu
-        K /= self.mu
+            K[own] *= 1.0 + self.used_["mu"]
+        K /= self.used_["mu"]
         return np.ascontiguousarray(K)
 
     def _ask(self, method: str, X: Any, tasks: Any) -> Array:
@@ -137,6 +139,7 @@ class RMTLRegressor(_RMTL, TaskRegressor):
         self.unknown_task = unknown_task
         self.tol = tol
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, tasks: Any = None) -> RMTLRegressor:
         """Fit the machine to the rows of all tasks."""
         self._check()
@@ -194,6 +197,7 @@ class RMTLClassifier(_RMTL, TaskClassifier):
         self.unknown_task = unknown_task
         self.tol = tol
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, tasks: Any = None) -> RMTLClassifier:
         """Fit the machine to the rows of all tasks."""
         self._check()

@@ -68,7 +68,8 @@ class CalibratedClassifier(TunedClassifier):
         trust: Array | None,
     ) -> Any:
         """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
-        outcome.calibrator = anchored(outcome.calibrator, solution.intercept)
+        if solution.far is not None:
+            outcome.calibrator = anchored(outcome.calibrator, solution.far)
         if self.calibration == "isotonic":
             outcome.calibrator = self._calibrator(known_sample(data.rows, outcome.F), solution.intercept)
         self._store(data, basis, settings, outcome, solution)

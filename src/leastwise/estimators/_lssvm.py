@@ -15,7 +15,7 @@ from leastwise.basis import Basis
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_positive, parse_grid
 from leastwise.estimators._model import Targets, Training
-from leastwise.estimators._tuned import TunedModel
+from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.heldout import Held
 from leastwise.kernels import Kernel, Linear, Precomputed, Scaled, Sum
 from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
@@ -26,19 +26,9 @@ from leastwise.selection.grid import Grid, Levels, best_of
 from leastwise.selection.judge import ClassJudge, ValueJudge
 from leastwise.selection.plan import ARRAYS
 from leastwise.selection.search import Search, held_out_tenth
-from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+from leastwise.selection.trial import Judge, Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a search found: the point, all points, the trial of all rows, and the one that was searched."""
-
-    outcome: Outcome
-    seen: list[dict]
-    trial: Any
-    searched: Any
 
 
 @dataclass(frozen=True)
@@ -47,7 +37,7 @@ class Fitted:
 
     Attributes
     ----------
-    choice : Choice
+    choice : Found
         With the outcome of this model.
     settings : Settings
     basis : Basis
@@ -59,7 +49,7 @@ class Fitted:
         The alpha that was chosen for all rows.
     """
 
-    choice: Choice
+    choice: Found
     settings: Settings
     basis: Basis
     solution: Any
@@ -90,12 +80,14 @@ class LSSVM(TunedModel):
             self._check_krylov(kernel)
 
     def _check_krylov(self, kernel: Kernel) -> None:
+        if kernel.definite is False:
+            raise ValueError("solver='krylov' needs a kernel that is positive definite, which 'sigmoid' is not.")
         if isinstance(kernel, Precomputed):
             raise ValueError("solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel.")
         if self.n_centers is not None or not isinstance(self.centers, str):
             raise ValueError("solver='krylov' is for all rows as centres: leave n_centers and centers as they are.")
         if self.prune is not None:
-            raise ValueError("prune= solves many times: use another solver with it.")
+            raise ValueError("prune= solves many times, which 'krylov' is no good at: use solver='auto' with it.")
 
     def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
         super()._store(data, basis, settings, outcome, solution)
@@ -107,22 +99,29 @@ class LSSVM(TunedModel):
 
     def _fitted(self, data: Training, settings: Settings) -> Fitted:
         """Choose and solve, by the way that fits."""
+        seen: list[dict] = []
         if self._by_krylov(data):
-            choice = self._guess(data, settings)
-            linear = choice.searched.settings.kernel.only_linear
-            if linear is None or self.solver == "krylov":
-                return self._iterate(data, choice)
-            settings = replace(settings, kernel=linear)  # that alone did best, and has few unknowns
+            guess = self._guess(data, settings)
+            linear = guess.searched.settings.kernel.only_linear
+            if linear is None or self.solver == "krylov" or not self._few_unknowns(data, linear):
+                return self._iterate(data, guess)
+            seen = guess.seen  # the linear part alone did best: on to a solver that has few unknowns then
+            settings = replace(settings, kernel=linear)
         choice = self._choose(data, settings)
+        choice = replace(choice, seen=seen + choice.seen)
         if self.prune is not None:
             return self._prune(data, choice)
         trial, best = choice.trial, choice.outcome
         plain = trial.basis.square and not trial.streams
-        solution = self._solved(trial, best.sigma, best.alpha, reuse=True)
+        solution = self._solved(trial, best.sigma, best.alpha, consume=True)
         return Fitted(choice, trial.settings, trial.basis, solution, plain, best.alpha)
 
-    def _choose(self, data: Training, settings: Settings) -> Choice:
+    def _choose(self, data: Training, settings: Settings) -> Found:
         """Search on all rows, or on some and then on all."""
+        raise NotImplementedError
+
+    def _few_unknowns(self, data: Training, kernel: Kernel) -> bool:
+        """Whether a linear kernel may be solved by its coefficients."""
         raise NotImplementedError
 
     # ---------------------------------------------------------------- kernel
@@ -212,7 +211,7 @@ class LSSVM(TunedModel):
             f"prune={value!r} must be None, a share of the rows to take away (above 0 and below 1), or their number."
         )
 
-    def _prune(self, data: Training, choice: Choice) -> Fitted:
+    def _prune(self, data: Training, choice: Found) -> Fitted:
         """Take away the rows of the smallest weights, a few at a time, and judge what is left on all rows.
 
         The ridge on the sum of the losses stays as it was. Rows that are left are held out one by one, the others are
@@ -222,15 +221,15 @@ class LSSVM(TunedModel):
         n, w, index = len(data.rows), data.rows.w, np.arange(len(data.rows))
         some, alpha = trial, best.alpha
         for count in prune_sizes(n, self._kept(n)):
-            solution = self._solved(some, best.sigma, alpha, reuse=False)
+            solution = self._solved(some, best.sigma, alpha, consume=False)
             keep = heaviest(np.linalg.norm(self._row_coef(solution), axis=1), count, some.rows.task)
             index = index[keep]
             some = self._part(data, trial, index)
             alpha = best.alpha * float(w.sum() / w[index].sum())
-        held = None if self.cv is None else some.settled(some.heldout(best.sigma, 1)(alpha))
-        solution = self._solved(some, best.sigma, alpha, reuse=True)
+        held = None if self.cv is None else some.centred_far(some.settled(some.heldout(best.sigma, 1)(alpha)))
+        solution = self._solved(some, best.sigma, alpha, consume=True)
         pruned = replace(best, alpha=alpha)
-        self.pruning_ = {"n_rows": n, "n_kept": len(index)}
+        self.pruning_: dict[str, float] = {"n_rows": n, "n_kept": len(index)}
         if held is not None:
             F = np.empty((n, held.F.shape[1]), dtype=held.F.dtype)
             F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
@@ -242,18 +241,35 @@ class LSSVM(TunedModel):
             if isinstance(judge, ValueJudge):  # without any charge for degrees of freedom, as the pruned one
                 whole, _ = judge(data.rows, Held(best.F, held.far), None)
             self.pruning_ |= {"score": whole, "pruned_score": score}
+            self._warn_ruined(data.rows, judge)
             pruned = replace(pruned, F=F, calibrator=calibrator, score=score)
         basis = replace(some.basis, rows=index)
         return Fitted(
             replace(choice, outcome=pruned), trial.settings, basis, solution, plain=False, chosen=best.alpha
         )
 
+    def _warn_ruined(self, rows: Rows, judge: Judge) -> None:
+        """Say so where pruning took most of what there was to know."""
+        mean = np.average(rows.targets(judge.n_outputs), axis=0, weights=rows.w).astype(rows.X.dtype)
+        nothing, _ = judge(rows, Held(np.tile(mean, (len(rows), 1)), mean), None)
+        whole, left = self.pruning_["score"], self.pruning_["pruned_score"]
+        if whole > nothing and left - nothing < (whole - nothing) / 2:
+            warnings.warn(
+                f"prune={self.prune!r} ruins this model: {judge.scorer.name} on held-out rows is "
+                f"{judge.scorer.shown(left):.3g} after it, {judge.scorer.shown(whole):.3g} before, and "
+                f"{judge.scorer.shown(nothing):.3g} for the mean alone. The rows of the largest weights are those "
+                f"that fit worst, noise among them. Take less away, or use n_centers={self.pruning_['n_kept']}, "
+                "which is as fast and learns from all rows.",
+                UserWarning,
+                stacklevel=6,
+            )
+
     def _part(self, data: Training, trial: Any, index: Array) -> Any:
         """The trial of some of its rows."""
         raise NotImplementedError
 
-    def _solved(self, trial: Any, sigma: float, alpha: float, reuse: bool) -> Any:
-        """The model of a trial, which may be used up unless it is to be reused."""
+    def _solved(self, trial: Any, sigma: float, alpha: float, consume: bool) -> Any:
+        """The model of a trial; with ``consume`` the trial may be used up."""
         raise NotImplementedError
 
     def _row_coef(self, solution: Any) -> Array:
@@ -268,7 +284,8 @@ class LSSVM(TunedModel):
 
     def _by_krylov(self, data: Training) -> bool:
         """Whether to iterate: where it was asked for, is cheaper, or nothing else fits into memory."""
-        if self.solver != "auto" or self.prune is not None or isinstance(data.kernel, Precomputed):
+        unfit = isinstance(data.kernel, Precomputed) or data.kernel.definite is False
+        if self.solver != "auto" or self.prune is not None or unfit:
             return self.solver == "krylov"
         n = len(data.rows)
         need = ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize
@@ -278,35 +295,42 @@ class LSSVM(TunedModel):
         """Whether every row is a centre."""
         return self.n_centers is None and isinstance(self.centers, str)
 
-    def _iterate(self, data: Training, choice: Choice) -> Fitted:
+    def _iterate(self, data: Training, choice: Found) -> Fitted:
         """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
         effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
-        F, start, story = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, None
+        F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
+        start: Array | None = None
+        stories: list[Krylov] = []
         if self.cv is not None:
             held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng, "krylov")
             rest = np.setdiff1d(np.arange(len(rows)), held)
             part = None if bonds is None else bonds.part(rest)
             train = rows.take(rest, precomputed=False)
+            self._report(f"without {len(held)} rows that are held out:")
             first = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
             F[held] = self._iterated_scores(settings, best.sigma, rows, held, rest, bonds, first)
-            start = np.zeros_like(F)
-            start[rest], story = first.A, first.story
+            start = np.zeros((len(rows), first.story.X.shape[1]))
+            start[rest] = first.story.X
+            stories.append(first.story)
+            self._report("all rows:")
         last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
-        self._warn_unconverged([s for s in (story, last.story) if s is not None])
+        self._keep_stories([*stories, last.story])
         if self.cv is not None:
-            score, calibrator = settings.judge(rows, Held(F, last.intercept), None)
+            middle = np.average(rows.targets(settings.n_outputs), axis=0, weights=rows.w).astype(F.dtype)
+            free = bonds is not None and np.isinf(bonds.spread)  # then there is no score that all tasks tend to
+            score, calibrator = settings.judge(rows, Held(F, middle if free else last.intercept), None)
             best = replace(best, score=score, calibrator=calibrator)
         basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
         choice = replace(choice, outcome=replace(best, F=F))
         return Fitted(choice, settings, basis, self._iterated_solution(last, bonds), plain=False, chosen=best.alpha)
 
-    def _guess(self, data: Training, settings: Settings) -> Choice:
+    def _guess(self, data: Training, settings: Settings) -> Found:
         """Parameters found on some rows, with an alpha that suits all."""
         raise NotImplementedError
 
-    def _bonds(self, data: Training, choice: Choice) -> Bonds | None:
+    def _bonds(self, data: Training, choice: Found) -> Bonds | None:
         """How tasks are tied, where there are several."""
         return None
 
@@ -320,15 +344,16 @@ class LSSVM(TunedModel):
         """In the form of other solvers."""
         raise NotImplementedError
 
-    def _warn_unconverged(self, stories: list[Krylov]) -> None:
-        """Keep the number of iterations, and say so if they were too few."""
-        self.n_iter_ = max(stories[-1].n_iter, 1)
-        self.residual_ = max(float(np.max(story.residual, initial=0.0)) for story in stories)
+    def _keep_stories(self, stories: list[Krylov]) -> None:
+        """Keep what is known of the iterations, and say so if they did not get there."""
+        worst = max(stories, key=lambda story: float(np.max(story.residual, initial=0.0)))
+        self.n_iter_, self.residual_ = max(worst.n_iter, 1), float(np.max(worst.residual, initial=0.0))
         if not all(story.converged for story in stories):
+            more = "max_iter, " if worst.n_iter >= int(self.max_iter) else ""
             warnings.warn(
                 f"solver='krylov' stopped after {self.n_iter_} iterations with a residual of {self.residual_:.1e} of "
-                f"the right-hand side (tol={self.tol:g}): raise max_iter, tol or alpha. The predictions are as far "
-                "from exact as that.",
+                f"the right-hand side (tol={self.tol:g}): raise {more}tol or alpha, or use another solver; a kernel "
+                "that is not positive definite has no solution this way. Predictions are as far from exact as that.",
                 ConvergenceWarning,
                 stacklevel=6,
             )
@@ -360,7 +385,7 @@ class SignedTargets(CalibratedClassifier):
 
 
 #: Up to so many rows factors are cheaper than iterations.
-DIRECT_ROWS = 5000
+DIRECT_ROWS = 4000
 #: Share of the rows that one step of pruning takes away.
 PRUNE_STEP = 0.2
 

@@ -51,8 +51,8 @@ class Targets:
         All classes, in order; None for quantities.
     values : ndarray of shape (n, outputs) or None
         What is fitted, where that is not 1 for the row's class and 0 for others.
-    unit : float
-        What the values were divided by.
+    unit, offset : ndarray of shape (outputs,)
+        What was subtracted from quantities, and what they were divided by then.
     flat : bool
         Whether the targets came as one column without being a table.
     """
@@ -60,7 +60,8 @@ class Targets:
     codes: Array
     classes: Array | None = None
     values: Array | None = None
-    unit: float = 1.0
+    unit: Any = 1.0
+    offset: Any = 0.0
     flat: bool = True
 
 

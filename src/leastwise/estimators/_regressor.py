@@ -19,6 +19,7 @@ from leastwise.heldout import Folds
 from leastwise.heldout.task_deletion import Bordered, bordered_inverse
 from leastwise.intervals import jackknife, jackknife_plus
 from leastwise.kernels import Kernel, Precomputed
+from leastwise.memory import available_memory, human
 from leastwise.scoring import ValueScorer, resolve_value_scoring
 from leastwise.selection.judge import ValueJudge
 from leastwise.selection.search import table
@@ -109,6 +110,11 @@ class KernelRegressor(RegressorMixin, TunedModel):
     def _training(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
     ) -> Training:
+        kind = np.asarray(y).dtype.kind
+        if kind in "mM":
+            raise ValueError(
+                f"y holds {'dates' if kind == 'M' else 'durations'}: give numbers, such as days since some day."
+            )
         text = next((v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str)), None)
         if text is not None:
             raise ValueError(
@@ -121,7 +127,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         return check_weights(sample_weight, None, X, y)
 
     def _targets(self, y: Array, dtype: Any) -> Targets:
-        """Quantities in a unit that is a power of two, so that nothing is rounded and nothing overflows."""
+        """Quantities in units that are powers of two, so that nothing is rounded and nothing overflows."""
         Z = y.reshape(len(y), -1).astype(float)
         if Z.shape[1] == 0:
             raise ValueError(f"y has shape {y.shape}: there is nothing to learn; give one column or more.")
@@ -132,9 +138,12 @@ class KernelRegressor(RegressorMixin, TunedModel):
                 UserWarning,
                 stacklevel=6,
             )
-        largest = float(np.abs(Z).max(initial=0))
-        unit = float(2.0 ** np.floor(np.log2(largest))) if largest > 0 else 1.0
-        return Targets(np.zeros(len(Z), dtype=int), None, (Z / unit).astype(dtype), unit, y.ndim == 1)
+        # In single precision a level far above the differences would take up all digits.
+        offset = Z.mean(axis=0) if np.dtype(dtype) == np.float32 and self.bias is not None else np.zeros(Z.shape[1])
+        Z = Z - offset
+        largest = np.abs(Z).max(axis=0)
+        unit = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
+        return Targets(np.zeros(len(Z), dtype=int), None, (Z / unit).astype(dtype), unit, offset, y.ndim == 1)
 
     def _twins(self, copy: Array, targets: Targets) -> Array:
         """Rows with equal inputs and equal values; with other values they are measurements of their own."""
@@ -151,7 +160,8 @@ class KernelRegressor(RegressorMixin, TunedModel):
 
     def _labels(self, data: Training) -> Array:
         """The targets of the rows that count, as they were given."""
-        return _shaped(data.rows.values, data.targets.unit, data.targets.flat)
+        targets = data.targets
+        return _shaped(data.rows.values, targets.unit, targets.offset, targets.flat)
 
     def _compared(self, data: Training) -> Array:
         """Targets by which tasks are compared: about their means, in units of their spread."""
@@ -165,7 +175,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         """Store the model, and what is known of held-out rows."""
         self._store(data, basis, settings, outcome, solution)
         self._warn_lifted(settings.kernel, solution)
-        self.unit_, self.flat_ = data.targets.unit, data.targets.flat
+        self.unit_, self.offset_, self.flat_ = data.targets.unit, data.targets.offset, data.targets.flat
         if self.cv is not None:
             F, _ = self._everyone(data, outcome.F)
             self.heldout_prediction_ = self._shown(F)
@@ -203,10 +213,11 @@ class KernelRegressor(RegressorMixin, TunedModel):
         check_is_fitted(self)
         choose("method", method, ["auto", "jackknife+", "jackknife"])
         if isinstance(coverage, bool) or not isinstance(coverage, int | float | np.number) or not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.")
+            hint = " (Tasks are given by name: tasks=.)" if np.ndim(coverage) else ""
+            raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.{hint}")
         known = self._residuals(method)
         F, rows, task = self._values(X, tasks)
-        plus = known.rows and (method == "jackknife+" or len(known.fold) <= PLUS_ROWS) and method != "jackknife"
+        plus = known.rows and method != "jackknife" and self._room_for_plus(len(known.fold), method)
         low, high = np.empty(F.shape), np.empty(F.shape)
         own = np.ones(len(F), dtype=bool) if task is None or known.stranger is None else task >= 0
         for part in row_chunks(len(F), len(known.fold) * 4, 8):
@@ -223,6 +234,16 @@ class KernelRegressor(RegressorMixin, TunedModel):
             low[~own], high[~own] = jackknife(F[~own], known.stranger, known.stranger_w, coverage)
         return np.stack([self._shown(low), self._shown(high)], axis=-1)
 
+    def _room_for_plus(self, n: int, method: str) -> bool:
+        """Whether jackknife+ is to be: where it was asked for, or rows are few and their inverse fits into memory."""
+        need, have = 3 * 8 * n * n, available_memory()
+        if method == "jackknife+" and need > have:
+            raise MemoryError(
+                f"method='jackknife+' needs about {human(need)} for an inverse of {n} rows; {human(have)} are "
+                "available. Use method='jackknife'. (Set LEASTWISE_MEMORY to change the limit.)"
+            )
+        return method == "jackknife+" or (n <= PLUS_ROWS and need <= have)
+
     def _residuals(self, method: str) -> Residuals:
         known = vars(self).get("residuals_")
         if known is None:
@@ -232,7 +253,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         if method == "jackknife+" and not known.rows:
             raise ValueError(
                 "method='jackknife+' needs a coefficient for every training row, which a model with n_centers, "
-                "prune=, solver='arrow' or solver='krylov' has not: use method='jackknife'."
+                "prune=, solver='arrow' or 'krylov', or a linear kernel of many rows has not: use method='jackknife'."
             )
         return known
 
@@ -261,9 +282,10 @@ class KernelRegressor(RegressorMixin, TunedModel):
 
     def _shown(self, F: Array) -> Array:
         """Predictions in the unit and shape of y."""
-        return _shaped(F, self.unit_, self.flat_)
+        return _shaped(F, self.unit_, self.offset_, self.flat_)
 
-    unit_: float
+    unit_: Array
+    offset_: Array
     flat_: bool
     kernel_: Kernel
     centers_: Any
@@ -283,6 +305,8 @@ def residuals(data: Training, best: Outcome, bias: bool, plain: bool, kernel: Ke
     return Residuals(left, fold, w / w.mean(), rho, bias, rows=plain, kernel=given, values=values)
 
 
-def _shaped(F: Any, unit: float, flat: bool) -> Array:
-    values = np.asarray(F, dtype=float) * unit
+def _shaped(F: Any, unit: Any, offset: Any, flat: bool) -> Array:
+    values = np.asarray(F, dtype=float) * unit + offset
+    if F.dtype == np.float32 and np.abs(values[np.isfinite(values)]).max(initial=0) < np.finfo(np.float32).max:
+        values = values.astype(np.float32)
     return values[:, 0] if flat else values

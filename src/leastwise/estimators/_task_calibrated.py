@@ -9,8 +9,9 @@ import numpy as np
 
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._model import Training
-from leastwise.estimators._task_search import Found, TaskSearch
+from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators._tuned import Found
 from leastwise.probability import Calibrator
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.trial import Outcome, Settings
@@ -60,5 +61,5 @@ class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
         return self._calibrator(sample, solution.intercept)
 
     def _store_tasks(self, trial: TaskTrial, sharing: float, stranger: Calibrator | None) -> None:
-        super()._store_relation(trial, sharing)
+        self._store_relation(trial.coupling, sharing)
         self.stranger_calibrator_ = stranger

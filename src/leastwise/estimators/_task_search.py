@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from leastwise.estimators._checks import (
 )
 from leastwise.estimators._model import Training
 from leastwise.estimators._tasks import TaskModel
-from leastwise.estimators._tuned import TunedModel
+from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.kernels import Kernel, Linear, Precomputed
 from leastwise.memory import available_memory
 from leastwise.selection.arrow import ArrowTrial
@@ -43,20 +43,21 @@ SIMILARITY_ROWS = 1200
 MANY_TASKS = 300
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a search found: the point, all points seen, the trial of all rows, and the one that was searched."""
-
-    outcome: Outcome
-    seen: list[dict]
-    trial: TaskTrial
-    searched: TaskTrial
-
-
 def _too_large_to_settle(whole: TaskTrial) -> bool:
     """Whether all rows can be gone through once or twice, but not be searched on."""
     numbers = whole.basis.n_functions * len(whole.rows)
     return whole.streams and (numbers > SETTLE_NUMBERS or search_bytes(numbers) > available_memory())
+
+
+def for_all_rows(guess: Outcome, seen: list[dict], alphas: Grid, ratio: float) -> tuple[Outcome, list[dict]]:
+    """A point that was found on a share ``ratio`` of the rows, and all points seen, with alphas for all rows.
+
+    What suits a task of so many rows is a ridge on the sum of the losses, and alphas are on the mean.
+    """
+    for point in seen:
+        point["alpha"] *= ratio
+    alpha = guess.alpha * ratio
+    return replace(guess, alpha=alpha if alphas.ratio else min(alphas.values, key=lambda a: abs(a - alpha))), seen
 
 
 def alike(trial: TaskTrial, other: Trial) -> TaskTrial:
@@ -144,7 +145,8 @@ class TaskSearch(TaskModel, TunedModel):
             return ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)
         also = "" if self._alike and self.solver != "dual" else "with similarity='shared' and solver='auto', "
         hint = f"With few centres the cost is linear in the rows: {also}n_centers=200 for instance."
-        check_dual_memory(len(rows), rows.X.dtype.itemsize, ARRAYS[settings.norm], hint)
+        arrays = ARRAYS[settings.norm] + settings.kernel.layers - 1
+        check_dual_memory(len(rows), rows.X.dtype.itemsize, arrays, hint)
         return CoupledTrial(rows, basis, settings, coupling)
 
     def _task_basis(self, data: Training, rows: Rows, settings: Settings) -> Basis:
@@ -170,7 +172,7 @@ class TaskSearch(TaskModel, TunedModel):
         if some is rows:
             search = Search(whole)
             outcome = self._run(search, sigmas, alphas, sharings)
-            return Found(outcome, search.seen, search.trial, search.trial)  # type: ignore[arg-type]
+            return Found(outcome, search.seen, search.trial, search.trial)
         if _too_large_to_settle(whole):
             check_folds_within_tasks(rows, len(some))
         return self._select_on_some(data, whole, self._trial(data, some, settings, coupling.take(kept)), sharings)
@@ -188,13 +190,9 @@ class TaskSearch(TaskModel, TunedModel):
         scaled = alphas if alphas.ratio else Grid(tuple(a / ratio for a in alphas.values))
         guess = self._run(search, sigmas, scaled, sharings)
         whole = alike(whole, search.trial)
-        for point in search.seen:
-            point["alpha"] *= ratio
-        alpha = guess.alpha * ratio
-        alpha = alpha if alphas.ratio else min(alphas.values, key=lambda a: abs(a - alpha))
-        start = replace(guess, alpha=alpha)
+        start, _ = for_all_rows(guess, search.seen, alphas, ratio)
         if _too_large_to_settle(whole):
-            return Found(start, search.seen, whole, search.trial)  # type: ignore[arg-type]
+            return Found(start, search.seen, whole, search.trial)
         final = Search(whole)
         found = final.settle(start, alphas, sharings)
         return Found(found, search.seen + final.seen, whole, whole)
@@ -257,8 +255,8 @@ class TaskSearch(TaskModel, TunedModel):
         if solution.own is not None:
             self.task_intercept_ = solution.intercept + solution.own
 
-    def _store_relation(self, trial: TaskTrial, sharing: float) -> None:
-        self.sharing_, self.relation_, self.tie_ = sharing, trial.coupling, trial.tie
+    def _store_relation(self, coupling: Coupling, sharing: float) -> None:
+        self.sharing_, self.relation_, self.tie_ = sharing, coupling, coupling.at(sharing)
 
     @property
     def similarity_(self) -> Array:

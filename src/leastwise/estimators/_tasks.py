@@ -49,7 +49,7 @@ class TaskModel(KernelModel):
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
         """X without the task column and y as arrays, and the codes of the tasks."""
         dtypes = [np.float64, np.float32]
-        _check_no_column(X, tasks)
+        check_no_column(X, tasks)
         if self.task_column is None:
             X, y = validate_data(self, X, y, dtype=dtypes, **CHECKS, **self.TARGET_CHECKS)
             column = None
@@ -235,7 +235,7 @@ class TaskClassifier(TaskModel, KernelClassifier):
     stranger_calibrator_: Calibrator | None
 
 
-def _check_no_column(X: Any, tasks: Any) -> None:
+def check_no_column(X: Any, tasks: Any) -> None:
     """A single id that is the name of a column is a slip."""
     if isinstance(tasks, str) and tasks in list(getattr(X, "columns", [])):
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,31 @@ from leastwise.selection.search import Search, natural_height, natural_length, t
 from leastwise.selection.trial import Judge, Outcome, Rows, Settings
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        The best point.
+    seen : list of dict
+        All points.
+    trial : Trial
+        That of all rows; None where there is none, as all rows are too many.
+    searched : Trial
+        The one that the search was made on.
+    coupling : Coupling, optional
+        How the tasks are tied, where there is no trial to tell.
+    """
+
+    outcome: Outcome
+    seen: list[dict]
+    trial: Any
+    searched: Any
+    coupling: Any = None
 
 
 class TunedModel(KernelModel):
@@ -119,7 +145,7 @@ class TunedModel(KernelModel):
         blocks = settings.n_outputs if kind == "class" else 1
         b = len(rows) if self.n_centers is None else min(len(rows), blocks * int(self.n_centers))
         b = b if isinstance(self.centers, str) else np.shape(self.centers)[0]
-        check_memory(len(rows), b, itemsize, ARRAYS[settings.norm], blocks)
+        check_memory(len(rows), b, itemsize, ARRAYS[settings.norm] + settings.kernel.layers - 1, blocks)
 
     def _fixed(self, data: Training, sigma: float, alpha: float, sharing: float | None = None) -> Outcome:
         """The point that was given, where nothing is held out."""

@@ -10,10 +10,11 @@ import numpy as np
 
 from leastwise.basis import Basis, evaluate, given_basis
 from leastwise.estimators._checks import check_search_rows, choose
-from leastwise.estimators._lssvm import LSSVM, Choice, SignedTargets
+from leastwise.estimators._lssvm import LSSVM, SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._regressor import KernelRegressor, residuals
 from leastwise.estimators._single import SingleTaskModel
+from leastwise.estimators._tuned import Found
 from leastwise.fitting import Solution, scores, solve
 from leastwise.kernels import Kernel, Linear, Precomputed
 from leastwise.krylov_fitting import Iterated
@@ -40,11 +41,11 @@ class SingleTaskLSSVM(LSSVM, SingleTaskModel):
         self._check_lssvm(kernel)
         return kernel
 
-    def _choose(self, data: Training, settings: Settings) -> Choice:
+    def _choose(self, data: Training, settings: Settings) -> Found:
         if not self._by_directions(data.rows, settings.kernel):
             self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize)
         outcome, seen, trial = self._select(data, settings)
-        return Choice(outcome, seen, trial, trial)
+        return Found(outcome, seen, trial, trial)
 
     def _by_directions(self, rows: Rows, kernel: Kernel) -> bool:
         """Whether a linear function of many rows is had from its few coefficients."""
@@ -66,14 +67,17 @@ class SingleTaskLSSVM(LSSVM, SingleTaskModel):
     def _square(self, data: Training) -> bool:
         return super()._square(data) and not self._by_directions(data.rows, data.kernel)
 
+    def _few_unknowns(self, data: Training, kernel: Kernel) -> bool:
+        return self._by_directions(data.rows, kernel)
+
     # --------------------------------------------------------------- pruning
 
     def _part(self, data: Training, trial: Trial, index: Array) -> Trial:
         rows = data.rows.take(index, isinstance(trial.settings.kernel, Precomputed))
         return Trial(rows, self._basis(rows, data.rng, trial.settings), trial.settings)
 
-    def _solved(self, trial: Trial, sigma: float, alpha: float, reuse: bool) -> Solution:
-        if not reuse:  # the solver writes into the pairs
+    def _solved(self, trial: Trial, sigma: float, alpha: float, consume: bool) -> Solution:
+        if not consume:  # the solver writes into the pairs
             trial = copy.copy(trial)
             trial.pairs = trial.pairs.copy()
         return solve(trial, sigma, alpha)
@@ -88,17 +92,20 @@ class SingleTaskLSSVM(LSSVM, SingleTaskModel):
 
     # ---------------------------------------------------------------- krylov
 
-    def _guess(self, data: Training, settings: Settings) -> Choice:
+    def _guess(self, data: Training, settings: Settings) -> Found:
         rows = data.rows
         sigmas, alphas = self._data_grids(rows, settings)
         wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
         some = self._some(data, min(int(wish), len(rows)), settings)
         search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
         if self.cv is None:
-            return Choice(self._fixed(data, sigmas.values[0], alphas.values[0]), [], None, search.trial)
+            return Found(self._fixed(data, sigmas.values[0], alphas.values[0]), [], None, search.trial)
         guess = self._run(search, sigmas, alphas)
+        # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
         ratio = len(some) / len(rows) if alphas.ratio else 1.0
-        return Choice(replace(guess, alpha=guess.alpha * ratio), search.seen, None, search.trial)
+        for point in search.seen:
+            point["alpha"] *= ratio
+        return Found(replace(guess, alpha=guess.alpha * ratio), search.seen, None, search.trial)
 
     def _iterated_scores(
         self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
@@ -150,7 +157,7 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
     solver : {"auto", "cholesky", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out for intervals. "auto" takes it
-        above 5,000 rows, and where the kernel of all rows does not fit into memory.
+        above 4,000 rows, and where the kernel of all rows does not fit into memory.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.
@@ -305,7 +312,7 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
     solver : {"auto", "cholesky", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out to calibrate on. "auto"
-        takes it above 5,000 rows, and where the kernel of all rows does not fit into memory.
+        takes it above 4,000 rows, and where the kernel of all rows does not fit into memory.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.

@@ -13,17 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.coupling import Coupling
 from leastwise.estimators._checks import choose
-from leastwise.estimators._lssvm import LSSVM, Choice, Fitted, SignedTargets
+from leastwise.estimators._lssvm import LSSVM, Fitted, SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._regressor import KernelRegressor, Residuals, residuals
 from leastwise.estimators._task_calibrated import FEW_TASKS, TaskCalibrated
-from leastwise.estimators._task_search import TaskSearch
+from leastwise.estimators._task_search import TaskSearch, for_all_rows
+from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.krylov_fitting import Bonds, Iterated
 from leastwise.probability import CALIBRATIONS
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
-from leastwise.selection.grid import Levels
+from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import task_rows_to_search
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Rows, Settings
@@ -96,8 +97,8 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
         if len(spreads) > 1:
             return spreads[:-1]
         raise ValueError(
-            "bias='task' gives every task a free intercept, but holding out a fold leaves no row of "
-            f"{len(alone)} tasks, such as {self.task_index_.ids[alone[0]]!r} with "
+            "bias='task' gives every task a free intercept, but holding out a fold leaves no row of some tasks "
+            f"({len(alone)} of {len(self.task_index_)}), such as {self.task_index_.ids[alone[0]]!r} with "
             f"{int(np.sum(rows.task == alone[0]))} of {len(rows)} rows. Use bias='shrunk' or 'shared', a cv that "
             "keeps a row of each task, or leave such tasks out."
         )
@@ -119,15 +120,17 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
 
     # ------------------------------------------------------------------- fit
 
-    def _choose(self, data: Training, settings: Settings) -> Choice:
+    def _choose(self, data: Training, settings: Settings) -> Found:
         found = self._search_tasks(data, settings, self._checked_tasks())
         best, trial = found.outcome, found.trial.tied(found.outcome.sharing)
         if self.cv is not None and len(best.F) != len(data.rows):  # judged on some tasks only
             assert isinstance(trial, ArrowTrial)
-            held = trial.settled(stream_tasks(trial, best.sigma, best.alpha, hold=True)[1])  # type: ignore[arg-type]
+            held = stream_tasks(trial, best.sigma, best.alpha, hold=True)[1]
+            assert held is not None
+            held = trial.centred_far(trial.settled(held))
             score, calibrator = settings.judge(data.rows, held, None)
             best = replace(best, F=held.F, score=score, calibrator=calibrator)
-        return Choice(best, found.seen, trial, found.searched.tied(best.sharing))
+        return Found(best, found.seen, trial, found.searched.tied(best.sharing))
 
     def _few_functions(self, kernel: Kernel) -> bool:
         return super()._few_functions(kernel) and self.prune is None
@@ -135,13 +138,16 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
     def _square(self, data: Training) -> bool:
         return super()._square(data) and not self._few_functions(data.kernel) and not self._computes
 
+    def _few_unknowns(self, data: Training, kernel: Kernel) -> bool:
+        return self._few_functions(kernel)
+
     def _part(self, data: Training, trial: CoupledTrial, index: Array) -> CoupledTrial:
         settings = trial.settings
         rows = data.rows.take(index, isinstance(settings.kernel, Precomputed))
         part = CoupledTrial(rows, self._basis(rows, data.rng, settings), settings, trial.coupling)
         return part.tied(trial.tie.sharing).spreading(trial.spread)
 
-    def _solved(self, trial: TaskTrial, sigma: float, alpha: float, reuse: bool) -> TaskSolution:
+    def _solved(self, trial: TaskTrial, sigma: float, alpha: float, consume: bool) -> TaskSolution:
         return solve_tasks(trial, sigma, alpha)
 
     def _row_coef(self, solution: TaskSolution) -> Array:
@@ -164,7 +170,7 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
 
     # ---------------------------------------------------------------- krylov
 
-    def _guess(self, data: Training, settings: Settings) -> Choice:
+    def _guess(self, data: Training, settings: Settings) -> Found:
         """As if there were room for some rows only."""
         coupling, sharings = self._coupling(data), self._checked_tasks()
         sigmas, alphas = self._data_grids(data.rows, settings)
@@ -174,16 +180,17 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
         part = self._trial(data, some, settings, coupling.take(kept))
         if self.cv is None:
             point = self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0])
-            return Choice(point, [], coupling, part)
-        search = Search(part)
-        guess = self._run(search, sigmas, alphas, sharings)
-        ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
-        return Choice(replace(guess, alpha=guess.alpha * ratio), search.seen, coupling, search.trial)
+            return Found(point, [], None, part, coupling)
+        search, ratio = Search(part), len(some) / len(data.rows)
+        # A grid that was given is one for all rows.
+        scaled = alphas if alphas.ratio else Grid(tuple(a / ratio for a in alphas.values))
+        guess = self._run(search, sigmas, scaled, sharings)
+        return Found(*for_all_rows(guess, search.seen, alphas, ratio), None, search.trial, coupling)
 
-    def _bonds(self, data: Training, choice: Choice) -> Bonds:
+    def _bonds(self, data: Training, choice: Found) -> Bonds:
         assert data.rows.task is not None
         assert choice.outcome.sharing is not None
-        return Bonds(choice.trial.at(choice.outcome.sharing), data.rows.task, choice.searched.spread)
+        return Bonds(choice.coupling.at(choice.outcome.sharing), data.rows.task, choice.searched.spread)
 
     def _iterated_scores(
         self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
@@ -194,7 +201,8 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
 
     def _iterated_solution(self, model: Iterated, bonds: Any) -> TaskSolution:
         intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(bonds.spread)))
-        return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own)
+        shared = bool(np.isfinite(bonds.spread))
+        return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own, shared=shared)
 
     # ----------------------------------------------------------------- store
 
@@ -202,9 +210,9 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
         choice = fitted.choice
         sharing = choice.outcome.sharing
         assert sharing is not None
-        coupling = choice.trial if isinstance(choice.trial, Coupling) else choice.trial.coupling
-        self.sharing_, self.spread_ = sharing, choice.searched.spread
-        self.relation_, self.tie_ = coupling, coupling.at(sharing)
+        coupling = choice.coupling or choice.trial.coupling
+        self._store_relation(coupling, sharing)
+        self.spread_ = choice.searched.spread
 
 
 def never_left(rows: Rows) -> Array:
@@ -273,7 +281,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
         preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
         parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
-        rows. "auto" is "arrow" where that is possible, "dual" up to 5,000 rows where they fit into memory, else
+        rows. "auto" is "arrow" where that is possible, "dual" up to 4,000 rows where they fit into memory, else
         "krylov", or "arrow" if the linear part alone did best.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
@@ -414,7 +422,9 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
             known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
         if self.unknown_task == "shared" and len(self.tasks_) >= FEW_TASKS:
             F = stranger_scores(trial, best.sigma, fitted.chosen * len(data.rows) / len(trial.rows))
-            known.stranger, known.stranger_w = (trial.rows.values - F).astype(float), trial.rows.w.astype(float)
+            w, task = trial.rows.w.astype(float), trial.rows.task
+            known.stranger = (trial.rows.values - F).astype(float)
+            known.stranger_w = w / np.bincount(task, weights=w)[task]  # a task is one witness
         return known
 
     def _row_kernel(self, X: Any, task: Array | None, known: Residuals) -> Array:
@@ -445,7 +455,9 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         """Intervals that hold the value with about this probability; see :meth:`LSSVR.predict_interval`.
 
         Rows of tasks that are not known get intervals from tasks that were held out whole, of the same width for all
-        of them (from three tasks on; with fewer, those of known tasks).
+        of them. A task is one witness there: nine tasks are needed for a coverage of 0.9, four for 0.8, and with
+        fewer the ends are infinite. (With less than three tasks nothing is known of others, and the intervals are
+        those of known tasks.)
         """
         return self._interval(X, tasks, coverage, method)
 
@@ -511,7 +523,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
         preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
         parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
-        rows. "auto" is "arrow" where that is possible, "dual" up to 5,000 rows where they fit into memory, else
+        rows. "auto" is "arrow" where that is possible, "dual" up to 4,000 rows where they fit into memory, else
         "krylov", or "arrow" if the linear part alone did best.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights

@@ -157,7 +157,7 @@ def _descend(
     for n_iter in range(max_iter):
         left = np.linalg.norm(C, axis=0)
         if report is not None:
-            report(f"krylov {n_iter}: {_share(left, size).max(initial=0):.1e} of the right-hand sides still to go")
+            report(f"krylov {n_iter}: {_share(left, size).max(initial=0):.1e} relative residual")
         if np.all(left <= goal):
             return D, n_iter
         Z = precondition(Q)

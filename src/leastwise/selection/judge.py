@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class ClassJudge:
     scorer: Scorer
     signed: bool = False
     scale: float = 1.0
+    of_classes: ClassVar[bool] = True
 
     @property
     def n_outputs(self) -> int:
@@ -65,11 +66,12 @@ class ValueJudge:
 
     n_outputs: int
     scorer: ValueScorer
-    unit: float = 1.0
+    unit: Any = 1.0
     scale: float = 1.0
+    of_classes: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, values: Array, w: Array, task: Array | None, scorer: ValueScorer, unit: float) -> ValueJudge:
+    def of(cls, values: Array, w: Array, task: Array | None, scorer: ValueScorer, unit: Any) -> ValueJudge:
         """For these targets, in this unit."""
         judge = cls(values.shape[1], scorer, unit)
         if scorer.unit_free or not np.ptp(values, axis=0).any():
@@ -81,18 +83,18 @@ class ValueJudge:
             )
         if not np.isfinite(base):
             raise ValueError(
-                f"scoring={scorer.name!r} overflows on y, whose values are about {unit:.1e}: divide y by that, or "
-                "use scoring='r2', which has no unit."
+                f"scoring={scorer.name!r} overflows on y, whose values are about {np.max(unit):.1e}: divide y by that, "
+                "or use scoring='r2', which has no unit."
             )
         if base == 0 and scorer.name in ("mse", "mae"):
             raise ValueError(
-                f"scoring={scorer.name!r} is 0 on y, whose values are about {unit:.1e}: divide y by that, or use "
-                "scoring='r2', which has no unit."
+                f"scoring={scorer.name!r} is 0 on y, whose values are about {np.max(unit):.1e}: divide y by that, or "
+                "use scoring='r2', which has no unit."
             )
         return cls(values.shape[1], scorer, unit, abs(base) or 1.0)
 
     def _scored(self, Z: Array, F: Array, w: Array, task: Array | None) -> float:
-        unit = 1.0 if self.scorer.unit_free else self.unit
+        unit = 1.0 if self.scorer.unit_free else self.unit  # one for all outputs, or one for each
         return self.scorer(unit * Z.astype(float), unit * F.astype(float), w.astype(float), task)
 
     def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -27,6 +28,18 @@ class TiedTrial(Trial):
         """Whether there is an intercept that all tasks share; where each has a free one, there is no room for it."""
         return self.settings.bias and np.isfinite(self.spread)
 
+    @property
+    def common(self) -> bool:
+        """Whether scores far from all data are the same for all tasks."""
+        return bool(np.isfinite(self.spread))
+
+    def centred_far(self, held: Held) -> Held:
+        """With free intercepts, scores far from all data differ from task to task; their targets' mean stands for all."""
+        if self.common:
+            return held
+        Z = self.rows.targets(self.settings.n_outputs)
+        return replace(held, far=np.average(Z, axis=0, weights=self.rows.w).astype(held.far.dtype))
+
     def centring(self) -> Centring | None:
         """What intercepts of the tasks' own do to the rows; None where there are none."""
         if self.spread == 0:
@@ -42,7 +55,7 @@ class TiedTrial(Trial):
 
     def described(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""
-        spread = f", spread {self.spread:.3g}" if self.spread else ""
+        spread = f", spread {self.spread:.3g}" if self.settings.bias else ""
         return f", sharing {self.tie.sharing:.3g}{spread}{super().described()}"
 
     def spreading(self, spread: float) -> Self:
@@ -67,6 +80,6 @@ class TiedTrial(Trial):
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""
-        outcome = super().judge(sigma, alpha, held, last)
+        outcome = super().judge(sigma, alpha, self.centred_far(held), last)
         outcome.sharing, outcome.spread = self.tie.sharing, self.spread
         return outcome

@@ -12,7 +12,7 @@ import numpy as np
 
 from leastwise.basis import Basis, Block, Design, block_design
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
-from leastwise.kernels import Kernel, Sum
+from leastwise.kernels import Kernel, Scaled, Sum
 from leastwise.linalg.cholesky import cholesky
 from leastwise.probability import Sample, class_shares
 from leastwise.selection.plan import FEW_ALPHAS, cheaper_to_refit
@@ -112,6 +112,11 @@ class Judge(Protocol):
         ...
 
     @property
+    def of_classes(self) -> bool:
+        """Whether scores are of classes; otherwise they are quantities."""
+        ...
+
+    @property
     def scale(self) -> float:
         """The size of scores: differences of a millionth of it are none."""
         ...
@@ -208,7 +213,7 @@ class Trial:
     def weight(self) -> float | None:
         """Of the linear part of a sum of kernels, if there is one."""
         kernel = self.settings.kernel
-        return kernel.weight if isinstance(kernel, Sum) else None
+        return np.inf if isinstance(kernel, Scaled) else getattr(kernel, "weight", None)
 
     @property
     def unit(self) -> float:
@@ -291,14 +296,20 @@ class Trial:
             return RefitHeldout(problem, design)
         return SpectralHeldout(problem, design.spectrum())
 
+    def centred_far(self, held: Held) -> Held:
+        """Held-out scores with those far from all data; a single task has them already."""
+        return held
+
     @property
     def lonely(self) -> Array | None:
         """Rows of which nothing can be known when they are held out, if there are such."""
         return None
 
     def settled(self, held: Held) -> Held:
-        """Held-out scores without what is rounding only."""
-        return held.settled(None if self.settings.bias else self.lonely)
+        """Held-out scores without what is rounding only; for quantities zero is a number as any other."""
+        return (
+            held if not self.settings.judge.of_classes else held.settled(None if self.settings.bias else self.lonely)
+        )
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Judge held-out scores."""

@@ -83,8 +83,8 @@ class ValueJudge:
             )
         if not np.isfinite(base):
             raise ValueError(
-                f"scoring={scorer.name!r} overflows on y, whose values are about {np.max(unit):.1e}: divide y by that, "
-                "or use scoring='r2', which has no unit."
+                f"scoring={scorer.name!r} overflows on y, whose values are about {np.max(unit):.1e}: divide y by "
+                "that, or use scoring='r2', which has no unit."
             )
         if base == 0 and scorer.name in ("mse", "mae"):
             raise ValueError(

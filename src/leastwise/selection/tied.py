@@ -22,6 +22,8 @@ class TiedTrial(Trial):
     coupling: Coupling
     tie: Tie
     spread: float = 0.0
+    #: Whether there is a spread to choose.
+    spreads: bool = False
 
     @property
     def bias(self) -> bool:
@@ -34,7 +36,7 @@ class TiedTrial(Trial):
         return bool(np.isfinite(self.spread))
 
     def centred_far(self, held: Held) -> Held:
-        """With free intercepts, scores far from all data differ from task to task; their targets' mean stands for all."""
+        """With free intercepts, scores far from all data are others for every task; the targets' mean stands in."""
         if self.common:
             return held
         Z = self.rows.targets(self.settings.n_outputs)
@@ -55,13 +57,13 @@ class TiedTrial(Trial):
 
     def described(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""
-        spread = f", spread {self.spread:.3g}" if self.settings.bias else ""
+        spread = f", spread {self.spread:.3g}" if self.spreads else ""
         return f", sharing {self.tie.sharing:.3g}{spread}{super().described()}"
 
     def spreading(self, spread: float) -> Self:
         """The trial with intercepts of this spread."""
         other = copy.copy(self)
-        other.spread = spread
+        other.spread, other.spreads = spread, True
         return other
 
     def tied(self, sharing: float | None) -> Self:

@@ -31,8 +31,8 @@ class LSSVM(Pruning, Iterating):
 
     ``_fitted`` is the way of the data: choose, with the search of ``SingleTaskModel`` or ``TaskSearch``, then solve,
     prune (``Pruning``) or iterate (``Iterating``). What comes of it is stored by ``KernelRegressor`` or
-    ``CalibratedClassifier``, which also say what the targets are and what is maximised (``SignedTargets`` for classes).
-    Which task a row is of is the concern of ``TaskModel``.
+    ``CalibratedClassifier``, which also say what the targets are and what is maximised (for classes,
+    ``SignedTargets``). Which task a row is of is the concern of ``TaskModel``.
     """
 
     #: linear_weight="auto"; the search begins at 1.

@@ -51,8 +51,8 @@ class Fitted:
 class Pruning(TunedModel):
     """Mixin for models with a coefficient for every row, of which some may be taken away; ``prune`` is a parameter.
 
-    A subclass says how the trial of some rows is made (``_part``) and solved (``_solved``), which of a solution are the
-    coefficients of the rows (``_row_coef``), and what it predicts for rows that are gone (``_said``).
+    A subclass says how the trial of some rows is made (``_part``) and solved (``_solved``), which of a solution are
+    the coefficients of the rows (``_row_coef``), and what it predicts for rows that are gone (``_said``).
     """
 
     def _kept(self, n: int) -> int:

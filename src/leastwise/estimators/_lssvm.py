@@ -18,6 +18,7 @@ from leastwise.estimators._pruning import Fitted, Pruning
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel, Linear, Precomputed, Scaled, Sum
 from leastwise.probability import Calibrator, Signed
+from leastwise.reach import Reach
 from leastwise.selection.grid import Grid, Levels, best_of
 from leastwise.selection.judge import ClassJudge, ValueJudge
 from leastwise.selection.search import Search
@@ -188,3 +189,9 @@ class SignedTargets(CalibratedClassifier):
 
     def _uncalibrated(self, data: Training) -> Calibrator:
         return Signed(super()._uncalibrated(data))
+
+    def _believed(self, data: Training, fitted: Fitted) -> tuple[Reach | None, Array | None]:
+        """How far from the data the model is believed, and the trust of held-out rows."""
+        F = fitted.choice.outcome.F
+        held = np.flatnonzero(~np.isnan(F[:, 0])) if len(F) else np.empty(0, dtype=int)
+        return self._chunked_reach(data.rows, fitted.basis, fitted.settings, held)

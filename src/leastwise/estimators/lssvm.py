@@ -328,6 +328,5 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
         data = self._training(X, y, sample_weight, groups, kernel)
         fitted = self._fitted(data, self._settings(data.kernel, self._judge(data.classes, self.calibration)))
         best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
-        held = np.flatnonzero(~np.isnan(best.F[:, 0])) if len(best.F) else np.empty(0, dtype=int)
-        reach, trust = self._chunked_reach(data.rows, basis, settings, held)
+        reach, trust = self._believed(data, fitted)
         return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)

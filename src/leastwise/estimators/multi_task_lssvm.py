@@ -454,8 +454,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
         fitted = self._fitted(data, self._settings(data.kernel, self._judge(data.classes, self.calibration)))
         best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
-        held = np.flatnonzero(~np.isnan(best.F[:, 0])) if len(best.F) else np.empty(0, dtype=int)
-        reach, trust = self._chunked_reach(data.rows, basis, settings, held)
+        reach, trust = self._believed(data, fitted)
         self._store_choice(fitted)
         whole = replace(best, alpha=fitted.chosen)
         self.stranger_calibrator_ = self._strangers(data, fitted.choice.searched, whole, fitted.solution)

@@ -388,8 +388,8 @@ SCHOOL: dict[str, Fit] = {
 }
 #: Those that take up to minutes, on standardised inputs, and on how many splits.
 SLOW: dict[str, tuple[Fit, int]] = {
-    "MultiTaskLSSVR 200 centres, rows": (partial(multi_task, n_centers=200, rows=True), 3),
-    "MultiTaskLSSVR, rows": (partial(multi_task, rows=True), 1),
+    "MultiTaskLSSVR 200 centres, rows": (partial(multi_task, n_centers=200, rows=True), 10),
+    "MultiTaskLSSVR, rows": (partial(multi_task, rows=True), 10),
 }
 #: On every fifth school. A task matrix that is not that of one common part wants the dual, an array of n x n numbers
 #: and its decomposition for every sharing, which is too much for 11,472 rows.

@@ -117,7 +117,7 @@ def test_a_linear_model_is_solved_by_its_coefficients_where_rows_are_many(monkey
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 3))
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=3000)
-    monkeypatch.setattr("leastwise.estimators._lssvm.DIRECT_ROWS", 2000)
+    monkeypatch.setattr("leastwise.estimators._iterating.DIRECT_ROWS", 2000)
     model = LSSVR(random_state=0).fit(X, y)
     assert model.linear_weight_ == np.inf
     assert len(model.coef_) == 3

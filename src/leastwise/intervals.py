@@ -69,7 +69,7 @@ def _by_fold(A: Array, fold: Array) -> Array:
 def _upper(values: Array, w: Array, coverage: float) -> Array:
     """For every row of values (m x n), the smallest that has a share ``coverage`` of n + 1 at or below; inf if none.
 
-    Weights count as copies: of n rows of weight w the total is their sum, and one more for the row to come.
+    The row to come has weight 1, as the others have on average.
     """
     need = coverage * (w.sum() + 1)
     if need > w.sum() * (1 + 1e-12):

@@ -205,7 +205,8 @@ class KernelRegressor(RegressorMixin, TunedModel):
         Returns
         -------
         ndarray of shape (n, 2), or (n, n_outputs, 2)
-            Lower and upper ends; infinite where there are too few rows for that coverage.
+            Lower and upper ends; infinite where there are too few rows for that coverage. Weights of rows count
+            beside one another: n rows count n, whatever their weights sum to.
         """
         return self._interval(X, None, coverage, method)
 

@@ -39,6 +39,7 @@ class KernelLogisticRegression(TunedClassifier):
     alpha : "auto", float or sequence of float, default="auto"
         Ridge on the mean loss, with weights of mean 1.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Or a sum such as "rbf+linear".
         A callable ``f(X, Y)`` returns an array of shape (rows of X, rows of Y).
     n_centers : int, optional
         A subset of kernels: so many centres instead of all rows. A centre is held out with its row.

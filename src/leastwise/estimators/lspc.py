@@ -44,6 +44,7 @@ class LSPC(SingleTaskModel, CalibratedClassifier):
     alpha : "auto", float or sequence of float, default="auto"
         Ridge on the mean loss; the paper's lambda.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Or a sum such as "rbf+linear".
         A callable ``f(X, Y)`` returns an array of shape (rows of X, rows of Y).
     norm : {"function", "coefficients"}, default="function"
         What the ridge is on: the norm of the function (theta' K theta) or of the coefficients (theta' theta), as

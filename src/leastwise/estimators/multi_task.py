@@ -58,6 +58,7 @@ class MultiTaskLSPC(TaskCalibrated):
         What a task that was not there in training gets: what all tasks share, with a calibration of its own made on
         tasks held out whole; or an error.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Or a sum such as "rbf+linear".
         As in :class:`leastwise.LSPC`.
     norm : {"function", "coefficients"}, default="function"
         What the ridge is on: the norm of the functions, or of the coefficients as in the paper. Held-out scores of

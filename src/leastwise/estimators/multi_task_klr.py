@@ -44,6 +44,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
     unknown_task : {"shared", "error"}, default="shared"
         What a task that was not there in training gets: what all tasks share, or an error.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Or a sum such as "rbf+linear".
         As in :class:`leastwise.LSPC`.
     bias : {"shared", None}, default="shared"
         An unpenalised intercept per class, common to all tasks, or none.

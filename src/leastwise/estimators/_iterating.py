@@ -1,0 +1,120 @@
+"""The Krylov solver in a fit: parameters from some rows, what held-out rows are like from a tenth."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from leastwise.basis import Basis
+from leastwise.estimators._model import Training
+from leastwise.estimators._pruning import Fitted
+from leastwise.estimators._tuned import Found, TunedModel
+from leastwise.heldout import Held
+from leastwise.kernels import Precomputed
+from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
+from leastwise.linalg.krylov import Krylov
+from leastwise.memory import available_memory
+from leastwise.selection.plan import ARRAYS
+from leastwise.selection.search import held_out_tenth
+from leastwise.selection.trial import Rows, Settings
+
+Array = np.ndarray
+
+#: Up to so many rows factors are cheaper than iterations.
+DIRECT_ROWS = 4000
+
+
+class Iterating(TunedModel):
+    """Mixin for models that may be solved by iterations; ``solver``, ``tol`` and ``max_iter`` are parameters.
+
+    A subclass says how parameters are found on some rows (``_guess``), how tasks are tied (``_bonds``), what an
+    iterated model predicts (``_iterated_scores``), and what it looks like as that of another solver
+    (``_iterated_solution``).
+    """
+
+    def _by_krylov(self, data: Training) -> bool:
+        """Whether to iterate: where it was asked for, is cheaper, or nothing else fits into memory."""
+        unfit = isinstance(data.kernel, Precomputed) or data.kernel.definite is False
+        if self.solver != "auto" or self.prune is not None or unfit:
+            return self.solver == "krylov"
+        n = len(data.rows)
+        need = ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize
+        return self._square(data) and (n > DIRECT_ROWS or need > available_memory())
+
+    def _square(self, data: Training) -> bool:
+        """Whether every row is a centre."""
+        return self.n_centers is None and isinstance(self.centers, str)
+
+    def _iterate(self, data: Training, choice: Found) -> Fitted:
+        """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
+        best, rows, settings = choice.outcome, data.rows, choice.searched.settings
+        bonds = self._bonds(data, choice)
+        effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
+        F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
+        start: Array | None = None
+        stories: list[Krylov] = []
+        if self.cv is not None:
+            held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng, "krylov")
+            rest = np.setdiff1d(np.arange(len(rows)), held)
+            part = None if bonds is None else bonds.part(rest)
+            train = rows.take(rest, precomputed=False)
+            self._report(f"without {len(held)} rows that are held out:")
+            first = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
+            F[held] = self._iterated_scores(settings, best.sigma, rows, held, rest, bonds, first)
+            start = np.zeros((len(rows), first.story.X.shape[1]))
+            start[rest] = first.story.X
+            stories.append(first.story)
+            self._report("all rows:")
+        last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
+        self._keep_stories([*stories, last.story])
+        if self.cv is not None:
+            middle = np.average(rows.targets(settings.n_outputs), axis=0, weights=rows.w).astype(F.dtype)
+            free = bonds is not None and np.isinf(bonds.spread)  # then there is no score that all tasks tend to
+            score, calibrator = settings.judge(rows, Held(F, middle if free else last.intercept), None)
+            best = replace(best, score=score, calibrator=calibrator)
+        basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
+        choice = replace(choice, outcome=replace(best, F=F))
+        return Fitted(choice, settings, basis, self._iterated_solution(last, bonds), plain=False, chosen=best.alpha)
+
+    def _guess(self, data: Training, settings: Settings) -> Found:
+        """Parameters found on some rows, with an alpha that suits all."""
+        raise NotImplementedError
+
+    def _bonds(self, data: Training, choice: Found) -> Bonds | None:
+        """How tasks are tied, where there are several."""
+        return None
+
+    def _iterated_scores(
+        self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
+    ) -> Array:
+        """What a model of the rows ``rest`` says of the rows ``held``."""
+        raise NotImplementedError
+
+    def _iterated_solution(self, model: Iterated, bonds: Any) -> Any:
+        """In the form of other solvers."""
+        raise NotImplementedError
+
+    def _keep_stories(self, stories: list[Krylov]) -> None:
+        """Keep what is known of the iterations, and say so if they did not get there."""
+        worst = max(stories, key=lambda story: float(np.max(story.residual, initial=0.0)))
+        self.n_iter_, self.residual_ = max(worst.n_iter, 1), float(np.max(worst.residual, initial=0.0))
+        if not all(story.converged for story in stories):
+            more = "max_iter, " if worst.n_iter >= int(self.max_iter) else ""
+            warnings.warn(
+                f"solver='krylov' stopped after {self.n_iter_} iterations with a residual of {self.residual_:.1e} of "
+                f"the right-hand side (tol={self.tol:g}): raise {more}tol or alpha, or use another solver; a kernel "
+                "that is not positive definite has no solution this way. Predictions are as far from exact as that.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+
+    prune: Any
+    solver: str
+    tol: float
+    max_iter: int
+    n_iter_: int
+    residual_: float

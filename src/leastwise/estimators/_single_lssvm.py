@@ -1,0 +1,115 @@
+"""What LS-SVMs of a single task have in common."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import Basis, evaluate, given_basis
+from leastwise.estimators._checks import check_search_rows, choose
+from leastwise.estimators._lssvm import LSSVM
+from leastwise.estimators._model import Training
+from leastwise.estimators._single import SingleTaskModel
+from leastwise.estimators._tuned import Found
+from leastwise.fitting import Solution, scores, solve
+from leastwise.kernels import Kernel, Linear, Precomputed
+from leastwise.krylov_fitting import Iterated
+from leastwise.selection.plan import SEARCH_ROWS
+from leastwise.selection.search import Search
+from leastwise.selection.trial import Rows, Settings, Trial
+
+Array = np.ndarray
+
+
+#: A linear kernel of more rows than this is fitted by its coefficients.
+MANY_ROWS = 1000
+
+
+class SingleTaskLSSVM(LSSVM, SingleTaskModel):
+    """What the two of them have in common."""
+
+    def _checked(self, calibrated: bool) -> Kernel:
+        """All parameters checked, before any data are looked at; the kernel."""
+        choose("solver", self.solver, ["auto", "cholesky", "krylov"])
+        check_search_rows(self.search_rows)
+        kernel = self._weighted(self._checked_kernel(calibrated))
+        self._check_lssvm(kernel)
+        return kernel
+
+    def _choose(self, data: Training, settings: Settings) -> Found:
+        if not self._by_directions(data.rows, settings.kernel):
+            self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize)
+        outcome, seen, trial = self._select(data, settings)
+        return Found(outcome, seen, trial, trial)
+
+    def _by_directions(self, rows: Rows, kernel: Kernel) -> bool:
+        """Whether a linear function of many rows is had from its few coefficients."""
+        n, d = rows.X.shape
+        return isinstance(kernel, Linear) and self._chooses_rows and self.prune is None and n > max(2 * d, MANY_ROWS)
+
+    @property
+    def _chooses_rows(self) -> bool:
+        """Whether every row is a centre, as far as parameters say."""
+        return self.n_centers is None and isinstance(self.centers, str)
+
+    def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
+        kernel = settings.kernel
+        if not self._by_directions(rows, kernel):
+            return super()._basis(rows, rng, settings, kind)
+        assert isinstance(kernel, Linear)
+        return given_basis(kernel.directions(rows.X.shape[1], rows.X.dtype), settings.n_outputs)
+
+    def _square(self, data: Training) -> bool:
+        return super()._square(data) and not self._by_directions(data.rows, data.kernel)
+
+    def _few_unknowns(self, data: Training, kernel: Kernel) -> bool:
+        return self._by_directions(data.rows, kernel)
+
+    # --------------------------------------------------------------- pruning
+
+    def _part(self, data: Training, trial: Trial, index: Array) -> Trial:
+        rows = data.rows.take(index, isinstance(trial.settings.kernel, Precomputed))
+        return Trial(rows, self._basis(rows, data.rng, trial.settings), trial.settings)
+
+    def _solved(self, trial: Trial, sigma: float, alpha: float, consume: bool) -> Solution:
+        if not consume:  # the solver writes into the pairs
+            trial = copy.copy(trial)
+            trial.pairs = trial.pairs.copy()
+        return solve(trial, sigma, alpha)
+
+    def _row_coef(self, solution: Solution) -> Array:
+        return solution.coef
+
+    def _said(self, trial: Trial, solution: Solution, sigma: float, rows: Rows, gone: Array, kept: Array) -> Array:
+        if isinstance(trial.settings.kernel, Precomputed):
+            return rows.X[np.ix_(gone, kept)] @ solution.coef + solution.intercept
+        return scores(solution, trial.settings, sigma, rows.X[gone], trial.basis)
+
+    # ---------------------------------------------------------------- krylov
+
+    def _guess(self, data: Training, settings: Settings) -> Found:
+        rows = data.rows
+        sigmas, alphas = self._data_grids(rows, settings)
+        wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
+        some = self._some(data, min(int(wish), len(rows)), settings)
+        search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
+        if self.cv is None:
+            return Found(self._fixed(data, sigmas.values[0], alphas.values[0]), [], None, search.trial)
+        guess = self._run(search, sigmas, alphas)
+        # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
+        ratio = len(some) / len(rows) if alphas.ratio else 1.0
+        for point in search.seen:
+            point["alpha"] *= ratio
+        return Found(replace(guess, alpha=guess.alpha * ratio), search.seen, None, search.trial)
+
+    def _iterated_scores(
+        self, settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Any, model: Iterated
+    ) -> Array:
+        F, _ = evaluate(settings.kernel, sigma, rows.X[held], rows.X[rest], None, model.A)
+        return F + model.intercept
+
+    def _iterated_solution(self, model: Iterated, bonds: Any) -> Solution:
+        return Solution(model.A, model.intercept)

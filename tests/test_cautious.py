@@ -124,6 +124,43 @@ def test_a_linear_model_is_solved_by_its_coefficients_where_rows_are_many(monkey
     assert model.score(X, y) > 0.92
 
 
+@pytest.mark.parametrize("bend", [0.0, 3.0])
+def test_iterations_have_to_beat_the_linear_model_of_all_rows(monkeypatch, bend):
+    """Parameters for iterations come from some rows; these are led astray here, if the truth is linear."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 2))
+    y = X @ [1.0, 2.0] + bend * np.sin(2 * X[:, 0]) + rng.normal(size=700)
+    monkeypatch.setattr("leastwise.estimators._iterating.DIRECT_ROWS", 500)
+    monkeypatch.setattr("leastwise.estimators._single_lssvm.MANY_ROWS", 500)
+    monkeypatch.setattr(ValueJudge, "clearly_better", clearly_better := Watched(ValueJudge.clearly_better))
+    model = LSSVR(random_state=0, search_rows=60, linear_weight=[1.0, np.inf]).fit(X, y)
+    linear = LSSVR(random_state=0, kernel="linear").fit(X, y)
+    if bend:
+        assert model.linear_weight_ == 1
+        assert model.n_iter_ > 0
+        assert model.residual_ < 1e-5
+        assert model.score(X, y) > linear.score(X, y) + 0.1
+    else:
+        assert model.linear_weight_ == np.inf
+        assert not hasattr(model, "residual_")
+        assert model.score(X, y) == pytest.approx(linear.score(X, y), abs=0.01)
+    assert clearly_better.calls
+
+
+class Watched:
+    """A method that counts."""
+
+    def __init__(self, method):
+        self.method, self.calls = method, 0
+
+    def __get__(self, owner, kind):
+        def call(*args):
+            self.calls += 1
+            return self.method(owner, *args)
+
+        return call
+
+
 needs_school = pytest.mark.skipif("school" not in available(DATA), reason="the School data are not here")
 
 

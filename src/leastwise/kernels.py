@@ -121,11 +121,6 @@ class Kernel:
         return self
 
     @property
-    def only_linear(self) -> Linear | None:
-        """The linear kernel that this is, or comes down to, if it does."""
-        return None
-
-    @property
     def layers(self) -> int:
         """Numbers that ``pairs`` holds for each pair of rows."""
         return 1
@@ -178,10 +173,6 @@ class Linear(Kernel):
     """Linear kernel: x'x'. It has no width."""
 
     has_sigma: ClassVar[bool] = False
-
-    @property
-    def only_linear(self) -> Linear:
-        return self
 
     def directions(self, d: int, dtype: Any) -> Array:
         """Rows (d x d) whose kernels with x are the coordinates of x, up to a factor and a shift."""
@@ -305,10 +296,6 @@ class Sum(Kernel):
         linear = [w for part, w in zip(self.parts, self.weights, strict=True) if isinstance(part, Linear)]
         rest = [w for part, w in zip(self.parts, self.weights, strict=True) if not isinstance(part, Linear)]
         return (linear[0] if rest[0] else np.inf) if linear else None
-
-    @property
-    def only_linear(self) -> Linear | None:
-        return next(p for p in self.parts if isinstance(p, Linear)) if self.weight == np.inf else None
 
     @property
     def layers(self) -> int:

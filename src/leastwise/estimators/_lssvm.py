@@ -16,6 +16,7 @@ from leastwise.estimators._iterating import Iterating
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._pruning import Fitted, Pruning
 from leastwise.estimators._tuned import Found
+from leastwise.heldout import Held
 from leastwise.kernels import Kernel, Linear, Precomputed, Scaled, Sum
 from leastwise.probability import Calibrator, Signed
 from leastwise.reach import Reach
@@ -74,15 +75,28 @@ class LSSVM(Pruning, Iterating):
     # ------------------------------------------------------------------- fit
 
     def _fitted(self, data: Training, settings: Settings) -> Fitted:
-        """Choose and solve, by the way that fits."""
-        seen: list[dict] = []
-        if self._by_krylov(data):
-            guess = self._guess(data, settings)
-            linear = guess.searched.settings.kernel.only_linear
-            if linear is None or self.solver == "krylov" or not self._few_unknowns(data, linear):
-                return self._iterate(data, guess)
-            seen = guess.seen  # the linear part alone did best: on to a solver that has few unknowns then
-            settings = replace(settings, kernel=linear)
+        """Choose and solve, by the way that fits.
+
+        Iterations have parameters that were found on some rows. A linear kernel, if it may be all, is chosen and
+        solved on all of them for little: it is taken where it did best on some rows, or iterations do not beat it.
+        """
+        if not self._by_krylov(data):
+            return self._direct(data, settings, [])
+        guess = self._guess(data, settings)
+        linear = self._linear_rival(data)
+        if linear is None:
+            return self._iterate(data, guess)
+        rival = self._direct(data, replace(settings, kernel=linear), guess.seen)
+        if guess.searched.weight == np.inf:
+            return rival
+        iterated = self._iterate(data, guess)
+        if self._beats(data, iterated, rival):
+            return iterated
+        del self.n_iter_, self.residual_
+        return rival
+
+    def _direct(self, data: Training, settings: Settings, seen: list[dict]) -> Fitted:
+        """Choose, solve by a factor, and prune; ``seen`` are points of a search before."""
         choice = self._choose(data, settings)
         choice = replace(choice, seen=seen + choice.seen)
         if self.prune is not None:
@@ -91,6 +105,24 @@ class LSSVM(Pruning, Iterating):
         plain = trial.basis.square and not trial.streams
         solution = self._solved(trial, best.sigma, best.alpha, consume=True)
         return Fitted(choice, trial.settings, trial.basis, solution, plain, best.alpha)
+
+    def _linear_rival(self, data: Training) -> Linear | None:
+        """The linear part of a sum of kernels, if it may be all there is, and be had from few coefficients."""
+        kernel = data.kernel
+        if self.solver == "krylov" or self.cv is None or np.inf not in self._linear_weights(kernel):
+            return None
+        assert isinstance(kernel, Sum)
+        part = next(part for part in kernel.parts if isinstance(part, Linear))
+        return part if self._few_unknowns(data, part) else None
+
+    def _beats(self, data: Training, iterated: Fitted, rival: Fitted) -> bool:
+        """Whether iterations are better, with caution clearly so, on the rows that they held out."""
+        F, judge = iterated.choice.outcome.F, iterated.settings.judge
+        held = np.flatnonzero(~np.isnan(F[:, 0]))
+        rows, other = data.rows.part(held), rival.choice.outcome.F[held]
+        if isinstance(judge, ValueJudge) and judge.scorer.cautious:
+            return judge.clearly_better(rows, F[held], other)
+        return iterated.choice.outcome.score > judge(rows, Held(other, rival.solution.intercept), None)[0]
 
     def _choose(self, data: Training, settings: Settings) -> Found:
         """Search on all rows, or on some and then on all."""

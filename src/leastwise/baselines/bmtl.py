@@ -62,7 +62,7 @@ class BMTLRegressor(TaskRegressor):
         Standard deviation s of the noise.
     coef_, coef_covariance_ : ndarray of shape (T, q) and (T, q, q)
         Mean and covariance of the weights of every task given its rows.
-    evidence_ : ndarray of shape (n_iter_ + 1,)
+    evidence_ : ndarray
         Log marginal likelihood at the start and after every iteration; it cannot fall.
     n_iter_ : int
 

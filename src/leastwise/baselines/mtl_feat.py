@@ -112,7 +112,7 @@ class MTLFeatRegressor(_MTLFeat, TaskRegressor):
         With "rbf" the w_t are functions of that kernel's space. The rows of all tasks span what is needed of it, and
         the algorithm works in an orthonormal basis of that span, which is exact; cubic in the rows.
     sigma : float, default=1.0
-        Width of "rbf", exp(-|x - z|^2 / (2 sigma^2)).
+        Width of "rbf", ``exp(-|x - z|^2 / (2 sigma^2))``.
     fit_intercept : bool, default=True
         An intercept b_t for every task, without penalty, by centring inputs and targets in every task. The paper has
         none: for that, say False and give X a constant column.
@@ -133,7 +133,7 @@ class MTLFeatRegressor(_MTLFeat, TaskRegressor):
         With "rbf" there is ``dual_coef_`` instead, of shape (T, n).
     metric_ : ndarray of shape (d, d)
         The matrix D. With "rbf" it is in coordinates of the basis.
-    objective_ : ndarray of shape (n_iter_,)
+    objective_ : ndarray
         The objective with the best D for the W of every iteration; it cannot grow.
     n_iter_ : int
 

@@ -86,7 +86,7 @@ class RMTLRegressor(_RMTL, TaskRegressor):
     kernel : {"linear", "rbf"}, default="linear"
         The kernel k of the inputs.
     sigma : float, default=1.0
-        Width of "rbf", exp(-|x - z|^2 / (2 sigma^2)).
+        Width of "rbf", ``exp(-|x - z|^2 / (2 sigma^2))``.
     intercept : {"shared", "task"}, default="shared"
         "shared" is that of the support vector machine, b, common to all tasks and without penalty. "task" gives every
         task one of its own as well, by a constant feature: k becomes k + 1.

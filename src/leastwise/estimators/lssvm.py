@@ -78,7 +78,7 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
     Attributes
     ----------
     sigma_, alpha_, linear_weight_ : float
-        The chosen parameters; linear_weight_ is None for a kernel that is no such sum.
+        The chosen parameters; ``linear_weight_`` is None for a kernel that is no such sum.
     centers_ : array or sparse matrix of shape (b, n_features)
         Centres; ``center_indices_`` with a precomputed kernel.
     coef_ : ndarray of shape (b, n_outputs)
@@ -234,7 +234,7 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
     ----------
     classes_ : ndarray of shape (n_classes,)
     sigma_, alpha_, linear_weight_ : float
-        The chosen parameters; linear_weight_ is None for a kernel that is no sum with a linear part.
+        The chosen parameters; ``linear_weight_`` is None for a kernel that is no sum with a linear part.
     centers_ : array or sparse matrix of shape (b, n_features)
         Centres; ``center_indices_`` with a precomputed kernel.
     coef_ : ndarray of shape (b, n_classes)

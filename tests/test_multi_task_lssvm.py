@@ -838,3 +838,18 @@ def test_what_is_given_is_not_changed():
 def test_verbose_prints_the_search(capsys):
     svr(sigma=[0.5, 1.0], verbose=1).fit(X, Y, tasks=TASK)
     assert "[MultiTaskLSSVR]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [{"kernel": "rbf"}, {"kernel": "rbf", "n_centers": 20}, {"solver": "krylov"}])
+def test_a_search_on_some_tasks_keeps_to_what_all_of_them_allow(options):
+    """Most tasks have ten rows, and the search is made on such; a task of one row has no free intercept."""
+    rng = np.random.default_rng(0)
+    task = np.r_[np.repeat(np.arange(40), 10), 40]
+    rows = rng.normal(size=(401, 2))
+    y = 5.0 * rng.normal(size=41)[task] + rows[:, 0] + 0.1 * rng.normal(size=401)
+    for seed in range(3):
+        model = MultiTaskLSSVR(1.0, [1e-3, 1e-2], 0.5, bias="auto", search_rows=60, random_state=seed, **options)
+        model.fit(rows, y, tasks=task)
+        assert np.isfinite(model.spread_)
+        assert np.isfinite(model.predict(rows, task)).all()
+        assert model.score(rows, y, tasks=task) > 0.9

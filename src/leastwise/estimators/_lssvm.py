@@ -23,7 +23,7 @@ from leastwise.reach import Reach
 from leastwise.selection.grid import Grid, Levels, best_of
 from leastwise.selection.judge import ClassJudge, ValueJudge
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+from leastwise.selection.trial import Outcome, Settings, Trial
 
 Array = np.ndarray
 
@@ -193,14 +193,14 @@ class LSSVM(Pruning, Iterating):
         pooled = sharings is None or (1.0 in sharings.values and found.sharing == 1)
         if (pooled and found.weight in (None, np.inf)) or (sharings is not None and 1.0 not in sharings.values):
             return None
-        trials = [trial.spreading(spread) for spread in self._intercept_spreads(trial.rows)]
+        trials = [trial.spreading(spread) for spread in self._intercept_spreads(trial)]
         outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in trials]
         best = best_of(outcomes)
         trial = trials[outcomes.index(best)]
         return trial, Search(trial, search.seen).refine(best, alphas, known=True) if alphas.ratio else best
 
-    def _intercept_spreads(self, rows: Rows) -> tuple[float, ...]:
-        """Spreads of the tasks' intercepts that may be tried on these rows."""
+    def _intercept_spreads(self, trial: Trial) -> tuple[float, ...]:
+        """Spreads of the tasks' intercepts that may be tried in a trial."""
         return (0.0,)
 
     linear_weight: Any

@@ -22,7 +22,7 @@ from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import task_rows_to_search
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Rows, Settings
+from leastwise.selection.trial import Rows, Settings, Trial
 from leastwise.task_fitting import (
     DualForm,
     TaskSolution,
@@ -98,18 +98,20 @@ class MultiTaskLSSVM(LSSVM, TaskSearch):
 
     def _options(self, search: Search) -> Iterator[tuple[Sequence[float], Callable, float]]:
         yield from super()._options(search)
-        spreads = self._possible(search.trial.rows)
-        if len(spreads) > 1:
-            trial = search.trial
-            assert isinstance(trial, CoupledTrial | ArrowTrial)
-            yield spreads, lambda spread: search.trial.spreading(spread), trial.spread
+        trial = search.trial
+        assert isinstance(trial, CoupledTrial | ArrowTrial)
+        if len(trial.spreads) > 1:
+            yield trial.spreads, lambda spread: search.trial.spreading(spread), trial.spread
 
-    def _intercept_spreads(self, rows: Rows) -> tuple[float, ...]:
-        return self._possible(rows)
+    def _intercept_spreads(self, trial: Trial) -> tuple[float, ...]:
+        assert isinstance(trial, CoupledTrial | ArrowTrial)
+        return trial.spreads
 
     def _trial(self, data: Training, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
-        spreads = self._possible(rows)
-        return super()._trial(data, rows, settings, coupling).spreading(spreads[len(spreads) // 2])
+        trial, everywhere = super()._trial(data, rows, settings, coupling), self._possible(data.rows)
+        # What is possible for some rows has to be so for all, where the search goes on.
+        trial.spreads = tuple(spread for spread in self._possible(rows) if spread in everywhere)
+        return trial.spreading(trial.spreads[len(trial.spreads) // 2])
 
     # ------------------------------------------------------------------- fit
 

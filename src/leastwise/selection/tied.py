@@ -22,8 +22,8 @@ class TiedTrial(Trial):
     coupling: Coupling
     tie: Tie
     spread: float = 0.0
-    #: Whether there is a spread to choose.
-    spreads: bool = False
+    #: Spreads to choose from; none where tasks have no intercepts of their own.
+    spreads: tuple[float, ...] = ()
 
     @property
     def bias(self) -> bool:
@@ -63,7 +63,7 @@ class TiedTrial(Trial):
     def spreading(self, spread: float) -> Self:
         """The trial with intercepts of this spread."""
         other = copy.copy(self)
-        other.spread, other.spreads = spread, True
+        other.spread = spread
         return other
 
     def tied(self, sharing: float | None) -> Self:

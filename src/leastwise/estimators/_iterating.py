@@ -54,21 +54,11 @@ class Iterating(TunedModel):
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
         effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
-        F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
-        start: Array | None = None
-        stories: list[Krylov] = []
+        F, start, stories = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
         if self.cv is not None:
-            held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng, "krylov")
-            rest = np.setdiff1d(np.arange(len(rows)), held)
-            part = None if bonds is None else bonds.part(rest)
-            train = rows.take(rest, precomputed=False)
-            self._report(f"without {len(held)} rows that are held out:")
-            first = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
-            F[held] = self._iterated_scores(settings, best.sigma, rows, held, rest, bonds, first)
-            start = np.zeros((len(rows), first.story.X.shape[1]))
-            start[rest] = first.story.X
-            stories.append(first.story)
-            self._report("all rows:")
+            start, story = self._hold_out(data, choice, bonds, effort, F)
+            stories.append(story)
+        self._report("all rows:")
         last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
         self._keep_stories([*stories, last.story])
         if self.cv is not None:
@@ -79,6 +69,21 @@ class Iterating(TunedModel):
         basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
         choice = replace(choice, outcome=replace(best, F=F))
         return Fitted(choice, settings, basis, self._iterated_solution(last, bonds), plain=False, chosen=best.alpha)
+
+    def _hold_out(
+        self, data: Training, choice: Found, bonds: Bonds | None, effort: Effort, F: Array
+    ) -> tuple[Array, Krylov]:
+        """Fill in the scores of a tenth of the rows by a model of the others; a start for all rows, and its story."""
+        best, rows, settings = choice.outcome, data.rows, choice.searched.settings
+        held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng, "krylov")
+        rest = np.setdiff1d(np.arange(len(rows)), held)
+        self._report(f"without {len(held)} rows that are held out:")
+        train, part = rows.take(rest, precomputed=False), None if bonds is None else bonds.part(rest)
+        model = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
+        F[held] = self._iterated_scores(settings, best.sigma, rows, held, rest, bonds, model)
+        start = np.zeros((len(rows), model.story.X.shape[1]))
+        start[rest] = model.story.X
+        return start, model.story
 
     def _guess(self, data: Training, settings: Settings) -> Found:
         """Parameters found on some rows, with an alpha that suits all."""

@@ -1,7 +1,17 @@
-"""Peer methods that multi-task learners are compared with, after the papers that introduced them."""
+"""Peer methods that multi-task and multi-label learners are compared with, after the papers that introduced them."""
 
 from leastwise.baselines.bmtl import BMTLRegressor
+from leastwise.baselines.insdif import InsDif
+from leastwise.baselines.ml_knn import MLkNN
 from leastwise.baselines.mtl_feat import MTLFeatClassifier, MTLFeatRegressor
 from leastwise.baselines.rmtl import RMTLClassifier, RMTLRegressor
 
-__all__ = ["BMTLRegressor", "MTLFeatClassifier", "MTLFeatRegressor", "RMTLClassifier", "RMTLRegressor"]
+__all__ = [
+    "BMTLRegressor",
+    "InsDif",
+    "MLkNN",
+    "MTLFeatClassifier",
+    "MTLFeatRegressor",
+    "RMTLClassifier",
+    "RMTLRegressor",
+]

@@ -34,11 +34,11 @@ def kernel_matrix(kernel: str, sigma: float, X: Array, Y: Array) -> Array:
     return KERNELS[kernel](X, Y, sigma)
 
 
-def check_gram(n: int, arrays: int) -> None:
-    """Refuse a kernel matrix of n rows that would not fit in memory, before it is made."""
+def check_gram(n: int, arrays: int, what: str = "kernel matrix") -> None:
+    """Refuse a table of all pairs of n rows that would not fit in memory, before it is made."""
     need, have = 8 * arrays * n * n, available_memory()
     if need > have:
         raise MemoryError(
-            f"{n} rows need about {human(need)} for their kernel matrix; {human(have)} are available. Give about "
+            f"{n} rows need about {human(need)} for their {what}; {human(have)} are available. Give about "
             f"{int(np.sqrt(have / (8 * arrays)))} rows at most. (Set LEASTWISE_MEMORY to change the limit.)"
         )

@@ -15,7 +15,7 @@ def read_dataset(name: str, entry: Entry, source: Source, paths: Sequence[Path])
     parts = source.read(paths)
     with blaming(" + ".join(str(path) for path in paths)):
         parts = [_checked(part, entry, source.labels) for part in parts]
-    X, y, task, in_training = stacked(parts)
+        X, y, task, in_training, names = stacked(parts)
     return Dataset(
         name=name,
         X=X,
@@ -24,8 +24,9 @@ def read_dataset(name: str, entry: Entry, source: Source, paths: Sequence[Path])
         target_names=entry.target_names,
         task=task,
         female=None if entry.female is None else np.isin(y, entry.female),
-        feature_names=entry.feature_names,
+        feature_names=entry.feature_names or names,
         splits=None if in_training is None else np.ascontiguousarray(in_training.T),
+        label_names=entry.label_names,
     )
 
 
@@ -40,8 +41,13 @@ def _checked(part: Part, entry: Entry, labels: Sequence | None) -> Part:
         raise ValueError(f"{X.shape[1]} features instead of {entry.n_features}")
     if not _known(X, entry.missing).all():
         raise ValueError("some values are not finite")
-    y = _checked_targets(raw) if labels is None else _numbered(raw, labels)
-    return Part(X, y, _checked_task(part.task, len(X)), _checked_splits(part.in_training, len(X)))
+    return Part(
+        X,
+        _checked_y(raw, entry, labels),
+        _checked_task(part.task, len(X)),
+        _checked_splits(part.in_training, len(X)),
+        _checked_names(part.feature_names, entry.n_features),
+    )
 
 
 def _known(X: Array, missing: Sequence[int]) -> Array:
@@ -50,6 +56,27 @@ def _known(X: Array, missing: Sequence[int]) -> Array:
     for j in missing:
         known[:, j] |= np.isnan(X[:, j])
     return known
+
+
+def _checked_y(raw: Array, entry: Entry, labels: Sequence | None) -> Array:
+    """Of classes, of targets, or of labels beside each other."""
+    if entry.label_names is not None:
+        return _checked_indicator(raw, len(entry.label_names))
+    return _checked_targets(raw) if labels is None else _numbered(raw, labels)
+
+
+def _checked_indicator(raw: Array, n_labels: int) -> Array:
+    if raw.ndim != 2 or raw.shape[1] != n_labels:
+        raise ValueError(f"labels of shape {raw.shape} instead of {n_labels} columns")
+    if not np.isin(raw, (0, 1)).all():
+        raise ValueError("labels that do not say 0 or 1 of every row")
+    return raw.astype(np.intp)
+
+
+def _checked_names(names: tuple[str, ...] | None, n_features: int) -> tuple[str, ...] | None:
+    if names is not None and len(names) != n_features:
+        raise ValueError(f"{len(names)} names of features instead of {n_features}")
+    return names
 
 
 def _checked_targets(raw: Array) -> Array:

@@ -1,8 +1,8 @@
 """What a data set is made of, and how its files are found and opened.
 
 Nothing is downloaded. Each data set is an :class:`Entry`: what it is, and the :class:`Source` of files, in any of
-several public forms, that it can be read from. The entries stand in ``single_task``, ``multi_task``, ``school`` and
-``dermatology``; ``checking`` makes a :class:`Dataset` of what their readers give.
+several public forms, that it can be read from. The entries stand in ``single_task``, ``multi_task``, ``school``,
+``dermatology`` and ``enron``; ``checking`` makes a :class:`Dataset` of what their readers give.
 """
 
 from __future__ import annotations
@@ -52,13 +52,14 @@ class Dataset:
     name : str
     X : ndarray of float of shape (n, d)
         Rows as they are in the files, training rows first.
-    y : ndarray of shape (n,)
-        Classes 0, 1, ... as int; targets as float where the task is regression.
+    y : ndarray of shape (n,) or (n, T)
+        Classes 0, 1, ... as int; targets as float where the task is regression. With several labels, one column for
+        each: 1 where a row has the label, and 0 elsewhere.
     is_train : ndarray of bool of shape (n,)
         Whether a row is in the training part of the published split; all True where none is published, or several
         are: those are in ``splits``.
     target_names : tuple of str, optional
-        Names of the classes; None for regression.
+        Names of the classes; None for regression and for several labels.
     task : ndarray of int of shape (n,), optional
         The task 0, 1, ... of every row; None where the files hold a single task.
     female : ndarray of bool of shape (n,), optional
@@ -69,6 +70,8 @@ class Dataset:
     splits : ndarray of bool of shape (k, n), optional
         Where several splits are published, one in each row: whether a row of X is in its training part, and in its
         test part otherwise. None where they are not, or the files that were read do not hold them.
+    label_names : tuple of str, optional
+        Names of the labels, the columns of y, of which a row may have any number; None elsewhere.
     """
 
     name: str
@@ -80,18 +83,28 @@ class Dataset:
     female: Array | None = None
     feature_names: tuple[str, ...] | None = None
     splits: Array | None = None
+    label_names: tuple[str, ...] | None = None
+
+    @property
+    def Y(self) -> Array:
+        """The labels, ``y`` of shape (n, T), of a set whose rows have any number of them."""
+        if self.label_names is None:
+            raise AttributeError(f"{self.name!r} has no labels beside each other: use y, its classes or targets.")
+        return self.y
 
 
 class Part(NamedTuple):
     """Rows of a file as they are read, with labels of that file's own, or targets.
 
-    Every field has one entry a row: ``in_training``, of shape (n, k), is the k splits with the rows first.
+    Every field but the last has one entry a row: ``y`` may have a column for each label, and ``in_training``, of
+    shape (n, k), is the k splits with the rows first. ``feature_names`` are for sets whose entry does not have them.
     """
 
     X: Array
     y: Array
     task: Array | None = None
     in_training: Array | None = None
+    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +139,7 @@ class Entry:
     ----------
     n_features : int
     target_names : tuple of str or None
-        None for regression.
+        None for regression and for several labels.
     dtype : type
         Of X.
     sources : tuple of Source
@@ -138,6 +151,8 @@ class Entry:
     feature_names : tuple of str, optional
     missing : tuple of int, optional
         The columns in which values may be missing, as NaN.
+    label_names : tuple of str, optional
+        For sets whose rows have any number of labels, in the order of the columns of y.
     """
 
     n_features: int
@@ -148,6 +163,7 @@ class Entry:
     full_size: Entry | None = None
     feature_names: tuple[str, ...] | None = None
     missing: tuple[int, ...] = ()
+    label_names: tuple[str, ...] | None = None
 
 
 # ------------------------------------------------------------------- opening
@@ -197,9 +213,12 @@ matlab = partial(one_file, opening=loadmat)
 
 def stacked(parts: Sequence[Part]) -> Part:
     """Several parts as one."""
-    X, y, *others = zip(*parts, strict=True)
-    joined = [None if field[0] is None else np.concatenate(field) for field in others]
-    return Part(np.concatenate(X), np.concatenate(y), *joined)
+    names = parts[0].feature_names
+    if any(part.feature_names != names for part in parts):
+        raise ValueError("the parts do not have the same names of features in the same order")
+    X, y, *others = zip(*(part[:-1] for part in parts), strict=True)
+    task, in_training = (None if field[0] is None else np.concatenate(field) for field in others)
+    return Part(np.concatenate(X), np.concatenate(y), task, in_training, names)
 
 
 def tasks_of_cells(features: Array, labels: Array) -> Part:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from leastwise.datasets.checking import read_dataset
 from leastwise.datasets.dermatology import DERMATOLOGY
+from leastwise.datasets.enron import ENRON
 from leastwise.datasets.files import Dataset, Entry
 from leastwise.datasets.multi_task import MULTI_TASK
 from leastwise.datasets.school import SCHOOL
@@ -15,7 +16,13 @@ from leastwise.datasets.single_task import SINGLE_TASK
 #: Environment variable that names the folder.
 VARIABLE = "LEASTWISE_DATA"
 
-REGISTRY: dict[str, Entry] = {**SINGLE_TASK, **MULTI_TASK, "school": SCHOOL, "dermatology": DERMATOLOGY}
+REGISTRY: dict[str, Entry] = {
+    **SINGLE_TASK,
+    **MULTI_TASK,
+    "school": SCHOOL,
+    "dermatology": DERMATOLOGY,
+    "enron": ENRON,
+}
 
 
 def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool = False) -> Dataset:
@@ -23,14 +30,16 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
 
     Parameters
     ----------
-    name : {"mnist", "usps", "satimage", "letter", "landmine", "umist", "school", "dermatology"}
+    name : {"mnist", "usps", "satimage", "letter", "landmine", "umist", "school", "dermatology", "enron"}
         Which one.
     folder : path, optional
         Where its files are; by default what the environment variable ``LEASTWISE_DATA`` says. The files are
         those of the LIBSVM page (plain or compressed), the original ones (MNIST's idx files, UCI's
         ``letter-recognition.data`` and ``dermatology.data``, Statlog's ``sat.trn`` and ``sat.tst``,
         ``LandmineData.mat``, ``umist_cropped.mat``, ``school_b.mat`` with ``school_1_indexes.mat`` to
-        ``school_10_indexes.mat``), the table ``umist.mat``, MALSAR's ``school.mat``, or one archive ``<name>.npz``.
+        ``school_10_indexes.mat``), the table ``umist.mat``, MALSAR's ``school.mat``,
+        Mulan's ``enron.xml`` with ``enron-train.arff`` and ``enron-test.arff`` or with ``enron.arff``, or one archive
+        ``<name>.npz``.
     full_size : bool, default=False
         For ``"umist"``: the pictures of 112 x 92 pixels as they are, instead of every fourth pixel of every fourth
         row (28 x 23, ``picture[2::4, 2::4]``). ``umist.npz`` has 488 of the 575 in this size and gives those.
@@ -41,7 +50,8 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
         Landmine has a ``task``, the minefield. In UMIST the class is the person, and ``female`` says who presents
         as a woman, which makes the tasks of the paper: pairs of a man and a woman. School is regression: ``y`` is
         a score, the ``task`` is the school, and ``splits`` are the ten that are published. In Dermatology the last
-        of 34 columns is the age, NaN where it is missing.
+        of 34 columns is the age, NaN where it is missing. Enron has 53 labels, of which a message has any number:
+        ``Y`` has a column for each, named by ``label_names``, and X has one for each word.
 
     Raises
     ------
@@ -61,6 +71,10 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
 
     Dermatology's age is missing, as NaN, for 8 of 366 patients, and nothing else is. ``X[:, :-1]`` are the 33 other
     attributes, those of the paper; ``feature_names`` says which is which.
+
+    Enron's published split, 1123 and 579 messages, is in the archive and in Mulan's two files; ``enron.arff`` has the
+    same messages in another order, so that ``is_train`` is True throughout. The only message with the label D.D18 is
+    in the test part. X is dense.
     """
     entry = _entry(name, full_size)
     where = _folder(folder)

@@ -11,7 +11,7 @@ from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.probability import Calibrator, Sample, anchored, class_shares, fit_calibrator
+from leastwise.probability import Calibrator, Sample, anchored, fit_calibrator
 from leastwise.reach import RANK, SOME, Reach, fit_reach, heldout_distances, ranked_distances, spaced_distances
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 from leastwise.task_fitting import TaskSolution
@@ -71,7 +71,7 @@ class CalibratedClassifier(TunedClassifier):
         if solution.far is not None:
             outcome.calibrator = anchored(outcome.calibrator, solution.far)
         if self.calibration == "isotonic":
-            outcome.calibrator = self._calibrator(known_sample(data.rows, outcome.F), solution.intercept)
+            outcome.calibrator = self._calibrator(data.rows.sample(outcome.F), solution.intercept)
         self._store(data, basis, settings, outcome, solution)
         self.reach_ = reach
         self._warn_lifted(settings.kernel, solution)
@@ -86,10 +86,3 @@ class CalibratedClassifier(TunedClassifier):
     calibration: str | None
     extrapolate: bool
     reach_: Reach | None
-
-
-def known_sample(rows: Rows, F: Array) -> Sample:
-    """The rows whose held-out scores are known, with the class shares of all rows."""
-    held = ~np.isnan(F[:, 0])
-    shares = class_shares(rows.y, rows.w, F.shape[1]).astype(F.dtype)
-    return Sample(F[held], rows.y[held], rows.w[held], len(np.unique(rows.group[held])), shares)

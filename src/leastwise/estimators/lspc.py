@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators._calibrated import CalibratedClassifier, known_sample
+from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._single import SingleTaskModel
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import CALIBRATIONS, fit_calibrator
+from leastwise.probability import CALIBRATIONS
 from leastwise.selection.plan import SEARCH_ROWS
 from leastwise.selection.search import Search, held_out_tenth
 from leastwise.selection.trial import Settings, Trial
@@ -245,7 +245,7 @@ class LSPC(SingleTaskModel, CalibratedClassifier):
         outcome.F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         outcome.F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
         if self.cv is not None:
-            outcome.calibrator = fit_calibrator(self.calibration, known_sample(rows, outcome.F), solution.intercept)
+            outcome.calibrator = self._calibrator(rows.sample(outcome.F), solution.intercept)
         self._warn_unsettled(solution)
         reach, trust = self._chunked_reach(rows, basis, settings, held)
         return self._finish(data, basis, settings, outcome, solution, search.seen, reach, trust)

@@ -432,7 +432,9 @@ def test_kept_values_are_half_of_the_matrix(rng):
     kept = sum(K.nbytes for _, _, K in operator._kept)
     assert 0.5 < kept / (2000**2 * 8) < 0.6
     np.testing.assert_array_equal(operator(V), first)
-    assert not KernelTimes(RBF(), 1.0, X, keep=False)._kept
+    narrow = KernelTimes(RBF(), 1.0, X, rho=1.0, budget=2**20)
+    np.testing.assert_allclose(narrow(V), first, atol=1e-10)
+    assert not narrow._kept  # the matrix does not fit, and is computed anew
 
 
 def test_a_tie_needs_tasks(rng):

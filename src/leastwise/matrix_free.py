@@ -50,9 +50,8 @@ class KernelTimes:
     rho : float
         The ridge. It alone may be changed between products.
     budget : int
-        Bytes of kernel values to hold at a time.
-    keep : bool
-        Keep the blocks, half of the kernel matrix, from the first product on, if they are within the budget.
+        Bytes of kernel values to hold at a time. Where half of the kernel matrix is within it, that is kept from the
+        first product on.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class KernelTimes:
         task: Array | None = None,
         rho: float = 0.0,
         budget: int = BUDGET,
-        keep: bool = True,
     ) -> None:
         self.kernel, self.sigma, self.tie, self.task, self.rho = kernel, sigma, tie, task, rho
         self.X = X.tocsr() if sparse.issparse(X) else X
@@ -74,18 +72,13 @@ class KernelTimes:
             raise ValueError("A tie needs the tasks of the rows.")
         self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
         fits = self.n * (self.n + self.side) // 2 * X.dtype.itemsize <= budget
-        self._keep = keep and fits and not isinstance(kernel, Precomputed)  # which is kept already
+        self._keep = fits and not isinstance(kernel, Precomputed)  # which is kept already
         self._kept: list[tuple[slice, slice, Array]] = []
 
     @property
     def n(self) -> int:
         """Number of rows."""
         return self.X.shape[0]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """That of H."""
-        return self.n, self.n
 
     def times(self, V: Array) -> Array:
         """``H V`` for V of shape (n, k), in the type of V; summed over blocks in double precision."""

@@ -1,0 +1,261 @@
+r"""From scores of many labels to probabilities: :mod:`leastwise.probability`, label by label and all at once.
+
+Every label has its own class shares, and its own ``sharpness`` and ``power`` where the scores are blended. They
+are fitted to held-out scores, see :mod:`leastwise.labels.blending`, in one of two ways:
+
+pooled
+    one pair for all labels: fast, for the many points of a search.
+per label
+    a pair for each label, drawn to the pooled one, the more the less the label's own rows say.
+
+Only known entries count. Where a label has one known class only, its class shares are still not 0 and 1: half a row
+is added to each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression, isotonic_regression
+
+from leastwise.labels.blending import BlendFit
+from leastwise.labels.sample import LabelSample
+
+Array = np.ndarray
+
+
+class LabelCalibrator(Protocol):
+    """Scores of shape (n, O) in, probabilities or decision values of the same shape out.
+
+    ``trust``, of shape (n,), is 1 where the scores are to be believed and 0 where nothing is known; see
+    :mod:`leastwise.reach`. None is 1 throughout.
+    """
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities; in every row those of each label sum to one."""
+        ...
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Values that order the classes of a label as the probabilities do."""
+        ...
+
+
+@dataclass(frozen=True)
+class LabelClip:
+    """Eq. (3) for each label: whatever the trust, as in the paper.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    shares : ndarray of shape (O,)
+        Class shares, the answer where all scores of a label are clipped.
+    """
+
+    starts: Array
+    shares: Array
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        P = np.maximum(F, 0)
+        total = _over_labels(np.add, P, self.starts)
+        return np.where(total > 0, P / np.where(total > 0, total, 1), self.shares)
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        return self.proba(F)
+
+
+@dataclass(frozen=True)
+class LabelBlend:
+    """``leastwise.probability.Blend`` for each label.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    shares, far : ndarray of shape (O,)
+        Class shares, and the scores far from all data.
+    doubt, floor, sharpness, power : ndarray of shape (T,)
+    """
+
+    starts: Array
+    shares: Array
+    far: Array
+    doubt: Array
+    floor: Array
+    sharpness: Array
+    power: Array
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Logarithms of probabilities, up to a constant per row and label."""
+        sharpness, power, doubt = (self._spread(x) for x in (self.sharpness, self.power, self.doubt))
+        here, there = (np.log(np.maximum(f, 0) / self.shares + doubt) for f in (F, self.far))
+        evidence = sharpness * (F - self.far) + power * (here - there)
+        return np.log(self.shares) + (evidence if trust is None else trust[:, None] * evidence)
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        L = self.decision(F, trust)
+        L -= _over_labels(np.maximum, L, self.starts)
+        P = np.exp(L, out=L)
+        P /= _over_labels(np.add, P, self.starts)
+        floor = self._spread(self.floor)
+        P *= 1 - floor
+        P += floor * self.shares
+        return P
+
+    def _spread(self, x: Array) -> Array:
+        return np.repeat(x, np.diff(self.starts))
+
+
+@dataclass(frozen=True)
+class LabelIsotonic:
+    """One step function per label and class, then divided by the sum.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    shares : ndarray of shape (O,)
+    floor : ndarray of shape (T,)
+    corners : ndarray of int of shape (O + 1,)
+        Column k has the corners ``corners[k] ... corners[k + 1] - 1`` of all.
+    knots, steps : ndarray of shape (number of corners,)
+        Scores at the corners, and the values there.
+    """
+
+    starts: Array
+    shares: Array
+    floor: Array
+    corners: Array
+    knots: Array
+    steps: Array
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
+        P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(F.T, parts, strict=True)])
+        P = LabelClip(self.starts, self.shares).proba(P.astype(F.dtype, copy=False))
+        believed = np.repeat(1 - self.floor, np.diff(self.starts)) * (1 if trust is None else trust[:, None])
+        return believed * P + (1 - believed) * self.shares
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        return self.proba(F, trust)
+
+
+def fit_label_calibrator(
+    kind: str | None,
+    sample: LabelSample,
+    far: Array,
+    start: LabelCalibrator | None = None,
+    pooled: bool = False,
+    pull: float | None = None,
+) -> LabelCalibrator:
+    """The calibrator of this kind, fitted to held-out scores.
+
+    Parameters
+    ----------
+    kind : {"blend", "temperature", "isotonic", None}
+    sample : LabelSample
+    far : ndarray of shape (O,)
+        The scores far from all data: the intercepts, or zeros.
+    start : LabelCalibrator, optional
+        Where the search for the parameters of a blend begins, if it is one.
+    pooled : bool
+        Whether sharpness and power are the same for all labels. Nothing else depends on it.
+    pull : float, optional
+        How many rows the pooled parameters count for in the fit of each label, 0 or more; by default what the
+        held-out scores say.
+    """
+    size = _sizes(sample)
+    shares = _shares(sample, size)
+    if kind is None:
+        return LabelClip(sample.starts, shares)
+    if kind == "isotonic":
+        return _fit_isotonic(sample, shares, size)
+    first = start if isinstance(start, LabelBlend) else None
+    return _fit_blend(sample, shares, size, far, kind == "blend", first, pooled, pull)
+
+
+def anchored_labels(calibrator: LabelCalibrator, far: Array) -> LabelCalibrator:
+    """A blend with the final scores far from all data; held-out ones differ a little."""
+    return replace(calibrator, far=far) if isinstance(calibrator, LabelBlend) else calibrator
+
+
+def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
+    """Sums or maxima over the columns of each label, spread over these columns again."""
+    if np.all(np.diff(starts) == 2):  # much faster than reduceat
+        return np.repeat(reduce(A[:, ::2], A[:, 1::2]), 2, axis=1)
+    return np.repeat(reduce.reduceat(A, starts[:-1], axis=1), np.diff(starts), axis=1)
+
+
+def _sizes(sample: LabelSample) -> Array:
+    """Number of independent witnesses of each label, 1 or more: its share of the weight of the rows."""
+    known = sample.W > 0
+    row = sample.W.sum(axis=1, dtype=float) / np.maximum(known.sum(axis=1), 1)
+    share = np.sum(row[:, None] * known, axis=0) / max(row.sum(), np.finfo(float).tiny)
+    return np.maximum(sample.size * share, 1.0)
+
+
+def _shares(sample: LabelSample, size: Array) -> Array:
+    """Weighted class shares side by side, with half a row more for each class."""
+    first, widths = sample.starts[:-1], np.diff(sample.starts)
+    known = sample.W > 0
+    where = np.broadcast_to(first, known.shape)[known] + sample.codes[known]
+    counts = np.bincount(where, weights=sample.W[known], minlength=sample.starts[-1])
+    total = np.add.reduceat(counts, first)
+    smoothed = counts * np.repeat(size / np.where(total > 0, total, 1), widths) + 0.5
+    return (smoothed / np.repeat(np.add.reduceat(smoothed, first), widths)).astype(sample.F.dtype)
+
+
+def _fit_blend(
+    sample: LabelSample,
+    shares: Array,
+    size: Array,
+    far: Array,
+    use_power: bool,
+    start: LabelBlend | None,
+    pooled: bool,
+    pull: float | None,
+) -> LabelBlend:
+    dtype = sample.F.dtype
+    far, doubt, floor = (x.astype(dtype) for x in (far, size ** (-1 / 3), 1 / (size + 2)))
+    fit = BlendFit(sample, shares, far, doubt, floor, size, use_power)
+    first = [start.sharpness.mean(), start.power.mean() * use_power] if start else [0.0, float(use_power)]
+    theta, H = fit.pooled(np.array([first], dtype=float))
+    if not pooled:
+        theta = fit.each(theta, H, pull)
+    sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
+    return LabelBlend(sample.starts, shares, far, doubt, floor, sharpness, power)
+
+
+def _fit_isotonic(sample: LabelSample, shares: Array, size: Array) -> LabelIsotonic:
+    knots, steps = [], []
+    for t in range(sample.n_labels):
+        known = sample.W[:, t] > 0
+        w = sample.W[known, t].astype(float)
+        w *= size[t] / max(w.sum(), np.finfo(float).tiny)
+        for code, k in enumerate(range(sample.starts[t], sample.starts[t + 1])):
+            x, p = _stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
+            knots.append(x)
+            steps.append(p)
+    floor = (1 / (size + 2)).astype(sample.F.dtype)
+    corners = np.cumsum([0] + [len(x) for x in knots])
+    return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
+
+
+def _stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
+    """Corners of a monotone fit, each level with one more row of the class share.
+
+    Without that row the outermost levels of a rare label are 0 and 1, on the word of a few rows.
+    """
+    if not len(f):
+        return np.zeros(1), np.full(1, share)
+    fit = IsotonicRegression(y_min=0, y_max=1).fit(f, hit, sample_weight=w)
+    x, level = fit.X_thresholds_, np.unique(fit.y_thresholds_)
+    ends = x[np.searchsorted(fit.y_thresholds_, level, side="right") - 1]
+    where = np.minimum(np.searchsorted(ends, f), len(level) - 1)
+    mass = np.bincount(where, weights=w, minlength=len(level))
+    smoothed = isotonic_regression((mass * level + share) / (mass + 1), sample_weight=mass + 1)
+    return x, smoothed[np.searchsorted(level, fit.y_thresholds_)]

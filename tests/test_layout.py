@@ -11,12 +11,14 @@ ROOT = Path(leastwise.__file__).parent
 
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
-    ["linalg", "kernels", "centers", "memory", "folds", "tasks", "coupling", "centring"],
-    ["basis", "intervals", "matrix_free", "probability", "metrics", "model_selection", "similarity"],
+    ["linalg", "kernels", "centers", "memory", "folds", "label_folds", "tasks", "coupling", "centring"],
+    ["basis", "intervals", "matrix_free", "probability", "metrics", "label_metrics", "model_selection", "similarity"],
     ["heldout", "reach"],
     ["scoring"],
+    ["labels"],
     ["selection"],
-    ["fitting", "krylov_fitting", "task_fitting"],
+    ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
+    ["label_krylov_fitting"],
     ["estimators"],
     ["task_text"],
     ["task_reports"],

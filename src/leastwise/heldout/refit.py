@@ -29,7 +29,7 @@ class RefitHeldout:
         problem, design = self.problem, self.design
         F, freedom = np.empty_like(problem.Z), float(problem.bias)
         far = np.zeros(problem.Z.shape[1], dtype=F.dtype)
-        for rows, stay, keep, spectrum in self._fits():
+        for rows, stay, keep, spectrum in self.fits():
             v = problem.root[stay] if problem.bias else None
             if spectrum is None:  # all basis functions are gone: the intercept remains
                 b = 0 * far if v is None else v @ problem.Z[stay] / (v @ v)
@@ -42,7 +42,7 @@ class RefitHeldout:
             far += b / len(self._parts)
         return Held(F, far, freedom=freedom)
 
-    def _fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
+    def fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
         """For every fold its rows, the rows that stay, the basis functions that stay, and their spectrum."""
         if not self._parts:
             n, b = self.design.K.shape

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -55,6 +55,9 @@ class Rows:
     task: Array | None = None
     values: Array | None = None
 
+    #: What rows may have or not.
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("task", "values")
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -84,13 +87,13 @@ class Rows:
         """What is fitted: the values, or 1 in the column of the row's class."""
         return np.eye(n_outputs, dtype=self.X.dtype)[self.y] if self.values is None else self.values
 
-    def part(self, index: Array) -> Rows:
+    def part(self, index: Array) -> Self:
         """Some of the rows, with the weights that they have among all."""
-        task, values = (None if a is None else a[index] for a in (self.task, self.values))
-        X, y, w, fold = self.X[index], self.y[index], self.w[index], self.fold[index]
-        return Rows(X, y, w, fold, self.copy[index], self.group[index], self.mass, task, values)
+        names = ("X", "y", "w", "fold", "copy", "group", *self.OPTIONAL)
+        given = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: a[index] for name, a in given.items() if a is not None})
 
-    def take(self, index: Array, precomputed: bool) -> Rows:
+    def take(self, index: Array, precomputed: bool) -> Self:
         """Some of the rows, with weights of mean 1 again; a precomputed kernel loses the same columns."""
         some = self.part(index)
         w = some.w if self.equal_weights else some.w / some.w.mean()

@@ -1,0 +1,232 @@
+r"""Held-out scores of labels tied to one another: along the eigenvectors of B they are ridge problems of their own.
+
+To hold out a row is to hold out all of its labels. Rotated by the eigenvectors of B (``leastwise.linalg.modes``) the
+problem falls into one ridge problem for each, with the Gram matrix ``b_k G``, from which rows and their basis
+functions are deleted as from any other (see the package's text). With ``M_k = (b_k G + rho)^-1`` the blocks of the
+inverse are
+
+    P_k = rho M_k,     T_k = sqrt(b_k) M_k Phi,     D_k = -(I - b_k Phi' M_k Phi) / rho.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from leastwise.heldout.problem import Held, Problem
+from leastwise.linalg.modes import Modes
+from leastwise.linalg.spectrum import Spectrum
+
+Array = np.ndarray
+
+#: Numbers that are held at a time for blocks of rows.
+ROOM = 2**23
+
+
+@dataclass(frozen=True)
+class Family:
+    """Labels that have some classes in common.
+
+    Attributes
+    ----------
+    labels : ndarray of int of shape (T,)
+        Which labels.
+    columns : ndarray of int of shape (c, T)
+        The columns of their scores, by class.
+    """
+
+    labels: Array
+    columns: Array
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A family with the modes of its part of B."""
+
+    family: Family
+    modes: Modes
+
+    def take(self, A: Array) -> Array:
+        """Targets or scores of the family, of shape (rows, c, T), from those of all outputs."""
+        return A[:, self.family.columns]
+
+
+@dataclass
+class LabelSpectrum:
+    """One spectrum with what no ridge and no sharing changes."""
+
+    problem: Problem
+    spectrum: Spectrum
+
+    @cached_property
+    def UZ(self) -> Array:
+        """Projections of the targets."""
+        return self.spectrum.U.T @ self.problem.Z
+
+    @cached_property
+    def outside(self) -> Array | None:
+        """What of the targets, and of the intercept's column behind them, lies outside of U."""
+        B = self.problem.targets
+        return None if self.spectrum.complete else B - self.spectrum.U @ np.column_stack([self.UZ, self.Uv])
+
+    @cached_property
+    def Uv(self) -> Array:
+        """The projection of the intercept's column."""
+        return self.spectrum.U.T @ self.problem.root
+
+    @cached_property
+    def pout(self) -> Array:
+        """How much of every row lies outside of U."""
+        U = self.spectrum.U
+        return np.zeros(len(U), U.dtype) if self.spectrum.complete else np.maximum(1 - np.sum(U**2, axis=1), 0)
+
+    @cached_property
+    def own(self) -> Array | None:
+        """The row of V of every row's own basis function; zeros where there is none."""
+        if self.problem.own is None:
+            return None
+        V = self.spectrum.V[np.maximum(self.problem.own, 0)]
+        V[self.problem.own < 0] = 0
+        return V
+
+    @cached_property
+    def stacks(self) -> list[tuple[Array, Array]]:
+        """Rows that are held out together, and the basis functions that they own, stacked where alike in size."""
+        own = self.problem.own
+        alike: dict[tuple[int, int], list[tuple[Array, Array]]] = {}
+        for rows in self.problem.folds.blocks:
+            functions = np.empty(0, dtype=int) if own is None else np.setdiff1d(own[rows], [-1])
+            alike.setdefault((len(rows), len(functions)), []).append((rows, functions))
+        stacks = []
+        for (q, o), members in alike.items():
+            step = max(1, ROOM // ((q + o) ** 2 * self.spectrum.U.shape[1]))
+            for a in range(0, len(members), step):
+                some = members[a : a + step]
+                stacks.append((np.stack([rows for rows, _ in some]), np.stack([own for _, own in some])))
+        return stacks
+
+    @cached_property
+    def singles(self) -> tuple[Array, Array, Array | None, Array | None]:
+        """``U``, ``U^2``, ``V^2`` and ``U s V`` of the rows that are held out alone."""
+        rows = self.problem.folds.singles
+        U = self.spectrum.U if len(rows) == len(self.spectrum.U) else self.spectrum.U[rows]
+        if self.own is None:
+            return U, U**2, None, None
+        V = self.own[rows]
+        return U, U**2, V**2, U * self.spectrum.s * V
+
+
+@dataclass
+class LabelHeldout:
+    """Held-out scores of tied labels at one sharing, for any ridge, from one spectrum; rows of equal weights."""
+
+    base: LabelSpectrum
+    ties: list[Tied]
+    _rotated: dict = field(default_factory=dict, repr=False)
+
+    def at(self, alpha: float) -> Held:
+        """Held-out scores at this alpha."""
+        problem = self.base.problem
+        F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1], dtype=problem.Z.dtype)
+        for index, tie in enumerate(self.ties):
+            error = np.empty((len(F), *tie.family.columns.shape), dtype=F.dtype)
+            if len(problem.folds.singles):
+                error[problem.folds.singles] = self._singles(index, alpha * (len(F) - 1))
+            for blocks, own in self.base.stacks:
+                error[blocks] = self._blocks(index, blocks, own, problem.ridge(alpha, blocks[0]))
+            F[:, tie.family.columns] = tie.take(problem.Z) - error
+            if problem.bias:
+                far[tie.family.columns] = self._far(index, alpha * len(F))
+        return Held(F / problem.root[:, None], far)
+
+    def _targets(self, index: int) -> tuple[Array, Array | None]:
+        """Rotated projections (k, c, m) of a family's targets, and what of these lies outside of U (n, c, m)."""
+        if index not in self._rotated:
+            tie, out = self.ties[index], self.base.outside
+            outside = None if out is None else tie.modes.rotate(tie.take(out[:, :-1]))
+            self._rotated[index] = tie.modes.rotate(tie.take(self.base.UZ)), outside
+        return self._rotated[index]
+
+    def _singles(self, index: int, rho: float) -> Array:
+        """Errors of rows left out one at a time: a 2 x 2 system for each row and mode."""
+        base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
+        b, which, rows = modes.values.astype(UZ.dtype), modes.which, base.problem.folds.singles
+        e = 1 / (base.spectrum.g[:, None] * b + UZ.dtype.type(rho))
+        U, UU, VV, UsV = base.singles
+        eZ = e[:, None, which] * UZ
+        p, Pz = rho * (UU @ e) + base.pout[rows][:, None], rho * times_each(U, eZ)
+        if outside is not None:
+            Pz += outside[rows]
+        if base.own is None:
+            t, d, Tz = np.zeros_like(p), np.full_like(p, -1), np.zeros_like(Pz)
+        else:
+            assert VV is not None and UsV is not None and base.problem.own is not None
+            t, sV = np.sqrt(b) * (UsV @ e), base.own[rows] * base.spectrum.s
+            d = np.where(base.problem.own[rows][:, None] < 0, -1, -VV @ e).astype(p.dtype)
+            Tz = np.sqrt(b)[which] * times_each(sV, eZ)
+        if base.problem.bias:
+            Pv, Tv, vPv, vPz = self._bias(index, rows, rho, e, eZ)
+            p, t, d = p - Pv**2 / vPv, t - Pv * Tv / vPv, d - Tv**2 / vPv
+            share = vPz / vPv[which]
+            Pz, Tz = Pz - Pv[:, None, which] * share, Tz - Tv[:, None, which] * share
+        t, d, whole = t[:, None, which], d[:, None, which], (p * d - t**2)[:, None, which]
+        return modes.back((d * Pz - t * Tz) / whole)
+
+    def _bias(self, index: int, rows: Array, rho: float, e: Array, eZ: Array) -> tuple[Array, Array, Array, Array]:
+        """``P v`` and ``T' v`` of some rows (m, d), ``v' P v`` (d) and ``v' P z`` (c, m)."""
+        base, b, (_, outside) = self.base, self.ties[index].modes.values, self._targets(index)
+        ev = e * base.Uv[:, None]
+        Pv, vPv = rho * (base.spectrum.U[rows] @ ev), rho * (base.Uv @ ev)
+        vPz = rho * np.einsum("k,kcm->cm", base.Uv, eZ)
+        if outside is not None:
+            assert base.outside is not None
+            v = base.problem.root
+            Pv, vPv = Pv + base.outside[rows, -1:], vPv + v @ base.outside[:, -1]
+            vPz = vPz + np.einsum("i,icm->cm", v, outside)
+        Tv = np.zeros_like(Pv) if base.own is None else np.sqrt(b) * ((base.own[rows] * base.spectrum.s) @ ev)
+        return Pv, Tv, vPv, vPz
+
+    def _blocks(self, index: int, rows: Array, own: Array, rho: float) -> Array:
+        """Errors of rows left out together, with the basis functions that they own: a system for every mode.
+
+        ``rows``, of shape (blocks, q), and ``own``, (blocks, o), are those of blocks of one size, with one ridge.
+        """
+        base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
+        s, b, which = base.spectrum, modes.values.astype(UZ.dtype), modes.which
+        e = 1 / (s.g[:, None] * b + UZ.dtype.type(rho))
+        U, V, eZ = s.U[rows], s.V[own], e[:, None, which] * UZ
+        p, Pz = rho * (_pairs(U, U) @ e), rho * times_each(U, eZ)
+        if outside is not None:
+            inside = U @ U.transpose(0, 2, 1)
+            p, Pz = p + (np.eye(rows.shape[1], dtype=p.dtype) - inside)[..., None], Pz + outside[rows]
+        t, d = np.sqrt(b) * (_pairs(U * s.s, V) @ e), -(_pairs(V, V) @ e)
+        Tz = np.sqrt(b)[which] * times_each(V * s.s, eZ)
+        M = np.concatenate([np.concatenate([p, t], 2), np.concatenate([t.transpose(0, 2, 1, 3), d], 2)], 1)
+        R = np.concatenate([Pz, Tz], 1)  # (blocks, rows and functions, c, m)
+        if base.problem.bias:
+            Pv, _, vPv, vPz = self._bias(index, rows.ravel(), rho, e, eZ)
+            Tv = np.sqrt(b) * ((V * s.s) @ (e * base.Uv[:, None]))
+            v = np.concatenate([Pv.reshape(*rows.shape, -1), Tv], 1)
+            M = M - v[:, :, None] * v[:, None] / vPv
+            R = R - v[:, :, None, which] * (vPz / vPv[which])
+        solved = np.linalg.solve(M.transpose(0, 3, 1, 2)[:, which], R.transpose(0, 3, 1, 2))
+        return modes.back(solved[:, :, : rows.shape[1]].transpose(0, 2, 3, 1))
+
+    def _far(self, index: int, rho: float) -> Array:
+        """The intercepts of a fit to all rows, of shape (c, T)."""
+        modes, (UZ, _) = self.ties[index].modes, self._targets(index)
+        e = 1 / (self.base.spectrum.g[:, None] * modes.values.astype(UZ.dtype) + UZ.dtype.type(rho))
+        _, _, vPv, vPz = self._bias(index, np.arange(1), rho, e, e[:, None, modes.which] * UZ)
+        return modes.back(vPz / vPv[modes.which])
+
+
+def times_each(A: Array, B: Array) -> Array:
+    """``A B`` for A of shape (..., k) and B (k, c, m)."""
+    return (A @ B.reshape(len(B), -1)).reshape(*A.shape[:-1], *B.shape[1:])
+
+
+def _pairs(A: Array, B: Array) -> Array:
+    """Products of all pairs of rows of blocks, entry by entry: (blocks, q, o, k) from (blocks, q, k), (blocks, o, k)."""
+    return A[:, :, None] * B[:, None]

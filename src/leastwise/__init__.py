@@ -1,8 +1,9 @@
-"""Fast, calibrated, non-linear class probabilities in closed form, for one task or many."""
+"""Fast, calibrated, non-linear class probabilities in closed form, for one task, many tasks or many labels."""
 
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.lssvm import LSSVC, LSSVR
+from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
@@ -14,6 +15,7 @@ __all__ = [
     "LSSVC",
     "LSSVR",
     "KernelLogisticRegression",
+    "MultiLabelLSPC",
     "MultiTaskKernelLogisticRegression",
     "MultiTaskLSPC",
     "MultiTaskLSSVC",

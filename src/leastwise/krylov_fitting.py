@@ -75,7 +75,7 @@ def solve_by_krylov(
     Z = rows.targets(settings.n_outputs) * root[:, None]
     rho = alpha * len(rows)
     tied: dict[str, Any] = {} if bonds is None else {"tie": bonds.tie, "task": bonds.task}
-    H = KernelTimes(settings.kernel, sigma, rows.X, root, rho=rho, budget=_budget(), **tied)
+    H = KernelTimes(settings.kernel, sigma, rows.X, root, rho=rho, budget=kernel_budget(), **tied)
     spread = 0.0 if bonds is None else bonds.spread * rows.mass
     centring = None if bonds is None or not spread else Centring.of(bonds.task, root, spread, len(bonds.tie.own))
     solve = _solver(H, rho, centring, effort, start)
@@ -120,6 +120,6 @@ def _centred_times(H: KernelTimes, rho: float, centring: Centring) -> Times:
     return times
 
 
-def _budget() -> int:
+def kernel_budget() -> int:
     """Bytes of kernel values to hold: a part of what there is, so that blocks are computed once where they fit."""
     return int(np.clip(available_memory() // 4, 2**24, BUDGET))

@@ -1,4 +1,4 @@
-"""Cross-validation that knows the tasks, for scikit-learn's tools."""
+"""Cross-validation that knows the tasks, or the labels, for scikit-learn's tools."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from leastwise.folds import task_fold_labels
+from leastwise.label_folds import label_fold_labels
 from leastwise.tasks import encode_tasks, split_tasks
 
 Array = np.ndarray
@@ -155,3 +157,119 @@ def _checked_classes(y: Any, n: int) -> Array:
     if len(classes) != n:
         raise ValueError(f"y has {len(classes)} values for {n} rows: give one class a row.")
     return classes
+
+
+class StratifiedLabelKFold(BaseCrossValidator):
+    """K folds in each of which every label, of many that a row has, gets its share.
+
+    Sizes of the folds differ by at most one, and the rows of every class of every label are spread over them about as
+    evenly as can be. Of a class with fewer rows than there are folds, some folds have none.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    shuffle : bool, default=True
+        Whether to shuffle rows before dealing them out.
+    random_state : int, RandomState or None, default=None
+        Source of the shuffling; an int makes the same folds at every call.
+
+    See Also
+    --------
+    sklearn.model_selection.StratifiedKFold : The same for one label.
+
+    Notes
+    -----
+    Rows are dealt out as in iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011), then swapped. The order
+    of the labels makes no difference.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leastwise.model_selection import StratifiedLabelKFold
+    >>> Y = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 1], [1, 1], [0, 0], [0, np.nan]])
+    >>> for train, test in StratifiedLabelKFold(2, shuffle=False).split(np.zeros((8, 1)), Y):
+    ...     print(test, np.nansum(Y[test], axis=0))
+    [0 3 5 6] [2. 2.]
+    [1 2 4 7] [2. 2.]
+    """
+
+    def __init__(self, n_splits: int = 5, *, shuffle: bool = True, random_state: Any = None) -> None:
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Row numbers of the training and the test part of every fold.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            Only its number of rows matters.
+        y : array-like, sparse matrix or data frame of shape (n, T)
+            Classes of the labels; NaN or None where one is not known.
+        groups : None
+            Not used; here for scikit-learn.
+
+        Returns
+        -------
+        iterator of (train, test)
+        """
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        labels = self.label_labels(_label_codes(y, n))
+        rows = np.arange(n)
+        return ((rows[labels != k], rows[labels == k]) for k in range(self.n_splits))
+
+    def label_labels(self, codes: Array) -> Array:
+        """The fold of every row, from codes of the classes, -1 where a label is not known."""
+        _check_n_splits(self.n_splits, len(codes))
+        if not self.shuffle and self.random_state is not None:
+            raise ValueError(
+                f"random_state={self.random_state!r} has no effect with shuffle=False: leave it out, or shuffle."
+            )
+        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.shuffle else None
+        return label_fold_labels(int(self.n_splits), codes, seed)
+
+
+def _check_n_splits(n_splits: Any, n: int) -> None:
+    whole = isinstance(n_splits, Integral) and not isinstance(n_splits, bool)
+    if not whole or not 2 <= n_splits <= n:
+        raise ValueError(f"n_splits={n_splits!r}: with {n} rows use a whole number from 2 to {n}.")
+
+
+def _label_codes(y: Any, n: int) -> Array:
+    """Codes of the classes of each label, -1 where one is not known."""
+    if y is None:
+        raise ValueError("y=None: folds are stratified by label, so give the table of labels as y.")
+    if sparse.issparse(y):
+        y = y.toarray()
+    table = np.asarray(y)
+    if isinstance(y, np.ma.MaskedArray):
+        table = table.astype(object)
+        table[np.ma.getmaskarray(y)] = None
+    if table.ndim != 2 or len(table) != n or table.shape[1] == 0:
+        raise ValueError(
+            f"y has shape {table.shape} for {n} rows: give a table with a row for each, and one column a label. For "
+            "one label use scikit-learn's StratifiedKFold."
+        )
+    return np.column_stack([_class_codes(column, t) for t, column in enumerate(table.T)])
+
+
+def _class_codes(column: Array, t: int) -> Array:
+    """Codes of the classes of label t."""
+    if column.dtype.kind in "biuf":
+        known = column == column  # NaN is not
+    else:  # pandas' NA is neither equal nor unequal to itself
+        known = np.array([value is not None and (value != value) is False for value in column.tolist()])
+    if column.dtype.kind == "f" and np.any(column[known] % 1):
+        raise ValueError(
+            f"Column {t} of y holds {column[known][column[known] % 1 != 0][0]}, which is no class: folds are "
+            "stratified by classes. Use scikit-learn's KFold for quantities."
+        )
+    codes = np.full(len(column), -1)
+    codes[known] = np.unique(column[known], return_inverse=True)[1]
+    return codes

@@ -149,7 +149,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return values
 
     calibrator_: Calibrator
-    classes_: Array
+    classes_: Any
     class_weight: Any
 
 

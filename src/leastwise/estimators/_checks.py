@@ -201,9 +201,9 @@ def check_task_memory(T: int, b: int, c: int, itemsize: int) -> None:
         )
 
 
-def check_levels(name: str, value: Any, auto: tuple[float, ...]) -> Levels:
+def check_levels(name: str, value: Any, auto: tuple[float, ...], what: str = "tasks") -> Levels:
     """Values from 0 to 1, from a number, a sequence or "auto"."""
-    allowed = "use 'auto', a number from 0 (tasks independent) to 1 (tasks pooled), or several of them"
+    allowed = f"use 'auto', a number from 0 ({what} independent) to 1 ({what} pooled), or several of them"
     if isinstance(value, str):
         if value != "auto":
             raise ValueError(f"{name}={value!r} is not known: {allowed}.")

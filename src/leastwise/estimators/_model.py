@@ -113,7 +113,11 @@ class KernelModel(BaseEstimator):
         """Refuse targets of another kind, before anything else is looked at."""
 
     def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
-        """Row weights, not negative and not all zero."""
+        """Weights of the rows, or of all labels of the rows, not negative and not all zero."""
+        raise NotImplementedError
+
+    def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> Rows:
+        """Rows of many labels that have weights of their own."""
         raise NotImplementedError
 
     def _twins(self, copy: Array, targets: Targets) -> Array:
@@ -132,7 +136,8 @@ class KernelModel(BaseEstimator):
         check_range(X, kernel)
         if isinstance(kernel, Precomputed):
             check_square(X, type(self).__name__)
-        w = self._weights(sample_weight, X, y)
+        W = self._weights(sample_weight, X, y)
+        w = W if W.ndim == 1 else W.mean(axis=1)
         used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
         targets = self._targets(y[used], X.dtype)
         kept = X if len(used) == len(y) else X[used]
@@ -153,6 +158,8 @@ class KernelModel(BaseEstimator):
         w[np.abs(w - 1) < 1e-12] = 1
         group = twin if group is None else group
         rows = Rows(kept, targets.codes, w.astype(X.dtype), fold, copy, group, mass, own, targets.values)
+        if W.ndim == 2:
+            rows = self._labelled(rows, (W[used] / mass).astype(X.dtype), rng)
         return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, rng, task)
 
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:

@@ -15,7 +15,7 @@ from leastwise.estimators._checks import check_count, check_memory, choose, pars
 from leastwise.estimators._model import KernelModel, Training
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import Calibrator, ClipNormalise, class_shares
-from leastwise.scoring import Scorer, resolve_scoring
+from leastwise.scoring import resolve_scoring
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.judge import ClassJudge
 from leastwise.selection.plan import ARRAYS
@@ -207,7 +207,7 @@ class TunedModel(KernelModel):
 class TunedClassifier(TunedModel, KernelClassifier):
     """Base of the classifiers that choose sigma and alpha by held-out scores; class_weight is a parameter too."""
 
-    def _scorer(self) -> Scorer:
+    def _scorer(self) -> Any:
         return resolve_scoring(self.scoring)
 
     def _uncalibrated(self, data: Training) -> Calibrator:

@@ -1,0 +1,246 @@
+"""What models of many labels have in common: labels in and out, held-out rows, decisions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin
+from sklearn.model_selection import GroupKFold
+from sklearn.utils.validation import validate_data
+
+from leastwise.basis import Basis
+from leastwise.estimators._calibrated import CalibratedClassifier
+from leastwise.estimators._label_checks import check_threshold
+from leastwise.estimators._model import Targets, Training
+from leastwise.estimators._tuned import Found, TunedModel
+from leastwise.label_folds import label_fold_labels
+from leastwise.labels.encoding import Labels, encode_known, encode_labels
+from leastwise.labels.probability import anchored_labels, fit_label_calibrator
+from leastwise.labels.scoring import LabelScorer, resolve_label_scoring
+from leastwise.labels.thresholds import choose_thresholds, decide
+from leastwise.labels.weights import label_weights
+from leastwise.selection.label_judge import LabelJudge
+from leastwise.selection.labels import LabelRows
+from leastwise.selection.search import table
+from leastwise.selection.trial import Rows, Settings
+
+Array = np.ndarray
+
+#: Folds that stand in for leave-one-out where labels are known in part.
+STAND_IN = 5
+
+
+class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
+    """Base of models of many labels. A subclass has the parameters threshold and missing too."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # ------------------------------------------------------------------ fit
+
+    def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, None]:
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False)
+        flat = is_flat(y)
+        codes, labels = encode_labels(np.asarray(y).reshape(-1, 1) if flat else y, X.shape[0], self.missing)
+        self.label_index_ = replace(labels, form="flat") if flat else labels
+        self._say_what_is_missing(codes)
+        return X, codes, None
+
+    def _say_what_is_missing(self, codes: Array) -> None:
+        """Rows without labels do not count, labels of one class tell nothing: both work, and are told."""
+        empty = int(np.sum((codes < 0).all(axis=1)))
+        if empty:
+            warnings.warn(
+                f"Rows without any known label are left out: {empty} of {len(codes)}.", UserWarning, stacklevel=6
+            )
+        constant = [self.label_index_.names[t] for t in self.label_index_.constant]
+        if constant:
+            warnings.warn(
+                f"{len(constant)} labels have one class only among the known ones ({', '.join(map(str, constant[:5]))}"
+                f"{', ...' if len(constant) > 5 else ''}): their probabilities are about the share of that class. "
+                "constant_labels_ lists them.",
+                UserWarning,
+                stacklevel=6,
+            )
+
+    def _check_targets(self, y: Array) -> None:
+        """Done with the encoding."""
+
+    def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
+        return label_weights(sample_weight, self.class_weight, y, self.label_index_)
+
+    def _targets(self, y: Array, dtype: Any) -> Targets:
+        """One column for every class of every label: 1 for that of the row, zeros where a label is not known."""
+        starts = self.label_index_.starts
+        Z = np.zeros((len(y), int(starts[-1])), dtype=dtype)
+        i, t = np.nonzero(y >= 0)
+        Z[i, starts[t] + y[i, t]] = 1
+        return Targets(y, values=Z, flat=False)
+
+    def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> LabelRows:
+        complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())
+        given = {name: getattr(rows, name) for name in ("X", "y", "w", "fold", "copy", "group", "mass", "values")}
+        labelled = LabelRows(**given, starts=self.label_index_.starts, entries=None if complete else W)
+        if complete or not isinstance(self.cv, str):
+            return labelled
+        return replace(labelled, fold=grouped_folds(STAND_IN, rows.y, rows.group, int(rng.integers(2**31 - 1))))
+
+    def _fold_labels(
+        self, y: Array, task: Array | None, group: Array | None, copy: Array, used: Array, n: int, seed: int
+    ) -> Array:
+        whole = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool)
+        if not whole:
+            return super()._fold_labels(y, task, group, copy, used, n, seed)
+        k = int(self.cv)
+        if k < 2 or k > len(y):
+            raise ValueError(f"cv={k} folds: with {len(y)} rows use a number from 2 to {len(y)}, or 'loo'.")
+        if group is None:
+            return label_fold_labels(k, y, seed)
+        labels = np.empty(len(y), dtype=int)
+        for fold, (_, test) in enumerate(GroupKFold(k, shuffle=True, random_state=seed).split(y, None, group)):
+            labels[test] = fold
+        return labels
+
+    def _scorer(self) -> LabelScorer:
+        return resolve_label_scoring(self.scoring)
+
+    def _label_judge(self) -> LabelJudge:
+        return LabelJudge(self.label_index_.starts, self.calibration, self._scorer(), self.threshold)
+
+    def _uncalibrated(self, data: Training) -> Any:
+        rows = data.rows
+        assert isinstance(rows, LabelRows) and rows.values is not None
+        sample = rows.label_sample(rows.values)
+        return fit_label_calibrator(None, sample, np.zeros(rows.values.shape[1], dtype=rows.X.dtype))
+
+    # ---------------------------------------------------------------- store
+
+    def _keep(
+        self, data: Training, basis: Basis, settings: Settings, choice: Found, solution: Any, reach: Any, trust: Any
+    ) -> Any:
+        """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
+        outcome, rows, far = choice.outcome, data.rows, solution.intercept
+        assert isinstance(rows, LabelRows)
+        if self.cv is not None:
+            found = fit_label_calibrator(self.calibration, rows.label_sample(outcome.F), far, outcome.calibrator)
+            outcome.calibrator = anchored_labels(found, far)
+        TunedModel._store(self, data, basis, settings, outcome, solution)
+        labels = self.label_index_
+        self.classes_ = labels.classes[0] if labels.form == "flat" else list(labels.classes)
+        self.calibrator_, self.reach_ = outcome.calibrator, reach
+        self.labels_ = np.array(labels.names, dtype=None if labels.named else int)
+        self.constant_labels_ = [labels.names[t] for t in labels.constant]
+        self.sharing_, self.similarity_ = outcome.sharing, choice.trial.relation.similarity
+        self.threshold_ = 0.5 if isinstance(self.threshold, str) else check_threshold(self.threshold, labels)
+        self._warn_lifted(settings.kernel, solution)
+        if self.cv is not None:
+            self._keep_heldout(data, rows, outcome.F, choice.seen, trust)
+        return self
+
+    def _keep_heldout(self, data: Training, rows: LabelRows, F: Array, seen: list[dict], trust: Array | None) -> None:
+        """What is known of held-out rows, and the thresholds that suit them."""
+        everyone, believed = self._everyone(data, F, trust)
+        P, D = self.calibrator_.proba(everyone, believed), self.calibrator_.decision(everyone, believed)
+        self.heldout_scores_ = everyone
+        self.heldout_proba_, self.heldout_decision_ = self._by_label(P), self._by_label(D, difference=True)
+        self.cv_results_ = table(seen)
+        if isinstance(self.threshold, str):
+            scorer, known = self._scorer(), ~np.isnan(F[:, 0])
+            metric = scorer.name if scorer.decides else "f1_micro"
+            some = P[data.used][known]
+            self.threshold_ = choose_thresholds(metric, some[:, 1::2], rows.y[known], rows.W[known])
+
+    # -------------------------------------------------------------- predict
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of every label.
+
+        Returns
+        -------
+        ndarray or frame of shape (n, T)
+            That of the second class, where every label has two; otherwise a list of T arrays, of shape (n, classes
+            of the label) each.
+        """
+        return self._shown(self._by_label(self._answer(X).proba()), X)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of ``predict_proba``."""
+        P = self._by_label(self._answer(X).proba())
+        with np.errstate(divide="ignore"):
+            return self._shown([np.log(p) for p in P] if isinstance(P, list) else np.log(P), X)
+
+    def decision_function(self, X: Any) -> Any:
+        """Values that order rows, and classes, as the probabilities do: log-odds, where the calibration is smooth.
+
+        Returns
+        -------
+        ndarray or frame of shape (n, T)
+            Second class minus first, where every label has two; otherwise a list of T arrays, of shape (n,) or (n,
+            classes of the label) each.
+        """
+        answer = self._answer(X)
+        return self._shown(self._by_label(answer.calibrator.decision(answer.F, answer.trust), difference=True), X)
+
+    def predict(self, X: Any) -> Any:
+        """The labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
+
+        A label of two classes is given (its second class) where its probability is ``threshold_`` or more; of more
+        classes the most probable one is.
+        """
+        P = self._answer(X).proba()
+        codes = decide(P, self.label_index_.starts, self.threshold_)
+        return self.label_index_.decode(codes, getattr(X, "index", None))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows all of whose known labels are right; rows without a known label do not count."""
+        P = self._answer(X).proba()
+        y = np.asarray(y).reshape(-1, 1) if is_flat(y) else y
+        codes = encode_known(y, self.label_index_, len(P), self.missing)
+        right = ((decide(P, self.label_index_.starts, self.threshold_) == codes) | (codes < 0)).all(axis=1)
+        w = (codes >= 0).any(axis=1) * (1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float))
+        return float(np.average(right, weights=w))
+
+    def _by_label(self, A: Array, difference: bool = False) -> Any:
+        """One column for every label where all have two classes; otherwise a list of arrays."""
+        starts = self.label_index_.starts
+        if self.label_index_.form == "flat":
+            return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
+        if self.label_index_.binary:
+            return A[:, 1::2] - A[:, 0::2] if difference else np.ascontiguousarray(A[:, 1::2])
+        parts = [A[:, a:b] for a, b in pairwise(starts.tolist())]
+        return [D[:, 1] - D[:, 0] if difference and D.shape[1] == 2 else D for D in parts]
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        """In the container that ``set_output`` asked for."""
+        container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        if isinstance(values, list) or values.ndim == 1:
+            return values
+        if self.label_index_.form == "flat":
+            return self._framed(values, X)
+        return self.label_index_.frame(values, container, getattr(X, "index", None))
+
+    threshold: Any
+    missing: Any
+    label_index_: Labels
+
+
+def is_flat(y: Any) -> bool:
+    """Whether Y is one class a row, not a table."""
+    if hasattr(y, "ndim"):
+        return y.ndim == 1
+    try:
+        return np.asarray(y).ndim == 1
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def grouped_folds(k: int, codes: Array, group: Array, seed: int) -> Array:
+    """Folds that spread the classes of all labels evenly and keep groups of rows together."""
+    _, first, member = np.unique(group, return_index=True, return_inverse=True)
+    return label_fold_labels(min(k, len(first)), codes[first], seed)[member]

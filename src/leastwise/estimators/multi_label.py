@@ -1,0 +1,258 @@
+"""The least-squares probabilistic classifier for many labels, of which some may not be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import Basis
+from leastwise.estimators._checks import check_count, check_positive, choose
+from leastwise.estimators._label_checks import check_threshold
+from leastwise.estimators._label_iterating import LabelIterating
+from leastwise.estimators._model import all_or_nothing
+from leastwise.kernels import Kernel
+from leastwise.label_fitting import solve_labels
+from leastwise.probability import CALIBRATIONS
+
+Array = np.ndarray
+
+
+class MultiLabelLSPC(LabelIterating):
+    r"""Least-squares probabilistic classifier for many labels, tuned and calibrated in closed form.
+
+    Every label t of a row has a class of its own. The scores of class y are fitted for all labels at once, and those
+    of related labels lean on one another; in the paper (Nam et al. 2012) by a penalty on differences::
+
+        F_yt(x) = theta_yt' phi(x)
+
+        min  1/2 sum_t sum_i (F_yt(x_i) - [y_it = y])^2 + 1/2 sum_t lambda_t |theta_yt|^2
+             + 1/4 sum_tt' gamma_tt' |theta_yt - theta_yt'|^2
+
+    This is the Sylvester equation ``Phi'Phi Theta + Theta C = Phi' Pi_y``, eq. (1), solved by two eigendecompositions.
+    Here ``alpha`` says how strong the ridge is and ``sharing`` how much labels have in common, from
+    ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with ``similarity="learned"``, from
+    ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. Rotated by the eigenvectors of C the labels come
+    apart, so that held-out scores have a closed form, and ``fit`` chooses sigma, alpha and sharing by them,
+    calibrates each label on them, and keeps them.
+
+    Labels may be unknown: a row then counts for the labels that it has. The solution is exact all the same, by
+    conjugate gradients with the Sylvester solution as preconditioner.
+
+    Parameters
+    ----------
+    sigma : "auto", float or sequence of float, default="auto"
+        Width of the kernel, as in :class:`leastwise.LSPC`.
+    alpha : "auto", float or sequence of float, default="auto"
+        Ridge on the mean loss over the known labels of all rows.
+    sharing : "auto", float or sequence of float, default="auto"
+        From 0, every label alone as :class:`leastwise.LSPC` would have it, to 1, related labels pooled. "auto" tries
+        0, 0.3, 0.7 and 0.99 with ``similarity="learned"``; 0, 0.05, 0.2, 0.5 and 0.9 with "shared"; else 0, 0.1, 0.5,
+        0.9 and 0.97 (those on the way to the best for each sigma, all of them for the best sigma).
+    similarity : {"learned", "correlation", "shared"}, matrix, frame, graph or callable, default="learned"
+        How labels are tied. "learned": by the covariance of their functions that their correlations speak for, of
+        either sign, see :mod:`leastwise.labels.similarity`. "correlation": labels that occur together are drawn to
+        one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or similarities that are
+        known: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of pairs
+        ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these:
+        symmetric, 0 or more.
+    label_penalty : mapping or array of shape (T,), optional
+        The ridge of each label relative to the others', lambda_t; 1 for labels that a mapping does not name.
+    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        Or a sum such as "rbf+linear". As in :class:`leastwise.LSPC`.
+    norm : {"function", "coefficients"}, default="function"
+        What the ridge is on: the norm of the functions, or of the coefficients as in the paper.
+    n_centers : int, optional
+        A subset of kernels: so many centres instead of all rows.
+    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
+        How that subset is chosen; an array is used as it is.
+    bias : {"shared", None}, default=None
+        An unpenalised intercept for each class of each label, or none, as in the paper.
+    cv : "loo", int, splitter, iterable of splits or None, default="loo"
+        How rows are held out, with all of their labels. A number makes folds in which every class of every label has
+        its share, see :class:`leastwise.model_selection.StratifiedLabelKFold`. Where labels are unknown, or have
+        weights of their own, five such folds stand in for "loo", since there is no closed form. None holds nothing
+        out: sigma, alpha and sharing must be numbers, and ``calibration=None``.
+    scoring : str or callable, default="log_loss"
+        What the search maximises on held-out predictions of the known labels: "log_loss", "brier", "f1_micro",
+        "f1_macro", "f1_samples", "hamming", "accuracy" (all labels of a row right), "average_precision",
+        "average_precision_micro", "auc"; or, where all labels are known, a name of scikit-learn's, or a callable
+        ``f(estimator, X, Y)``.
+    calibration : {"blend", "temperature", "isotonic", None}, default="blend"
+        How scores become probabilities, label by label, see :mod:`leastwise.labels.probability`; labels with few
+        rows of a class lean on the others. None clips and normalises, as in the paper.
+    threshold : float, array of shape (T,), mapping or "auto", default=0.5
+        From which probability on ``predict`` gives a label (of two classes). "auto" chooses what suits ``scoring`` on
+        held-out predictions, micro F1 where that is not about decisions.
+    missing : default=nan
+        What stands for an unknown label in Y, -1 for instance; NaN, None, NA and masked entries always do.
+    extrapolate : bool, default=False
+        Believe the scores of rows wherever they are; see :class:`leastwise.LSPC`.
+    class_weight : dict, "balanced", list or dict of these by label, optional
+        Weights of the classes of every label.
+    solver : {"auto", "sylvester", "cg"}, default="auto"
+        "sylvester" is by two eigendecompositions, those of the rows (or centres) and of the labels. "cg" are
+        conjugate gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are then chosen on
+        some rows, and a tenth of all is held out to calibrate on. "auto" takes them beyond 4,000 rows without
+        ``n_centers``.
+    search_rows : "auto", int or None, default="auto"
+        On about how many rows sigma, alpha and sharing are searched; alpha and sharing are then settled on all rows.
+        None takes all for both.
+    tol, max_iter : float and int, default=1e-6 and 1000
+        Stop of the conjugate gradients.
+    degree, coef0 : default=3 and 1.0
+        Shape of the kernels "poly" and "sigmoid".
+    random_state : int, RandomState or None, default=None
+        For random centres, folds, and the subset of rows that large data are searched on.
+    verbose : int, default=0
+        1 prints a line for every sigma and sharing.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (T,)
+        Names of the labels.
+    classes_ : list of ndarray
+        Classes of each label.
+    constant_labels_ : list
+        Labels of which one class only was seen.
+    sigma_, alpha_, sharing_ : float
+        The chosen parameters.
+    similarity_ : ndarray or sparse matrix of shape (T, T)
+        Similarities of the labels; with "learned" the covariance S of their functions.
+    threshold_ : float or ndarray of shape (T,)
+        From which probability on a label is given.
+    centers_ : array or sparse matrix of shape (b, n_features)
+        Centres of the basis functions; ``center_indices_`` with a precomputed kernel.
+    coef_ : ndarray of shape (b, outputs)
+        Coefficients; the classes of the first label, then those of the second, and so on.
+    intercept_ : ndarray of shape (outputs,)
+    calibrator_ : object
+        From scores to probabilities.
+    reach_ : Reach or None
+        How far from the data the model is trusted.
+    heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
+        What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
+        Not there with ``cv=None``.
+    cv_results_ : dict of ndarray
+        All points of the search: ``param_sigma``, ``param_alpha``, ``param_sharing``, ``mean_test_score``,
+        ``rank_test_score`` and ``n_rows``.
+    n_iter_, residual_ : int and float
+        Iterations, and the largest relative residual, of conjugate gradients; 1 and not there where none were needed.
+    jitter_ : float
+        What was added to a diagonal to make it positive definite.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    H. Nam, H. Hachiya, M. Sugiyama, Computationally Efficient Multi-label Classification by Least-Squares
+    Probabilistic Classifiers, 2012.
+
+    Examples
+    --------
+    >>> from leastwise import MultiLabelLSPC
+    >>> from leastwise.datasets import make_rotated_labels
+    >>> data = make_rotated_labels(n_labels=5, n_rows=100, n_features=5, random_state=0)
+    >>> model = MultiLabelLSPC(random_state=0).fit(data.X, data.Y)
+    >>> model.predict_proba(data.X[:2]).shape
+    (2, 5)
+    """
+
+    def __init__(
+        self,
+        sigma: Any = "auto",
+        alpha: Any = "auto",
+        sharing: Any = "auto",
+        *,
+        similarity: Any = "learned",
+        label_penalty: Any = None,
+        kernel: Any = "rbf",
+        norm: str = "function",
+        n_centers: int | None = None,
+        centers: Any = "random",
+        bias: str | None = None,
+        cv: Any = "loo",
+        scoring: Any = "log_loss",
+        calibration: str | None = "blend",
+        threshold: Any = 0.5,
+        missing: Any = np.nan,
+        extrapolate: bool = False,
+        class_weight: Any = None,
+        solver: str = "auto",
+        search_rows: Any = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        degree: int = 3,
+        coef0: float = 1.0,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sigma = sigma
+        self.alpha = alpha
+        self.sharing = sharing
+        self.similarity = similarity
+        self.label_penalty = label_penalty
+        self.kernel = kernel
+        self.norm = norm
+        self.n_centers = n_centers
+        self.centers = centers
+        self.bias = bias
+        self.cv = cv
+        self.scoring = scoring
+        self.calibration = calibration
+        self.threshold = threshold
+        self.missing = missing
+        self.extrapolate = extrapolate
+        self.class_weight = class_weight
+        self.solver = solver
+        self.search_rows = search_rows
+        self.tol = tol
+        self.max_iter = max_iter
+        self.degree = degree
+        self.coef0 = coef0
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MultiLabelLSPC:
+        """Choose sigma, alpha and sharing, solve, calibrate.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Rows; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        y : array, masked array, sparse matrix or frame of shape (n, T)
+            Labels, most often 0 and 1; two or more classes each, numbers or strings. NaN is unknown.
+        sample_weight : array-like of shape (n,) or (n, T), optional
+            Weights of the rows, or of each label of each row. A weight of 2 is the same as the row twice.
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together.
+        """
+        kernel = self._checked()
+        sharings = self._checked_search()
+        data = self._training(X, y, sample_weight, groups, kernel)
+        check_threshold(self.threshold, self.label_index_)
+        settings = self._settings(data.kernel, self._label_judge(), self.norm)
+        iterated = self._by_cg(data, settings)
+        self._check_room(data, settings, iterated)
+        choice = self._search_labels(data, settings, sharings, iterated)
+        if iterated:
+            basis = Basis(data.rows.X, np.arange(len(data.rows)), (), square=True)
+            choice, solution, held = self._iterate(data, settings, choice)
+            reach, trust = self._chunked_reach(data.rows, basis, settings, held)
+        else:
+            basis, best = choice.trial.basis, choice.outcome
+            reach, trust = self._reach(choice.trial)
+            solution = solve_labels(choice.trial, best.sigma, best.alpha, best.sharing or 0.0)
+        self._keep_story(solution)
+        return self._keep(data, basis, settings, choice, solution, reach, trust)
+
+    def _checked(self) -> Kernel:
+        """All parameters checked, before any data are looked at; the kernel."""
+        choose("norm", self.norm, ["function", "coefficients"])
+        choose("calibration", self.calibration, CALIBRATIONS)
+        choose("solver", self.solver, ["auto", "sylvester", "cg"])
+        check_positive("tol", self.tol)
+        if check_count("max_iter", self.max_iter) is None:
+            raise ValueError("max_iter=None must be a whole number of 1 or more.")
+        return self._checked_kernel(calibrated=self.calibration is not None)

@@ -1,0 +1,172 @@
+"""Trials of many labels tied to one another: held-out scores along the modes of the label matrix."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from leastwise.basis import Basis
+from leastwise.heldout import Held
+from leastwise.heldout.label_modes import ModewiseHeldout
+from leastwise.heldout.label_refits import LabelRefits
+from leastwise.heldout.labels import Family, LabelHeldout, LabelSpectrum, Tied
+from leastwise.labels.relation import Relation
+from leastwise.labels.sample import LabelSample
+from leastwise.linalg.spectrum import Spectrum
+from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+
+Array = np.ndarray
+
+#: Up to so many folds, none of a single row, each is refitted: one decomposition for all ridges and sharings.
+FEW_FOLDS = 20
+
+
+@dataclass(frozen=True)
+class LabelRows(Rows):
+    """Training rows with many labels: ``y`` holds the codes of their classes, (n, T), -1 where not known.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+        Where the columns of each label begin.
+    entries : ndarray of shape (n, T) or None
+        Weights of all labels of all rows, of mean 1, and 0 where not known; ``w`` are their means by row. None where
+        every label of a row is known and has the row's weight.
+    """
+
+    starts: Any = None
+    entries: Array | None = None
+
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("values", "entries")
+
+    @property
+    def complete(self) -> bool:
+        """Whether every label is known and has the weight of its row."""
+        return self.entries is None
+
+    @property
+    def W(self) -> Array:
+        """Weights of all labels of all rows."""
+        return np.broadcast_to(self.w[:, None], self.y.shape) if self.entries is None else self.entries
+
+    def take(self, index: Array, precomputed: bool) -> Self:
+        """Some of the rows, with weights of mean 1 again."""
+        some = super().take(index, precomputed)
+        return some if some.entries is None else replace(some, entries=some.entries / some.entries.mean())
+
+    def label_sample(self, F: Array) -> LabelSample:
+        """The rows with their held-out scores; rows without a score do not count."""
+        known = ~np.isnan(F[:, 0])
+        if known.all():
+            return LabelSample(F, self.y, self.W, self.starts, self.size)
+        part = self.part(np.flatnonzero(known))
+        return LabelSample(F[known], part.y, part.W, self.starts, part.size)
+
+    def filled(self) -> Self:
+        """Rows of equal weights, with the shares of the classes as targets where a label is not known.
+
+        These have a closed form, for a first look at sigma; the known labels keep their weights for the judgement.
+        """
+        assert self.values is not None
+        unknown = np.repeat(self.y < 0, np.diff(self.starts), axis=1)
+        W = np.repeat(self.W, np.diff(self.starts), axis=1)
+        shares = np.sum(W * self.values, axis=0) / np.sum(W, axis=0)
+        if self.complete:
+            return self
+        values = np.where(unknown, shares.astype(self.values.dtype), self.values)
+        return replace(self, values=values, w=np.ones_like(self.w))
+
+
+class LabelTrial(Trial):
+    """Held-out scores of many labels at one sharing, in closed form.
+
+    Every label of a row has the row's weight here. Where labels are not known their targets have to be filled in.
+    """
+
+    rows: LabelRows
+
+    def __init__(
+        self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[Family]
+    ) -> None:
+        super().__init__(rows, basis, settings)
+        self.relation, self.families = relation, families
+        self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
+        self.sharing = 0.0
+        self._kept: dict = {}
+        self._ties: dict[float, list[Tied]] = {}
+
+    def related(self, relation: Relation) -> Self:
+        """The trial with its labels tied in another way."""
+        other = copy.copy(self)
+        other.relation, other._ties = relation, {}
+        other.relations = [relation if len(self.families) == 1 else relation.take(f.labels) for f in self.families]
+        return other
+
+    def tied(self, sharing: float | None) -> Self:
+        """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
+        if sharing is None:
+            return self
+        other = copy.copy(self)
+        other.sharing = sharing
+        return other
+
+    def weighing(self, weight: float) -> Self:
+        """The trial with this weight for the linear part of a sum of kernels."""
+        other = super().weighing(weight)
+        other._kept = {}
+        return other
+
+    @property
+    def ties(self) -> list[Tied]:
+        """The families of labels with the modes of their parts of B at this sharing."""
+        if self.sharing not in self._ties:
+            pairs = zip(self.families, self.relations, strict=True)
+            self._ties[self.sharing] = [Tied(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs]
+        return self._ties[self.sharing]
+
+    @property
+    def by_refits(self) -> bool:
+        """Whether folds are few and large."""
+        return not len(self.folds.singles) and len(self.folds.blocks) <= FEW_FOLDS
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma and sharing."""
+        base, ties = self._base(sigma), self.ties
+        if isinstance(base, LabelRefits):
+            return lambda alpha: base.scores(alpha / self.unit, ties)
+        equal = self.rows.equal_weights
+        held = LabelHeldout(base, ties) if equal else ModewiseHeldout(base.problem, base.spectrum, ties)
+        return lambda alpha: held.at(alpha / self.unit)
+
+    def _base(self, sigma: float) -> LabelSpectrum | LabelRefits:
+        """The decompositions of one sigma."""
+        if sigma not in self._kept:
+            self._kept.clear()  # those of the last sigma take as much room
+            (block,), (design,) = self.basis.blocks, self.designs(sigma)
+            problem = self.problem(block)
+            make = LabelRefits(problem, design) if self.by_refits else LabelSpectrum(problem, design.spectrum())
+            self._kept[sigma] = make
+        return self._kept[sigma]
+
+    def spectrum(self, sigma: float) -> Spectrum:
+        """The decomposition of all rows."""
+        kept = self._kept.get(sigma)
+        return kept.spectrum if isinstance(kept, LabelSpectrum) else self.designs(sigma)[0].spectrum()
+
+    def described(self) -> str:
+        """What there is to say of a trial beside sigma and alpha."""
+        return f", sharing {self.sharing:.3g}{super().described()}"
+
+    def settled(self, held: Held) -> Held:
+        """Held-out scores without what is rounding only."""
+        return held.settled()
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Calibrate held-out scores and score the result."""
+        outcome = super().judge(sigma, alpha, held, last)
+        outcome.sharing = self.sharing
+        return outcome

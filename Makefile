@@ -9,9 +9,10 @@ DATA ?= $(LEASTWISE_DATA)
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/.run  ## LSPC beside SVC + Platt with a picture, twenty related tasks, thirty machines' quantities
+demo: $(VENV)/.run  ## LSPC beside SVC + Platt with a picture, twenty related tasks, twenty labels mostly hidden, thirty machines
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/demo_tasks.py
+	$(BIN)/python examples/demo_labels.py
 	$(BIN)/python examples/demo_regression.py
 
 test: $(VENV)/.dev  ## run the whole test suite

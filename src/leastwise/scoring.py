@@ -174,11 +174,11 @@ def resolve_value_scoring(scoring: Any) -> ValueScorer:
 
 def _borrowed_values(scorer: Callable) -> Callable[[Array, Array, Array, Array | None], float]:
     """A scorer that wants an estimator, served with held-out predictions."""
-    takes_weights = _takes_weights(scorer)
+    weighted = takes_weights(scorer)
 
     def score(Z: Array, F: Array, w: Array, task: Array | None) -> float:
         Z, F = (A[:, 0] if A.shape[1] == 1 else A for A in (Z, F))
-        weights = {"sample_weight": w} if takes_weights and np.any(w != 1) else {}
+        weights = {"sample_weight": w} if weighted and np.any(w != 1) else {}
         try:
             return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
         except (AttributeError, ValueError) as error:
@@ -190,7 +190,7 @@ def _borrowed_values(scorer: Callable) -> Callable[[Array, Array, Array, Array |
     return score
 
 
-def _takes_weights(scorer: Callable) -> bool:
+def takes_weights(scorer: Callable) -> bool:
     try:
         return "sample_weight" in inspect.signature(scorer).parameters
     except (TypeError, ValueError):  # a function written in C
@@ -238,7 +238,7 @@ def resolve_scoring(scoring: Any) -> Scorer:
 
 def _borrowed(scorer: Callable) -> Callable[[Sample, Calibrator, Array], float]:
     """A scorer that wants an estimator, served with held-out predictions."""
-    takes_weights = _takes_weights(scorer)
+    weighted = takes_weights(scorer)
 
     def score(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
         decision = calibrator.decision(sample.F)
@@ -246,7 +246,7 @@ def _borrowed(scorer: Callable) -> Callable[[Sample, Calibrator, Array], float]:
             decision = decision[:, 1] - decision[:, 0]
         seen = HeldoutPredictions(calibrator.proba(sample.F), decision, classes)
         nothing = np.zeros((len(sample.y), 1))
-        weights = {"sample_weight": sample.w} if takes_weights and np.any(sample.w != 1) else {}
+        weights = {"sample_weight": sample.w} if weighted and np.any(sample.w != 1) else {}
         value = float(scorer(seen, nothing, classes[sample.y], **weights))
         if np.isnan(value):
             raise ValueError("The scorer returned NaN on held-out predictions; use another scoring=.")

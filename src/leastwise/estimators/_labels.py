@@ -190,7 +190,7 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
     def predict(self, X: Any) -> Any:
         """The labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
 
-        A label of two classes is given (its second class) where its probability is ``threshold_`` or more; of more
+        A label of two classes is given (its second class) where its probability is above ``threshold_``; of more
         classes the most probable one is.
         """
         P = self._answer(X).proba()

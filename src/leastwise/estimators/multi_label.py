@@ -82,7 +82,7 @@ class MultiLabelLSPC(LabelIterating):
         How scores become probabilities, label by label, see :mod:`leastwise.labels.probability`; labels with few
         rows of a class lean on the others. None clips and normalises, as in the paper.
     threshold : float, array of shape (T,), mapping or "auto", default=0.5
-        From which probability on ``predict`` gives a label (of two classes). "auto" chooses what suits ``scoring`` on
+        Above which probability ``predict`` gives a label (of two classes). "auto" chooses what suits ``scoring`` on
         held-out predictions, micro F1 where that is not about decisions.
     missing : default=nan
         What stands for an unknown label in Y, -1 for instance; NaN, None, NA and masked entries always do.
@@ -120,7 +120,7 @@ class MultiLabelLSPC(LabelIterating):
     similarity_ : ndarray or sparse matrix of shape (T, T)
         Similarities of the labels; with "learned" the covariance S of their functions.
     threshold_ : float or ndarray of shape (T,)
-        From which probability on a label is given.
+        Above which probability a label is given.
     centers_ : array or sparse matrix of shape (b, n_features)
         Centres of the basis functions; ``center_indices_`` with a precomputed kernel.
     coef_ : ndarray of shape (b, outputs)

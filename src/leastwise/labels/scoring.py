@@ -17,7 +17,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from leastwise.label_metrics import Ranking, average_precision_of, f1_of, mean_of, subset_of
 from leastwise.labels.sample import LabelSample
-from leastwise.scoring import _takes_weights
+from leastwise.scoring import takes_weights
 
 Array = np.ndarray
 Function = Callable[[LabelSample, Array, Array], float]
@@ -211,12 +211,12 @@ def resolve_label_scoring(scoring: Any) -> LabelScorer:
 
 def _borrowed(name: str, scorer: Callable) -> LabelScorer:
     """A scorer that wants an estimator, served with held-out predictions."""
-    takes_weights = _takes_weights(scorer)
+    weighted = takes_weights(scorer)
 
     def score(sample: LabelSample, P: Array, D: Array) -> float:
         _check_complete(name, sample)
         w = sample.W[:, 0]
-        weights = {"sample_weight": w} if takes_weights and np.any(w != 1) else {}
+        weights = {"sample_weight": w} if weighted and np.any(w != 1) else {}
         seen = HeldoutLabels(P[:, 1::2], D)
         try:
             return float(scorer(seen, np.zeros((len(D), 1)), sample.codes, **weights))

@@ -16,7 +16,7 @@ preconditioner makes the matrix
 
 K being orthonormal, g and b the eigenvalues of G and B: about the identity in all directions that the known entries
 determine. In the entries of A, the inverse for all of them, applied to those that are known, is a worse one: on 800
-rows of Enron, 30 % of the labels unknown and alpha = 1e-3, it took 47 iterations, this one takes 13.
+rows of Enron, 30 % of the labels unknown and alpha = 1e-3, it took 47 iterations to scores within 1e-5, this one 13.
 
 Intercepts are not penalised: they take the labels' weighted means out of scores and targets. For equal weights that
 changes the preconditioner by a direction for each mode.

@@ -26,7 +26,7 @@ class LabelJudge:
     calibration : str or None
     scorer : LabelScorer
     threshold : float, ndarray of shape (T,) or str
-        From which probability on a label is given; "auto" takes what suits the scorer best.
+        Above which probability a label is given; "auto" takes what suits the scorer best.
     """
 
     starts: Array

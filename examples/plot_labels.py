@@ -1,0 +1,54 @@
+"""
+Labels that are not known
+=========================
+
+Every row has twelve labels, whose boundaries are rotated step by step: neighbours are alike, opposites are contraries. More
+and more of the labels are hidden from training. ``MultiLabelLSPC`` counts every row for the labels that it has. Tied to one
+another, labels make up for much of what is hidden; each label alone has to do with what is left of it. To take unknown for 0
+is to train on wrong labels.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from leastwise import MultiLabelLSPC
+from leastwise.datasets import make_rotated_labels
+from leastwise.label_metrics import label_log_loss
+
+data = make_rotated_labels(n_labels=12, n_rows=1200, n_features=20, noise=0.1, random_state=0)
+X, Y, X_test, Y_test = data.X[:200], data.Y[:200].astype(float), data.X[200:], data.Y[200:]
+luck = np.random.default_rng(0).random(Y.shape)
+
+shares = [0.0, 0.2, 0.4, 0.6]
+methods = {
+    "tied": lambda Z: MultiLabelLSPC(random_state=0).fit(X, Z),
+    "each label alone": lambda Z: MultiLabelLSPC(sharing=0.0, random_state=0).fit(X, Z),
+    "unknown taken for 0": lambda Z: MultiLabelLSPC(random_state=0).fit(X, np.nan_to_num(Z)),
+}
+losses = {name: [] for name in methods}
+for share in shares:
+    hidden = np.where(luck < share, np.nan, Y)
+    for name, fit in methods.items():
+        losses[name].append(label_log_loss(Y_test, fit(hidden).predict_proba(X_test)))
+
+# %%
+# The loss on new rows, all of whose labels are known.
+
+fig, ax = plt.subplots(figsize=(6.4, 4))
+for name, values in losses.items():
+    ax.plot(shares, values, "o-", label=name)
+ax.axhline(label_log_loss(Y_test, data.posterior(X_test)), color="0.5", linestyle=":", label="the truth")
+ax.set(xlabel="share of labels hidden", ylabel="log-loss on new rows", xticks=shares, ylim=(0, None))
+ax.legend(frameon=False)
+fig.tight_layout()
+
+# %%
+# How labels are related, as learned from those that are known: alike nearby, contrary across.
+
+model = MultiLabelLSPC(random_state=0).fit(X, np.where(luck < 0.4, np.nan, Y))
+fig, ax = plt.subplots(figsize=(4.8, 4))
+S = model.similarity_
+image = ax.imshow(S, cmap="RdBu_r", vmin=-np.abs(S).max(), vmax=np.abs(S).max())
+ax.set(xlabel="label", ylabel="label", title=f"learned relation (sharing {model.sharing_:g})")
+fig.colorbar(image)
+fig.tight_layout()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,18 +19,23 @@ from leastwise.estimators._tuned import Found
 from leastwise.heldout.labels import Family
 from leastwise.kernels import Precomputed
 from leastwise.label_folds import label_fold_labels
-from leastwise.labels.encoding import Labels
 from leastwise.labels.given import check_label_similarity
 from leastwise.labels.relation import Alike, Covariance, Differences, Relation
 from leastwise.labels.similarity import correlation, learned_relation
-from leastwise.selection.grid import Levels
+from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.incomplete import IncompleteTrial
+from leastwise.selection.label_judge import LabelJudge
 from leastwise.selection.labels import LabelRows, LabelTrial
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Settings
+from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
+
+#: A first look at more labels than this is a look at so many of them.
+SEARCH_LABELS = 200
+#: Rows are dealt out in so many even parts, of which some are taken.
+PARTS = 20
 
 
 class LabelSearch(LabelClassifier):
@@ -46,50 +52,64 @@ class LabelSearch(LabelClassifier):
     }
 
     def _search_labels(self, data: Training, settings: Settings, sharings: Levels, iterated: bool) -> Found:
-        """All of the choice; with ``iterated`` all rows are too many to look at."""
+        """All of the choice; with ``iterated`` all rows are too many to look at, and some have to do."""
         rows = data.rows
         assert isinstance(rows, LabelRows)
-        if iterated:
-            return self._search_some(data, settings, sharings)
-        basis, relation = self._basis(rows, data.rng, settings), self._relation(data)
-        families = label_families(self.label_index_)
-        sigmas, alphas = self._data_grids(rows, settings)
-        whole = self._label_trial(rows, basis, settings, relation, families)
+        relation, (sigmas, alphas) = self._relation(data), self._data_grids(rows, settings)
+        basis = None if iterated else self._basis(rows, data.rng, settings)
+        some = self._some_rows(data, self._how_many(basis, len(rows)), settings)
+        part = basis if some is rows and basis is not None else self._basis(some, data.rng, settings)
+        last = rows if basis is not None else some
+        whole = self._label_trial(last, basis or part, settings, relation)
         if self.cv is None:
             outcome = self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0])
             return Found(outcome, [], whole, whole)
-        some = self._some_rows(data, rows_to_search(basis, len(rows), self.search_rows), settings)
-        known = sigmas.single and alphas.single and len(sharings.values) == 1
-        if rows.complete and (some is rows or known):
-            search = Search(whole)
-            return Found(search.run(sigmas, alphas, sharings), search.seen, whole, whole)
-        if known:
-            search = Search(whole)
-            return Found(search.at(sigmas.values[0], sharings.values[0], alphas), search.seen, whole, whole)
-        part = self._basis(some, data.rng, settings) if some is not rows else basis
-        search = Search(LabelTrial(some.filled(), part, settings, relation, families))
-        guess = search.run(sigmas, alphas, sharings)
-        ratio = len(some) / len(rows) if alphas.ratio else 1.0
-        last = Search(whole, search.seen)
-        found = last.settle(replace(guess, alpha=guess.alpha * ratio), alphas, sharings)
-        return Found(found, last.seen, whole, search.trial)
+        search = Search(whole)
+        if sigmas.single and alphas.single and len(sharings.values) == 1:
+            found = search.at(sigmas.values[0], sharings.values[0], alphas)
+        elif some is last and some.complete and self._few_labels(some) is None:
+            found = search.run(sigmas, alphas, sharings)
+        else:
+            guess, search.seen = self._look(some, part, settings, relation, sigmas, alphas, sharings)
+            ratio = len(some) / len(last) if alphas.ratio else 1.0
+            found = search.settle(replace(guess, alpha=guess.alpha * ratio), alphas, sharings)
+        if last is not rows and alphas.ratio:
+            found, _ = for_all_rows(found, search.seen, alphas, len(last) / len(rows))
+        return Found(found, search.seen, whole, whole)
 
-    def _search_some(self, data: Training, settings: Settings, sharings: Levels) -> Found:
-        """Parameters found on some rows, with an alpha that suits all."""
-        relation, families = self._relation(data), label_families(self.label_index_)
-        sigmas, alphas = self._data_grids(data.rows, settings)
-        some = self._some_rows(data, SEARCH_ROWS if self.search_rows == "auto" else int(self.search_rows), settings)
-        trial = self._label_trial(some, self._basis(some, data.rng, settings), settings, relation, families)
-        if self.cv is None:
-            return Found(self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0]), [], trial, trial)
-        search = Search(LabelTrial(some.filled(), trial.basis, settings, relation, families))
-        found = search.run(sigmas, alphas, sharings)
-        if not some.complete:
-            last = Search(trial, search.seen)
-            found = last.settle(found, alphas, sharings)
-        if alphas.ratio:
-            found, _ = for_all_rows(found, search.seen, alphas, len(some) / len(data.rows))
-        return Found(found, search.seen, trial, trial)
+    def _how_many(self, basis: Basis | None, n: int) -> int:
+        """Rows that serve the search."""
+        if basis is not None:
+            return rows_to_search(basis, n, self.search_rows)
+        return min(n, SEARCH_ROWS if self.search_rows in ("auto", None) else int(self.search_rows))
+
+    def _look(
+        self,
+        rows: LabelRows,
+        basis: Basis,
+        settings: Settings,
+        relation: Relation,
+        sigmas: Grid,
+        alphas: Grid,
+        sharings: Levels,
+    ) -> tuple[Outcome, list[dict]]:
+        """A first choice, in closed form: labels that are not known are filled in, and some of many have to do."""
+        labels, judge, classes = self._few_labels(rows), settings.judge, self.label_index_.classes
+        assert isinstance(judge, LabelJudge)
+        if labels is not None:
+            rows, relation, judge = rows.narrowed(labels), relation.take(labels), judge.take(labels)
+            classes = tuple(classes[t] for t in labels)
+        trial = LabelTrial(rows.filled(), basis, replace(settings, judge=judge), relation, label_families(classes))
+        search = Search(trial)
+        return search.run(sigmas, alphas, sharings), search.seen
+
+    def _few_labels(self, rows: LabelRows) -> Array | None:
+        """Some of very many labels, rare ones and frequent ones alike; None where all have to be looked at."""
+        T = rows.y.shape[1]
+        if T <= SEARCH_LABELS or not self._scorer().by_label:
+            return None
+        order = np.argsort(np.sum(rows.W * (rows.y > 0), axis=0), kind="stable")
+        return np.sort(order[np.linspace(0, T - 1, SEARCH_LABELS).astype(int)])
 
     def _check_room(self, data: Training, settings: Settings, iterated: bool) -> None:
         """Before any work: so many rows, centres and labels, will it fit?"""
@@ -101,10 +121,9 @@ class LabelSearch(LabelClassifier):
         pairs = pairs and not sparse.issparse(self.similarity)
         check_label_memory(len(rows), labels.n_outputs, labels.n_labels, itemsize, pairs)
 
-    def _label_trial(
-        self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[Family]
-    ) -> LabelTrial:
+    def _label_trial(self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation) -> LabelTrial:
         """Held-out scores in closed form, or by refits where labels are known in part."""
+        families = label_families(self.label_index_.classes)
         if rows.complete:
             return LabelTrial(rows, basis, settings, relation, families)
         return IncompleteTrial(rows, basis, settings, relation, families, self.tol, int(self.max_iter))
@@ -113,11 +132,12 @@ class LabelSearch(LabelClassifier):
         """About so many rows, the classes of all labels in proportion; all if there are no more."""
         rows = data.rows
         assert isinstance(rows, LabelRows)
-        parts = len(rows) // max(count, 1)
-        if parts < 2:
+        if count >= len(rows):
             return rows
-        fold = label_fold_labels(parts, rows.y, int(data.rng.integers(2**31 - 1)))
-        index = np.flatnonzero(fold == 0)
+        # Dealing out very many rows evenly takes long: ten times as many as are wanted will do.
+        index = np.sort(data.rng.permutation(len(rows))[: 10 * count])
+        fold = label_fold_labels(PARTS, rows.y[index], int(data.rng.integers(2**31 - 1)))
+        index = index[fold < max(1, round(PARTS * count / len(index)))]
         if len(np.unique(rows.fold[index])) < 2:
             return rows
         return rows.take(index, isinstance(settings.kernel, Precomputed))
@@ -137,7 +157,7 @@ class LabelSearch(LabelClassifier):
         if isinstance(S, str):
             return Differences(penalty, np.maximum(correlation(rows.y, rows.W, labels.classes, rows.size), 0))
         if callable(S):
-            S = S(data.rows.X, labels.decode(np.maximum(rows.y, 0)))
+            S = S(data.rows.X, labels.known(rows.y))
         return Differences(penalty, check_label_similarity(S, labels.names, labels.n_labels))
 
     def _checked_search(self) -> Levels:
@@ -163,23 +183,17 @@ class LabelSearch(LabelClassifier):
     max_iter: int
 
 
-def label_families(labels: Labels) -> list[Family]:
+def label_families(classes: Sequence[Array]) -> list[Family]:
     """Labels by the classes that they have in common: class y of one label is tied to class y of others.
 
     Classes that exactly the same labels have make one family.
     """
-    owners: dict[Any, list[int]] = {}
-    for t, classes in enumerate(labels.classes):
-        for value in classes.tolist():
-            owners.setdefault(value, []).append(t)
-    families: dict[tuple[int, ...], list] = {}
-    for value, members in owners.items():
-        families.setdefault(tuple(members), []).append(value)
-    place = [{value: k for k, value in enumerate(classes.tolist())} for classes in labels.classes]
-    return [
-        Family(
-            np.array(members),
-            np.array([[labels.starts[t] + place[t][value] for t in members] for value in values]),
-        )
-        for members, values in families.items()
-    ]
+    starts = np.cumsum([0, *map(len, classes)])
+    columns: dict[Any, dict[int, int]] = {}
+    for t, values in enumerate(classes):
+        for k, value in enumerate(values.tolist()):
+            columns.setdefault(value, {})[t] = int(starts[t]) + k
+    families: dict[tuple[int, ...], list[list[int]]] = {}
+    for owners in columns.values():
+        families.setdefault(tuple(owners), []).append(list(owners.values()))
+    return [Family(np.array(labels), np.array(places)) for labels, places in families.items()]

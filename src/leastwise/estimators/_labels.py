@@ -111,7 +111,8 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
         return resolve_label_scoring(self.scoring)
 
     def _label_judge(self) -> LabelJudge:
-        return LabelJudge(self.label_index_.starts, self.calibration, self._scorer(), self.threshold)
+        threshold = check_threshold(self.threshold, self.label_index_)
+        return LabelJudge(self.label_index_.starts, self.calibration, self._scorer(), threshold)
 
     def _uncalibrated(self, data: Training) -> Any:
         rows = data.rows

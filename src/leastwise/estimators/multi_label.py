@@ -8,7 +8,6 @@ import numpy as np
 
 from leastwise.basis import Basis
 from leastwise.estimators._checks import check_count, check_positive, choose
-from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._label_iterating import LabelIterating
 from leastwise.estimators._model import all_or_nothing
 from leastwise.kernels import Kernel
@@ -231,7 +230,6 @@ class MultiLabelLSPC(LabelIterating):
         kernel = self._checked()
         sharings = self._checked_search()
         data = self._training(X, y, sample_weight, groups, kernel)
-        check_threshold(self.threshold, self.label_index_)
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
         iterated = self._by_cg(data, settings)
         self._check_room(data, settings, iterated)

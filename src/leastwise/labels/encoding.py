@@ -108,6 +108,16 @@ class Labels:
             return self.container(table.astype(self.dtypes[0]))
         return table[:, 0] if self.form == "flat" else table
 
+    def known(self, codes: Array) -> Array:
+        """Classes as an array whatever the form: NaN where a label is not known, None where classes are no numbers."""
+        table = Labels(self.names, self.classes).decode(np.maximum(codes, 0))
+        if (codes >= 0).all():
+            return table
+        number = table.dtype.kind in "biuf"
+        table = table.astype(float if number else object)
+        table[codes < 0] = np.nan if number else None
+        return table
+
     def _pandas(self, columns: list[Array], index: Any) -> Any:
         pandas = _frames("pandas")
         types = [_kept(dtype, classes) for dtype, classes in zip(self.dtypes, self.classes, strict=True)]

@@ -24,6 +24,8 @@ Function = Callable[[LabelSample, Array, Array], float]
 
 #: Scores of which less is better; as people know them, they are not negative.
 LOSSES = ("log_loss", "neg_log_loss", "brier", "hamming")
+#: Scores that need to see all labels of a row, so that some labels cannot stand for all.
+BY_ROW = ("accuracy", "f1_samples")
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class LabelScorer:
                 "rows of two classes. Use another scoring=, 'log_loss' for instance."
             )
         return value
+
+    @property
+    def by_label(self) -> bool:
+        """Whether some labels can stand for all."""
+        return self.name in OURS and self.name not in BY_ROW
 
     def shown(self, score: float) -> float:
         """The score as people know it: losses with their own sign."""

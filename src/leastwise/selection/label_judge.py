@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +40,12 @@ class LabelJudge:
     def n_outputs(self) -> int:
         """One for each class of each label."""
         return int(self.starts[-1])
+
+    def take(self, labels: Array) -> LabelJudge:
+        """The judge of some of the labels."""
+        starts = np.cumsum([0, *np.diff(self.starts)[labels]])
+        each = isinstance(self.threshold, np.ndarray)
+        return replace(self, starts=starts, threshold=self.threshold[labels] if each else self.threshold)
 
     def __call__(self, rows: Any, held: Held, last: Any) -> tuple[float, Any]:
         """The score, and the calibrator."""

@@ -66,6 +66,15 @@ class LabelRows(Rows):
         part = self.part(np.flatnonzero(known))
         return LabelSample(F[known], part.y, part.W, self.starts, part.size)
 
+    def narrowed(self, labels: Array) -> Self:
+        """The rows with some of their labels."""
+        assert self.values is not None
+        widths = np.diff(self.starts)
+        columns = np.concatenate([np.arange(self.starts[t], self.starts[t + 1]) for t in labels])
+        entries = None if self.entries is None else self.entries[:, labels]
+        starts = np.cumsum([0, *widths[labels]])
+        return replace(self, y=self.y[:, labels], values=self.values[:, columns], entries=entries, starts=starts)
+
     def filled(self) -> Self:
         """Rows of equal weights, with the shares of the classes as targets where a label is not known.
 

@@ -191,6 +191,7 @@ def _borrowed_values(scorer: Callable) -> Callable[[Array, Array, Array, Array |
 
 
 def takes_weights(scorer: Callable) -> bool:
+    """Whether a scorer can be told the weights of rows."""
     try:
         return "sample_weight" in inspect.signature(scorer).parameters
     except (TypeError, ValueError):  # a function written in C

@@ -51,7 +51,8 @@ class LabelIterating(LabelSearch):
         The last of what is returned are the rows that were held out.
         """
         rows, best, trial = data.rows, choice.outcome, choice.searched
-        assert isinstance(rows, LabelRows) and isinstance(trial, LabelTrial)
+        assert isinstance(rows, LabelRows)
+        assert isinstance(trial, LabelTrial)
         ties = trial.tied(best.sharing).ties
         effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
         held, start = np.empty(0, dtype=int), None

@@ -62,9 +62,9 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
         constant = [self.label_index_.names[t] for t in self.label_index_.constant]
         if constant:
             warnings.warn(
-                f"{len(constant)} labels have one class only among the known ones ({', '.join(map(str, constant[:5]))}"
-                f"{', ...' if len(constant) > 5 else ''}): their probabilities are about the share of that class. "
-                "constant_labels_ lists them.",
+                f"Labels with one class only among their known values: {', '.join(map(str, constant[:5]))}"
+                f"{f' and {len(constant) - 5} more' if len(constant) > 5 else ''}. They are learned as such, and listed "
+                "in constant_labels_.",
                 UserWarning,
                 stacklevel=6,
             )
@@ -116,7 +116,8 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
 
     def _uncalibrated(self, data: Training) -> Any:
         rows = data.rows
-        assert isinstance(rows, LabelRows) and rows.values is not None
+        assert isinstance(rows, LabelRows)
+        assert rows.values is not None
         sample = rows.label_sample(rows.values)
         return fit_label_calibrator(None, sample, np.zeros(rows.values.shape[1], dtype=rows.X.dtype))
 

@@ -28,12 +28,12 @@ class MultiLabelLSPC(LabelIterating):
         min  1/2 sum_t sum_i (F_yt(x_i) - [y_it = y])^2 + 1/2 sum_t lambda_t |theta_yt|^2
              + 1/4 sum_tt' gamma_tt' |theta_yt - theta_yt'|^2
 
-    This is the Sylvester equation ``Phi'Phi Theta + Theta C = Phi' Pi_y``, eq. (1), solved by two eigendecompositions.
-    Here ``alpha`` says how strong the ridge is and ``sharing`` how much labels have in common, from
-    ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with ``similarity="learned"``, from
-    ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. Rotated by the eigenvectors of C the labels come
-    apart, so that held-out scores have a closed form, and ``fit`` chooses sigma, alpha and sharing by them,
-    calibrates each label on them, and keeps them.
+    This is the Sylvester equation ``Phi'Phi Theta + Theta C = Phi' Pi_y``, eq. (1), solved by two
+    eigendecompositions. Here ``alpha`` says how strong the ridge is and ``sharing`` how much labels have in common,
+    from ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with
+    ``similarity="learned"``, from ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. Rotated by the
+    eigenvectors of C the labels come apart, so that held-out scores have a closed form, and ``fit`` chooses sigma,
+    alpha and sharing by them, calibrates each label on them, and keeps them.
 
     Labels may be unknown: a row then counts for the labels that it has. The solution is exact all the same, by
     conjugate gradients with the Sylvester solution as preconditioner.

@@ -162,7 +162,9 @@ class LabelHeldout:
         if base.own is None:
             t, d, Tz = np.zeros_like(p), np.full_like(p, -1), np.zeros_like(Pz)
         else:
-            assert VV is not None and UsV is not None and base.problem.own is not None
+            assert VV is not None
+            assert UsV is not None
+            assert base.problem.own is not None
             t, sV = np.sqrt(b) * (UsV @ e), base.own[rows] * base.spectrum.s
             d = np.where(base.problem.own[rows][:, None] < 0, -1, -VV @ e).astype(p.dtype)
             Tz = np.sqrt(b)[which] * times_each(sV, eZ)
@@ -228,5 +230,5 @@ def times_each(A: Array, B: Array) -> Array:
 
 
 def _pairs(A: Array, B: Array) -> Array:
-    """Products of all pairs of rows of blocks, entry by entry: (blocks, q, o, k) from (blocks, q, k), (blocks, o, k)."""
+    """Products of all pairs of rows of blocks, entry by entry: (blocks, q, o, k)."""
     return A[:, :, None] * B[:, None]

@@ -109,7 +109,7 @@ class Labels:
         return table[:, 0] if self.form == "flat" else table
 
     def known(self, codes: Array) -> Array:
-        """Classes as an array whatever the form: NaN where a label is not known, None where classes are no numbers."""
+        """Classes as an array whatever the form; NaN (None, if classes are no numbers) where a label is not known."""
         table = Labels(self.names, self.classes).decode(np.maximum(codes, 0))
         if (codes >= 0).all():
             return table

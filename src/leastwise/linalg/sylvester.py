@@ -8,7 +8,7 @@ whose solution is that of ``Phi' Phi Theta + rho Theta C = Phi' Z``, eq. (1) of 
 by its inverse B, which stays finite where labels are pooled, in its eigenvectors (``leastwise.linalg.modes``), and
 Phi by its singular values (``leastwise.linalg.spectrum``). Along eigenvector k, and with the intercept's column v,
 
-    theta_k = b_k Phi' (b_k G + rho)^-1 (z_k - v a_k),     a_k = v' P_k z_k / v' P_k v,     P_k = rho (b_k G + rho)^-1.
+    theta_k = b_k Phi' (b_k G + rho)^-1 (z_k - v a_k),    a_k = v' P_k z_k / v' P_k v,    P_k = rho (b_k G + rho)^-1.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class LabelSearch(LabelClassifier):
         """All of the choice; with ``iterated`` all rows are too many to look at, and some have to do."""
         rows = data.rows
         assert isinstance(rows, LabelRows)
-        relation, (sigmas, alphas) = self._relation(data), self._data_grids(rows, settings)
+        relation, (sigmas, alphas) = self._relation(data, sharings), self._data_grids(rows, settings)
         basis = None if iterated else self._basis(rows, data.rng, settings)
         some = self._some_rows(data, self._how_many(basis, len(rows)), settings)
         part = basis if some is rows and basis is not None else self._basis(some, data.rng, settings)
@@ -111,15 +111,19 @@ class LabelSearch(LabelClassifier):
         order = np.argsort(np.sum(rows.W * (rows.y > 0), axis=0), kind="stable")
         return np.sort(order[np.linspace(0, T - 1, SEARCH_LABELS).astype(int)])
 
-    def _check_room(self, data: Training, settings: Settings, iterated: bool) -> None:
+    def _check_room(self, data: Training, settings: Settings, sharings: Levels, iterated: bool) -> None:
         """Before any work: so many rows, centres and labels, will it fit?"""
         rows, labels = data.rows, self.label_index_
         itemsize = rows.X.dtype.itemsize
         if not iterated:
             self._check_memory(rows, settings, itemsize)
-        pairs = not (isinstance(self.similarity, str) and self.similarity == "shared")
-        pairs = pairs and not sparse.issparse(self.similarity)
+        pairs = self._pairs(sharings) and not sparse.issparse(self.similarity)
         check_label_memory(len(rows), labels.n_outputs, labels.n_labels, itemsize, pairs)
+
+    def _pairs(self, sharings: Levels) -> bool:
+        """Whether it matters which labels are related."""
+        alike = isinstance(self.similarity, str) and self.similarity == "shared"
+        return not alike and sharings.values != (0.0,)
 
     def _label_trial(self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation) -> LabelTrial:
         """Held-out scores in closed form, or by refits where labels are known in part."""
@@ -144,13 +148,13 @@ class LabelSearch(LabelClassifier):
 
     # --------------------------------------------------------------- relation
 
-    def _relation(self, data: Training) -> Relation:
+    def _relation(self, data: Training, sharings: Levels) -> Relation:
         """How labels are tied."""
         rows, labels = data.rows, self.label_index_
         assert isinstance(rows, LabelRows)
         penalty = label_penalties(self.label_penalty, labels)
         S = self.similarity
-        if isinstance(S, str) and S == "shared":
+        if not self._pairs(sharings):
             return Alike(penalty)
         if isinstance(S, str) and S == "learned":
             return Covariance(penalty, learned_relation(rows.y, rows.W, labels.classes, rows.size))

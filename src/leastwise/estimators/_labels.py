@@ -61,10 +61,10 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
             )
         constant = [self.label_index_.names[t] for t in self.label_index_.constant]
         if constant:
+            more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
             warnings.warn(
-                f"Labels with one class only among their known values: {', '.join(map(str, constant[:5]))}"
-                f"{f' and {len(constant) - 5} more' if len(constant) > 5 else ''}. They are learned as such, and listed "
-                "in constant_labels_.",
+                f"Labels with one class only among their known values: {', '.join(map(str, constant[:5]))}{more}. "
+                "They are learned as such, and listed in constant_labels_.",
                 UserWarning,
                 stacklevel=6,
             )

@@ -117,7 +117,8 @@ class MultiLabelLSPC(LabelIterating):
     sigma_, alpha_, sharing_ : float
         The chosen parameters.
     similarity_ : ndarray or sparse matrix of shape (T, T)
-        Similarities of the labels; with "learned" the covariance S of their functions.
+        Similarities of the labels; with "learned" the covariance S of their functions. None where it makes no
+        difference: all labels alike, or each alone.
     threshold_ : float or ndarray of shape (T,)
         Above which probability a label is given.
     centers_ : array or sparse matrix of shape (b, n_features)
@@ -232,7 +233,7 @@ class MultiLabelLSPC(LabelIterating):
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
         iterated = self._by_cg(data, settings)
-        self._check_room(data, settings, iterated)
+        self._check_room(data, settings, sharings, iterated)
         choice = self._search_labels(data, settings, sharings, iterated)
         if iterated:
             basis = Basis(data.rows.X, np.arange(len(data.rows)), (), square=True)

@@ -257,7 +257,7 @@ def test_polars_columns_keep_names_and_types():
 
 values = st.one_of(
     st.sampled_from([[0, 1], [-1, 1], [False, True], [3, 5, 9]]),
-    st.lists(st.text(max_size=3), min_size=1, max_size=4),
+    st.lists(st.text(max_size=3).filter(str.strip), min_size=1, max_size=4),
 )
 
 

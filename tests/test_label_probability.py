@@ -250,7 +250,7 @@ def test_repeated_rows_are_weights(kind, pooled):
     s = draw(n=80, widths=(2, 3, 2), known=0.7)
     times = np.random.default_rng(1).integers(0, 4, 80)
     index = np.repeat(np.arange(80), times)
-    repeated = replace(s.rows(index), size=80)
+    repeated = replace(s, F=s.F[index], codes=s.codes[index], W=s.W[index], size=80)
     weighted = replace(s, W=s.W * times[:, None], size=80)
     one, other = (fit_label_calibrator(kind, x, zeros(s), pooled=pooled) for x in (repeated, weighted))
     np.testing.assert_allclose(one.proba(s.F), other.proba(s.F), rtol=1e-5)

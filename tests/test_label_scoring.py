@@ -1,6 +1,7 @@
 """Metrics of many labels, and what a search over them maximises."""
 
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -144,7 +145,7 @@ def test_tables_of_all_kinds():
         (lambda Y, P, D: label_f1(Y[:, 0], D), r"Y_true has shape \(40,\)"),
         (lambda Y, P, D: label_f1(Y, np.where(D, np.nan, 0)), "Y_pred has missing values"),
         (lambda Y, P, D: label_f1(np.full_like(Y, np.nan), D), "no value that is known"),
-        (lambda Y, P, D: label_f1([["a", "b"]], D), "no table of numbers"),
+        (lambda Y, P, D: label_f1([["a", "b"]], D), "Y_true holds 'a': its values must be 0 or 1"),
         (lambda Y, P, D: label_f1([[0, 1], [1]], D), "no table of numbers"),
         (lambda Y, P, D: label_f1(Y, D, sample_weight=np.ones(3)), r"sample_weight of shape \(3,\)"),
         (lambda Y, P, D: label_f1(Y, D, sample_weight=-np.ones(40)), "none of them negative"),
@@ -242,7 +243,8 @@ def test_weights_are_copies(name):
     sample, P, D = sample_of((2, 3, 2))
     times = np.random.default_rng(0).integers(1, 4, len(D))
     plain = LabelSample(P, sample.codes, (sample.codes >= 0).astype(float), sample.starts, len(D))
-    copies = plain.rows(np.repeat(np.arange(len(D)), times))
+    every = np.repeat(np.arange(len(D)), times)
+    copies = replace(plain, F=plain.F[every], codes=plain.codes[every], W=plain.W[every])
     weighted = LabelSample(P, sample.codes, plain.W * times[:, None], sample.starts, len(D))
     scorer = resolve_label_scoring(name)
     found = scorer(weighted, P, D), scorer(copies, *(np.repeat(A, times, axis=0) for A in (P, D)))

@@ -4,6 +4,10 @@ They know no tasks. The multi-task estimators are shown to them twice: with the 
 failures), and with a column for the task. The second has one expected failure, the check that asks for 83 percent of
 right answers: of its two columns one is the task then, with a task for every row, and the other one tells less.
 Regressors are held to less by their checks, and have no expected failures in either way.
+
+The multi-label estimators are shown one class a row by most checks. The one expected failure is of many labels: that
+check takes ``classes_`` for an array of classes that all labels have, where scikit-learn's own estimators of several
+outputs have a list with the classes of each. (These have no ``decision_function``, and so are not asked.)
 """
 
 import numpy as np
@@ -15,6 +19,7 @@ from leastwise import (
     LSSVC,
     LSSVR,
     KernelLogisticRegression,
+    MultiLabelLSPC,
     MultiTaskKernelLogisticRegression,
     MultiTaskLSPC,
     MultiTaskLSSVC,
@@ -126,4 +131,22 @@ def counts_rows(estimator):
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(COUNTING, expected_failed_checks=counts_rows)
 def test_scikit_learn_checks_of_models_that_count_rows(estimator, check):
+    check(estimator)
+
+
+LABELS = [
+    MultiLabelLSPC(),
+    MultiLabelLSPC(0.5, 0.01, 0.3, similarity="correlation", norm="coefficients", bias="shared"),
+    MultiLabelLSPC(0.5, 0.01, [0, 0.5], similarity="shared", n_centers=20, random_state=0),
+    MultiLabelLSPC(0.5, 0.01, 0.3, cv=5, scoring="f1_macro", calibration="isotonic", random_state=0),
+]
+
+
+def lists_classes(estimator):
+    return {"check_classifier_multioutput": "classes_ is a list with the classes of each label"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(LABELS, expected_failed_checks=lists_classes)
+def test_scikit_learn_checks_of_many_labels(estimator, check):
     check(estimator)

@@ -234,7 +234,7 @@ class Design:
             spectrum = gram_spectrum(self.scaled) if self.function else square_spectrum(self.scaled)
         else:
             spectrum = design_spectrum(self.scaled, self.penalty_factor())
-        columns = self.root if self.square else self.column
+        columns = self.root if self.square and self.function else self.column
         return spectrum if columns is None else replace(spectrum, V=columns[:, None] * spectrum.V)
 
 

@@ -37,7 +37,7 @@ class LabelSolution:
 def solve_labels(trial: LabelTrial, sigma: float, alpha: float, sharing: float) -> LabelSolution:
     """The exact solution: by two eigendecompositions, or, where labels are not known, by conjugate gradients."""
     trial = trial.tied(sharing)
-    rho, spectrum = alpha / trial.unit * len(trial.rows), trial.spectrum(sigma)
+    rho, spectrum = trial.least(alpha) / trial.unit * len(trial.rows), trial.spectrum(sigma)
     lifted = trial.basis.square and spectrum.jitter > 0
     stories: list = []
     found = LabelSolution.empty(

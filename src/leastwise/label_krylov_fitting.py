@@ -30,9 +30,15 @@ def solve_labels_free(
     start: Any = None,
 ) -> LabelSolution:
     """By conjugate gradients, without the kernel matrix of all rows; ``start`` are the stories of a like problem."""
-    G = _Gram(KernelTimes(settings.kernel, sigma, rows.X, budget=kernel_budget()), settings.norm == "function")
+    K = KernelTimes(settings.kernel, sigma, rows.X, budget=kernel_budget())
+    on_function = settings.norm == "function"
+    G = _Gram(K, None if on_function else rows.multiplicity.astype(float)[:, None])
     L, pivots = pivoted_cholesky(G.diagonal(), G.columns, min(RANK, len(rows)), effort.rng, 0.0)
-    Z, W, rho = rows.targets(settings.n_outputs).astype(float), rows.W.astype(float), alpha * len(rows)
+    Z, W, rho = (
+        rows.targets(settings.n_outputs).astype(float),
+        rows.W.astype(float),
+        alpha / (1.0 if on_function else rows.mass) * len(rows),
+    )
     stories: list = []
     found = LabelSolution.empty(len(rows), settings.n_outputs, rows.X.dtype, story=stories)
     for k, tie in enumerate(ties):
@@ -58,25 +64,25 @@ def solve_labels_free(
 
 @dataclass(frozen=True)
 class _Gram:
-    """Products with the Gram matrix: the kernel K itself, or its square where the penalty is on the coefficients."""
+    """Products with the Gram matrix: the kernel K itself, or, with weights m of the basis functions, K diag(m) K."""
 
     K: KernelTimes
-    function: bool
+    m: Array | None
 
     def times(self, V: Array) -> Array:
-        return self.K.times(V) if self.function else self.K.times(self.K.times(V))
+        return self.K.times(self.coefficients(V))
 
     def columns(self, index: Array) -> Array:
         columns = self.K.columns(index)
-        return columns if self.function else self.K.times(columns)
+        return columns if self.m is None else self.K.times(self.m * columns)
 
     def diagonal(self) -> Array:
-        if self.function:
+        if self.m is None:
             return self.K.diagonal()
         X, n = self.K.X, self.K.n
         parts = row_chunks(n, n, X.dtype.itemsize)
-        return np.concatenate([np.sum(self.K.kernel(X[p], X, self.K.sigma) ** 2, axis=1) for p in parts])
+        return np.concatenate([(self.K.kernel(X[p], X, self.K.sigma) ** 2) @ self.m[:, 0] for p in parts])
 
     def coefficients(self, A: Array) -> Array:
         """On the basis functions, from those of the rows."""
-        return A if self.function else self.K.times(A)
+        return A if self.m is None else self.m * self.K.times(A)

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.estimators._checks import check_classes, check_weights
-from leastwise.estimators._model import KernelModel, Targets
+from leastwise.estimators._model import KernelModel, Targets, row_index
 from leastwise.probability import Calibrator
 
 Array = np.ndarray
@@ -139,13 +139,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             self._sklearn_output_config = {"transform": transform}
         return self
 
-    def _framed(self, values: Array, X: Any) -> Any:
+    def _framed(self, values: Array, X: Any, classes: Any = None) -> Any:
+        classes = self.classes_ if classes is None else classes
         container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         if container == "pandas":
             pandas = _extra("pandas")
-            return pandas.DataFrame(values, columns=self.classes_, index=getattr(X, "index", None))
+            return pandas.DataFrame(values, columns=classes, index=row_index(X))
         if container == "polars":
-            return _extra("polars").DataFrame(values, schema=[str(c) for c in self.classes_])
+            return _extra("polars").DataFrame(values, schema=[str(c) for c in classes])
         return values
 
     calibrator_: Calibrator

@@ -52,10 +52,10 @@ def _for_labels(name: str, value: Any, labels: Labels, otherwise: float) -> Arra
                 f"{list(labels.names[:10])}. Labels that are not named have {otherwise:g}."
             )
         value = [value.get(key, otherwise) for key in labels.names]
-    try:
-        numbers = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={value!r:.80} must be a number, or one for each label.") from None
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iuf":
+        raise ValueError(f"{name}={value!r:.80} must be a number, or one for each label.")
+    numbers = numbers.astype(float)
     if numbers.shape not in ((), (labels.n_labels,)):
         raise ValueError(
             f"{name} has shape {numbers.shape}; it must be a number, a mapping from names of labels to numbers, or "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from leastwise.basis import evaluate
 from leastwise.estimators._iterating import DIRECT_ROWS
 from leastwise.estimators._label_search import LabelSearch
-from leastwise.estimators._labels import grouped_folds
+from leastwise.estimators._labels import STAND_IN, grouped_folds
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found
 from leastwise.heldout import Held
+from leastwise.heldout.labels import Tied
 from leastwise.kernels import Precomputed
 from leastwise.krylov_fitting import Effort
 from leastwise.label_fitting import LabelSolution
@@ -22,9 +24,14 @@ from leastwise.label_krylov_fitting import solve_labels_free
 from leastwise.memory import available_memory
 from leastwise.selection.labels import LabelRows, LabelTrial
 from leastwise.selection.plan import ARRAYS
-from leastwise.selection.trial import Settings
+from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
+
+#: Up to so many rows whose labels are known in part, decompositions of all folds are cheaper than iterations.
+PARTLY_ROWS = 2000
+#: Squared rows times outputs up to which all rows are held out in turn.
+IN_TURN = 2_000_000_000
 
 
 class LabelIterating(LabelSearch):
@@ -41,35 +48,46 @@ class LabelIterating(LabelSearch):
             )
         if self.solver != "auto" or unfit:
             return self.solver == "cg"
-        n = len(data.rows)
+        n, complete = len(data.rows), isinstance(data.rows, LabelRows) and data.rows.complete
         need = ARRAYS[settings.norm] * n * n * data.rows.X.dtype.itemsize
-        return n > DIRECT_ROWS or need > available_memory()
+        return n > (DIRECT_ROWS if complete else PARTLY_ROWS) or need > available_memory()
 
     def _iterate(self, data: Training, settings: Settings, choice: Found) -> tuple[Found, LabelSolution, Array]:
-        """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all.
+        """With parameters chosen on some rows, judge on rows that are held out, and solve for all.
 
-        The last of what is returned are the rows that were held out.
+        The last of what is returned are the rows that were held out: all of them in turn, or a tenth of very many.
         """
         rows, best, trial = data.rows, choice.outcome, choice.searched
         assert isinstance(rows, LabelRows)
         assert isinstance(trial, LabelTrial)
         ties = trial.tied(best.sharing).ties
         effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
-        held, start = np.empty(0, dtype=int), None
+        held, start, stories = np.empty(0, dtype=int), None, []
         if self.cv is not None:
-            fold = grouped_folds(10, rows.y, rows.group, int(data.rng.integers(2**31 - 1)))
-            held, rest = np.flatnonzero(fold == 0), np.flatnonzero(fold != 0)
-            self._report(f"without {len(held)} rows that are held out:")
-            part = rows.take(rest, precomputed=False)
-            first = solve_labels_free(part, settings, best.sigma, best.alpha, ties, effort)
+            every = len(rows) ** 2 * settings.n_outputs <= IN_TURN
+            fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, int(data.rng.integers(2**31 - 1)))
+            parts = range(int(fold.max()) + 1) if every else range(1)
             best.F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
-            F, _ = evaluate(settings.kernel, best.sigma, rows.X[held], part.X, None, first.coef)
-            best.F[held] = F + first.intercept
-            best.score, best.calibrator = settings.judge(rows, Held(best.F, first.intercept), best.calibrator)
-            start = [_spread(story.Q, rest, len(rows)) for story in first.story]
+            for k in parts:
+                start, told = self._hold_out(rows, settings, best, ties, effort, fold == k)
+                stories += told
+            held = np.flatnonzero(~np.isnan(best.F[:, 0]))
+            best.score, best.calibrator = settings.judge(rows, Held(best.F, np.zeros_like(best.F[0])), best.calibrator)
         self._report("all rows:")
         last = solve_labels_free(rows, settings, best.sigma, best.alpha, ties, effort, start)
-        return choice, last, held
+        return choice, replace(last, story=stories + last.story), held
+
+    def _hold_out(
+        self, rows: LabelRows, settings: Settings, best: Outcome, ties: list[Tied], effort: Effort, out: Array
+    ) -> tuple[list[Array], list]:
+        """Fill in the scores of some rows by a model of the others; a start for a model of all rows, and stories."""
+        rest = np.flatnonzero(~out)
+        self._report(f"without {int(out.sum())} rows that are held out:")
+        part = rows.take(rest, precomputed=False)
+        found = solve_labels_free(part, settings, best.sigma, best.alpha, ties, effort)
+        F, _ = evaluate(settings.kernel, best.sigma, rows.X[out], part.X, None, found.coef)
+        best.F[out] = F + found.intercept
+        return [_spread(story.Q, rest, len(rows)) for story in found.story], found.story
 
     def _keep_story(self, solution: LabelSolution) -> None:
         """Keep what is known of the iterations, and say so if they did not get there."""
@@ -81,8 +99,8 @@ class LabelIterating(LabelSearch):
         if not all(story.converged for story in solution.story):
             warnings.warn(
                 f"Conjugate gradients stopped after {self.n_iter_} iterations with a residual of "
-                f"{self.residual_:.1e} of the right-hand side (tol={self.tol:g}): raise max_iter, tol or alpha. "
-                "Predictions are as far from exact as that.",
+                f"{self.residual_:.1e} of the right-hand side (tol={self.tol:g}): raise max_iter, tol or alpha; "
+                "a kernel that is not positive definite has no solution this way. Predictions are as far from exact.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

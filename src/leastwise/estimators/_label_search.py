@@ -19,8 +19,8 @@ from leastwise.estimators._tuned import Found
 from leastwise.heldout.labels import Family
 from leastwise.kernels import Precomputed
 from leastwise.label_folds import label_fold_labels
-from leastwise.labels.given import check_label_similarity
-from leastwise.labels.relation import Alike, Covariance, Differences, Relation
+from leastwise.labels.given import check_label_similarity, is_edges
+from leastwise.labels.relation import Alike, Covariance, Differences, Relation, own_part
 from leastwise.labels.similarity import correlation, learned_relation
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.incomplete import IncompleteTrial
@@ -34,6 +34,10 @@ Array = np.ndarray
 
 #: A first look at more labels than this is a look at so many of them.
 SEARCH_LABELS = 200
+#: Folds that may be refitted, each with a decomposition of its own.
+MANY_FOLDS = 50
+#: Conjugate gradients are stopped at this residual while parameters are compared.
+ROUGH = 1e-3
 #: Rows are dealt out in so many even parts, of which some are taken.
 PARTS = 20
 
@@ -56,23 +60,32 @@ class LabelSearch(LabelClassifier):
         rows = data.rows
         assert isinstance(rows, LabelRows)
         relation, (sigmas, alphas) = self._relation(data, sharings), self._data_grids(rows, settings)
+        if not sharings.every and not relation.related:
+            sharings = Levels((0.0,))  # nothing to choose
         basis = None if iterated else self._basis(rows, data.rng, settings)
-        some = self._some_rows(data, self._how_many(basis, len(rows)), settings)
+        wanted = len(rows) if self.cv is None and not iterated else self._how_many(basis, len(rows))
+        some = self._some_rows(data, wanted, settings)
         part = basis if some is rows and basis is not None else self._basis(some, data.rng, settings)
         last = rows if basis is not None else some
         whole = self._label_trial(last, basis or part, settings, relation)
         if self.cv is None:
             outcome = self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0])
             return Found(outcome, [], whole, whole)
-        search = Search(whole)
+        search = Search(whole.roughly(ROUGH) if isinstance(whole, IncompleteTrial) else whole)
         if sigmas.single and alphas.single and len(sharings.values) == 1:
             found = search.at(sigmas.values[0], sharings.values[0], alphas)
         elif some is last and some.complete and self._few_labels(some) is None:
             found = search.run(sigmas, alphas, sharings)
         else:
-            guess, search.seen = self._look(some, part, settings, relation, sigmas, alphas, sharings)
+            guess, first = self._look(some, part, settings, relation, sigmas, alphas, sharings)
             ratio = len(some) / len(last) if alphas.ratio else 1.0
             found = search.settle(replace(guess, alpha=guess.alpha * ratio), alphas, sharings)
+            for point in search.seen:
+                point["stage"] = 1  # judged as the last word: what the first look saw was another problem
+            search.seen = first + search.seen
+        if not rows.complete or not rows.equal_weights:  # to the digit, where it ended
+            found = Search(whole.exactly()).at(found.sigma, found.sharing, Grid((found.alpha,)))
+        self._report(f"chosen: sigma {found.sigma:.4g}, alpha {found.alpha:.2g}, sharing {found.sharing:.3g}")
         if last is not rows and alphas.ratio:
             found, _ = for_all_rows(found, search.seen, alphas, len(last) / len(rows))
         return Found(found, search.seen, whole, whole)
@@ -100,6 +113,7 @@ class LabelSearch(LabelClassifier):
             rows, relation, judge = rows.narrowed(labels), relation.take(labels), judge.take(labels)
             classes = tuple(classes[t] for t in labels)
         trial = LabelTrial(rows.filled(), basis, replace(settings, judge=judge), relation, label_families(classes))
+        trial.note = ", first look"
         search = Search(trial)
         return search.run(sigmas, alphas, sharings), search.seen
 
@@ -117,7 +131,7 @@ class LabelSearch(LabelClassifier):
         itemsize = rows.X.dtype.itemsize
         if not iterated:
             self._check_memory(rows, settings, itemsize)
-        pairs = self._pairs(sharings) and not sparse.issparse(self.similarity)
+        pairs = self._pairs(sharings) and not sparse.issparse(self.similarity) and not is_edges(self.similarity)
         check_label_memory(len(rows), labels.n_outputs, labels.n_labels, itemsize, pairs)
 
     def _pairs(self, sharings: Levels) -> bool:
@@ -128,6 +142,12 @@ class LabelSearch(LabelClassifier):
     def _label_trial(self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation) -> LabelTrial:
         """Held-out scores in closed form, or by refits where labels are known in part."""
         families = label_families(self.label_index_.classes)
+        folds = len(np.unique(rows.fold))
+        if not rows.complete and self.cv is not None and folds > MANY_FOLDS:
+            raise ValueError(
+                f"cv makes {folds} folds, and where labels are not known, or have weights of their own, each is "
+                f"refitted: use {MANY_FOLDS} or fewer, or cv='loo', for which five folds stand in then."
+            )
         if rows.complete:
             return LabelTrial(rows, basis, settings, relation, families)
         return IncompleteTrial(rows, basis, settings, relation, families, self.tol, int(self.max_iter))
@@ -153,16 +173,17 @@ class LabelSearch(LabelClassifier):
         rows, labels = data.rows, self.label_index_
         assert isinstance(rows, LabelRows)
         penalty = label_penalties(self.label_penalty, labels)
-        S = self.similarity
+        own, S = own_part(penalty), self.similarity
         if not self._pairs(sharings):
-            return Alike(penalty)
+            return Alike(own)
         if isinstance(S, str) and S == "learned":
-            return Covariance(penalty, learned_relation(rows.y, rows.W, labels.classes, rows.size))
+            return Covariance(own, learned_relation(rows.y, rows.W, labels.classes, rows.size))
         if isinstance(S, str):
-            return Differences(penalty, np.maximum(correlation(rows.y, rows.W, labels.classes, rows.size), 0))
+            S = np.maximum(correlation(rows.y, rows.W, labels.classes, rows.size), 0)
+            return Differences(own, S, penalty)
         if callable(S):
             S = S(data.rows.X, labels.known(rows.y))
-        return Differences(penalty, check_label_similarity(S, labels.names, labels.n_labels))
+        return Differences(own, check_label_similarity(S, labels.names, labels.n_labels), penalty)
 
     def _checked_search(self) -> Levels:
         """The parameters of the search checked, before any data are seen; the sharings to try."""

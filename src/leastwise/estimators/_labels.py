@@ -15,14 +15,15 @@ from sklearn.utils.validation import validate_data
 from leastwise.basis import Basis
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._label_checks import check_threshold
-from leastwise.estimators._model import Targets, Training
+from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.label_folds import label_fold_labels
+from leastwise.label_metrics.measures import subset_of
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
 from leastwise.labels.probability import anchored_labels, fit_label_calibrator
 from leastwise.labels.scoring import LabelScorer, resolve_label_scoring
 from leastwise.labels.thresholds import choose_thresholds, decide
-from leastwise.labels.weights import label_weights
+from leastwise.labels.weights import entry_weights, label_weights
 from leastwise.selection.label_judge import LabelJudge
 from leastwise.selection.labels import LabelRows
 from leastwise.selection.search import table
@@ -47,7 +48,7 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, None]:
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False)
         flat = is_flat(y)
-        codes, labels = encode_labels(np.asarray(y).reshape(-1, 1) if flat else y, X.shape[0], self.missing)
+        codes, labels = encode_labels(as_column(y) if flat else y, X.shape[0], self.missing)
         self.label_index_ = replace(labels, form="flat") if flat else labels
         self._say_what_is_missing(codes)
         return X, codes, None
@@ -89,7 +90,8 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
         labelled = LabelRows(**given, starts=self.label_index_.starts, entries=None if complete else W)
         if complete or not isinstance(self.cv, str):
             return labelled
-        return replace(labelled, fold=grouped_folds(STAND_IN, rows.y, rows.group, int(rng.integers(2**31 - 1))))
+        fold = grouped_folds(STAND_IN, rows.y, rows.group, int(rng.integers(2**31 - 1)))
+        return replace(labelled, fold=fold, lone=rows.fold)
 
     def _fold_labels(
         self, y: Array, task: Array | None, group: Array | None, copy: Array, used: Array, n: int, seed: int
@@ -97,9 +99,11 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
         whole = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool)
         if not whole:
             return super()._fold_labels(y, task, group, copy, used, n, seed)
-        k = int(self.cv)
-        if k < 2 or k > len(y):
-            raise ValueError(f"cv={k} folds: with {len(y)} rows use a number from 2 to {len(y)}, or 'loo'.")
+        check_folds_exist(y, group)
+        k, most = int(self.cv), len(y) if group is None else len(np.unique(group))
+        if k < 2 or k > most:
+            what = "rows" if group is None else "groups"
+            raise ValueError(f"cv={k} folds: with {most} {what} use a number from 2 to {most}, or 'loo'.")
         if group is None:
             return label_fold_labels(k, y, seed)
         labels = np.empty(len(y), dtype=int)
@@ -112,6 +116,10 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
 
     def _label_judge(self) -> LabelJudge:
         threshold = check_threshold(self.threshold, self.label_index_)
+        if self.cv is None and isinstance(threshold, str):
+            raise ValueError(
+                "cv=None holds nothing out, so there is nothing to choose threshold='auto' by: give a number."
+            )
         return LabelJudge(self.label_index_.starts, self.calibration, self._scorer(), threshold)
 
     def _uncalibrated(self, data: Training) -> Any:
@@ -134,9 +142,9 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
             outcome.calibrator = anchored_labels(found, far)
         TunedModel._store(self, data, basis, settings, outcome, solution)
         labels = self.label_index_
-        self.classes_ = labels.classes[0] if labels.form == "flat" else list(labels.classes)
+        self.classes_ = labels.classes[0] if labels.form == "flat" else labels.stacked()
         self.calibrator_, self.reach_ = outcome.calibrator, reach
-        self.labels_ = np.array(labels.names, dtype=None if labels.named else int)
+        self.labels_ = labels.named_array()
         self.constant_labels_ = [labels.names[t] for t in labels.constant]
         self.sharing_, self.similarity_ = outcome.sharing, choice.trial.relation.similarity
         self.threshold_ = 0.5 if isinstance(self.threshold, str) else check_threshold(self.threshold, labels)
@@ -159,6 +167,15 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
             self.threshold_ = choose_thresholds(metric, some[:, 1::2], rows.y[known], rows.W[known])
 
     # -------------------------------------------------------------- predict
+
+    def scores(self, X: Any) -> Array:
+        """Raw scores, before any calibration: one column for each class of the first label, then of the second, ...
+
+        Returns
+        -------
+        ndarray of shape (n, classes of all labels)
+        """
+        return super().scores(X)
 
     def predict_proba(self, X: Any) -> Any:
         """Probability of every label.
@@ -197,16 +214,18 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
         """
         P = self._answer(X).proba()
         codes = decide(P, self.label_index_.starts, self.threshold_)
-        return self.label_index_.decode(codes, getattr(X, "index", None))
+        return self.label_index_.decode(codes, row_index(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows all of whose known labels are right; rows without a known label do not count."""
         P = self._answer(X).proba()
-        y = np.asarray(y).reshape(-1, 1) if is_flat(y) else y
+        y = as_column(y) if is_flat(y) else y
         codes = encode_known(y, self.label_index_, len(P), self.missing)
-        right = ((decide(P, self.label_index_.starts, self.threshold_) == codes) | (codes < 0)).all(axis=1)
-        w = (codes >= 0).any(axis=1) * (1.0 if sample_weight is None else np.asarray(sample_weight, dtype=float))
-        return float(np.average(right, weights=w))
+        W = entry_weights(sample_weight, codes, self.label_index_)
+        if not W.any():
+            raise ValueError("y has no known label (of a weight above 0): there is nothing to score.")
+        right = (decide(P, self.label_index_.starts, self.threshold_) == codes) | (codes < 0)
+        return subset_of(right, W)
 
     def _by_label(self, A: Array, difference: bool = False) -> Any:
         """One column for every label where all have two classes; otherwise a list of arrays."""
@@ -221,11 +240,13 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
     def _shown(self, values: Any, X: Any) -> Any:
         """In the container that ``set_output`` asked for."""
         container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        if isinstance(values, list) or values.ndim == 1:
+        if isinstance(values, list):
+            return [v if v.ndim == 1 else self._framed(v, X, self.classes_[t]) for t, v in enumerate(values)]
+        if values.ndim == 1:
             return values
         if self.label_index_.form == "flat":
             return self._framed(values, X)
-        return self.label_index_.frame(values, container, getattr(X, "index", None))
+        return self.label_index_.frame(values, container, row_index(X))
 
     threshold: Any
     missing: Any
@@ -242,7 +263,25 @@ def is_flat(y: Any) -> bool:
         return False
 
 
+def as_column(y: Any) -> Any:
+    """One class a row as a table of one column, with all that is not known."""
+    if hasattr(y, "to_frame"):
+        return y.to_frame()
+    if isinstance(y, np.ma.MaskedArray):
+        return y.reshape(-1, 1)
+    table = np.asarray(y)
+    if table.dtype.kind in "US" and isinstance(y, list | tuple):  # NaN among words would become a word
+        table = np.asarray(y, dtype=object)
+    return table.reshape(-1, 1)
+
+
 def grouped_folds(k: int, codes: Array, group: Array, seed: int) -> Array:
-    """Folds that spread the classes of all labels evenly and keep groups of rows together."""
-    _, first, member = np.unique(group, return_index=True, return_inverse=True)
-    return label_fold_labels(min(k, len(first)), codes[first], seed)[member]
+    """Folds that spread the classes of all labels evenly and keep groups of rows together.
+
+    A group has a label if one of its rows has it.
+    """
+    _, member = np.unique(group, return_inverse=True)
+    order = np.argsort(member, kind="stable")
+    starts = np.searchsorted(member[order], np.arange(member.max() + 1))
+    most = np.maximum.reduceat(codes[order], starts, axis=0)
+    return label_fold_labels(min(k, len(most)), most, seed)[member]

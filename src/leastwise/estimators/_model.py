@@ -87,6 +87,19 @@ class Training:
         return self.targets.classes
 
 
+def row_index(X: Any) -> Any:
+    """The index of a pandas frame; None for all else."""
+    return X.index if hasattr(X, "iloc") else None
+
+
+def check_folds_exist(y: Array, group: Array | None) -> None:
+    """Something has to be left when rows are held out."""
+    if len(y) == 1:
+        raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
+    if group is not None and len(np.unique(group)) < 2:
+        raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
+
+
 class KernelModel(BaseEstimator):
     """Base of all kernel models.
 
@@ -138,6 +151,8 @@ class KernelModel(BaseEstimator):
             check_square(X, type(self).__name__)
         W = self._weights(sample_weight, X, y)
         w = W if W.ndim == 1 else W.mean(axis=1)
+        if W.ndim == 2:  # a label of weight 0 is as good as unknown
+            y = np.where(W > 0, y, -1)
         used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
         targets = self._targets(y[used], X.dtype)
         kept = X if len(used) == len(y) else X[used]
@@ -186,10 +201,7 @@ class KernelModel(BaseEstimator):
         cv = self.cv
         if cv is None:
             return np.arange(len(y))
-        if len(y) == 1:
-            raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
-        if group is not None and len(np.unique(group)) < 2:
-            raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
+        check_folds_exist(y, group)
         if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
             labels = fold_labels(cv, np.zeros(n, dtype=int), None, copy, seed)[used]
         else:

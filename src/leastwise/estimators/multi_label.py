@@ -53,8 +53,8 @@ class MultiLabelLSPC(LabelIterating):
         either sign, see :mod:`leastwise.labels.similarity`. "correlation": labels that occur together are drawn to
         one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or similarities that are
         known: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of pairs
-        ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these:
-        symmetric, 0 or more.
+        ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y an
+        array, NaN or None where a label is not known): symmetric, 0 or more.
     label_penalty : mapping or array of shape (T,), optional
         The ridge of each label relative to the others', lambda_t; 1 for labels that a mapping does not name.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
@@ -92,8 +92,8 @@ class MultiLabelLSPC(LabelIterating):
     solver : {"auto", "sylvester", "cg"}, default="auto"
         "sylvester" is by two eigendecompositions, those of the rows (or centres) and of the labels. "cg" are
         conjugate gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are then chosen on
-        some rows, and a tenth of all is held out to calibrate on. "auto" takes them beyond 4,000 rows without
-        ``n_centers``.
+        some rows, and five folds are held out in turn to calibrate on, or a tenth of very many rows. "auto" takes
+        them beyond 4,000 rows (2,000 if not all labels are known) without ``n_centers``.
     search_rows : "auto", int or None, default="auto"
         On about how many rows sigma, alpha and sharing are searched; alpha and sharing are then settled on all rows.
         None takes all for both.
@@ -110,8 +110,8 @@ class MultiLabelLSPC(LabelIterating):
     ----------
     labels_ : ndarray of shape (T,)
         Names of the labels.
-    classes_ : list of ndarray
-        Classes of each label.
+    classes_ : ndarray of shape (T, 2) or list of ndarray
+        Classes of each label; a list where some have more or fewer than two.
     constant_labels_ : list
         Labels of which one class only was seen.
     sigma_, alpha_, sharing_ : float
@@ -132,7 +132,7 @@ class MultiLabelLSPC(LabelIterating):
         How far from the data the model is trusted.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
-        Not there with ``cv=None``.
+        Not there with ``cv=None``. With ``solver="cg"`` and very many rows only a tenth is held out; others are NaN.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``param_sharing``, ``mean_test_score``,
         ``rank_test_score`` and ``n_rows``.
@@ -222,7 +222,8 @@ class MultiLabelLSPC(LabelIterating):
         X : array-like or sparse matrix of shape (n, n_features)
             Rows; with ``kernel="precomputed"`` the (n, n) kernel matrix.
         y : array, masked array, sparse matrix or frame of shape (n, T)
-            Labels, most often 0 and 1; two or more classes each, numbers or strings. NaN is unknown.
+            Labels, most often 0 and 1; two or more classes each, numbers or strings. NaN is unknown. One class a row,
+            of shape (n,), is one label.
         sample_weight : array-like of shape (n,) or (n, T), optional
             Weights of the rows, or of each label of each row. A weight of 2 is the same as the row twice.
         groups : array-like of shape (n,), optional

@@ -21,6 +21,8 @@ from leastwise.linalg.spectrum import Spectrum
 
 Array = np.ndarray
 
+#: Rows that are held out alone are dealt with in so many batches by weight, at most.
+BATCHES = 16
 #: Numbers that are held at a time for blocks of rows.
 ROOM = 2**23
 
@@ -94,13 +96,14 @@ class LabelSpectrum:
     @cached_property
     def stacks(self) -> list[tuple[Array, Array]]:
         """Rows that are held out together, and the basis functions that they own, stacked where alike in size."""
-        own = self.problem.own
-        alike: dict[tuple[int, int], list[tuple[Array, Array]]] = {}
+        own, weights = self.problem.own, self.problem.root**2
+        alike: dict[tuple[int, int, float], list[tuple[Array, Array]]] = {}
         for rows in self.problem.folds.blocks:
             functions = np.empty(0, dtype=int) if own is None else np.setdiff1d(own[rows], [-1])
-            alike.setdefault((len(rows), len(functions)), []).append((rows, functions))
+            weight = float(f"{np.sum(weights[rows]):.3g}")  # what is close in weight has about the same ridge
+            alike.setdefault((len(rows), len(functions), weight), []).append((rows, functions))
         stacks = []
-        for (q, o), members in alike.items():
+        for (q, o, _), members in alike.items():
             step = max(1, ROOM // ((q + o) ** 2 * self.spectrum.U.shape[1]))
             for a in range(0, len(members), step):
                 some = members[a : a + step]
@@ -108,19 +111,35 @@ class LabelSpectrum:
         return stacks
 
     @cached_property
-    def singles(self) -> tuple[Array, Array, Array | None, Array | None]:
-        """``U``, ``U^2``, ``V^2`` and ``U s V`` of the rows that are held out alone."""
+    def batches(self) -> list[tuple[Array, float]]:
+        """Rows that are held out alone, by weight, and what each batch weighs on average."""
         rows = self.problem.folds.singles
-        U = self.spectrum.U if len(rows) == len(self.spectrum.U) else self.spectrum.U[rows]
-        if self.own is None:
-            return U, U**2, None, None
-        V = self.own[rows]
-        return U, U**2, V**2, U * self.spectrum.s * V
+        w, group = np.unique(self.problem.root[rows] ** 2, return_inverse=True)
+        if len(w) > BATCHES:
+            group = group * BATCHES // len(w)
+        parts = [rows[group == k] for k in np.unique(group)]
+        return [(part, float(np.mean(self.problem.root[part] ** 2))) for part in parts]
+
+    @cached_property
+    def _squares(self) -> tuple[Array, Array | None, Array | None]:
+        U, V = self.spectrum.U, self.own
+        return U**2, None if V is None else V**2, None if V is None else U * self.spectrum.s * V
+
+    def pieces(self, rows: Array) -> tuple[Array, Array, Array | None, Array | None]:
+        """``U``, ``U^2``, ``V^2`` and ``U s V`` of some rows."""
+        (UU, VV, UsV), U = self._squares, self.spectrum.U
+        if len(rows) == len(U):
+            return U, UU, VV, UsV
+        return U[rows], UU[rows], None if VV is None else VV[rows], None if UsV is None else UsV[rows]
 
 
 @dataclass
 class LabelHeldout:
-    """Held-out scores of tied labels at one sharing, for any ridge, from one spectrum; rows of equal weights."""
+    """Held-out scores of tied labels at one sharing, for any ridge, from one spectrum.
+
+    To hold out a row of weight w leaves a ridge of ``alpha (n - w)``. Rows of about the same weight are given the
+    same one: exactly, where there are few different weights, else to about their differences divided by n.
+    """
 
     base: LabelSpectrum
     ties: list[Tied]
@@ -132,10 +151,11 @@ class LabelHeldout:
         F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1], dtype=problem.Z.dtype)
         for index, tie in enumerate(self.ties):
             error = np.empty((len(F), *tie.family.columns.shape), dtype=F.dtype)
-            if len(problem.folds.singles):
-                error[problem.folds.singles] = self._singles(index, alpha * (len(F) - 1))
+            for rows, w in self.base.batches:
+                error[rows] = self._singles(index, rows, alpha * (len(F) - w))
             for blocks, own in self.base.stacks:
-                error[blocks] = self._blocks(index, blocks, own, problem.ridge(alpha, blocks[0]))
+                weight = float(np.mean(np.sum(problem.root[blocks] ** 2, axis=1)))
+                error[blocks] = self._blocks(index, blocks, own, alpha * (len(F) - weight))
             F[:, tie.family.columns] = tie.take(problem.Z) - error
             if problem.bias:
                 far[tie.family.columns] = self._far(index, alpha * len(F))
@@ -149,12 +169,12 @@ class LabelHeldout:
             self._rotated[index] = tie.modes.rotate(tie.take(self.base.UZ)), outside
         return self._rotated[index]
 
-    def _singles(self, index: int, rho: float) -> Array:
+    def _singles(self, index: int, rows: Array, rho: float) -> Array:
         """Errors of rows left out one at a time: a 2 x 2 system for each row and mode."""
         base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
-        b, which, rows = modes.values.astype(UZ.dtype), modes.which, base.problem.folds.singles
+        b, which = modes.values.astype(UZ.dtype), modes.which
         e = 1 / (base.spectrum.g[:, None] * b + UZ.dtype.type(rho))
-        U, UU, VV, UsV = base.singles
+        U, UU, VV, UsV = base.pieces(rows)
         eZ = e[:, None, which] * UZ
         p, Pz = rho * (UU @ e) + base.pout[rows][:, None], rho * times_each(U, eZ)
         if outside is not None:
@@ -213,8 +233,11 @@ class LabelHeldout:
             v = np.concatenate([Pv.reshape(*rows.shape, -1), Tv], 1)
             M = M - v[:, :, None] * v[:, None] / vPv
             R = R - v[:, :, None, which] * (vPz / vPv[which])
-        solved = np.linalg.solve(M.transpose(0, 3, 1, 2)[:, which], R.transpose(0, 3, 1, 2))
-        return modes.back(solved[:, :, : rows.shape[1]].transpose(0, 2, 3, 1))
+        for k in range(len(b)):  # the columns of one eigenvalue share a system
+            mine = which == k
+            right = R[..., mine]
+            R[..., mine] = np.linalg.solve(M[..., k], right.reshape(*R.shape[:2], -1)).reshape(right.shape)
+        return modes.back(R[:, : rows.shape[1]])
 
     def _far(self, index: int, rho: float) -> Array:
         """The intercepts of a fit to all rows, of shape (c, T)."""

@@ -77,6 +77,7 @@ def check_seen(seen: list[Array], codes: Array, table: Table, missing: Any) -> N
     """Refuse classes that are no labels, or from which nothing can be learned."""
     _check_known(seen, table, missing)
     _check_signs(seen, table)
+    _check_blanks(seen, table)
     _check_number(seen, table, codes)
 
 
@@ -108,6 +109,18 @@ def _check_signs(seen: list[Array], table: Table) -> None:
             f"{table.where(suspects[0])} holds -1, and Y holds 0 and 1 too: give missing=-1 if -1 means that a "
             "label is not known (or missing=0 if 0 does). If these are three classes name them otherwise, with "
             "strings for instance."
+        )
+
+
+def _check_blanks(seen: list[Array], table: Table) -> None:
+    """An empty cell beside words is most often a label that is not known."""
+    blank = [
+        t for t, classes in enumerate(seen) if any(isinstance(v, str) and not v.strip() for v in classes.tolist())
+    ]
+    if blank:
+        raise ValueError(
+            f"{table.where(blank[0])} holds an empty string beside other classes: give missing='' if that means that "
+            "a label is not known. If it is a class, give it a name."
         )
 
 

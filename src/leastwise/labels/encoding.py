@@ -108,6 +108,18 @@ class Labels:
             return self.container(table.astype(self.dtypes[0]))
         return table[:, 0] if self.form == "flat" else table
 
+    def named_array(self) -> Array:
+        """The names as an array of one dimension, whatever they are."""
+        if all(isinstance(name, str) for name in self.names) or not self.named:
+            return np.array(self.names)
+        array = np.empty(len(self.names), dtype=object)
+        array[:] = self.names
+        return array
+
+    def stacked(self) -> Any:
+        """Classes of all labels: an array of shape (T, 2) where each has two, as scikit-learn's tools want it."""
+        return np.stack(self.classes) if self.binary else list(self.classes)
+
     def known(self, codes: Array) -> Array:
         """Classes as an array whatever the form; NaN (None, if classes are no numbers) where a label is not known."""
         table = Labels(self.names, self.classes).decode(np.maximum(codes, 0))

@@ -33,7 +33,7 @@ def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
     names = list(names)
     if hasattr(value, "columns"):
         value = _by_names(value, names)
-    elif isinstance(value, list) and all(isinstance(edge, tuple) for edge in value):
+    elif is_edges(value):
         value = _from_edges(value, names)
     elif hasattr(value, "edges"):
         raise ValueError(
@@ -46,6 +46,11 @@ def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
     S = S - own
     S = (S + S.T) / (2 * (S.max() or 1.0))
     return (S + sparse.eye_array(T)).tocsr() if sparse.issparse(S) else S + np.eye(T)
+
+
+def is_edges(value: Any) -> bool:
+    """Whether similarities are given as pairs of labels."""
+    return isinstance(value, list | tuple) and all(isinstance(edge, tuple) for edge in value)
 
 
 def _check_entries(S: Any, value: Any, names: list, T: int) -> None:

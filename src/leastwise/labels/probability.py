@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression, isotonic_regression
 
 from leastwise.labels.blending import BlendFit
-from leastwise.labels.sample import LabelSample
+from leastwise.labels.sample import LabelSample, class_counts
 
 Array = np.ndarray
 
@@ -201,10 +201,12 @@ def _sizes(sample: LabelSample) -> Array:
 def _shares(sample: LabelSample, size: Array) -> Array:
     """Weighted class shares side by side, with half a row more for each class."""
     first, widths = sample.starts[:-1], np.diff(sample.starts)
-    known = sample.W > 0
-    where = np.broadcast_to(first, known.shape)[known] + sample.codes[known]
-    counts = np.bincount(where, weights=sample.W[known], minlength=sample.starts[-1])
+    counts = class_counts(sample.codes, sample.W, sample.starts)
     total = np.add.reduceat(counts, first)
+    if sample.counts is not None:  # of all rows; as many more witnesses as there is more weight
+        every = np.add.reduceat(sample.counts, first)
+        size = size * np.where(total > 0, every / np.where(total > 0, total, 1), 1)
+        counts, total = sample.counts, every
     smoothed = counts * np.repeat(size / np.where(total > 0, total, 1), widths) + 0.5
     return (smoothed / np.repeat(np.add.reduceat(smoothed, first), widths)).astype(sample.F.dtype)
 

@@ -1,16 +1,16 @@
 r"""How labels are tied to one another: the label matrix B at any sharing, in its eigenvectors.
 
 ``Alike``
-    All labels have a part in common: ``B = sharing 1 1' + (1 - sharing) diag(1 / penalty)``.
+    All labels have a part in common: ``B = sharing 1 1' + (1 - sharing) diag(own)``.
 ``Covariance``
-    Any covariance S of the labels' functions, negative ones too:
-    ``B = sharing S + (1 - sharing) diag(1 / penalty)``.
+    Any covariance S of the labels' functions, negative ones too: ``B = sharing S + (1 - sharing) diag(own)``.
 ``Differences``
     Section 5 of the multi-label paper, differences between the functions of similar labels are penalised::
 
         C = (1 - sharing) diag(penalty) + sharing (diag(S 1) - S),     B = C^-1 / mean(diag(C^-1)).
 
-The first two are ``leastwise.coupling.Shared``, the last ``leastwise.coupling.Pairwise``. Here the eigenvectors are
+``own`` is 1 / penalty, divided by its mean, so that all three are the same at sharing = 0. The first two are
+``leastwise.coupling.Shared``, the last ``leastwise.coupling.Pairwise``. Here the eigenvectors are
 found once for all sharings where the penalties are equal, set by set where labels fall into sets that have nothing in
 common, and no matrix of all pairs of labels is made where none is needed.
 """
@@ -36,13 +36,13 @@ NOTHING = 1e-10
 
 @dataclass(frozen=True)
 class Alike:
-    """``B = sharing 1 1' + (1 - sharing) diag(1 / penalty)``."""
+    """``B = sharing 1 1' + (1 - sharing) diag(own)``."""
 
-    penalty: Array
+    own: Array
 
     def modes(self, sharing: float) -> Modes:
         """B at one sharing."""
-        own = (1 - sharing) / self.penalty
+        own = (1 - sharing) * self.own
         if sharing == 0:
             return untied(own)
         if np.ptp(own) == 0:
@@ -52,25 +52,38 @@ class Alike:
 
     def take(self, labels: Array) -> Alike:
         """The relation of some of the labels."""
-        return Alike(self.penalty[labels])
+        return Alike(self.own[labels])
 
     @property
     def similarity(self) -> None:
         """None: there is no difference between labels."""
         return None
 
+    @property
+    def related(self) -> bool:
+        """Whether sharing makes a difference."""
+        return len(self.own) > 1
+
 
 @dataclass(frozen=True)
 class _Related:
-    """Labels with a matrix S; sets of them that have nothing in common are dealt with one by one."""
+    """Labels with a matrix S; sets of them that have nothing in common are dealt with one by one.
 
-    penalty: Array
+    ``own`` is what labels have to themselves at sharing = 0.
+    """
+
+    own: Array
     similarity: Any
 
     @cached_property
     def _sets(self) -> list[Array]:
         parts = connected_components(self.similarity != 0, directed=False)[1]
         return np.split(np.argsort(parts, kind="stable"), np.cumsum(np.bincount(parts))[:-1])
+
+    @property
+    def related(self) -> bool:
+        """Whether sharing makes a difference."""
+        return len(self._sets) < len(self.own)
 
     def _within(self, labels: Array) -> Array:
         S = self.similarity
@@ -79,8 +92,7 @@ class _Related:
     def modes(self, sharing: float) -> Modes:
         """B at one sharing."""
         if sharing == 0:
-            b = 1 / self.penalty
-            return untied(b * self._scale(float(b.mean())))
+            return untied(self.own)
         found = [self._eigen(k, sharing) for k in range(len(self._sets))]
         b = np.concatenate([values for values, _ in found])
         mean = sum(float(values @ np.sum(V**2, axis=0)) for values, V in found) / len(b)
@@ -103,19 +115,19 @@ class _Related:
 
 @dataclass(frozen=True)
 class Covariance(_Related):
-    """``B = sharing S + (1 - sharing) diag(1 / penalty)``, S positive semi-definite."""
+    """``B = sharing S + (1 - sharing) diag(own)``, S positive semi-definite."""
 
     def take(self, labels: Array) -> Covariance:
         """The relation of some of the labels."""
-        return Covariance(self.penalty[labels], self._within(labels))
+        return Covariance(self.own[labels], self._within(labels))
 
     @cached_property
     def _vectors(self) -> list[tuple[Array, Array]]:
         return [np.linalg.eigh(self._within(labels)) for labels in self._sets]
 
     def _eigen(self, k: int, sharing: float) -> tuple[Array, Array]:
-        own = (1 - sharing) / self.penalty[self._sets[k]]
-        if np.ptp(self.penalty) == 0:
+        own = (1 - sharing) * self.own[self._sets[k]]
+        if np.ptp(self.own) == 0:
             values, V = self._vectors[k]
             return sharing * values + own, V
         return np.linalg.eigh(sharing * self._within(self._sets[k]) + np.diag(own))
@@ -123,11 +135,16 @@ class Covariance(_Related):
 
 @dataclass(frozen=True)
 class Differences(_Related):
-    """``B = C^-1 / mean(diag(C^-1))`` with ``C = (1 - sharing) diag(penalty) + sharing laplacian(S)``."""
+    """``B = C^-1 mean(own) / mean(diag(C^-1))`` with ``C = (1 - sharing) diag(penalty) + sharing laplacian(S)``.
+
+    The mean of ``own`` is 1, but for some labels of many.
+    """
+
+    penalty: Array
 
     def take(self, labels: Array) -> Differences:
         """The relation of some of the labels."""
-        return Differences(self.penalty[labels], self._within(labels))
+        return Differences(self.own[labels], self._within(labels), self.penalty[labels])
 
     @cached_property
     def _vectors(self) -> list[tuple[Array, Array]]:
@@ -150,13 +167,12 @@ class Differences(_Related):
         return np.linalg.eigh((V * shrink) @ V.T)
 
     def _scale(self, mean: float) -> float:
-        return 1 / mean
+        return float(self.own.mean()) / mean
 
 
 Relation = Alike | Covariance | Differences
 
 
-def label_matrix(modes: Modes) -> Array:
-    """B itself, of shape (T, T)."""
-    T = len(modes.which) if modes.V is None else modes.V.shape[0]
-    return modes.back(modes.eigenvalues * modes.rotate(np.eye(T)))
+def own_part(penalty: Array) -> Array:
+    """What labels have to themselves, 1 on average."""
+    return 1 / penalty / np.mean(1 / penalty)

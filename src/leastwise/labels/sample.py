@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class LabelSample:
     starts : ndarray of int of shape (T + 1,)
     size : int
         Number of independent witnesses among the rows.
+    counts : ndarray of shape (O,), optional
+        Weight of every class, where it is known of more rows than these.
     """
 
     F: Array
@@ -32,6 +34,7 @@ class LabelSample:
     W: Array
     starts: Array
     size: int
+    counts: Array | None = None
 
     @property
     def n_labels(self) -> int:
@@ -47,11 +50,6 @@ class LabelSample:
         """Labels with equally many classes, and their columns, of shape (labels, classes)."""
         yield from by_width(self.starts)
 
-    def rows(self, index: Array) -> LabelSample:
-        """Some of the rows; they count as witnesses in proportion."""
-        size = max(1, round(self.size * len(index) / max(len(self.codes), 1)))
-        return replace(self, F=self.F[index], codes=self.codes[index], W=self.W[index], size=size)
-
 
 def by_width(starts: Array) -> Iterator[tuple[Array, Array]]:
     """Labels with equally many classes, and their columns, of shape (labels, classes)."""
@@ -59,3 +57,10 @@ def by_width(starts: Array) -> Iterator[tuple[Array, Array]]:
     for width in np.unique(widths):
         labels = np.flatnonzero(widths == width)
         yield labels, starts[labels][:, None] + np.arange(width)
+
+
+def class_counts(codes: Array, W: Array, starts: Array) -> Array:
+    """Weight of every class of every label, of shape (O,), over known entries."""
+    known = W > 0
+    where = np.broadcast_to(starts[:-1], known.shape)[known] + codes[known]
+    return np.bincount(where, weights=W[known], minlength=int(starts[-1]))

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from leastwise.label_metrics import Ranking, average_precision_of, f1_of, mean_of, subset_of
+from leastwise.label_metrics.measures import Ranking, auc_of, average_precision_of, f1_of, mean_of, subset_of
 from leastwise.labels.sample import LabelSample
 from leastwise.scoring import takes_weights
 
@@ -52,7 +52,7 @@ class LabelScorer:
         if np.isnan(value):
             raise ValueError(
                 f"scoring={self.name!r} is NaN on held-out predictions: no label has what it measures, such as known "
-                "rows of two classes. Use another scoring=, 'log_loss' for instance."
+                "rows of two classes."
             )
         return value
 
@@ -100,8 +100,7 @@ def micro_average_precision(sample: LabelSample, P: Array, D: Array) -> float:
 
 def auc(sample: LabelSample, P: Array, D: Array) -> float:
     """Mean area under the ROC curve, over labels of which both classes are known."""
-    areas = Ranking.of(*(A.T for A in _things(sample, P))).auc()
-    return float(mean_of(areas, np.ones(len(areas))))
+    return float(auc_of(*_things(sample, P), "macro"))
 
 
 # ----------------------------------------------------------------- decisions

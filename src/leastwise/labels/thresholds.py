@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leastwise.label_metrics import row_weights
+from leastwise.label_metrics.measures import row_weights
 from leastwise.labels.sample import by_width
 
 Array = np.ndarray

@@ -33,14 +33,18 @@ def label_weights(sample_weight: Any, class_weight: Any, codes: Array, labels: L
     ndarray of float of shape (n, T)
         0 where a label is not known.
     """
-    known = codes >= 0
-    W = np.where(known, _row_weights(sample_weight, codes, labels), 0.0)
+    W = entry_weights(sample_weight, codes, labels)
     each = _by_label(class_weight, labels)
     for t, (weight, classes) in enumerate(zip(each, labels.classes, strict=True)):
         factor = _class_factors(weight, W[:, t], codes[:, t], classes)
         W[:, t] *= np.append(factor, 0.0)[codes[:, t]]
     _check_mass(W, labels)
     return W
+
+
+def entry_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:
+    """Weights of every label of every row, whatever its class; 0 where a label is not known."""
+    return np.where(codes >= 0, _row_weights(sample_weight, codes, labels), 0.0)
 
 
 def _row_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:

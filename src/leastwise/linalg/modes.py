@@ -76,9 +76,7 @@ class Modes:
 
 def _times(A: Array, V: Any) -> Array:
     """``A V`` for A of shape (..., T), and V dense or sparse."""
-    if not sparse.issparse(V):
-        return A @ V
-    flat = A.reshape(-1, A.shape[-1])
+    flat = A.reshape(-1, A.shape[-1])  # one large product instead of many small ones
     return np.asarray(flat @ V, dtype=A.dtype).reshape(*A.shape[:-1], V.shape[1])
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis
+from leastwise.basis import Basis, Design
 from leastwise.heldout import Held
 from leastwise.heldout.label_refits import LabelRefits
 from leastwise.heldout.labels import Family, Tied
@@ -28,7 +29,7 @@ class IncompleteTrial(LabelTrial):
     fold's rows are decomposed once for all ridges and sharings; conjugate gradients do the rest, each time from the
     solution at the last ridge.
 
-    With the penalty on the coefficients all basis functions count the same here, whatever the weights.
+    With the penalty on the coefficients a row's basis function has the row's weight, as elsewhere.
     """
 
     streams = True
@@ -43,14 +44,29 @@ class IncompleteTrial(LabelTrial):
         tol: float = 1e-6,
         max_iter: int = 1000,
     ) -> None:
-        super().__init__(rows, replace(basis, weighted=False), settings, relation, families)
+        super().__init__(rows, basis, settings, relation, families)
         self.root, self.Z = np.ones_like(self.root), rows.targets(settings.n_outputs)
         self.tol, self.max_iter = tol, max_iter
+
+    def roughly(self, tol: float) -> IncompleteTrial:
+        """The trial with another tolerance, for comparisons; what is decomposed is kept."""
+        other = copy.copy(self)
+        other.tol = max(tol, self.tol)
+        return other
 
     @property
     def by_refits(self) -> bool:
         """Always."""
         return True
+
+    def designs(self, sigma: float) -> list[Design]:
+        """The design; its columns have the rows' weights where every row is a centre with a penalty of its own."""
+        (design,) = super().designs(sigma)
+        if not self.basis.weighted:
+            return [design]
+        column = np.sqrt(self.rows.multiplicity)
+        even = np.ptp(column) <= 1e-12 * column.max()  # then the kernel stays symmetric
+        return [replace(design, column=column, square=design.square and even)]
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma and sharing."""
@@ -62,7 +78,7 @@ class IncompleteTrial(LabelTrial):
             F, far = np.empty_like(self.Z), np.zeros(self.Z.shape[1], dtype=self.Z.dtype)
             fits = base.fits()
             for k, (rows, stay, keep, spectrum) in enumerate(fits):
-                rho = alpha * float(np.sum(self.rows.w[stay]))
+                rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
                 for j, tie in enumerate(ties):
                     Theta, a, last[k, j] = self.solve(spectrum, tie, stay, rho, last.get((k, j)))
                     c = tie.family.columns
@@ -80,7 +96,9 @@ class IncompleteTrial(LabelTrial):
         """Coefficients (b, c, T), intercepts (c, T), and the story, which also serves as a start for other ridges."""
         Z = np.ascontiguousarray(tie.take(self.Z[rows]).transpose(1, 0, 2))
         W = self.rows.W[rows][:, tie.family.labels]
-        assert spectrum is not None
+        if spectrum is None:  # all basis functions are gone: the intercept remains
+            mean = np.sum(W * Z, axis=1) / np.maximum(np.sum(W, axis=0), np.finfo(W.dtype).tiny)
+            return np.zeros((0, len(Z), Z.shape[2])), mean if self.settings.bias else 0 * mean, None
         found = solve_spectral(
             spectrum.U,
             np.sqrt(spectrum.g),

@@ -15,7 +15,7 @@ from leastwise.heldout.label_modes import ModewiseHeldout
 from leastwise.heldout.label_refits import LabelRefits
 from leastwise.heldout.labels import Family, LabelHeldout, LabelSpectrum, Tied
 from leastwise.labels.relation import Relation
-from leastwise.labels.sample import LabelSample
+from leastwise.labels.sample import LabelSample, class_counts
 from leastwise.linalg.spectrum import Spectrum
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
@@ -36,12 +36,15 @@ class LabelRows(Rows):
     entries : ndarray of shape (n, T) or None
         Weights of all labels of all rows, of mean 1, and 0 where not known; ``w`` are their means by row. None where
         every label of a row is known and has the row's weight.
+    lone : ndarray of int of shape (n,) or None
+        Labels of rows to be held out together in a first look that has a closed form; None for ``fold``.
     """
 
     starts: Any = None
     entries: Array | None = None
+    lone: Array | None = None
 
-    OPTIONAL: ClassVar[tuple[str, ...]] = ("values", "entries")
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("values", "entries", "lone")
 
     @property
     def complete(self) -> bool:
@@ -52,6 +55,11 @@ class LabelRows(Rows):
     def W(self) -> Array:
         """Weights of all labels of all rows."""
         return np.broadcast_to(self.w[:, None], self.y.shape) if self.entries is None else self.entries
+
+    @property
+    def multiplicity(self) -> Array:
+        """How often each row is there, on the scale of the weights: the weight of the label that counts most."""
+        return self.W.max(axis=1)
 
     def take(self, index: Array, precomputed: bool) -> Self:
         """Some of the rows, with weights of mean 1 again."""
@@ -64,7 +72,8 @@ class LabelRows(Rows):
         if known.all():
             return LabelSample(F, self.y, self.W, self.starts, self.size)
         part = self.part(np.flatnonzero(known))
-        return LabelSample(F[known], part.y, part.W, self.starts, part.size)
+        counts = class_counts(self.y, self.W, self.starts)
+        return LabelSample(F[known], part.y, part.W, self.starts, part.size, counts)
 
     def narrowed(self, labels: Array) -> Self:
         """The rows with some of their labels."""
@@ -81,13 +90,17 @@ class LabelRows(Rows):
         These have a closed form, for a first look at sigma; the known labels keep their weights for the judgement.
         """
         assert self.values is not None
-        unknown = np.repeat(self.y < 0, np.diff(self.starts), axis=1)
-        W = np.repeat(self.W, np.diff(self.starts), axis=1)
-        shares = np.sum(W * self.values, axis=0) / np.sum(W, axis=0)
         if self.complete:
             return self
+        widths = np.diff(self.starts)
+        unknown, W = np.repeat(self.y < 0, widths, axis=1), np.repeat(self.W, widths, axis=1)
+        total = np.sum(W, axis=0)  # nothing may be known of a label in some of the rows
+        shares = np.where(
+            total > 0, np.sum(W * self.values, axis=0) / np.where(total > 0, total, 1), 1 / np.repeat(widths, widths)
+        )
         values = np.where(unknown, shares.astype(self.values.dtype), self.values)
-        return replace(self, values=values, w=np.ones_like(self.w))
+        fold = self.fold if self.lone is None else self.lone
+        return replace(self, values=values, w=np.ones_like(self.w), fold=fold)
 
 
 class LabelTrial(Trial):
@@ -97,6 +110,10 @@ class LabelTrial(Trial):
     """
 
     rows: LabelRows
+    #: What a line of the report says beside.
+    note = ""
+    #: Whether ridges differ from row to row as the weights do, not only from class to class of weights.
+    exact = False
 
     def __init__(
         self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[Family]
@@ -108,25 +125,12 @@ class LabelTrial(Trial):
         self._kept: dict = {}
         self._ties: dict[float, list[Tied]] = {}
 
-    def related(self, relation: Relation) -> Self:
-        """The trial with its labels tied in another way."""
-        other = copy.copy(self)
-        other.relation, other._ties = relation, {}
-        other.relations = [relation if len(self.families) == 1 else relation.take(f.labels) for f in self.families]
-        return other
-
     def tied(self, sharing: float | None) -> Self:
         """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
         if sharing is None:
             return self
         other = copy.copy(self)
         other.sharing = sharing
-        return other
-
-    def weighing(self, weight: float) -> Self:
-        """The trial with this weight for the linear part of a sum of kernels."""
-        other = super().weighing(weight)
-        other._kept = {}
         return other
 
     @property
@@ -137,6 +141,12 @@ class LabelTrial(Trial):
             self._ties[self.sharing] = [Tied(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs]
         return self._ties[self.sharing]
 
+    def exactly(self) -> Self:
+        """The trial to the digit: while parameters are compared, what is close will do."""
+        other = copy.copy(self)
+        other.exact = not self.rows.equal_weights
+        return other
+
     @property
     def by_refits(self) -> bool:
         """Whether folds are few and large."""
@@ -146,10 +156,13 @@ class LabelTrial(Trial):
         """A function from alpha to held-out scores at this sigma and sharing."""
         base, ties = self._base(sigma), self.ties
         if isinstance(base, LabelRefits):
-            return lambda alpha: base.scores(alpha / self.unit, ties)
-        equal = self.rows.equal_weights
-        held = LabelHeldout(base, ties) if equal else ModewiseHeldout(base.problem, base.spectrum, ties)
-        return lambda alpha: held.at(alpha / self.unit)
+            return lambda alpha: base.scores(self.least(alpha) / self.unit, ties)
+        held = ModewiseHeldout(base.problem, base.spectrum, ties) if self.exact else LabelHeldout(base, ties)
+        return lambda alpha: held.at(self.least(alpha) / self.unit)
+
+    def least(self, alpha: float) -> float:
+        """Alphas below this are zero in single precision."""
+        return max(alpha, 1e-30) if self.Z.dtype == np.float32 else alpha
 
     def _base(self, sigma: float) -> LabelSpectrum | LabelRefits:
         """The decompositions of one sigma."""
@@ -168,7 +181,7 @@ class LabelTrial(Trial):
 
     def described(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""
-        return f", sharing {self.sharing:.3g}{super().described()}"
+        return f", sharing {self.sharing:.3g}{super().described()}{self.note}"
 
     def settled(self, held: Held) -> Held:
         """Held-out scores without what is rounding only."""

@@ -9,9 +9,14 @@ from benchmarks import (
     calibrated_peers,
     gemm_fraction,
     krylov_scale,
+    label_lambdas,
+    label_peers,
+    label_scale,
+    label_tables,
     lspc_figures,
     lssvm_peers,
     lssvm_tables,
+    missing_labels,
     multi_task_tables,
     pruning,
     search_plans,
@@ -36,6 +41,13 @@ SCRIPTS = (
     (lssvm_peers, ""),
     (krylov_scale, ""),
     (pruning, ""),
+    (label_tables, "enron"),
+    (label_tables, "toy"),
+    (label_tables, "solve"),
+    (label_lambdas, ""),
+    (label_peers, ""),
+    (label_scale, ""),
+    (missing_labels, ""),
 )
 
 

@@ -74,8 +74,8 @@ def quality(Y: Array, P: Array, decisions: Array) -> dict[str, float]:
 def calmly(call: Callable[[], Any]) -> tuple[Any, int]:
     """What a call returns, and its convergence warnings; those about labels of one class are not shown."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*labels have one class only.*")
-        warnings.filterwarnings("ignore", message=".*rows have no known label.*")
+        warnings.filterwarnings("ignore", message="Labels with one class only.*")
+        warnings.filterwarnings("ignore", message="Rows without any known label.*")
         return settled(call)
 
 

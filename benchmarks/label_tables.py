@@ -6,6 +6,7 @@ solve         figure 1b: seconds of one solve at given parameters, as the labels
 
 LSPC          every label alone (sharing = 0); penalty on the coefficients, clipped and normalised
 ML-LSPC       the same with similar labels tied, eq. (1), by the positive part of their correlation
+... learned   the same with the relation of labels that MultiLabelLSPC learns
 ML-kNN        the number of neighbours chosen from a few; also with 10, as in its own paper
 InsDif        medoids for 20 % of the rows, as in its own paper; for no more labels than --insdif-labels
 MultiLabel..  this library's MultiLabelLSPC as it comes, and with one thing changed; in the first --more-runs draws
@@ -127,14 +128,14 @@ def chosen(model: MultiLabelLSPC) -> dict:
     return {"chosen": [model.sigma_, model.alpha_, model.sharing_]}
 
 
-def paper_form(case: Case, sharings: Any = None) -> tuple[Callable[[], Array], dict]:
+def paper_form(case: Case, sharings: Any = None, similarity: str = "correlation") -> tuple[Callable[[], Array], dict]:
     """LSPC and ML-LSPC as in the paper."""
     p, data = case.protocol, case.data
     model = MultiLabelLSPC(
         p.widths(data.X),
         p.alphas,
         p.sharings if sharings is None else sharings,
-        similarity="correlation",
+        similarity=similarity,
         norm="coefficients",
         calibration=None,
         cv=p.folds,
@@ -176,6 +177,7 @@ def ours(options: dict, case: Case) -> tuple[Callable[[], Array], dict]:
 PAPERS: dict[str, Method] = {
     "LSPC": partial(paper_form, sharings=0.0),
     MAIN: paper_form,
+    "ML-LSPC, learned": partial(paper_form, similarity="learned"),
     "ML-kNN": nearest,
     "ML-kNN, k = 10": partial(nearest, ks=(10,)),
     "InsDif": insdif,
@@ -263,7 +265,7 @@ class System:
 
     def modes(self) -> Modes:
         """Of B."""
-        return Differences(np.ones(len(self.S)), self.S).modes(SHARING)
+        return Differences(np.ones(len(self.S)), self.S, np.ones(len(self.S))).modes(SHARING)
 
     def C(self) -> Array:
         """The paper's C, in which the ridge is."""

@@ -76,8 +76,6 @@ def exact_upper(errors: Array, trials: Array, level: float) -> Array:
 def _drawn_anew(bins: Bins, true: Array, level: float, groups: Any, draws: int, seed: int) -> tuple[Array, Array]:
     """Quantiles over draws of rows, or of whole groups of rows, with replacement; the bins stay as they are."""
     member, rng = bins.member, np.random.default_rng(seed)
-    if groups is not None and len(groups) != len(member):
-        raise ValueError(f"groups has {len(groups)} entries but there are {len(member)} rows: give one for each.")
     place = np.arange(len(member)) if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
     m, b = int(place.max()) + 1, len(bins.counts)
     rows, hits = np.zeros((m, b)), np.zeros((m, b))

@@ -65,11 +65,12 @@ def panels(count: int, side: float, columns: int | None = None) -> tuple[Any, Ar
     return figure, axes.ravel()[:count]
 
 
-def log_scale(axis: Any, values: Array) -> None:
+def log_scale(ax: Any, which: str, values: Array) -> None:
     """A logarithmic axis, with numbers on it where it is shorter than two powers of ten."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-    axis._set_axes_scale("log")
+    ax.set(**{f"{which}scale": "log"})
+    axis = getattr(ax, f"{which}axis")
     if values.max() < 100 * values.min():
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -55,7 +55,8 @@ class Searched:
     def best(self, *names: str) -> Searched:
         """For every pair, triple, ... of these parameters the best point over all others."""
         order = np.argsort(self.score if self.loss else -self.score, kind="stable")
-        keys = np.stack([self.values[name][order] for name in names], axis=1)
+        # A point that is met again may differ by rounding.
+        keys = np.array([[f"{self.values[name][i]:.9g}" for name in names] for i in order])
         return self.only(np.sort(order[np.unique(keys, axis=0, return_index=True)[1]]))
 
     def at_chosen(self, *free: str) -> Searched:

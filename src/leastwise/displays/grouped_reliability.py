@@ -75,7 +75,7 @@ class GroupedReliabilityDisplay(FromModels):
         model: Any = None,
         **kwargs: Any,
     ) -> GroupedReliabilityDisplay:
-        """Draw the diagrams of probabilities: by task where these are given, by label where y is a table, or by class.
+        """Draw the diagrams of probabilities: by task where given, by label where y is a table, else by class.
 
         Parameters
         ----------

@@ -93,13 +93,14 @@ class RegularisationPathDisplay:
         """
         self.searched.check(x, *([] if by in (None, "sigma") else [by]))
         by = by if by in self.searched.values else None
-        ax = pyplot().subplots(layout="constrained")[1] if ax is None else ax
+        ours = ax is None
+        ax = pyplot().subplots(layout="constrained")[1] if ours else ax
         points = self.searched.at_chosen(x, *([] if by is None else [by]))
         first = points.only(points.rows == self.searched.largest_stage().rows[0])
         self.lines_ = self._curves(ax, first, x, by, cmap)
         self.settled_ = self._settled(ax, points, first, x, by)
         self.mark_ = self._mark(ax, points, x, by)
-        self._finish(ax, first, x, by)
+        self._finish(ax, first, x, by, ours)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -147,14 +148,16 @@ class RegularisationPathDisplay:
             else same(points.values[by], self.searched.chosen[by])
         )
 
-    def _finish(self, ax: Any, points: Searched, x: str, by: str | None) -> None:
+    def _finish(self, ax: Any, points: Searched, x: str, by: str | None, ours: bool) -> None:
         score = points.score
         if is_log(x, points.values[x]):
-            log_scale(ax.xaxis, points.values[x])
+            log_scale(ax, "x", points.values[x])
         # A loss that explodes on one side would hide the valley.
         if points.loss and (score > 0).all() and score.max() > 5 * score.min():
-            log_scale(ax.yaxis, score)
+            log_scale(ax, "y", score)
         some = int(points.rows[0])
         remark = f"\n(curves on {some} of {self.searched.rows.max()} rows)" if self.settled_ is not None else ""
         ax.set(xlabel=x + remark, ylabel=points.label)
-        ax.legend(title=by, fontsize="small", framealpha=0.9)
+        # Beside the curves, which leave no room for it; axes that were given may have nothing beside them.
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False} if ours else {"loc": "best"}
+        ax.legend(title=by, fontsize="small", borderaxespad=0.0 if ours else None, **place)

@@ -141,8 +141,10 @@ class ReliabilityDisplay(FromModels):
             return cls._computed(what, n_bins, interval, level, groups, name, PROBABILITY).plot(**kwargs)
         what = said(y_true, proba, classes, pos_label)
         if groups is not None:
-            P = np.asarray(proba, dtype=float)
-            groups = np.asarray(groups)[~np.isnan(P.reshape(len(P), -1)).any(axis=1)]
+            P, groups = np.asarray(proba, dtype=float), np.asarray(groups)
+            if len(groups) != len(P):
+                raise ValueError(f"groups has {len(groups)} entries but there are {len(P)} rows: give one for each.")
+            groups = groups[~np.isnan(P.reshape(len(P), -1)).any(axis=1)]
         words = CONFIDENCE if pos_label is None else (f"Probability of {pos_label}", f"Share of {pos_label}")
         return cls._computed(what, n_bins, interval, level, groups, name, words).plot(**kwargs)
 

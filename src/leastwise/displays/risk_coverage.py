@@ -173,7 +173,7 @@ class RiskCoverageDisplay(FromModels):
         if self.upper is not None:
             style = {
                 "color": self.line_.get_color(),
-                "alpha": 0.15,
+                "alpha": 0.2,
                 "lw": 0,
                 "label": f"upper bound ({self.level:.0%})",
             }

@@ -132,7 +132,9 @@ class SelectionDisplay:
             self._finish(ax, part, x, y, by, value, len(parts))
         self.colorbar_ = None
         if colorbar:
-            bar = {"label": self._label(stage), "extend": "max" if stage.loss else "min"}
+            ticks = style["norm"].inverse(np.linspace(0, 1, 7))
+            bar = {"label": self._label(stage), "ticks": ticks, "format": "%.3g"}
+            bar |= {} if kind == "contours" else {"extend": "max" if stage.loss else "min"}
             self.colorbar_ = self.figure_.colorbar(self.surfaces_[-1], ax=list(self.axes_), **bar)
         return self
 
@@ -169,9 +171,9 @@ class SelectionDisplay:
             style = {"ms": 13, "color": color(1), "mec": "white", "mew": 1.2, "zorder": 5, "ls": ""}
             self.marks_ += ax.plot(chosen[x], chosen[y], "*", label="chosen", clip_on=False, **style)
         ax.set(xlabel=x, ylabel=y)
-        for name, axis in ((x, ax.xaxis), (y, ax.yaxis)):
+        for which, name in (("x", x), ("y", y)):
             if is_log(name, self.searched.values[name]):
-                log_scale(axis, self.searched.values[name])
+                log_scale(ax, which, self.searched.values[name])
         if by is not None:
             ax.set_title(f"{by} {value:g}", fontsize="medium" if count <= 4 else "small")
         if count > 1:
@@ -243,6 +245,6 @@ def _contours(ax: Any, points: Searched, x: str, y: str, every: Searched, style:
         raise ValueError(f"kind='contours' needs three points that are not in line, there are {len(u)}: use 'cells'.")
     mesh = Triangulation(X, Y, Triangulation(u, v).triangles)
     levels = style["norm"].inverse(np.linspace(0, 1, 13))
-    surface = ax.tricontourf(mesh, points.score, levels=levels, extend="both", **style)
+    surface = ax.tricontourf(mesh, points.score, levels=levels, extend="max" if points.loss else "min", **style)
     ax.set(xlim=(X.min(), X.max()), ylim=(every.values[y].min(), every.values[y].max()))
     return surface

@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from leastwise import LSPC
-from leastwise.display import ReliabilityDisplay
+from leastwise.displays import ReliabilityDisplay
 from leastwise.metrics import brier_score, expected_calibration_error
 
 # %%

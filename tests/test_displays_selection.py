@@ -64,7 +64,7 @@ def test_every_point_has_its_cell(model):
     for sigma, alpha, score in zip(found["param_sigma"], found["param_alpha"], found["mean_test_score"], strict=True):
         low, high = boxes.min(axis=1), boxes.max(axis=1)
         here = (low[:, 0] < alpha) & (alpha < high[:, 0]) & (low[:, 1] < sigma) & (sigma < high[:, 1])
-        assert values[here].tolist() == [-score]  # in one cell and no other
+        assert values[here].tolist() == [pytest.approx(-score)]  # in one cell and no other
     assert display.axes_[0].get_xscale() == display.axes_[0].get_yscale() == "log"
     assert (display.axes_[0].get_xlabel(), display.axes_[0].get_ylabel()) == ("alpha", "sigma")
     assert display.colorbar_.ax.get_ylabel() == "Held-out log-loss"

@@ -16,6 +16,8 @@ ON_BLACK = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00")
 MARKERS = ("o", "s", "D", "^", "v", "P")
 #: Marks the curves that were drawn by displays, so that the next one on the same axes takes the next colour.
 CURVE = "leastwise-curve"
+#: What histograms show, and where the axes below a diagram are, in parts of its size.
+ROWS, BELOW = "share of rows", (0.0, -0.27, 1.0, 0.22)
 
 
 def pyplot() -> Any:
@@ -49,6 +51,20 @@ def next_style(ax: Any) -> dict[str, Any]:
 def is_new(ax: Any, label: str) -> bool:
     """Whether no entry of the legend is called so: one diagonal is enough for several diagrams."""
     return label not in ax.get_legend_handles_labels()[1]
+
+
+def axes_below(ax: Any) -> Any:
+    """The axes of a histogram below a diagram, where there are any."""
+    return next((child for child in ax.child_axes if child.get_label() == ROWS), None)
+
+
+def new_axes_below(ax: Any) -> Any:
+    """Axes for a histogram below a diagram, which has no numbers at its foot from then on."""
+    below = ax.inset_axes(BELOW, sharex=ax, label=ROWS)
+    below.set(ylabel="Rows", yticks=[])
+    below.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(labelbottom=False)
+    return below
 
 
 def panels(count: int, side: float, columns: int | None = None) -> tuple[Any, Array]:

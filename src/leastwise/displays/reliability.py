@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from leastwise.displays._bins import binned, interval_of
-from leastwise.displays._drawing import choose, ink, is_new, next_style, pyplot
+from leastwise.displays._drawing import ROWS, axes_below, choose, ink, is_new, new_axes_below, next_style, pyplot
 from leastwise.displays._models import FromModels
 from leastwise.displays._reading import Said, by_label, is_table, said, together
 
 Array = np.ndarray
 
-DIAGONAL, ROWS = "perfect calibration", "share of rows"
-#: The axes below the diagram, as a part of its height.
-BELOW = (0.0, -0.27, 1.0, 0.22)
+#: What the axes are called.
+CONFIDENCE, PROBABILITY = ("Confidence", "Accuracy"), ("Probability", "Share that was true")
+DIAGONAL = "perfect calibration"
 
 
 class ReliabilityDisplay(FromModels):
@@ -194,7 +194,7 @@ class ReliabilityDisplay(FromModels):
             ax = pyplot().subplots(layout="constrained")[1]
             histogram = "below" if histogram is True else histogram
         if histogram is True:
-            histogram = "behind" if _below(ax) is None else "below"
+            histogram = "behind" if axes_below(ax) is None else "below"
         name = self.name if name is None else name
         label = f"ECE {self.error:.4f}" if name is None else f"{name} (ECE {self.error:.4f})"
         if ref_line and is_new(ax, DIAGONAL):
@@ -227,12 +227,7 @@ class ReliabilityDisplay(FromModels):
             self.draw_histogram_behind(ax, label=ROWS if is_new(ax, ROWS) else None)
         if where != "below":
             return None
-        below = _below(ax)
-        if below is None:
-            below = ax.inset_axes(BELOW, sharex=ax, label=ROWS)
-            below.set(ylabel="Rows", yticks=[])
-            below.spines[["top", "right", "left"]].set_visible(False)
-            ax.tick_params(labelbottom=False)
+        below = axes_below(ax) or new_axes_below(ax)
         below.set_xlabel(ax.get_xlabel())
         ax.set_xlabel("")
         share, edges = self._histogram()
@@ -244,12 +239,3 @@ class ReliabilityDisplay(FromModels):
     def _histogram(self) -> tuple[Array, Array]:
         counts, edges = np.histogram(self.top, bins=np.linspace(0, 1, 21))
         return counts / len(self.top), edges
-
-
-#: What the axes are called.
-CONFIDENCE, PROBABILITY = ("Confidence", "Accuracy"), ("Probability", "Share that was true")
-
-
-def _below(ax: Any) -> Any:
-    """The axes of the histogram below, where there are any."""
-    return next((child for child in ax.child_axes if child.get_label() == ROWS), None)

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
+from leastwise.displays._clustering import all_alike, clustered, dense, off_diagonal
 from leastwise.displays._drawing import named, pyplot, thinned
 from leastwise.task_reports import TaskReport
 from leastwise.task_text import shortened
@@ -97,8 +95,8 @@ class SimilarityDisplay:
         what = "labels" if hasattr(estimator, "labels_") else "tasks"
         if coupling and not hasattr(estimator, "coupling_"):
             raise ValueError(f"{type(estimator).__name__} has no coupling_, which is of tasks: leave coupling=False.")
-        S = _dense(estimator.similarity_)
-        alike = len(S) > 1 and _all_alike(S) and _off_diagonal(S).any()
+        S = dense(estimator.similarity_)
+        alike = len(S) > 1 and all_alike(S) and off_diagonal(S).any()
         words: dict[str, Any] = {
             "names": estimator.labels_ if what == "labels" else estimator.tasks_,
             "label": "coupling" if coupling else "similarity",
@@ -125,7 +123,7 @@ class SimilarityDisplay:
             "label": "squared error saved",
             "axis_labels": ("task that helps", "task that is helped"),
         }
-        order = None if _all_alike(S) else _clustered(S, signed=False)
+        order = None if all_alike(S) else clustered(S, signed=False)
         return cls.from_matrix(report.helps, report.tasks, signed=True, order=order, **words, **kwargs)
 
     @classmethod
@@ -157,7 +155,7 @@ class SimilarityDisplay:
             For :meth:`plot`.
         """
         pyplot()
-        matrix = _dense(matrix)
+        matrix = dense(matrix)
         names = range(len(matrix)) if names is None else list(names)
         if matrix.ndim != 2 or matrix.shape != (len(names), len(names)) or not len(names):
             raise ValueError(
@@ -165,7 +163,7 @@ class SimilarityDisplay:
                 "name for each."
             )
         if signed is None:
-            signed = bool((_off_diagonal(matrix) < 0).any())
+            signed = bool((off_diagonal(matrix) < 0).any())
         if order is not None and sorted(order) != list(range(len(names))):
             raise ValueError(f"order={order!r} must hold every number from 0 to {len(names) - 1} once.")
         order = None if order is None else np.asarray(order)
@@ -190,7 +188,7 @@ class SimilarityDisplay:
         if not given:
             side = float(np.clip(0.24 * T, 2.8, 7.5)) + 0.07 * min(NAME, max(map(len, self.names)))
             ax = pyplot().subplots(figsize=(side + 1.4, side + 0.5), layout="compressed")[1]
-        self.order_ = _clustered(self.matrix, self.signed) if self.order is None else self.order
+        self.order_ = clustered(self.matrix, self.signed) if self.order is None else self.order
         shown = self.matrix[np.ix_(self.order_, self.order_)]
         if self.signed:
             np.fill_diagonal(shown, np.nan)
@@ -212,7 +210,7 @@ class SimilarityDisplay:
         if not self.signed:
             known = self.matrix[~np.isnan(self.matrix)]
             return {"vmin": min(0.0, float(known.min(initial=0))), "vmax": float(known.max(initial=0)) or 1.0}
-        size = np.abs(_off_diagonal(self.matrix))
+        size = np.abs(off_diagonal(self.matrix))
         size = size[size > 1e-9 * np.nanmax(size, initial=0)]
         # A few pairs are far beyond the rest, which would all look white beside them.
         far = float(np.quantile(size, 0.97)) if len(size) else 1.0
@@ -242,32 +240,3 @@ class SimilarityDisplay:
         ax.set(xlabel="\n".join(below), ylabel=self.axis_labels[1])
         if self.title:
             ax.set_title(self.title, fontsize="medium")
-
-
-def _dense(matrix: Any) -> Array:
-    """A copy as an array; what a sparse matrix does not store is 0."""
-    return np.array(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=float)
-
-
-def _off_diagonal(matrix: Array) -> Array:
-    return matrix[~np.eye(len(matrix), dtype=bool)]
-
-
-def _all_alike(matrix: Array) -> bool:
-    """Whether there is no difference between pairs of tasks."""
-    off = _off_diagonal(np.nan_to_num(matrix))
-    return bool(np.ptp(off) <= 1e-12 * np.abs(off).max()) if len(off) else True
-
-
-def _clustered(matrix: Array, signed: bool) -> Array:
-    """The order of the leaves where tasks are merged by mean similarity; as given where all are equally similar."""
-    S = np.nan_to_num((matrix + matrix.T) / 2)
-    if _all_alike(S):
-        return np.arange(len(S))
-    if signed:
-        # A few pairs help each other far more than the rest; the roots let the rest count too.
-        S = np.sign(S) * np.sqrt(np.abs(S))
-    distance = _off_diagonal(S).max() - S
-    np.fill_diagonal(distance, 0)
-    tree = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
-    return leaves_list(tree).astype(int)

@@ -2,7 +2,7 @@
 Labels that are not known
 =========================
 
-Every row has twelve labels, whose boundaries are rotated step by step: neighbours are alike, opposites are contraries.
+Every row has twelve labels, whose boundaries are rotated step by step: neighbours are alike, opposites contrary.
 More and more of the labels are hidden from training. ``MultiLabelLSPC`` counts every row for the labels that it has.
 Tied to one another, labels make up for much of what is hidden; each label alone has to do with what is left of it. To
 take unknown for 0 is to train on wrong labels.

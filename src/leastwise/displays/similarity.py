@@ -218,7 +218,7 @@ class SimilarityDisplay:
 
     def _fit_names(self, ax: Any, T: int) -> None:
         """Smaller names, or fewer, where axes that were given have no room for all."""
-        figure = ax.get_figure(root=True)
+        figure = ax.figure.figure  # the whole, where the axes are in a part of it
         figure.draw_without_rendering()  # only then is it known how large the map is
         cell = 72 * ax.get_window_extent().height / figure.dpi / T
         names = [*ax.get_xticklabels(), *ax.get_yticklabels()]

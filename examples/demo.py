@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from leastwise import LSPC
-from leastwise.display import ReliabilityDisplay
+from leastwise.displays import ReliabilityDisplay
 from leastwise.metrics import expected_calibration_error
 
 CERTAIN = 0.99

@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
 from leastwise import LSPC
-from leastwise.display import ReliabilityDisplay
+from leastwise.displays import ReliabilityDisplay
 from leastwise.metrics import brier_score, expected_calibration_error
 
 # %%
@@ -47,6 +47,6 @@ figure, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained", sharex=T
 for ax, (name, model) in zip(axes.flat, models.items(), strict=True):
     ReliabilityDisplay.from_estimator(model, X_test, y_test, name="LSPC", ax=ax)
     ax.set_title(f"calibration={name!r}")
-    ax.legend(loc="upper left", fontsize="small")
+    ax.legend(loc="best", fontsize="small")
     ax.label_outer()
 plt.show()

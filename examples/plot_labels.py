@@ -13,6 +13,7 @@ import numpy as np
 
 from leastwise import MultiLabelLSPC
 from leastwise.datasets import make_rotated_labels
+from leastwise.displays import SimilarityDisplay
 from leastwise.label_metrics import label_log_loss
 
 data = make_rotated_labels(n_labels=12, n_rows=1200, n_features=20, noise=0.1, random_state=0)
@@ -46,9 +47,5 @@ fig.tight_layout()
 # How labels are related, as learned from those that are known: alike nearby, contrary across.
 
 model = MultiLabelLSPC(random_state=0).fit(X, np.where(luck < 0.4, np.nan, Y))
-fig, ax = plt.subplots(figsize=(4.8, 4))
-S = model.similarity_
-image = ax.imshow(S, cmap="RdBu_r", vmin=-np.abs(S).max(), vmax=np.abs(S).max())
-ax.set(xlabel="label", ylabel="label", title=f"learned relation (sharing {model.sharing_:g})")
-fig.colorbar(image)
-fig.tight_layout()
+SimilarityDisplay.from_estimator(model, order=range(12), title=f"learned relation (sharing {model.sharing_:g})")
+plt.show()

@@ -12,7 +12,7 @@ import numpy as np
 
 from leastwise import MultiTaskLSPC, task_report
 from leastwise.datasets import make_related_tasks
-from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay
+from leastwise.displays import SimilarityDisplay, TaskReportDisplay
 
 # %%
 # The tasks

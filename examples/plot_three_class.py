@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 
 from leastwise import LSPC, KernelLogisticRegression
 from leastwise.datasets import make_three_class, three_class_density, three_class_posterior
-from leastwise.display import PosteriorDisplay
+from leastwise.displays import PosteriorDisplay
 
 NAMES = ["y = 1", "y = 2", "y = 3"]
 REGION = ((-5, 5), (-5, 5))

@@ -10,7 +10,8 @@ import pytest
 
 from leastwise import MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
-from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay, _named
+from leastwise.display_tasks import SimilarityDisplay, TaskReportDisplay
+from leastwise.displays._drawing import named
 from leastwise.task_reports import task_report
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -190,8 +191,8 @@ def test_title_where_all_tasks_share_alike(data, report):
 @pytest.mark.parametrize(
     ("step", "word"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (13, "13th"), (21, "21st")]
 )
-def test_which_are_named(step, word):
-    assert _named(step * 10, 10) == [f"(every {word} task is named)"]
+def test_which_arenamed(step, word):
+    assert named(step * 10, 10) == [f"(every {word} task is named)"]
 
 
 def test_signed_values_have_zero_in_the_middle(rng):

@@ -24,8 +24,8 @@ LAYERS = [
     ["task_reports"],
     ["datasets"],
     ["baselines"],
-    ["display"],
-    ["display_tasks"],
+    ["displays"],
+    ["display", "display_tasks"],
     ["__init__"],
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

@@ -1,0 +1,73 @@
+"""
+Reliability: of all rows, of each class, of each task and of each label
+=======================================================================
+
+What is said with 90 % should turn out true in 90 % of the cases. All models of this library keep what they said of
+their training rows while these were held out, so the diagram needs no other rows, and no refit.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from leastwise import LSPC, MultiLabelLSPC, MultiTaskLSPC
+from leastwise.datasets import make_related_tasks, make_rotated_labels
+from leastwise.displays import GroupedReliabilityDisplay, ReliabilityDisplay
+
+# %%
+# All rows
+# --------
+# Digits, made hard by noise. Bars are exact binomial intervals: with so few rows in a bin a point may lie well off
+# the diagonal by chance. Below is how the rows spread over the confidences.
+
+X, y = load_digits(return_X_y=True)
+X = X + np.random.default_rng(0).normal(scale=6, size=X.shape)
+X_train, y_train, X_test, y_test = X[:600], y[:600], X[600:], y[600:]
+model = LSPC(random_state=0).fit(X_train, y_train)
+raw = LSPC(calibration=None, random_state=0).fit(X_train, y_train)
+
+display = ReliabilityDisplay.from_heldout(model, y_train, n_bins=10)
+ReliabilityDisplay.from_heldout(raw, y_train, n_bins=10, name="not calibrated", ax=display.ax_)
+plt.show()
+
+# %%
+# New rows, for comparison.
+
+display = ReliabilityDisplay.from_estimator(model, X_test, y_test, n_bins=10)
+plt.show()
+
+# %%
+# Each class
+# ----------
+# The probability of each class against its share. The grey curve is that of all classes together.
+
+GroupedReliabilityDisplay.from_estimator(model, X_test, y_test)
+plt.show()
+
+# %%
+# Each task
+# ---------
+# Thirty sites with 60 rows each. Single points say little; bars show how little.
+
+data = make_related_tasks(n_tasks=30, n_rows=60, n_groups=3, relatedness=0.95, noise=0.2, random_state=3)
+site = np.array([f"St. Mary's General Hospital, ward {t:02d}" for t in range(30)])[data.task]
+many = MultiTaskLSPC(n_centers=100, random_state=0).fit(data.X, data.y, tasks=site)
+GroupedReliabilityDisplay.from_heldout(many, data.y, tasks=site, pos_label=1)
+plt.show()
+
+# %%
+# All in one diagram: those that are farthest from the diagonal, for the number of their rows, are named.
+
+GroupedReliabilityDisplay.from_heldout(many, data.y, tasks=site, pos_label=1, kind="overlay")
+plt.show()
+
+# %%
+# Each label
+# ----------
+# Labels of which a fifth is not known: every diagram is of the rows where its label is.
+
+rotated = make_rotated_labels(n_labels=8, n_rows=300, n_features=10, noise=0.1, random_state=0)
+Y = np.where(np.random.default_rng(0).random(rotated.Y.shape) < 0.2, np.nan, rotated.Y)
+labels = MultiLabelLSPC(random_state=0).fit(rotated.X, Y)
+GroupedReliabilityDisplay.from_heldout(labels, Y, names=[f"label {t}" for t in range(8)])
+plt.show()

@@ -1,0 +1,37 @@
+"""
+Risk and coverage: which rows to decide, and which to leave to a person
+=======================================================================
+
+If the confidence is low, one may give up classifying a row automatically and let a person do it. The curve shows what
+that brings: the error among the rows that are accepted, against their share, the most confident first.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from leastwise import LSPC, LSSVC
+from leastwise.displays import RiskCoverageDisplay
+
+X, y = load_digits(return_X_y=True)
+X = X + np.random.default_rng(0).normal(scale=5, size=X.shape)
+X_train, y_train, X_test, y_test = X[:900], y[:900], X[900:], y[900:]
+model = LSPC(random_state=0).fit(X_train, y_train)
+
+# %%
+# From the held-out predictions of the training rows: no other rows are needed. The band goes up to the exact binomial
+# bound: for a threshold that was fixed beforehand the error is below it with 95 %. It does not hold for all
+# thresholds at once, so it is no guarantee for a threshold that was picked by looking at it.
+
+display = RiskCoverageDisplay.from_heldout(model, y_train, bound=True, max_error=0.02)
+plt.show()
+print(f"rows accepted with 2 % of errors among them: {display.coverage_at(0.02):.0%}")
+print(f"by the bound: {display.coverage_at(0.02, bound=True):.0%}")
+
+# %%
+# Several models on rows that none has seen. The smaller the area the better the order of the rows.
+
+other = LSSVC(random_state=0).fit(X_train, y_train)
+display = RiskCoverageDisplay.from_estimator(model, X_test, y_test)
+RiskCoverageDisplay.from_estimator(other, X_test, y_test, ax=display.ax_)
+plt.show()

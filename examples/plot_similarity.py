@@ -1,0 +1,34 @@
+"""
+Which tasks, and which labels, go together
+==========================================
+
+Heat maps in which what goes together stands together: rows and columns have the order of the leaves of a hierarchical
+clustering.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from leastwise import MultiLabelLSPC, MultiTaskLSPC
+from leastwise.datasets import make_related_tasks, make_rotated_labels
+from leastwise.displays import SimilarityDisplay
+
+# %%
+# Thirty tasks in three groups, in no order. The similarities are learned from the data; the names are long, and keep
+# the part that tells them apart.
+
+data = make_related_tasks(n_tasks=30, n_rows=40, n_groups=3, relatedness=0.95, noise=0.2, random_state=3)
+site = np.array([f"St. Mary's General Hospital of the Sea, ward {t:02d}" for t in range(30)])[data.task]
+model = MultiTaskLSPC(sigma=1.0, similarity="learned", random_state=0).fit(data.X, data.y, tasks=site)
+SimilarityDisplay.from_estimator(model)
+plt.show()
+
+# %%
+# Labels may be contrary to one another as well: blue is alike, red is contrary. Here the boundaries of the labels are
+# rotated step by step.
+
+rotated = make_rotated_labels(n_labels=20, n_rows=200, n_features=10, noise=0.1, random_state=0)
+order = np.random.default_rng(0).permutation(20)
+labels = MultiLabelLSPC(random_state=0).fit(rotated.X, rotated.Y[:, order])
+SimilarityDisplay.from_estimator(labels, names=[f"rotated by {18 * t}°" for t in order])
+plt.show()

@@ -1,0 +1,21 @@
+"""Pictures in scikit-learn's form: ``from_...`` computes, ``plot`` draws. They need matplotlib, the extra "plot"."""
+
+from leastwise.displays.grouped_reliability import GroupedReliabilityDisplay
+from leastwise.displays.path import RegularisationPathDisplay
+from leastwise.displays.posterior import PosteriorDisplay
+from leastwise.displays.reliability import ReliabilityDisplay
+from leastwise.displays.risk_coverage import RiskCoverageDisplay
+from leastwise.displays.selection import SelectionDisplay
+from leastwise.displays.similarity import SimilarityDisplay
+from leastwise.displays.task_report import TaskReportDisplay
+
+__all__ = [
+    "GroupedReliabilityDisplay",
+    "PosteriorDisplay",
+    "RegularisationPathDisplay",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "SelectionDisplay",
+    "SimilarityDisplay",
+    "TaskReportDisplay",
+]

@@ -1,0 +1,202 @@
+"""Reliability diagrams of many tasks, labels or classes beside one another, or in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from leastwise.displays._drawing import MARKERS, as_axes, choose, color, ink, panels, pyplot
+from leastwise.displays._models import FromModels
+from leastwise.displays._reading import Said, by_class, by_label, by_task, is_table, together
+from leastwise.displays.reliability import CONFIDENCE, DIAGONAL, PROBABILITY, ReliabilityDisplay
+from leastwise.task_text import shortened
+
+Array = np.ndarray
+
+#: Titles of panels, and names in a legend, are cut after so many letters.
+TITLE, LEGEND = 22, 32
+#: A bin of a group has at least so many rows, where the group has: fewer say nothing.
+LEAST = 8
+
+
+class GroupedReliabilityDisplay(FromModels):
+    """Reliability of every task, label or class: a panel for each, or all in one diagram.
+
+    Parameters
+    ----------
+    groups : sequence of ReliabilityDisplay
+        One for each, with its name.
+    overall : ReliabilityDisplay
+        Of all rows together.
+    what : {"task", "label", "class"}, default="task"
+        What they are.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        The panels, or the one diagram.
+    figure_ : matplotlib Figure
+    shown_ : ndarray of int
+        Which groups have a panel, or a colour and a name in the one diagram.
+
+    Examples
+    --------
+    >>> from leastwise import MultiTaskLSPC
+    >>> from leastwise.datasets import make_related_tasks
+    >>> from leastwise.displays import GroupedReliabilityDisplay
+    >>> data = make_related_tasks(4, 40, random_state=0)
+    >>> model = MultiTaskLSPC(random_state=0).fit(data.X, data.y, tasks=data.task)
+    >>> display = GroupedReliabilityDisplay.from_heldout(model, data.y, tasks=data.task)
+    """
+
+    _has_name = False
+    _by_task = True
+
+    def __init__(self, groups: Sequence[ReliabilityDisplay], overall: ReliabilityDisplay, what: str = "task") -> None:
+        self.groups = groups
+        self.overall = overall
+        self.what = what
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        proba: Any,
+        *,
+        tasks: Any = None,
+        classes: Any = None,
+        pos_label: Any = None,
+        names: Any = None,
+        n_bins: int = 10,
+        interval: str | None = "exact",
+        level: float = 0.95,
+        model: Any = None,
+        **kwargs: Any,
+    ) -> GroupedReliabilityDisplay:
+        """Draw the diagrams of probabilities: by task where given, by label where y is a table, else by class.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,) or (n, T)
+            True classes, or tables of labels, of which some may be unknown (NaN).
+        proba : array-like of shape (n, c), (n,) or (n, T), or list
+            As for :meth:`ReliabilityDisplay.from_predictions`.
+        tasks : array-like of shape (n,), optional
+            The task of every row.
+        classes : array-like of shape (c,), optional
+            Labels of the columns; by default the sorted labels of ``y_true``.
+        pos_label : optional
+            With tasks: look at the probability of this class, not at that of the most probable one.
+        names : sequence of str, optional
+            Names of the labels or classes.
+        n_bins : int, default=10
+            Number of bins; fewer in groups where a bin would have less than 8 rows.
+        interval, level
+            As for :meth:`ReliabilityDisplay.from_predictions`.
+        model : MultiLabelLSPC, optional
+            Says which classes the labels have.
+        **kwargs
+            For :meth:`plot`.
+        """
+        pyplot()
+        words = PROBABILITY
+        if is_table(y_true):
+            parts, what = by_label(y_true, proba, top=False, names=names, model=model), "label"
+        elif tasks is not None:
+            parts, what = by_task(y_true, proba, tasks, classes, pos_label), "task"
+            words = CONFIDENCE if pos_label is None else (f"Probability of {pos_label}", f"Share of {pos_label}")
+        else:
+            parts, what = by_class(y_true, proba, classes), "class"
+            parts = parts if names is None else [Said(s.p, s.true, str(n)) for s, n in zip(parts, names, strict=True)]
+        settings = (interval, level, None)
+        groups = [
+            ReliabilityDisplay._computed(s, min(n_bins, max(len(s.p) // LEAST, 1)), *settings, s.name, words)
+            for s in parts
+        ]
+        overall = ReliabilityDisplay._computed(together(parts), n_bins, *settings, None, words)
+        return cls(groups, overall, what).plot(**kwargs)
+
+    def plot(self, axes: Any = None, *, kind: str = "panels", most: int | None = None) -> GroupedReliabilityDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : sequence of matplotlib Axes, or Axes, optional
+            One for each panel, or the one of the diagram; a new figure by default.
+        kind : {"panels", "overlay"}, default="panels"
+            A panel for each, with the overall curve behind, the intervals, and at its foot how the rows spread; or
+            one diagram of all, the overall curve in front, with names and colours for those that are farthest from
+            the diagonal for the number of their rows.
+        most : int, optional
+            So many have a panel, those with the most rows (30 by default), or a name in the one diagram (3).
+        """
+        choose("kind", kind, ("panels", "overlay"))
+        return (
+            self._panels(axes, most or 30) if kind == "panels" else self._overlay(axes, 3 if most is None else most)
+        )
+
+    # ---------------------------------------------------------------- panels
+
+    def _panels(self, axes: Any, most: int) -> GroupedReliabilityDisplay:
+        size = np.array([len(g.top) for g in self.groups])
+        self.shown_ = np.sort(np.argsort(-size, kind="stable")[:most])
+        if axes is None:
+            self.figure_, self.axes_ = panels(len(self.shown_), 1.55)
+        else:
+            self.axes_ = as_axes(axes, len(self.shown_), self._many)
+            self.figure_ = self.axes_[0].figure
+        titles = shortened([self.groups[i].name for i in self.shown_], TITLE)
+        for ax, i, title in zip(self.axes_, self.shown_, titles, strict=True):
+            self._panel(ax, self.groups[i], title)
+        if axes is None:
+            remark = f"\n({len(self.shown_)} of {len(size)} {self._many}, those with the most rows)"
+            x, y = self.overall.axis_labels
+            self.figure_.supxlabel(x + remark * (len(self.shown_) < len(size)), fontsize="medium")
+            self.figure_.supylabel(y, fontsize="medium")
+        return self
+
+    def _panel(self, ax: Any, group: ReliabilityDisplay, title: str) -> None:
+        ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, lw=0.8, zorder=1)
+        ax.plot(self.overall.confidence, self.overall.accuracy, color=ink(), alpha=0.3, lw=2, zorder=1)
+        group.draw_histogram_behind(ax, height=0.3)
+        group.draw_curve(ax, color=color(0), marker="o", ms=3, lw=1.2)
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
+        ax.tick_params(labelsize="x-small")
+        ax.set_title(f"{title}\n{len(group.top)} rows, ECE {group.error:.3f}", fontsize="x-small", pad=3)
+        group.ax_, group.figure_, group.histogram_ = ax, ax.figure, None
+
+    # --------------------------------------------------------------- overlay
+
+    def _overlay(self, ax: Any, most: int) -> GroupedReliabilityDisplay:
+        ax = pyplot().subplots(layout="constrained")[1] if ax is None else as_axes(ax, 1, "diagram")[0]
+        far = np.array([_distance(g) for g in self.groups])
+        self.shown_ = np.argsort(-far, kind="stable")[:most]
+        ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, lw=1, label=DIAGONAL, zorder=1)
+        label: str | None = f"each {self.what}" if len(self.shown_) == 0 else f"the other {self._many}"
+        for i in np.setdiff1d(np.arange(len(self.groups)), self.shown_):
+            style = {"color": ink(), "alpha": 0.25, "lw": 0.8, "marker": None, "zorder": 1, "gid": None}
+            self.groups[i].draw_curve(ax, bars=False, label=label, **style)
+            label = None
+        names = shortened([g.name for g in self.groups], LEGEND)
+        for k, i in enumerate(self.shown_, start=1):
+            style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "label": names[i]}
+            self.groups[i].draw_curve(ax, bars=False, lw=1.2, **style)
+        label = f"all {self._many} (ECE {self.overall.error:.4f})"
+        self.overall.draw_curve(ax, color=color(0), marker="o", lw=2.5, label=label)
+        x, y = self.overall.axis_labels
+        ax.set(xlabel=x, ylabel=y, xlim=(0, 1.02), ylim=(0, 1.03))
+        ax.legend(loc="best", framealpha=0.9, fontsize="small")
+        self.axes_, self.figure_ = np.array([ax], dtype=object), ax.figure
+        return self
+
+    @property
+    def _many(self) -> str:
+        return "classes" if self.what == "class" else f"{self.what}s"
+
+
+def _distance(group: ReliabilityDisplay) -> float:
+    """How far from the diagonal, in standard errors, on average over bins: small groups stray by chance."""
+    spread = np.maximum(group.confidence * (1 - group.confidence), 1e-3) / group.counts
+    return float(np.mean((group.accuracy - group.confidence) ** 2 / spread))

@@ -1,0 +1,224 @@
+"""The risk-coverage curve: how often is the model wrong on the rows that it decides, if it gives up on the others?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leastwise.displays._bins import exact_upper
+from leastwise.displays._drawing import ink, next_style, pyplot
+from leastwise.displays._models import FromModels
+from leastwise.displays._reading import Said, by_label, is_table, said, together
+
+Array = np.ndarray
+
+
+class RiskCoverageDisplay(FromModels):
+    """Error of the rows that are accepted against their share, the most confident first.
+
+    A row is accepted where its confidence, the probability of its most probable class, is at or above a threshold.
+    Every threshold that makes a difference is a point of the curve: rows of the same confidence are accepted
+    together. Where every row has several labels, every known label of a row counts as a row.
+
+    Parameters
+    ----------
+    coverage, risk : ndarray of shape (m,)
+        Share of rows accepted, rising to 1, and share of errors among them.
+    threshold : ndarray of shape (m,)
+        The lowest confidence that is accepted, falling.
+    area : float
+        Area under the curve: the mean, over the numbers of rows that one may accept, of the error among them; rows of
+        the same confidence in random order. 0 is perfect.
+    upper : ndarray of shape (m,), optional
+        Bound of the risk at each point.
+    name : str, optional
+        What to call the predictions in the legend.
+    level : float, default=0.95
+        Of the bound.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    line_ : matplotlib Line2D
+        The curve.
+    band_ : matplotlib PolyCollection or None
+        From the curve to the bound.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leastwise import LSPC
+    >>> from leastwise.displays import RiskCoverageDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LSPC(random_state=0).fit(X, y)
+    >>> display = RiskCoverageDisplay.from_heldout(model, y, bound=True)
+    """
+
+    def __init__(
+        self,
+        coverage: Array,
+        risk: Array,
+        threshold: Array,
+        area: float,
+        upper: Array | None = None,
+        name: str | None = None,
+        level: float = 0.95,
+    ) -> None:
+        self.coverage = coverage
+        self.risk = risk
+        self.threshold = threshold
+        self.area = area
+        self.upper = upper
+        self.name = name
+        self.level = level
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: Any,
+        proba: Any,
+        *,
+        classes: Any = None,
+        confidence: Any = None,
+        bound: bool = False,
+        level: float = 0.95,
+        name: str | None = None,
+        model: Any = None,
+        **kwargs: Any,
+    ) -> RiskCoverageDisplay:
+        """Draw the curve of probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,) or (n, T)
+            True classes, or a table of labels, of which some may be unknown (NaN).
+        proba : array-like of shape (n, c), (n,) or (n, T), or list
+            Probabilities, one column per class; or those of the second class; or of labels. Rows with NaN do not
+            count.
+        classes : array-like of shape (c,), optional
+            Labels of the columns; by default the sorted labels of ``y_true``.
+        confidence : array-like of shape (n,), optional
+            Any other number that is high where a row is to be accepted; by default the largest probability.
+        bound : bool, default=False
+            Whether to draw the exact binomial upper bound of the risk. It holds at every point for itself, for rows
+            that are independent and a threshold that was fixed beforehand; not for all points at once.
+        level : float, default=0.95
+            With which probability the risk is below the bound.
+        name : str, optional
+            For the legend.
+        model : MultiLabelLSPC, optional
+            Says which classes the labels have.
+        **kwargs
+            For :meth:`plot`.
+        """
+        pyplot()
+        if not 0 < level < 1:
+            raise ValueError(f"level={level!r} must be between 0 and 1, 0.95 for instance.")
+        if is_table(y_true):
+            if confidence is not None:
+                raise ValueError(
+                    "confidence= is one number a row, and y_true has several labels a row: leave it out."
+                )
+            what = together(by_label(y_true, proba, top=True, model=model))
+        else:
+            what = said(y_true, proba, classes)
+            what = what if confidence is None else Said(_given(confidence, proba), what.true)
+        threshold, count, wrong = accepted(what.p, ~what.true)
+        upper = exact_upper(wrong, count, level) if bound else None
+        area = area_under(what.p, ~what.true)
+        return cls(count / count[-1], wrong / count, threshold, area, upper, name, level).plot(**kwargs)
+
+    def coverage_at(self, max_error: float, *, bound: bool = False) -> float:
+        """The largest share of rows that can be accepted with at most this error among them.
+
+        Parameters
+        ----------
+        max_error : float
+        bound : bool, default=False
+            Whether the upper bound must be below it too; it must have been drawn.
+
+        Returns
+        -------
+        float
+            0 where there is none.
+        """
+        if bound and self.upper is None:
+            raise ValueError("There is no bound: draw the curve with bound=True.")
+        risk = self.upper if bound and self.upper is not None else self.risk
+        return float(self.coverage[risk <= max_error].max(initial=0.0))
+
+    def plot(
+        self, ax: Any = None, *, name: str | None = None, max_error: float | None = None, **kwargs: Any
+    ) -> RiskCoverageDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where; a new figure by default. Several curves on the same axes have different colours.
+        name : str, optional
+            In place of the ``name`` given before.
+        max_error : float, optional
+            An error that one can live with: a line, and on the curve the share of rows that it allows.
+        **kwargs
+            For ``ax.plot`` of the curve.
+        """
+        ax = pyplot().subplots(layout="constrained")[1] if ax is None else ax
+        name = self.name if name is None else name
+        label = f"area {self.area:.4f}" if name is None else f"{name} (area {self.area:.4f})"
+        style = {**next_style(ax), "marker": None, "label": label, **kwargs}
+        (self.line_,) = ax.plot(self.coverage, self.risk, **style)
+        self.band_ = None
+        if self.upper is not None:
+            style = {
+                "color": self.line_.get_color(),
+                "alpha": 0.2,
+                "lw": 0,
+                "label": f"upper bound ({self.level:.0%})",
+            }
+            self.band_ = ax.fill_between(self.coverage, self.risk, self.upper, **style)
+        if max_error is not None:
+            self._draw_target(ax, max_error)
+        self._finish(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_target(self, ax: Any, max_error: float) -> None:
+        share = self.coverage_at(max_error)
+        ax.axhline(max_error, color=ink(), alpha=0.6, lw=1, ls="--")
+        color = self.line_.get_color()
+        ax.plot([share], [max_error], "o", ms=5, color=color, zorder=4)
+        ax.vlines(share, 0, max_error, color=color, lw=1, ls=":")
+
+    def _finish(self, ax: Any) -> None:
+        """Room for this curve and those that were there before; the bound of few rows, near 1, is cut off."""
+        bounds = [self.risk] if self.upper is None else [self.risk, self.upper[self.coverage >= 0.2]]
+        high = 1.15 * max(float(np.max(b, initial=0.0)) for b in bounds) or 0.01
+        old = ax.get_ylim()[1] if ax.get_xlabel() else 0.0
+        ax.set(xlabel="Share of rows accepted", ylabel="Error among the rows accepted")
+        ax.set(xlim=(0, 1.02), ylim=(0, min(max(high, old), 1.02)))
+        ax.legend(loc="upper left", framealpha=0.9)
+
+
+def accepted(confidence: Array, wrong: Array) -> tuple[Array, Array, Array]:
+    """For every threshold, from the highest: the threshold, and how many rows and errors are at or above it."""
+    levels, place = np.unique(-confidence, return_inverse=True)
+    return -levels, np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, weights=wrong))
+
+
+def area_under(confidence: Array, wrong: Array) -> float:
+    """Mean over k of the error among the k most confident rows, ties in random order."""
+    _, place, count = np.unique(-confidence, return_inverse=True, return_counts=True)
+    expected = (np.bincount(place, weights=wrong) / count)[np.sort(place)]
+    return float(np.mean(np.cumsum(expected) / np.arange(1, len(place) + 1)))
+
+
+def _given(confidence: Any, proba: Any) -> Array:
+    """Confidences that were given, of the rows that have probabilities."""
+    values, P = np.asarray(confidence, dtype=float), np.asarray(proba, dtype=float)
+    if values.shape != (len(P),) or np.isnan(values).any():
+        raise ValueError(
+            f"confidence of shape {values.shape} must hold one number, not NaN, for each of {len(P)} rows."
+        )
+    return values[~np.isnan(P.reshape(len(P), -1)).any(axis=1)]

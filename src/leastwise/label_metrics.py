@@ -75,9 +75,7 @@ def label_log_loss(Y_true: Any, P: Any, *, average: str | None = "mean", sample_
     """
     _check_average(average, ("mean", None))
     Y, W = _checked_truth(Y_true, sample_weight)
-    P = _as_table(P, "P", Y.shape)
-    if not ((P >= 0) & (P <= 1)).all():
-        raise ValueError("P has values that are not from 0 to 1: give the probabilities that the labels are 1.")
+    P = _checked_proba(P, Y)
     return mean_of(-np.log(np.maximum(np.where(Y == 1, P, 1 - P), np.finfo(float).eps)), W, average)
 
 
@@ -279,3 +277,16 @@ def _as_floats(Y: Any) -> Array:
     if hasattr(Y, "iloc"):
         return Y.to_numpy(dtype=float, na_value=np.nan)
     return np.asarray(Y, dtype=float)
+
+
+def as_truth(Y_true: Any, P: Any) -> tuple[Array, Array]:
+    """True labels, NaN where one is not known, and the probabilities that they are 1, both checked."""
+    Y, _ = _checked_truth(Y_true, None)
+    return Y, _checked_proba(P, Y)
+
+
+def _checked_proba(P: Any, Y: Array) -> Array:
+    P = _as_table(P, "P", Y.shape)
+    if not ((P >= 0) & (P <= 1)).all():
+        raise ValueError("P has values that are not from 0 to 1: give the probabilities that the labels are 1.")
+    return P

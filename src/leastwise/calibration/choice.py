@@ -17,6 +17,9 @@ FOLDS = 5
 #: What ``pull`` and ``group_pull`` are chosen from.
 PULLS = (1000.0, 100.0, 10.0)
 GROUP_PULLS = (1000.0, 100.0, 10.0)
+#: A simpler family, or a stronger pull, is taken within so many standard errors of the best; what tasks or labels have
+#: of their own has to be told from chance more clearly, since it is much that can look good by chance.
+NOISE, GROUP_NOISE = 1.0, 2.0
 #: "auto" leaves out a full matrix with fewer units than this for each of its entries.
 UNITS_PER_ENTRY = 5
 
@@ -74,7 +77,8 @@ def choose_family(samples: Sequence[HeldOut], method: str | None = "auto") -> Ch
     Notes
     -----
     Of the families in the order of ``FAMILIES`` the first is taken whose loss exceeds the least by no more than one
-    standard error of the difference, counted over units. Pulls are chosen in the same way, the stronger ones first.
+    standard error of the difference, counted over units. Pulls are chosen in the same way, the stronger ones first;
+    parameters of tasks or labels have to gain two standard errors.
     """
     folds = [fold_of(sample, min(FOLDS, len(np.unique(sample.unit)))) for sample in samples]
     names = _families(samples) if method == "auto" else tuple(dict.fromkeys((None, method)))
@@ -96,17 +100,28 @@ def _families(samples: Sequence[HeldOut]) -> tuple[str | None, ...]:
 def _best_setting(samples: Sequence[HeldOut], folds: Sequence[Array], name: str | None) -> _Tried:
     """The pull first, then the pull of tasks or labels to what they have in common."""
     pulls = PULLS if name in ("vector", "beta", "dirichlet") else PULLS[:1]
-    best = _simplest([_try(samples, folds, Setting(name, pull)) for pull in pulls])
+    best = _simplest(_falling(samples, folds, [Setting(name, pull) for pull in pulls]))
     if name is None or all(sample.n_groups == 1 for sample in samples):
         return best
-    settings = [replace(best.setting, group_pull=pull) for pull in GROUP_PULLS]
-    return _simplest([best, *(_try(samples, folds, setting) for setting in settings)])
+    pulls = GROUP_PULLS[1:2] if name == "isotonic" else GROUP_PULLS
+    own = _falling(samples, folds, [replace(best.setting, group_pull=pull) for pull in pulls])
+    return _simplest([best, *own], GROUP_NOISE)
 
 
-def _simplest(tried: Sequence[_Tried]) -> _Tried:
+def _falling(samples: Sequence[HeldOut], folds: Sequence[Array], settings: Sequence[Setting]) -> list[_Tried]:
+    """Settings tried one after another, as long as the loss falls."""
+    tried = [_try(samples, folds, settings[0])]
+    for setting in settings[1:]:
+        tried.append(_try(samples, folds, setting))
+        if tried[-1].loss >= tried[-2].loss:
+            break
+    return tried
+
+
+def _simplest(tried: Sequence[_Tried], noise: float = NOISE) -> _Tried:
     """The first that is not told from the best."""
     best = min(tried, key=lambda t: t.loss)
-    return next(t for t in tried if t.loss - best.loss <= t.noise(best))
+    return next(t for t in tried if t.loss - best.loss <= noise * t.noise(best))
 
 
 def _try(samples: Sequence[HeldOut], folds: Sequence[Array], setting: Setting) -> _Tried:

@@ -150,15 +150,16 @@ def fit_family(sample: HeldOut, setting: Setting) -> Recalibrator:
 def _fit_linear(sample: HeldOut, setting: Setting) -> Linear:
     kind, c = setting.family, sample.P.shape[1]
     assert kind in KINDS
-    everyone = Logits(kind, sample.evidence(sample.floor), sample.base, sample.targets, sample.w)
+    parts = (sample.evidence(sample.floor), sample.base, sample.targets)
+    everyone = Logits(kind, *map(np.asfortranarray, parts), sample.w)  # sums over few classes are faster by column
     centre = fit_slopes(everyone, setting.pull)
     thetas = [centre]
     if sample.n_groups > 1 and np.isfinite(setting.group_pull):
         h = everyone.curvature(everyone.at(centre)[1])
         for g in reversed(range(sample.n_groups)):
             rows = sample.group == g
-            parts = (a[rows] for a in (everyone.E, everyone.base, everyone.T, everyone.w))
-            thetas.insert(0, fit_near(Logits(kind, *parts), centre, h, setting.group_pull) if rows.any() else centre)
+            own = Logits(kind, *(np.asfortranarray(a[rows]) for a in parts), sample.w[rows])
+            thetas.insert(0, fit_near(own, centre, h, setting.group_pull) if rows.any() else centre)
     W, b = zip(*(matrices(kind, theta, c) for theta in thetas), strict=True)
     return Linear(np.stack(W), np.stack(b), sample.floor)
 
@@ -176,6 +177,9 @@ def _fit_steps(sample: HeldOut, group_pull: float) -> Steps:
 def _stairs_of(sample: HeldOut) -> tuple[tuple[Array, Array], ...]:
     shares = sample.w @ np.exp(sample.base) / max(sample.w.sum(), np.finfo(float).tiny)
     columns = zip(sample.P.T, shares, strict=True)
+    if len(shares) == 2:  # the second is the first turned round
+        x, p = stairs(sample.P[:, 0], sample.y == 0, sample.w, float(shares[0]))
+        return (x, p), (1 - x[::-1], 1 - p[::-1])
     return tuple(stairs(p, sample.y == k, sample.w, float(s)) for k, (p, s) in enumerate(columns))
 
 

@@ -69,15 +69,19 @@ class Logits:
 
     def hessian(self, P: Array) -> Array:
         """Second derivatives of a temperature or vector, whole."""
-        c = self.E.shape[1]
-        root = np.sqrt(self.w)[:, None] * P
-        M = np.hstack([root * self.E, root])
-        wP = self.w[:, None] * P
-        cross = np.diag(np.sum(wP * self.E, axis=0))
-        H = np.block([[np.diag(np.sum(wP * self.E**2, axis=0)), cross], [cross, np.diag(wP.sum(axis=0))]]) - M.T @ M
-        tau = H[:, :c].sum(axis=1)
-        corner = tau[:c].sum()
-        return np.array([[corner]]) if self.kind == "temperature" else np.block([[corner, tau], [tau[:, None], H]])
+        c, PE = self.E.shape[1], P * self.E
+        if self.kind == "temperature":
+            return np.array([[self.w @ (np.sum(PE * self.E, axis=1) - PE.sum(axis=1) ** 2)]])
+        J = np.hstack([PE, P])
+        H, k = np.empty((1 + 2 * c, 1 + 2 * c)), np.arange(1, 1 + c)
+        H[1:, 1:] = -(J.T * self.w) @ J
+        H[k, k] += self.w @ (PE * self.E)
+        H[k + c, k + c] += self.w @ P
+        H[k, k + c] += self.w @ PE
+        H[k + c, k] += self.w @ PE
+        H[0, 1:] = H[1:, 0] = H[1:, k].sum(axis=1)  # tau moves all slopes
+        H[0, 0] = H[0, k].sum()
+        return H
 
     def curvature(self, P: Array) -> Array:
         """Mean over rows of the second derivative in each parameter."""

@@ -158,8 +158,8 @@ def test_rows_sum_to_one_and_no_probability_is_zero(family):
 def test_the_order_of_the_classes_does_not_matter(family):
     sample, turn = heldout(), np.array([2, 0, 1])
     turned = HeldOut(
-        sample.P[:, turn], sample.base[:, turn], sample.group, None, np.argsort(turn)[sample.y], sample.w, sample.unit,
-        sample.n_units,
+        sample.P[:, turn], sample.base[:, turn], sample.group, None, np.argsort(turn)[sample.y], sample.w,
+        sample.unit, sample.n_units,
     )  # fmt: skip
     setting = Setting(family, pull=10.0)
     P, Q = (fit_family(s, setting).proba(s) for s in (sample, turned))
@@ -198,7 +198,8 @@ def test_units_stay_in_one_fold():
     sample = heldout(n=90)
     grouped = HeldOut(sample.P, sample.base, sample.group, None, sample.y, sample.w / 3, np.arange(90) // 3, 30)
     fold = fold_of(grouped, 5).reshape(30, 3)
-    assert (fold == fold[:, :1]).all() and len(np.unique(fold)) == 5
+    assert (fold == fold[:, :1]).all()
+    assert len(np.unique(fold)) == 5
 
 
 def test_auto_leaves_right_probabilities_and_mends_wrong_ones():
@@ -230,7 +231,9 @@ def test_limits_of_the_pull_to_what_tasks_share(family):
     if family == "temperature":  # each alone, but for the floor, which all rows make together
         for g in range(2):
             own = sample.take(sample.group == g)
-            np.testing.assert_allclose(weak[sample.group == g], fit_family(own, Setting(family)).proba(own), atol=1e-5)
+            np.testing.assert_allclose(
+                weak[sample.group == g], fit_family(own, Setting(family)).proba(own), atol=1e-5
+            )
     assert loss(sample, weak) < loss(sample, common) - 0.02
 
 
@@ -262,7 +265,9 @@ def test_a_small_task_keeps_closer_to_the_others():
 # ------------------------------------------------------------- the estimator
 
 
-@pytest.mark.parametrize("model", [LSPC(), LSPC(calibration=None), LSSVC(), KernelLogisticRegression(0.5, 0.01, random_state=0)])
+@pytest.mark.parametrize(
+    "model", [LSPC(), LSPC(calibration=None), LSSVC(), KernelLogisticRegression(0.5, 0.01, random_state=0)]
+)
 @pytest.mark.parametrize("method", [None, "auto", "vector", "isotonic"])
 def test_recalibrated(model, method):
     X, y = blobs(80, seed=3)
@@ -271,7 +276,8 @@ def test_recalibrated(model, method):
     plain = clone(model).fit(X, names)
     P = fitted.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
-    assert (fitted.predict(X) == names).mean() > 0.6 and fitted.heldout_proba_.shape == P.shape
+    assert (fitted.predict(X) == names).mean() > 0.6
+    assert fitted.heldout_proba_.shape == P.shape
     assert (fitted.predict(X) == fitted.classes_[fitted.decision_function(X).argmax(axis=1)]).all()
     assert fitted.score(X, names) == (fitted.predict(X) == names).mean()
     held = np.maximum(fitted.heldout_proba_[np.arange(80), y], np.finfo(float).eps)
@@ -339,7 +345,7 @@ def test_labels():
     P, D = fitted.predict_proba(data.X), fitted.decision_function(data.X)
     assert P.shape == D.shape == fitted.heldout_proba_.shape == (150, 4)
     np.testing.assert_allclose(D, np.log(P) - np.log(1 - P), atol=1e-6)
-    np.testing.assert_array_equal(fitted.predict(data.X), P > fitted.threshold_)
+    np.testing.assert_array_equal(fitted.predict(data.X), fitted.threshold_ < P)
     assert fitted.score(data.X, data.Y) > 0.5
     known, H = ~np.isnan(Y), fitted.heldout_proba_
     entries = -np.log(np.where(Y == 1, H, 1 - H)[known])

@@ -6,12 +6,14 @@ mass, mean probability p_b and frequency o_b of what it is the probability of,
 
     reliability = sum_b m_b (p_b - o_b)^2,     resolution = sum_b m_b (o_b - o)^2,     uncertainty = o (1 - o),
 
-and Brier score = reliability - resolution + uncertainty + within, where ``within`` is what comes of probabilities that
-differ inside a bin (Stephenson, Coelho and Jolliffe 2008): zero where every value is a bin of its own.
+and Brier score = reliability - resolution + uncertainty + within, where ``within`` is what comes of probabilities
+that differ inside a bin (Stephenson, Coelho and Jolliffe 2008): zero where every value is a bin of its own.
 
-The calibration error ``sum_b m_b |p_b - o_b|`` is above zero by chance alone: if p is right, the gap of a bin is about
-normal with variance v = sum_i w_i^2 p_i (1 - p_i) / (sum_i w_i)^2. Here the modulus of z = gap / sqrt(v) is replaced by
-``|z| - 2 / sqrt(pi) exp(-z^2 / 2)``, which has mean 0 if p is right and is the modulus where the gap is beyond chance.
+The calibration error ``sum_b m_b |p_b - o_b|`` is above zero by chance alone: if p is right, the gap of a bin is
+about normal with variance v = sum_i w_i^2 p_i (1 - p_i) / (sum_i w_i)^2. Here the modulus of z = gap / sqrt(v) is
+replaced by ``|z| - 2 / sqrt(pi) exp(-z^2 / 2)``, which has mean 0 if p is right (for a standard normal z the mean of
+|z| is sqrt(2 / pi), that of exp(-z^2 / 2) is 1 / sqrt(2)), and is the modulus where the gap is beyond chance. In
+between it takes off too much: half of a gap of one sqrt(v), a seventh of a gap of two, and a fortieth of three.
 """
 
 from __future__ import annotations
@@ -101,10 +103,10 @@ class Binned:
 
     def _parts(self, column: int, w: Array) -> tuple[float, ...]:
         p, hit = self.p[:, column], self.hit[:, column]
-        mass, p_mean, o_mean = (
+        mass, p_sum, o_sum = (
             np.bincount(self.bins[:, column], weights=x, minlength=self.n_bins) for x in (w, w * p, w * hit)
         )
-        p_mean, o_mean = (x / np.where(mass > 0, mass, 1) for x in (p_mean, o_mean))
+        p_mean, o_mean = (x / np.where(mass > 0, mass, 1) for x in (p_sum, o_sum))
         total = w.sum()
         share = w @ hit / total
         brier = w @ (p - hit) ** 2 / total

@@ -112,8 +112,9 @@ def calibration_report(
 
     Notes
     -----
-    Bins stay the same in all draws. A row that is drawn k times has the weight k; the debiasing counts with the squares of
-    these weights, so that the draws scatter about the value itself, not above it.
+    Bins stay the same in all draws. A row that is drawn k times has the weight k; the debiasing counts with the
+    squares of these weights, so that the draws scatter about the value itself, not above it. Reliability and
+    resolution are not debiased: their draws lie above them, the more so the fewer rows there are.
     """
     parts, n = _parts(y, P, classes, tasks, labels)
     groups = np.arange(n) if groups is None else encode_tasks(groups, n)[0]
@@ -123,8 +124,9 @@ def calibration_report(
     low, high = np.full_like(values, np.nan), np.full_like(values, np.nan)
     if n_boot:
         low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    tables = ({name: A[:, j] for j, name in enumerate(MEASURES)} for A in (values, low, high))
-    return CalibrationReport([part[0] for part in parts], np.array([len(b.p) for b in binned]), *tables, level)
+    value, start, end = ({name: A[:, j] for j, name in enumerate(MEASURES)} for A in (values, low, high))
+    rows = np.array([len(b.p) for b in binned])
+    return CalibrationReport([part[0] for part in parts], rows, value, start, end, level)
 
 
 Part = tuple[Any, Array, Array, Array]

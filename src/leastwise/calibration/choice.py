@@ -17,8 +17,8 @@ FOLDS = 5
 #: What ``pull`` and ``group_pull`` are chosen from.
 PULLS = (1000.0, 100.0, 10.0)
 GROUP_PULLS = (1000.0, 100.0, 10.0)
-#: A simpler family, or a stronger pull, is taken within so many standard errors of the best; what tasks or labels have
-#: of their own has to be told from chance more clearly, since it is much that can look good by chance.
+#: A simpler family, or a stronger pull, is taken within so many standard errors of the best. What tasks or labels
+#: have of their own has to be told from chance more clearly, since it is much that can look good by chance.
 NOISE, GROUP_NOISE = 1.0, 2.0
 #: "auto" leaves out a full matrix with fewer units than this for each of its entries.
 UNITS_PER_ENTRY = 5

@@ -56,6 +56,7 @@ class Unchanged:
     """Probabilities as they are."""
 
     def proba(self, given: Given) -> Array:
+        """The probabilities that were given."""
         return given.P
 
 
@@ -76,6 +77,7 @@ class Linear:
     floor: float
 
     def proba(self, given: Given) -> Array:
+        """Probabilities."""
         E, shares = given.evidence(self.floor), np.exp(given.base)
         group = given.group if len(self.W) > 1 else np.full(len(E), -1)
         L = np.empty_like(E)
@@ -93,6 +95,7 @@ class OneVersusRest:
     parts: tuple[Recalibrator, ...]
 
     def proba(self, given: Given) -> Array:
+        """Probabilities."""
         Q = np.column_stack([part.proba(one_class(given, k))[:, 1] for k, part in enumerate(self.parts)])
         return Q / Q.sum(axis=1, keepdims=True)
 
@@ -115,6 +118,7 @@ class Steps:
     floor: float
 
     def proba(self, given: Given) -> Array:
+        """Probabilities."""
         group = given.group if len(self.own) > 1 else np.full(len(given.P), -1)
         P = _climb(given.P, self.corners[-1])
         for g in np.unique(group[group >= 0]):
@@ -150,15 +154,16 @@ def fit_family(sample: HeldOut, setting: Setting) -> Recalibrator:
 def _fit_linear(sample: HeldOut, setting: Setting) -> Linear:
     kind, c = setting.family, sample.P.shape[1]
     assert kind in KINDS
-    parts = (sample.evidence(sample.floor), sample.base, sample.targets)
-    everyone = Logits(kind, *map(np.asfortranarray, parts), sample.w)  # sums over few classes are faster by column
+    # sums over few classes are faster where columns lie together
+    E, base, T = (np.asfortranarray(a) for a in (sample.evidence(sample.floor), sample.base, sample.targets))
+    everyone = Logits(kind, E, base, T, sample.w)
     centre = fit_slopes(everyone, setting.pull)
     thetas = [centre]
     if sample.n_groups > 1 and np.isfinite(setting.group_pull):
         h = everyone.curvature(everyone.at(centre)[1])
         for g in reversed(range(sample.n_groups)):
             rows = sample.group == g
-            own = Logits(kind, *(np.asfortranarray(a[rows]) for a in parts), sample.w[rows])
+            own = Logits(kind, E[rows], base[rows], T[rows], sample.w[rows])
             thetas.insert(0, fit_near(own, centre, h, setting.group_pull) if rows.any() else centre)
     W, b = zip(*(matrices(kind, theta, c) for theta in thetas), strict=True)
     return Linear(np.stack(W), np.stack(b), sample.floor)

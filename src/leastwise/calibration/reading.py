@@ -153,6 +153,6 @@ def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[
 def _shares(codes: Array, W: Array, starts: Array) -> Array:
     """Weighted class shares side by side; of many labels with half a row more for each class."""
     i, t = np.nonzero(W > 0)
-    counts = np.bincount(starts[t] + codes[i, t], weights=W[i, t], minlength=int(starts[-1]))
+    counts: Array = np.bincount(starts[t] + codes[i, t], weights=W[i, t], minlength=int(starts[-1]))
     counts = counts + (0.5 if len(starts) > 2 or not counts.all() else 0.0)
     return counts / np.repeat(np.add.reduceat(counts, starts[:-1]), np.diff(starts))

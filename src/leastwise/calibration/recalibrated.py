@@ -38,8 +38,8 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         The family of maps. "auto" takes the simplest of them that is not told from the best by held-out log-loss,
         which may be None: the probabilities as they are.
     by_task : bool, default=False
-        Whether every task has parameters of its own, drawn to those of all tasks as far as held-out rows speak for it.
-        Labels of ``MultiLabelLSPC`` always do.
+        Whether every task has parameters of its own, drawn to those of all tasks as far as held-out rows speak for
+        it. Labels of ``MultiLabelLSPC`` always do.
 
     Attributes
     ----------
@@ -89,9 +89,7 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     # ------------------------------------------------------------------ fit
 
     @all_or_nothing
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
-    ) -> Recalibrated:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> Recalibrated:
         """Fit the model, then the calibration on what it says of held-out rows.
 
         Parameters
@@ -122,9 +120,9 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         name = type(self.estimator).__name__
         if not isinstance(self.estimator, KernelClassifier):
             raise TypeError(
-                f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as LSPC "
-                "or MultiTaskLSPC. A pipeline has Recalibrated(...) as its last step; for other classifiers there is "
-                "sklearn.calibration.CalibratedClassifierCV."
+                f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
+                "LSPC or MultiTaskLSPC. A pipeline has Recalibrated(...) as its last step; for other classifiers "
+                "there is sklearn.calibration.CalibratedClassifierCV."
             )
         if self.by_task and not isinstance(self.estimator, TaskClassifier):
             raise ValueError(f"by_task=True needs a model of tasks, and {name} is none: use by_task=False.")
@@ -140,7 +138,9 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.setting_, self.method_ = choice.setting, choice.setting.family
         self.scores_, self.calibrators_ = choice.scores, choice.maps
         P = read_proba(self.estimator_)
-        parts = [m.proba(given) for m, given in zip(choice.maps, self.layout_.given(P, truth.task, None), strict=True)]
+        parts = [
+            m.proba(given) for m, given in zip(choice.maps, self.layout_.given(P, truth.task, None), strict=True)
+        ]
         for part, here, own in zip(parts, places, choice.P, strict=True):
             part[here] = own
         P = self.layout_.table(P, parts)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from leastwise.calibration_metrics import (
     brier_decomposition,
     calibration_error,
+    chance,
     classwise_calibration_error,
     equal_mass,
 )
@@ -133,6 +135,26 @@ def test_right_probabilities_have_no_error_on_average():
     assert abs(classwise) < 0.005
 
 
+def test_almost_certain_and_right_has_no_error_on_average():
+    """Where errors are rare the gap of a bin is far from normal; the normal correction gives about -0.003."""
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(300):
+        p = 1 - 0.02 * rng.random(300)
+        y = (rng.random(300) < p).astype(int)
+        values.append(calibration_error(y, np.column_stack([1 - p, p]), classes=[0, 1]))
+    assert abs(np.mean(values)) < 0.0015
+
+
+@given(n=st.integers(1, 60), p=st.floats(0.01, 0.99))
+def test_chance_takes_off_what_it_makes(n, p):
+    k = np.arange(n + 1)
+    gap = p - k / n
+    taken = chance(np.full(n + 1, n), np.full(n + 1, p), gap)
+    mean = binom.pmf(k, n, p) @ (np.abs(gap) - taken)
+    assert abs(mean) < 1e-3 if n * min(p, 1 - p) >= 20 else abs(mean) < 1e-12
+
+
 def test_a_large_error_is_left_as_it_is():
     y, P = drawn(20_000, 3, sharp=4.0)
     plain, debiased = (calibration_error(y, P, debiased=d) for d in (False, True))
@@ -222,15 +244,15 @@ def test_groups_widen_the_intervals():
 
 
 def test_intervals_of_the_log_loss_cover():
-    """Nominal 90 percent; 60 draws leave that uncertain by about 4 percent."""
+    """Nominal 90 percent; 40 draws leave that uncertain by about 5 percent."""
     y, P = drawn(100_000, 3, seed=1, sharp=1.5)
     truth = -np.log(P[np.arange(len(y)), y]).mean()
     inside = 0
-    for k in range(60):
+    for k in range(40):
         rows = slice(150 * k, 150 * (k + 1))
-        report = calibration_report(y[rows], P[rows], classes=range(3), n_boot=100, level=0.9, random_state=k)
+        report = calibration_report(y[rows], P[rows], classes=range(3), n_boot=60, level=0.9, random_state=k)
         inside += report.low["log_loss"][0] <= truth <= report.high["log_loss"][0]
-    assert inside >= 46
+    assert inside >= 29
 
 
 def test_a_report_is_the_same_for_the_same_seed():

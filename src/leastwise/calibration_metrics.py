@@ -9,11 +9,14 @@ mass, mean probability p_b and frequency o_b of what it is the probability of,
 and Brier score = reliability - resolution + uncertainty + within, where ``within`` is what comes of probabilities
 that differ inside a bin (Stephenson, Coelho and Jolliffe 2008): zero where every value is a bin of its own.
 
-The calibration error ``sum_b m_b |p_b - o_b|`` is above zero by chance alone: if p is right, the gap of a bin is
-about normal with variance v = sum_i w_i^2 p_i (1 - p_i) / (sum_i w_i)^2. Here the modulus of z = gap / sqrt(v) is
-replaced by ``|z| - 2 / sqrt(pi) exp(-z^2 / 2)``, which has mean 0 if p is right (for a standard normal z the mean of
-|z| is sqrt(2 / pi), that of exp(-z^2 / 2) is 1 / sqrt(2)), and is the modulus where the gap is beyond chance. In
-between it takes off too much: half of a gap of one sqrt(v), a seventh of a gap of two, and a fortieth of three.
+The calibration error ``sum_b m_b |p_b - o_b|`` is above zero by chance alone. Its debiased form has
+
+    |gap| - a exp(-gap^2 / 2v)        for        |gap|,        gap = p_b - o_b,
+
+where v is the variance of the gap if p is right, and a is such that the mean is then zero: 2 sqrt(v / pi) for a
+normal gap, and from the binomial distribution where the rarer outcome is expected a few times only. A gap beyond
+chance is left as it is. In between too much is taken off: about half of a gap of sqrt(v), a seventh of one of
+2 sqrt(v), and a fortieth of 3 sqrt(v).
 """
 
 from __future__ import annotations
@@ -22,10 +25,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import gammaln
 
 from leastwise.metrics import checked_probabilities
 
 Array = np.ndarray
+
+#: Where the rarer outcome is expected less often than this, the normal distribution is not good enough; it then comes
+#: hardly ever more often than ``SEVERAL`` times.
+FEW, SEVERAL = 20, 60
 
 
 @dataclass(frozen=True)
@@ -82,14 +90,15 @@ class Binned:
     def error(self, column: int, w: Array, debiased: bool) -> float:
         """Calibration error of a column; the weights may be other ones than those that the bins were made with."""
         p = self.p[:, column]
-        mass, gap, noise = (
+        mass, squares, p_sum, gap = (
             np.bincount(self.bins[:, column], weights=x, minlength=self.n_bins)
-            for x in (w, w * (p - self.hit[:, column]), w**2 * p * (1 - p))
+            for x in (w, w**2, w * p, w * (p - self.hit[:, column]))
         )
-        size, scale = np.abs(gap), np.sqrt(noise)
+        used = mass > 0
+        mass, squares, p_sum, gap = mass[used], squares[used], p_sum[used], gap[used]
+        size = np.abs(gap)
         if debiased:
-            z = np.divide(gap, scale, out=np.full_like(gap, np.inf), where=scale > 0)
-            size = size - scale * 2 / np.sqrt(np.pi) * np.exp(-(z**2) / 2)
+            size = size - mass * chance(mass**2 / squares, p_sum / mass, gap / mass)
         return float(size.sum() / mass.sum())
 
     def classwise(self, w: Array, debiased: bool) -> float:
@@ -114,6 +123,28 @@ class Binned:
         resolution = mass @ (o_mean - share) ** 2 / total
         uncertainty = share * (1 - share)
         return brier, reliability, resolution, uncertainty, brier - (reliability - resolution + uncertainty)
+
+
+def chance(count: Array, p: Array, gap: Array) -> Array:
+    """What is taken off a gap: a exp(-gap^2 / 2v), for bins of so many rows with mean probability p."""
+    q, n = np.clip(np.minimum(p, 1 - p), 0, 0.5), np.maximum(np.round(count), 1)
+    v = q * (1 - q) / n
+    v_safe = np.where(v > 0, v, 1)
+    a = 2 * np.sqrt(v / np.pi)
+    few = (n * q < FEW) & (v > 0)
+    if few.any():
+        k = np.arange(SEVERAL)
+        P = _binomial(k, n[few, None], q[few, None])
+        away = np.abs(k / n[few, None] - q[few, None])
+        a[few] = np.sum(P * away, axis=1) / np.sum(P * np.exp(-(away**2) / (2 * v[few, None])), axis=1)
+    return np.where(v > 0, a * np.exp(-(gap**2) / (2 * v_safe)), 0)
+
+
+def _binomial(k: Array, n: Array, q: Array) -> Array:
+    """Probabilities of k of n; many times faster than scipy.stats on small tables."""
+    left = np.maximum(n - k, 0)
+    log = gammaln(n + 1) - gammaln(k + 1) - gammaln(left + 1) + k * np.log(q) + left * np.log1p(-q)
+    return np.where(k <= n, np.exp(log), 0)
 
 
 def equal_mass(values: Array, w: Array, n_bins: int) -> Array:

@@ -103,7 +103,8 @@ def calibration_report(
     n_boot : int
         Number of bootstrap draws; 0 leaves intervals out, as NaN.
     level : float
-        Of the intervals, which go from the quantile (1 - level) / 2 of the draws to 1 minus that.
+        Of the intervals, which go from the quantile (1 - level) / 2 of the draws to 1 minus that, after the draws are
+        moved such that their mean is the value: draws of calibration errors lie to one side of it otherwise.
     random_state : int, Generator or None
 
     Returns
@@ -112,9 +113,9 @@ def calibration_report(
 
     Notes
     -----
-    Bins stay the same in all draws. A row that is drawn k times has the weight k; the debiasing counts with the
-    squares of these weights, so that the draws scatter about the value itself, not above it. Reliability and
-    resolution are not debiased: their draws lie above them, the more so the fewer rows there are.
+    Bins stay the same in all draws. A row that is drawn k times has the weight k, and n rows with weights count as
+    (sum w)^2 / sum w^2 in the debiasing. Reliability and resolution are not debiased: both are too large by chance,
+    the more so the fewer rows there are.
     """
     parts, n = _parts(y, P, classes, tasks, labels)
     groups = np.arange(n) if groups is None else encode_tasks(groups, n)[0]
@@ -123,7 +124,8 @@ def calibration_report(
     draws = _draws(binned, [rows for _, rows, _, _ in parts], groups, n_boot, np.random.default_rng(random_state))
     low, high = np.full_like(values, np.nan), np.full_like(values, np.nan)
     if n_boot:
-        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        around = draws - np.nanmean(draws, axis=0) + values
+        low, high = np.nanquantile(around, [(1 - level) / 2, (1 + level) / 2], axis=0)
     value, start, end = ({name: A[:, j] for j, name in enumerate(MEASURES)} for A in (values, low, high))
     rows = np.array([len(b.p) for b in binned])
     return CalibrationReport([part[0] for part in parts], rows, value, start, end, level)

@@ -20,8 +20,8 @@ GROUP_PULLS = (1000.0, 100.0, 10.0)
 #: A simpler family, or a stronger pull, is taken within so many standard errors of the best. What tasks or labels
 #: have of their own has to be told from chance more clearly, since it is much that can look good by chance.
 NOISE, GROUP_NOISE = 1.0, 2.0
-#: "auto" leaves out a full matrix with fewer units than this for each of its entries.
-UNITS_PER_ENTRY = 5
+#: "auto" leaves out families with fewer units than this for each of their parameters.
+UNITS = 5
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def choose_family(samples: Sequence[HeldOut], method: str | None = "auto") -> Ch
 
 def _families(samples: Sequence[HeldOut]) -> tuple[str | None, ...]:
     """What "auto" tries. With two classes vector and dirichlet are beta; for tasks a full matrix each is too much."""
-    widths = [sample.P.shape[1] for sample in samples]
-    if max(widths) == 2:
-        return None, "temperature", "beta", "isotonic"
-    few = max(widths) ** 2 * UNITS_PER_ENTRY > min(sample.n_units for sample in samples)
-    return FAMILIES[:-1] if few or any(sample.n_groups > 1 for sample in samples) else FAMILIES
+    c, units = max(sample.P.shape[1] for sample in samples), min(sample.n_units for sample in samples)
+    count = {None: 0, "temperature": 1, "vector": 2 * c, "beta": 3 * c, "isotonic": 3 * c, "dirichlet": c * c + c}
+    left_out = {"vector", "dirichlet"} if c == 2 else set()
+    left_out |= {"dirichlet"} if any(sample.n_groups > 1 for sample in samples) else set()
+    return tuple(name for name in FAMILIES if UNITS * count[name] <= units and name not in left_out)
 
 
 def _best_setting(samples: Sequence[HeldOut], folds: Sequence[Array], name: str | None) -> _Tried:

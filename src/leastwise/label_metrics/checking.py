@@ -167,3 +167,9 @@ def _kinds(table: Table) -> tuple[Array, Array]:
     else:
         text = np.full(table.values.shape, not table.number)
     return (text & table.known).any(axis=0), (~text & table.known).any(axis=0)
+
+
+def as_truth(Y_true: Any, P: Any) -> tuple[Array, Array]:
+    """True labels, NaN where one is not known, and the probabilities that they are 1, both checked."""
+    truth, true, _ = indicators(Y_true, None, np.nan)
+    return np.where(truth.known, true, np.nan).astype(float), probabilities(P, truth)

@@ -239,7 +239,7 @@ def _fit_isotonic(sample: LabelSample, shares: Array, size: Array) -> LabelIsoto
         w = sample.W[known, t].astype(float)
         w *= size[t] / max(w.sum(), np.finfo(float).tiny)
         for code, k in enumerate(range(sample.starts[t], sample.starts[t + 1])):
-            x, p = _stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
+            x, p = stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
             knots.append(x)
             steps.append(p)
     floor = (1 / (size + 2)).astype(sample.F.dtype)
@@ -247,7 +247,7 @@ def _fit_isotonic(sample: LabelSample, shares: Array, size: Array) -> LabelIsoto
     return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
 
 
-def _stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
+def stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
     """Corners of a monotone fit, each level with one more row of the class share.
 
     Without that row the outermost levels of a rare label are 0 and 1, on the word of a few rows.

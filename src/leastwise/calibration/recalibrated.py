@@ -1,0 +1,234 @@
+"""A classifier whose probabilities are calibrated once more, on what its fit has left of held-out rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.calibration.choice import choose_family
+from leastwise.calibration.families import FAMILIES
+from leastwise.calibration.reading import Layout, Truth, read_heldout, read_proba, read_truth
+from leastwise.estimators._base import KernelClassifier
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.labels.encoding import encode_known
+from leastwise.labels.thresholds import choose_thresholds, decide
+
+Array = np.ndarray
+
+
+class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier of this package with probabilities calibrated once more, without a refit.
+
+    The model is fitted as it is, once. Maps from its probabilities to better ones are then fitted to
+    ``heldout_proba_``, what the model says of its training rows when these are held out, and compared by the log-loss
+    of rows that they were not fitted to. See :mod:`leastwise.calibration.linear` for the smooth ones.
+
+    Parameters
+    ----------
+    estimator : LSPC, LSSVC, KernelLogisticRegression, their versions for many tasks, or MultiLabelLSPC
+        What is fitted. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
+    method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None}, default="auto"
+        The family of maps. "auto" takes the simplest of them that is not told from the best by held-out log-loss,
+        which may be None: the probabilities as they are.
+    by_task : bool, default=False
+        Whether every task has parameters of its own, drawn to those of all tasks as far as held-out rows speak for
+        it. Labels of ``MultiLabelLSPC`` always do.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model.
+    method_ : str or None
+        The family that was chosen.
+    scores_ : dict of str or None to float
+        Cross-fitted held-out log-loss of each family that was tried; None is the model as it is.
+    setting_ : Setting
+        The family with its pulls, in numbers of rows.
+    calibrators_ : tuple
+        The maps: one, or one for every number of classes that labels have.
+    heldout_proba_, heldout_decision_ : ndarray
+        What ``predict_proba`` and ``decision_function`` say of training rows that are held out, both from the model
+        and from the map.
+    classes_, n_features_in_, feature_names_in_, tasks_, labels_
+        Those of ``estimator_``.
+
+    Notes
+    -----
+    Far from the data the probabilities fall to the class shares as those of the model do. Rows of tasks that are not
+    known keep the model's own probabilities where it has a calibration for them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leastwise import LSSVC
+    >>> from leastwise.calibration import Recalibrated
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = Recalibrated(LSSVC(), method="temperature").fit(X, y)
+    >>> model.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(self, estimator: Any, method: str | None = "auto", by_task: bool = False) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.by_task = by_task
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
+        tags.classifier_tags = inner.classifier_tags
+        return tags
+
+    # ------------------------------------------------------------------ fit
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> Recalibrated:
+        """Fit the model, then the calibration on what it says of held-out rows.
+
+        Parameters
+        ----------
+        X, y
+            As the model wants them.
+        sample_weight : array-like of shape (n,), or (n, T) for labels, optional
+        groups : array-like of shape (n,), optional
+            Rows of one group are held out together, by the model and in the choice of the calibration.
+        tasks : array-like of shape (n,), optional
+            The task of every row, for models of tasks where X does not hold it.
+        """
+        self._check()
+        optional = {"sample_weight": sample_weight, "groups": groups, "tasks": tasks}
+        self.estimator_ = clone(self.estimator)
+        self.estimator_.fit(X, y, **{name: value for name, value in optional.items() if value is not None})
+        if not hasattr(self.estimator_, "heldout_proba_"):
+            raise ValueError(
+                f"{type(self.estimator).__name__} has held nothing out (cv=None), so there is nothing to calibrate "
+                "on: set cv='loo' or a number of folds."
+            )
+        self._keep_names()
+        self._calibrate(read_truth(self.estimator_, X, y, sample_weight, groups, tasks))
+        return self
+
+    def _check(self) -> None:
+        choose("method", self.method, ["auto", *FAMILIES])
+        name = type(self.estimator).__name__
+        if not isinstance(self.estimator, KernelClassifier):
+            raise TypeError(
+                f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
+                "LSPC or MultiTaskLSPC. A pipeline has Recalibrated(...) as its last step; for other classifiers "
+                "there is sklearn.calibration.CalibratedClassifierCV."
+            )
+        if self.by_task and not isinstance(self.estimator, TaskClassifier):
+            raise ValueError(f"by_task=True needs a model of tasks, and {name} is none: use by_task=False.")
+
+    def _keep_names(self) -> None:
+        for name in ("classes_", "n_features_in_", "feature_names_in_", "tasks_", "labels_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+
+    def _calibrate(self, truth: Truth) -> None:
+        self.layout_, samples, places = read_heldout(self.estimator_, truth, self.by_task)
+        choice = choose_family(samples, self.method)
+        self.setting_, self.method_ = choice.setting, choice.setting.family
+        self.scores_, self.calibrators_ = choice.scores, choice.maps
+        P = read_proba(self.estimator_)
+        parts = [
+            m.proba(given) for m, given in zip(choice.maps, self.layout_.given(P, truth.task, None), strict=True)
+        ]
+        for part, here, own in zip(parts, places, choice.P, strict=True):
+            part[here] = own
+        P = self.layout_.table(P, parts)
+        self.heldout_proba_, self.heldout_decision_ = self._by_label(P), self._by_label(_log(P), True)
+        if isinstance(self.estimator_, MultiLabelLSPC):
+            self.threshold_ = self._threshold(P, truth)
+
+    def _threshold(self, P: Array, truth: Truth) -> Any:
+        """Thresholds that were given, or those that suit the new probabilities."""
+        model = self.estimator_
+        if not isinstance(model.threshold, str):
+            return model.threshold_
+        scorer, held = model._scorer(), ~np.isnan(P[:, 0])
+        metric = scorer.name if scorer.decides else "f1_micro"
+        return choose_thresholds(metric, P[held][:, 1::2], truth.codes[held], truth.W[held])
+
+    # -------------------------------------------------------------- predict
+
+    def predict_proba(self, X: Any, tasks: Any = None) -> Any:
+        """Probability of every class, in the form in which the model has it."""
+        return self._shown(self._by_label(self._proba(X, tasks)), X)
+
+    def decision_function(self, X: Any, tasks: Any = None) -> Any:
+        """Logarithms of the probabilities; with two classes second minus first, in the form that the model has."""
+        return self._shown(self._by_label(_log(self._proba(X, tasks)), difference=True), X)
+
+    def predict_log_proba(self, X: Any, tasks: Any = None) -> Any:
+        """Logarithm of ``predict_proba``."""
+        P = self._by_label(self._proba(X, tasks))
+        return self._shown([_log(p) for p in P] if isinstance(P, list) else _log(P), X)
+
+    def predict(self, X: Any, tasks: Any = None) -> Any:
+        """The most probable class; of many labels those above their thresholds."""
+        codes = self._codes(X, tasks)
+        if isinstance(self.estimator_, MultiLabelLSPC):
+            return self.estimator_.label_index_.decode(codes, getattr(X, "index", None))
+        return self.classes_[codes]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
+        """Share of rows that are predicted rightly, in all of their known labels where there are several."""
+        codes = self._codes(X, tasks)
+        if not isinstance(self.estimator_, MultiLabelLSPC):
+            return float(np.average(self.classes_[codes] == np.asarray(y), weights=sample_weight))
+        y = np.asarray(y).reshape(-1, 1) if np.ndim(y) == 1 else y
+        true = encode_known(y, self.estimator_.label_index_, len(codes), self.estimator_.missing)
+        right, w = ((codes == true) | (true < 0)).all(axis=1), (true >= 0).any(axis=1).astype(float)
+        return float(np.average(right, weights=w if sample_weight is None else w * np.asarray(sample_weight)))
+
+    def _codes(self, X: Any, tasks: Any) -> Array:
+        P = self._proba(X, tasks)
+        if isinstance(self.estimator_, MultiLabelLSPC):
+            return decide(P, self.estimator_.label_index_.starts, self.threshold_)
+        return P.argmax(axis=1)
+
+    def _proba(self, X: Any, tasks: Any) -> Array:
+        """Probabilities of all classes of all labels, side by side."""
+        check_is_fitted(self)
+        model, task = self.estimator_, None
+        if isinstance(model, TaskClassifier):
+            answer = model._answer(X, tasks)
+            task = model._validated_rows(X, tasks)[1] if self.by_task else None
+        elif tasks is not None:
+            raise ValueError(f"tasks= was given, and {type(model).__name__} knows no tasks: leave it out.")
+        else:
+            answer = model._answer(X)
+        P = answer.proba()
+        new = self.layout_.applied(self.calibrators_, P, task, answer.trust)
+        if answer.stranger is not None and answer.strange is not None:
+            new[answer.strange] = P[answer.strange]
+        return new
+
+    def _by_label(self, A: Array, difference: bool = False) -> Any:
+        if isinstance(self.estimator_, MultiLabelLSPC):
+            return self.estimator_._by_label(A, difference)
+        return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        """In the container that ``set_output`` of the model asked for."""
+        if isinstance(values, list) or values.ndim == 1:
+            return values
+        return (
+            self.estimator_._shown(values, X)
+            if isinstance(self.estimator_, MultiLabelLSPC)
+            else self.estimator_._framed(values, X)
+        )
+
+    layout_: Layout
+
+
+def _log(P: Array) -> Array:
+    return np.log(np.maximum(P, np.finfo(P.dtype).tiny))

@@ -155,7 +155,7 @@ def missed(limit, n, power, draws, slope=1.0, size=1, seed=0):
     ],
 )
 def test_the_error_is_above_the_limit_no_more_often_than_promised(limit, n, power, slope, size, least):
-    """At a doubt of 0.1, 300 draws: up to 0.17 is within four standard errors; 0.22 for the 100 draws of groups."""
+    """At a doubt of 0.1, 300 draws: 0.17 is four standard errors above; 0.22 for 100 draws of groups."""
     often, covered = missed(limit, n, power, 300, slope, size)
     assert often <= (0.17 if size == 1 else 0.22)
     assert covered >= least

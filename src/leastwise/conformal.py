@@ -41,8 +41,10 @@ def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
         return 1 - P
     P = P / P.sum(axis=1, keepdims=True)
     order = np.argsort(-P, axis=1, kind="stable")
-    total = np.empty_like(P)
-    np.put_along_axis(total, order, np.cumsum(np.take_along_axis(P, order, axis=1), axis=1), axis=1)
+    falling, total = np.take_along_axis(P, order, axis=1), np.empty_like(P)
+    mass = np.cumsum(falling, axis=1)
+    mass[:, :-1][falling[:, :-1] == falling[:, 1:]] = np.inf  # of equal classes, up to the last of them
+    np.put_along_axis(total, order, np.minimum.accumulate(mass[:, ::-1], axis=1)[:, ::-1], axis=1)
     return total if method == "aps" else total - rng.random((len(P), 1)) * P
 
 

@@ -1,8 +1,8 @@
 r"""How many errors are among decisions that are confident enough: bounds, and thresholds that keep below a limit.
 
-For decisions on held-out rows with confidences c_i and errors e_i, the error rate at a threshold t is that of rows with
-``c_i >= t``. Given how many these are, the number of errors among n of them is binomial if rows are independent, so
-that the exact tail of the binomial tests whether the rate is above a limit, and Clopper and Pearson's bound is its
+For decisions on held-out rows with confidences c_i and errors e_i, the error rate at a threshold t is that of rows
+with ``c_i >= t``. Given how many these are, the number of errors among n of them is binomial if rows are independent,
+so that the exact tail of the binomial tests whether the rate is above a limit, and Clopper and Pearson's bound is its
 inverse.
 
 A threshold that is chosen by the same rows needs more than that. ``safe_threshold`` tests thresholds in a fixed

@@ -85,9 +85,9 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     - errors do not become rarer as the threshold is lowered.
 
     The held-out predictions of a fit are those of models without the row (or fold), which differ from the final one,
-    and its parameters were chosen by them: then the guarantee is approximate. It speaks of all accepted rows together,
-    not of every row, class or place; and of the population of the training rows, weighted as they were. A row that is
-    there twice counts twice. See :mod:`leastwise.risk` for the procedure.
+    and its parameters were chosen by them: then the guarantee is approximate. It speaks of all accepted rows
+    together, not of every row, class or place; and of the population of the training rows, weighted as they were. A
+    row that is there twice counts twice. See :mod:`leastwise.risk` for the procedure.
 
     For a model of many labels every label of every row is decided or left open, and the guarantee holds for each
     label. A label that is hardly ever there may be decided everywhere, by always saying no.

@@ -93,7 +93,8 @@ class ClassSets:
 
     def _evidence(self) -> Evidence:
         """The held-out rows that count."""
-        return gather(self.heldout_proba_, self._held_rows())
+        held = self._held_rows()
+        return gather(self.heldout_proba_, held)
 
     def _held_rows(self) -> HeldRows:
         check_is_fitted(self)

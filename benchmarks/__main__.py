@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 
 from benchmarks import (
+    abstention,
     calibrated_peers,
+    conformal,
     gemm_fraction,
     krylov_scale,
     lspc_figures,
@@ -25,6 +27,8 @@ SCRIPTS = (
     (gemm_fraction, ""),
     (search_plans, ""),
     (calibrated_peers, ""),
+    (abstention, ""),
+    (conformal, ""),
     (lspc_figures, ""),
     (multi_task_tables, "landmine"),
     (multi_task_tables, "umist"),

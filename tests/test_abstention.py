@@ -128,18 +128,19 @@ def test_enough_rows_without_an_error_accept_everything():
 def missed(limit, n, power, draws, slope=1.0, size=1, seed=0):
     """How often the true error rate is above the limit, and the mean coverage.
 
-    The chance of an error is ``slope u`` for a confidence of 1 - u, with u = v^power / 2 and v uniform. Groups share v
-    and the chance whether they are right.
+    The chance of an error is ``slope u`` for a confidence of 1 - u, with u = v^power / 2 and v uniform; for a slope
+    of 0 it is just above the limit everywhere. Groups share v and the chance whether they are right.
     """
     rng, bad, covered = np.random.default_rng(seed), 0, 0.0
     draws //= size  # groups take longer
     for _ in range(draws):
         v, luck = (np.repeat(rng.random(n // size), size) for _ in range(2))
         u = 0.5 * v**power
+        wrong = luck < (slope * u if slope else 1.001 * limit)
         group = None if size == 1 else np.repeat(np.arange(n // size), size)
-        t = safe_threshold(Decisions(1 - u, luck < slope * u, np.ones(len(u)), group), limit, 0.1)
+        t = safe_threshold(Decisions(1 - u, wrong, np.ones(len(u)), group), limit, 0.1)
         part = np.clip(2 * (1 - t), 0, 1) ** (1 / power) if t <= 1 else 0.0  # of v that is accepted
-        rate = slope * 0.5 * part**power / (power + 1)
+        rate = slope * 0.5 * part**power / (power + 1) if slope else 1.001 * limit * (part > 0)
         bad, covered = bad + (rate > limit), covered + part / draws
     return bad / draws, covered
 
@@ -149,7 +150,9 @@ def missed(limit, n, power, draws, slope=1.0, size=1, seed=0):
     [
         (0.05, 300, 3, 1.0, 1, 0.3),  # calibrated
         (0.05, 1000, 2, 1.9, 1, 0.1),  # far too sure of itself
-        (0.2, 60, 0.2, 1.0, 1, 0.0),  # hardly any ordering by confidence: most thresholds are wrong
+        (0.2, 60, 1, 0, 1, 0.0),  # confidence says nothing: to accept anything is to miss
+        (0.05, 1000, 1, 0, 1, 0.0),
+        (0.1, 600, 1, 0, 3, 0.0),
         (0.01, 1000, 4, 0.3, 1, 0.5),
         (0.1, 900, 3, 1.0, 3, 0.3),  # rows in threes that are right or wrong together
     ],

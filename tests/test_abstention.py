@@ -395,6 +395,14 @@ def test_labels_are_left_open_one_by_one():
     assert len(model.risk_coverage_) == 4
 
 
+def test_a_label_that_stays_open_is_named():
+    table = np.column_stack([Y == 0, np.random.default_rng(0).random(300) < 0.5]).astype(int)
+    with pytest.warns(UserWarning, match="300 held-out rows of label 1: everything is rejected of label 1"):
+        model = Abstaining(MultiLabelLSPC(1.0, 0.01, 0.0, random_state=0), max_error=0.15).fit(X, table)
+    assert model.coverage_[0] > 0.2
+    assert not model.accepts(NEW)[:, 1].any()
+
+
 def test_a_label_given_flat_is_one_class_a_row():
     model = Abstaining(MultiLabelLSPC(1.0, 0.01, random_state=0), max_error=0.2).fit(X, Y)
     assert model.predict(NEW).shape == model.accepts(NEW).shape == (300,)

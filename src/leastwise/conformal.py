@@ -8,7 +8,7 @@ A *nonconformity* says how little a class suits a row:
     the probability of all classes that are at least as probable as y, y among them (Romano, Sesia and Candes 2020).
     Sets are larger, and grow with how hard a row is: coverage is more even between easy rows and hard ones.
 ``"random-aps"``
-    the same less a random part of ``p(y|x)``, so that coverage is not above what was asked for.
+    the same less a random part of ``p(y|x)``, so that coverage is not above what was asked for, and sets are smaller.
 
 With n held-out rows, the level is the K-th smallest of the nonconformities of their true classes, ``K = ceil((n + 1)
 coverage)``, and the set holds all classes at or below it; all classes where K > n. If the held-out rows and the new

@@ -5,10 +5,10 @@ A *nonconformity* says how little a class suits a row:
 ``"lac"``
     ``1 - p(y|x)``. The smallest sets on average (Sadinle, Lei and Wasserman 2019).
 ``"aps"``
-    the probability of all classes that are at least as probable as y, y among them (Romano, Sesia and Candes 2020).
-    Sets are larger, and grow with how hard a row is: coverage is more even between easy rows and hard ones.
+    the probability of all classes that are more probable than y (Romano, Sesia and Candes 2020, without the chance in
+    it). Sets grow with how hard a row is, and are never empty.
 ``"random-aps"``
-    the same less a random part of ``p(y|x)``, so that coverage is not above what was asked for, and sets are smaller.
+    the same plus a random part of ``p(y|x)``, as in the paper: coverage is more even between easy rows and hard ones.
 
 With n held-out rows, the level is the K-th smallest of the nonconformities of their true classes, ``K = ceil((n + 1)
 coverage)``, and the set holds all classes at or below it; all classes where K > n. If the held-out rows and the new
@@ -41,11 +41,11 @@ def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
         return 1 - P
     P = P / P.sum(axis=1, keepdims=True)
     order = np.argsort(-P, axis=1, kind="stable")
-    falling, total = np.take_along_axis(P, order, axis=1), np.empty_like(P)
-    mass = np.cumsum(falling, axis=1)
-    mass[:, :-1][falling[:, :-1] == falling[:, 1:]] = np.inf  # of equal classes, up to the last of them
-    np.put_along_axis(total, order, np.minimum.accumulate(mass[:, ::-1], axis=1)[:, ::-1], axis=1)
-    return total if method == "aps" else total - rng.random((len(P), 1)) * P
+    falling, above = np.take_along_axis(P, order, axis=1), np.empty_like(P)
+    mass = np.cumsum(falling, axis=1) - falling
+    mass[:, 1:][falling[:, 1:] == falling[:, :-1]] = 0  # equal classes have that of the first of them
+    np.put_along_axis(above, order, np.maximum.accumulate(mass, axis=1), axis=1)
+    return above if method == "aps" else above + rng.random((len(P), 1)) * P
 
 
 def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: bool) -> Array:

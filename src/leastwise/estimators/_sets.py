@@ -71,8 +71,8 @@ class ClassSets:
         coverage : float, default=0.9
             Above 0 and below 1.
         method : {"lac", "aps", "random-aps"}, default="lac"
-            "lac" makes the smallest sets; "aps" makes larger ones, that grow with how hard a row is; "random-aps" is
-            the same with chance in it, such that coverage is not above what was asked for.
+            "lac" makes the smallest sets; "aps" makes sets that grow with how hard a row is; "random-aps" is the same
+            with chance in it.
         by_class : bool, default=False
             Whether the coverage is to hold for the rows of each class. A class with too few rows for that is in all
             sets.

@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 
 from benchmarks import (
+    abstention,
     calibrated_peers,
+    conformal,
     gemm_fraction,
     krylov_scale,
     label_lambdas,
@@ -32,6 +34,8 @@ SCRIPTS = (
     (search_plans, ""),
     (calibrated_peers, ""),
     (recalibration, ""),
+    (abstention, ""),
+    (conformal, ""),
     (lspc_figures, ""),
     (multi_task_tables, "landmine"),
     (multi_task_tables, "umist"),

@@ -24,7 +24,7 @@ Array = np.ndarray
 
 def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:
     """Intervals of equal width about F (m x c), from held-out residuals (n x c) of rows with weights of mean 1."""
-    half = np.array([_upper(np.abs(r)[None], w, coverage)[0] for r in residual.T])
+    half = np.array([upper_quantile(np.abs(r)[None], w, coverage)[0] for r in residual.T])
     return F - half, F + half
 
 
@@ -50,8 +50,8 @@ def jackknife_plus(
     low, high = np.empty_like(F), np.empty_like(F)
     for j, r in enumerate(residual.T):
         without = F[:, j, None] - _by_fold(S * r, fold)[:, fold]
-        low[:, j] = -_upper(np.abs(r) - without, w, coverage)
-        high[:, j] = _upper(np.abs(r) + without, w, coverage)
+        low[:, j] = -upper_quantile(np.abs(r) - without, w, coverage)
+        high[:, j] = upper_quantile(np.abs(r) + without, w, coverage)
     return low, high
 
 
@@ -66,7 +66,7 @@ def _by_fold(A: Array, fold: Array) -> Array:
     return np.add.reduceat(A[:, order], starts, axis=1)
 
 
-def _upper(values: Array, w: Array, coverage: float) -> Array:
+def upper_quantile(values: Array, w: Array, coverage: float) -> Array:
     """For every row of values (m x n), the smallest that has a share ``coverage`` of n + 1 at or below; inf if none.
 
     The row to come has weight 1, as the others have on average.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
+from leastwise.estimators._sets import ClassSets
 from leastwise.probability import Calibrator
 
 Array = np.ndarray
@@ -23,6 +24,7 @@ class Answer:
     """What a model says of some rows: scores, how far they are to be believed, and how they become probabilities.
 
     ``strange`` marks rows that have a calibrator of their own, ``stranger``: those of tasks that are not known.
+    ``task`` holds the codes of the tasks.
     """
 
     F: Array
@@ -30,6 +32,7 @@ class Answer:
     calibrator: Calibrator
     strange: Array | None = None
     stranger: Calibrator | None = None
+    task: Array | None = None
 
     def proba(self) -> Array:
         """Probabilities, of shape (n, c)."""
@@ -49,7 +52,7 @@ class Answer:
         return values
 
 
-class KernelClassifier(ClassifierMixin, KernelModel):
+class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
     """Base of the kernel classifiers. A subclass stores ``classes_`` and ``calibrator_`` too."""
 
     def _check_targets(self, y: Array) -> None:

@@ -16,6 +16,7 @@ from leastwise.basis import Basis
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
+from leastwise.estimators._sets import LabelSets
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.label_folds import label_fold_labels
 from leastwise.label_metrics.measures import subset_of
@@ -35,7 +36,7 @@ Array = np.ndarray
 STAND_IN = 5
 
 
-class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
+class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
     """Base of models of many labels. A subclass has the parameters threshold and missing too."""
 
     def __sklearn_tags__(self) -> Any:
@@ -160,6 +161,7 @@ class LabelClassifier(MultiOutputMixin, CalibratedClassifier):
         self.heldout_scores_ = everyone
         self.heldout_proba_, self.heldout_decision_ = self._by_label(P), self._by_label(D, difference=True)
         self.cv_results_ = table(seen)
+        self.heldout_rows_ = self._truth(data, rows.y, rows.W, believed)
         if isinstance(self.threshold, str):
             scorer, known = self._scorer(), ~np.isnan(F[:, 0])
             metric = scorer.name if scorer.decides else "f1_micro"

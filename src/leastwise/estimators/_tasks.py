@@ -12,6 +12,7 @@ from leastwise.coupling import Coupling, Shared
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_levels, choose, task_penalties
 from leastwise.estimators._model import KernelModel
+from leastwise.estimators._sets import TaskSets
 from leastwise.probability import Calibrator
 from leastwise.selection.grid import Levels
 from leastwise.task_fitting import DualForm, Form, PrimalForm, evaluate_tasks
@@ -163,7 +164,7 @@ class TaskModel(KernelModel):
     sharing_: float
 
 
-class TaskClassifier(TaskModel, KernelClassifier):
+class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
     """Mixin for classifiers of many tasks; a subclass stores ``stranger_calibrator_`` too."""
 
     def _labels(self, data: Any) -> Array:
@@ -174,7 +175,7 @@ class TaskClassifier(TaskModel, KernelClassifier):
 
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         F, trust, task = self._task_scores(X, tasks)
-        return Answer(F, trust, self.calibrator_, task < 0, self.stranger_calibrator_)
+        return Answer(F, trust, self.calibrator_, task < 0, self.stranger_calibrator_, task)
 
     def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
         return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)

@@ -13,6 +13,7 @@ from leastwise.basis import Basis, Recipe, make_basis
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.estimators._model import KernelModel, Training
+from leastwise.evidence import HeldRows
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import Calibrator, ClipNormalise, class_shares
 from leastwise.scoring import resolve_scoring
@@ -229,6 +230,18 @@ class TunedClassifier(TunedModel, KernelClassifier):
         self.heldout_decision_ = heldout.decision()
         self.heldout_proba_ = heldout.proba()
         self.cv_results_ = table(seen)
+        self.heldout_rows_ = self._truth(data, data.rows.y, data.rows.w, believed)
+
+    def _truth(self, data: Training, codes: Array, w: Array, trust: Array) -> HeldRows:
+        """The truth about all rows, from that about the rows that count."""
+        rows, n = data.rows, data.X.shape[0]
+        every, weight = np.full((n, *codes.shape[1:]), -1), np.zeros((n, *codes.shape[1:]))
+        every[data.used], weight[data.used] = codes, np.where(codes >= 0, w, 0)
+        group = None
+        if not np.array_equal(rows.group, rows.copy):  # groups of the user's, not copies of rows
+            group = np.full(n, -1)
+            group[data.used] = rows.group
+        return HeldRows(every, weight, trust, group, data.task)
 
     def _heldout_answer(self, F: Array, trust: Array, data: Training) -> Answer:
         return Answer(F, trust, self.calibrator_)

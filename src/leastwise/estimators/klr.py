@@ -81,6 +81,8 @@ class KernelLogisticRegression(TunedClassifier):
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are
         held out. Not there with ``cv=None``.
+    heldout_rows_ : HeldRows
+        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
     cv_results_ : dict of ndarray
         All points of the search, as in :class:`leastwise.LSPC`.
     jitter_ : float

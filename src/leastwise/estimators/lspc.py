@@ -107,6 +107,8 @@ class LSPC(SingleTaskModel, CalibratedClassifier):
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held
         out. Not there with ``cv=None``. They chose the parameters, so as an estimate of performance they are a
         little optimistic: report that from rows that ``fit`` has not seen.
+    heldout_rows_ : HeldRows
+        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``mean_test_score``, ``rank_test_score`` and
         ``n_rows``, the number of rows that the point was judged on.

@@ -244,6 +244,8 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
         As in :class:`leastwise.LSPC`.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
+    heldout_rows_ : HeldRows
+        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
     cv_results_ : dict of ndarray
         All points of the search.
     pruning_ : dict

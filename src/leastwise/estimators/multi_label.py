@@ -133,6 +133,8 @@ class MultiLabelLSPC(LabelIterating):
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
         Not there with ``cv=None``. With ``solver="cg"`` and very many rows only a tenth is held out; others are NaN.
+    heldout_rows_ : HeldRows
+        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``param_sharing``, ``mean_test_score``,
         ``rank_test_score`` and ``n_rows``.

@@ -129,6 +129,8 @@ class MultiTaskLSPC(TaskCalibrated):
     stranger_scores_ : ndarray of shape (n, n_classes)
         What ``scores`` would say of the training rows if their whole task were not known. There only where all rows
         were searched, and ``stranger_calibrator_`` is not None.
+    heldout_rows_ : HeldRows
+        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``param_sharing``, ``mean_test_score``,
         ``rank_test_score`` and ``n_rows``.

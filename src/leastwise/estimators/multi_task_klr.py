@@ -73,7 +73,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         The training rows; ``center_indices_`` with a precomputed kernel.
     n_iter_ : int
         Iterations of the last fit, the one of all rows.
-    heldout_scores_, heldout_decision_, heldout_proba_, cv_results_
+    heldout_scores_, heldout_decision_, heldout_proba_, heldout_rows_, cv_results_
         As in :class:`leastwise.MultiTaskLSPC`.
     jitter_ : float
         What was added to the diagonal of the kernel matrix to make it positive definite.

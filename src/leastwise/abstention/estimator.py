@@ -1,0 +1,282 @@
+"""Decide where the model is sure enough, and leave the rest to a person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.abstention.evidence import Heard, hear, inner_model, is_labels, judged, task_codes
+from leastwise.abstention.rule import Rule, marked
+from leastwise.labels.encoding import Labels, encode_known
+from leastwise.risk import risk_coverage
+
+Array = np.ndarray
+
+
+def _has(name: str) -> Any:
+    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
+
+
+class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""A classifier that decides where it is sure enough, by a threshold from held-out rows.
+
+    A row is *accepted* where the probability of the class that it is given, its confidence, is at least a threshold.
+    Say one of three: how many errors there may be among accepted rows (``max_error``), how sure is sure enough
+    (``min_confidence``), or what a rejection costs (``cost``).
+
+    Parameters
+    ----------
+    estimator : classifier of this library
+        Or a pipeline that ends in one. Or any classifier, of another library too, as a
+        :class:`sklearn.frozen.FrozenEstimator`: it is not fitted again, and ``fit`` sets the threshold on the rows
+        that it is given, which the classifier should not have seen.
+    max_error : float, optional
+        Errors among accepted rows, as a share of these, are to be at most so many; see Notes for the guarantee.
+    min_confidence : float, optional
+        The threshold itself.
+    cost : float, optional
+        Cost of a rejection in units of that of an error (Chow 1970): a row is accepted where its probability of being
+        wrong is below that.
+    confidence : float, default=0.95
+        With which probability, over the draw of the training rows, ``max_error`` is kept, and bounds are true.
+    by_task : bool, default=False
+        Whether every task has a threshold of its own, with the same guarantee for each. Tasks with too few rows for
+        that, even if all were right, have the common one, and its guarantee: that of all tasks together.
+    reject : object, optional
+        What ``predict`` says of rejected rows: a value that is no class. By default NaN where classes are numbers
+        (which are floats then), and None elsewhere.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    classes_
+        Its classes.
+    threshold_ : float, or ndarray of shape (T,) for many labels
+        Rows with at least this confidence are accepted; inf where nothing is.
+    task_thresholds_ : ndarray of shape (T,)
+        With ``by_task``: those of the tasks ``estimator_.tasks_``.
+    stranger_threshold_ : float
+        That of tasks that were not there in training. With ``max_error`` it is set on tasks that were held out whole,
+        each of which is one witness: with few tasks it is inf.
+    coverage_ : float, or ndarray of shape (T,)
+        Share of held-out rows that are accepted.
+    error_bound_ : float, or ndarray of shape (T,)
+        An upper bound of the error rate on accepted rows, true with the probability ``confidence`` if the threshold
+        was given and not chosen; NaN if nothing is accepted.
+    risk_coverage_ : RiskCoverage, or list of them
+        ``threshold``, ``coverage``, ``error`` and ``bound`` of all thresholds, to be plotted.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    ``max_error``: over the draw of the held-out rows, the error rate on accepted new rows is above ``max_error`` with
+    a probability of at most ``1 - confidence``. That is exact, for any number of rows, if
+
+    - held-out rows and new rows are independent draws from one population; with ``groups``, the groups are, and the
+      largest one seen is as large as they get;
+    - the model that is used was not fitted on the held-out rows: so with a ``FrozenEstimator`` and rows of its own;
+    - errors do not become rarer as the threshold is lowered.
+
+    The held-out predictions of a fit are those of models without the row (or fold), which differ from the final one,
+    and its parameters were chosen by them: then the guarantee is approximate. It speaks of all accepted rows
+    together, not of every row, class or place; and of the population of the training rows, weighted as they were. A
+    row that is there twice counts twice. See :mod:`leastwise.risk` for the procedure.
+
+    For a model of many labels every label of every row is decided or left open, and the guarantee holds for each
+    label. A label that is hardly ever there may be decided everywhere, by always saying no.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from leastwise import LSPC
+    >>> from leastwise.abstention import Abstaining
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = Abstaining(LSPC(random_state=0), max_error=0.02).fit(X[:1200] / 16, y[:1200])
+    >>> decided = model.accepts(X[1200:] / 16)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        max_error: float | None = None,
+        min_confidence: float | None = None,
+        cost: float | None = None,
+        confidence: float = 0.95,
+        by_task: bool = False,
+        reject: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.max_error = max_error
+        self.min_confidence = min_confidence
+        self.cost = cost
+        self.confidence = confidence
+        self.by_task = by_task
+        self.reject = reject
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
+        tags.classifier_tags = inner.classifier_tags
+        tags.target_tags.multi_output = inner.target_tags.multi_output
+        return tags
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Abstaining:
+        """Fit the estimator, and set the threshold on held-out rows.
+
+        Parameters
+        ----------
+        X, y
+            As the estimator takes them.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows, or, for many labels, of each label of each row.
+        **fit_params
+            What else it takes: ``groups``, ``tasks``.
+        """
+        fit_params |= {} if sample_weight is None else {"sample_weight": sample_weight}
+        rule = Rule(self.max_error, self.min_confidence, self.cost, self.confidence)
+        model = clone(self.estimator).fit(X, y, **fit_params)
+        heard, inner = hear(model, X, y, fit_params), inner_model(model)
+        self._check_choices(inner)
+        self.estimator_, self.classes_ = model, inner.classes_
+        if heard.labels:
+            self._settle_labels(rule, heard)
+        else:
+            self._settle(rule, heard)
+        return self
+
+    def _check_choices(self, inner: Any) -> None:
+        if self.by_task and not hasattr(inner, "tasks_"):
+            raise ValueError(
+                f"by_task=True needs a model of many tasks, such as MultiTaskLSPC; given is {type(inner).__name__}."
+            )
+        classes = inner.classes_ if isinstance(inner.classes_, list) else [inner.classes_]
+        if self.reject is not None and any(self.reject in c.tolist() for c in classes):
+            raise ValueError(f"reject={self.reject!r} is one of the classes: give a value that is none of them.")
+
+    def _settle(self, rule: Rule, heard: Heard) -> None:
+        """The thresholds of all rows, of tasks, and of tasks that are not known."""
+        decisions = heard.decisions[0]
+        self.threshold_, self.risk_coverage_ = rule.threshold(decisions), risk_coverage(decisions, rule.doubt)
+        level = np.full(len(decisions), self.threshold_)
+        if heard.task is not None:
+            unheard = rule.max_error is not None and heard.stranger is None
+            self.stranger_threshold_ = np.inf if unheard else rule.threshold(heard.stranger or decisions)
+            if self.by_task:
+                count = len(inner_model(self.estimator_).tasks_)
+                self.task_thresholds_ = rule.task_thresholds(decisions, heard.task, count, self.threshold_)
+                level = self.task_thresholds_[heard.task]
+        self.coverage_, self.error_bound_ = rule.outcome(decisions, level)
+        if not self.coverage_:
+            rule.warn_empty(decisions)
+
+    def _settle_labels(self, rule: Rule, heard: Heard) -> None:
+        """A threshold for every label."""
+        self.threshold_ = np.array([rule.threshold(d) for d in heard.decisions])
+        self.risk_coverage_ = [risk_coverage(d, rule.doubt) for d in heard.decisions]
+        levels = [np.full(len(d), t) for d, t in zip(heard.decisions, self.threshold_, strict=True)]
+        outcomes = [rule.outcome(d, level) for d, level in zip(heard.decisions, levels, strict=True)]
+        self.coverage_, self.error_bound_ = map(np.array, zip(*outcomes, strict=True))
+        empty = np.flatnonzero(self.coverage_ == 0)
+        if len(empty):
+            t, names = int(empty[0]), inner_model(self.estimator_).label_index_.names
+            more = "" if len(empty) == 1 else f" (and of {len(empty) - 1} other labels)"
+            rule.warn_empty(heard.decisions[t], f" of label {names[t]!r}{more}")
+
+    # -------------------------------------------------------------- predict
+
+    def accepts(self, X: Any, **params: Any) -> Array:
+        """Which rows are decided, of shape (n,), or (n, T) for many labels; ``params`` as in ``predict``."""
+        return self._judge(X, params)[1]
+
+    def predict(self, X: Any, **params: Any) -> Array:
+        """Classes, with rejected rows marked.
+
+        Parameters
+        ----------
+        X
+            Rows, as the estimator takes them.
+        **params
+            What else it takes: ``tasks``.
+
+        Returns
+        -------
+        ndarray of shape (n,), or (n, T) for many labels
+            Rejected rows have the value ``reject``; without one NaN, where the classes are numbers, or None.
+        """
+        codes, accepted = self._judge(X, params)
+        inner = inner_model(self.estimator_)
+        if is_labels(inner):
+            table = Labels(inner.label_index_.names, inner.label_index_.classes).decode(codes.reshape(len(codes), -1))
+            return marked(table.reshape(codes.shape), accepted, self.reject)
+        return marked(self.classes_[codes], accepted, self.reject)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any, **params: Any) -> Any:
+        """Probabilities, those of the estimator."""
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X, **params)
+
+    @_has("decision_function")
+    def decision_function(self, X: Any, **params: Any) -> Any:
+        """Decision values, those of the estimator."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X, **params)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """Share of right answers among what is accepted: rows, or labels of rows; NaN where nothing is."""
+        codes, accepted = self._judge(X, params)
+        inner = inner_model(self.estimator_)
+        if is_labels(inner):
+            Y = np.asarray(y).reshape(-1, 1) if codes.ndim == 1 else y
+            true = encode_known(Y, inner.label_index_, len(codes), inner.missing).reshape(codes.shape)
+            right, accepted = codes == true, accepted & (true >= 0)
+        else:
+            right = self.classes_[codes] == np.asarray(y)
+        w = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        w = np.broadcast_to(w if codes.ndim == 1 else w[:, None], codes.shape)[accepted]
+        return float(np.average(right[accepted], weights=w)) if w.sum() > 0 else np.nan
+
+    def _judge(self, X: Any, params: dict[str, Any]) -> tuple[Array, Array]:
+        """Codes of the classes decided for, and which of these decisions stand."""
+        check_is_fitted(self)
+        codes, sure = judged(self.estimator_, self.estimator_.predict_proba(X, **params))
+        level, task = self.threshold_, task_codes(self.estimator_, X, params)
+        if task is not None:
+            known = getattr(self, "task_thresholds_", np.full(int(task.max(initial=0)) + 1, self.threshold_))
+            level = np.where(task < 0, self.stranger_threshold_, known[np.maximum(task, 0)])
+        accepted = sure >= level
+        return (codes[:, 0], accepted[:, 0]) if _flat(inner_model(self.estimator_)) else (codes, accepted)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen in ``fit``."""
+        return self._fitted().n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns seen in ``fit``, where they had names."""
+        return self._fitted().feature_names_in_
+
+    def _fitted(self) -> Any:
+        if "estimator_" not in vars(self):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+        return self.estimator_
+
+    threshold_: Any
+    coverage_: Any
+    error_bound_: Any
+    risk_coverage_: Any
+
+
+def _flat(inner: Any) -> bool:
+    return is_labels(inner) and inner.label_index_.form == "flat"

@@ -1,0 +1,99 @@
+"""When a decision stands: the rule that was asked for, and the thresholds that it leads to."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from leastwise.risk import Decisions, fewest, safe_threshold
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One of three: a limit of the errors, a confidence, or the cost of a rejection."""
+
+    max_error: float | None
+    min_confidence: float | None
+    cost: float | None
+    confidence: float
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in ("max_error", "min_confidence", "cost")}
+        named = {name: value for name, value in given.items() if value is not None}
+        if len(named) != 1:
+            raise ValueError(
+                f"Give one of max_error, min_confidence and cost; given are {named or 'none'}. For one error in a "
+                "hundred accepted rows: max_error=0.01."
+            )
+        for name, value in {**named, "confidence": self.confidence}.items():
+            open_ends = name in ("max_error", "confidence")
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if not number or not (0 < value < 1 if open_ends else 0 <= value <= 1):
+                ends = "above 0 and below 1" if open_ends else "from 0 to 1"
+                raise ValueError(f"{name}={value!r} must be a number {ends}.")
+
+    @property
+    def doubt(self) -> float:
+        """The probability with which a limit may be missed."""
+        return 1 - self.confidence
+
+    def threshold(self, decisions: Decisions) -> float:
+        """The confidence from which on decisions stand; inf if none does."""
+        if self.min_confidence is not None:
+            return float(self.min_confidence)
+        if self.cost is not None:  # strictly above 1 - cost
+            return float(np.nextafter(1 - self.cost, np.inf))
+        assert self.max_error is not None
+        return safe_threshold(decisions, float(self.max_error), self.doubt)
+
+    def task_thresholds(self, decisions: Decisions, task: Array, count: int, common: float) -> Array:
+        """The tasks' own thresholds, and the common one for those with too few rows."""
+        thresholds = np.full(count, common)
+        for t in range(count if self.max_error is not None else 0):
+            own = decisions.part(np.flatnonzero(task == t))
+            if len(own) and own.size >= fewest(float(self.max_error or 0), self.doubt, own.plain):
+                thresholds[t] = self.threshold(own)
+        return thresholds
+
+    def outcome(self, decisions: Decisions, level: Array) -> tuple[float, float]:
+        """Coverage of held-out rows with thresholds of each row's own, and the bound of their errors."""
+        settled = decisions.against(level)
+        return settled.coverage(0.0), settled.bound(0.0, self.doubt)
+
+    def warn_empty(self, decisions: Decisions, of: str = "") -> None:
+        """Say what would be possible where nothing is accepted."""
+        text = "No held-out row is as sure as was asked for: everything is rejected."
+        if self.max_error is not None:
+            seen = f"{len(decisions)} held-out rows"
+            seen += "" if decisions.plain else f" (about {decisions.size:.0f} witnesses)"
+            need = fewest(float(self.max_error), self.doubt, decisions.plain)
+            text = (
+                f"max_error={self.max_error:g} cannot be vouched for by {seen}{of}: everything is rejected{of}. "
+                f"{self._possible(decisions)} At least {need} held-out rows without an error among them are needed."
+            )
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+    def _possible(self, decisions: Decisions) -> str:
+        """A limit that these rows can vouch for, in words."""
+        limit = float(self.max_error or 1)
+        while (limit := 1.25 * limit) < 1:
+            threshold = safe_threshold(decisions, limit, self.doubt)
+            if np.isfinite(threshold):
+                return f"max_error={limit:.2g} would accept {decisions.coverage(threshold):.0%} of the rows."
+        return "No limit would do with so few."
+
+
+def marked(values: Array, accepted: Array, reject: Any) -> Array:
+    """Classes with another value in the place of those that are not accepted."""
+    number = values.dtype.kind in "biuf"
+    value = (np.nan if number else None) if reject is None else reject
+    alike = isinstance(value, Real) if number else values.dtype.kind == "U" and isinstance(value, str)
+    out = values.astype(np.result_type(values, np.asarray(value)) if alike else object)
+    out[~accepted] = value
+    return out

@@ -1,0 +1,93 @@
+r"""Sets of classes that hold the true one with a given probability, from held-out probabilities.
+
+A *nonconformity* says how little a class suits a row:
+
+``"lac"``
+    ``1 - p(y|x)``. The smallest sets on average (Sadinle, Lei and Wasserman 2019).
+``"aps"``
+    the probability of all classes that are more probable than y (Romano, Sesia and Candes 2020, without the chance in
+    it). Sets grow with how hard a row is, and are never empty.
+``"random-aps"``
+    the same plus a random part of ``p(y|x)``, as in the paper: coverage is more even between easy rows and hard ones.
+
+With n held-out rows, the level is the K-th smallest of the nonconformities of their true classes, ``K = ceil((n + 1)
+coverage)``, and the set holds all classes at or below it; all classes where K > n. If the held-out rows and the new
+row are exchangeable, and the model was fitted without either, the true class is in the set with a probability of at
+least ``coverage``. Held-out rows of a leave-one-out have each been predicted by a model that differs from the final
+one by one row: then this is true as far as one row does not matter. Rows of a group are one witness together: each
+counts by one over the size of its group, and n is the number of groups (Lee, Barber and Willett 2023).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leastwise.evidence import Evidence, witnesses
+from leastwise.intervals import upper_quantile
+
+Array = np.ndarray
+
+METHODS = ("lac", "aps", "random-aps")
+#: A task has a level of its own where so many of its rows, or groups, are expected to lie outside of their sets.
+OUTSIDE = 5
+#: Sums of the same probabilities in another order differ by less.
+ROUNDING = 1e-12
+
+
+def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
+    """How little each class suits each row, of the shape of the probabilities P (n x c)."""
+    P = np.asarray(P, dtype=float)
+    if method == "lac":
+        return 1 - P
+    P = P / P.sum(axis=1, keepdims=True)
+    order = np.argsort(-P, axis=1, kind="stable")
+    falling, above = np.take_along_axis(P, order, axis=1), np.empty_like(P)
+    mass = np.cumsum(falling, axis=1) - falling
+    mass[:, 1:][falling[:, 1:] == falling[:, :-1]] = 0  # equal classes have that of the first of them
+    np.put_along_axis(above, order, np.maximum.accumulate(mass, axis=1), axis=1)
+    return above if method == "aps" else above + rng.random((len(P), 1)) * P
+
+
+def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: bool) -> Array:
+    """Up to which nonconformity each class is in a set, of shape (c,), from those of the true classes (n,)."""
+    c = evidence.P.shape[1]
+    if not by_class:
+        return np.full(c, _level(scores, evidence, coverage))
+    own = [np.flatnonzero(evidence.codes == k) for k in range(c)]
+    return np.array([_level(scores[rows], evidence.part(rows), coverage) for rows in own])
+
+
+def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
+    return float(upper_quantile(scores[None], witnesses(evidence.w, evidence.group), coverage)[0])
+
+
+def levels(
+    evidence: Evidence, coverage: float, method: str, by_class: bool, by_task: bool, rng: np.random.Generator
+) -> tuple[Array, dict[int, Array]]:
+    """The levels of the classes for all tasks, and for those tasks that have enough rows of their own."""
+    scores = nonconformity(evidence.P, method, rng)[np.arange(len(evidence)), evidence.codes]
+    common = class_levels(scores, evidence, coverage, by_class)
+    own: dict[int, Array] = {}
+    if by_task and evidence.task is not None:
+        for t in np.unique(evidence.task).tolist():
+            rows = np.flatnonzero(evidence.task == t)
+            part = evidence.part(rows)
+            if witnesses(part.w, part.group).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
+                own[t] = class_levels(scores[rows], part, coverage, by_class)
+    return common, own
+
+
+def sets(scores: Array, level: Array, allow_empty: bool) -> Array:
+    """Which classes are at or below their level; with the most suitable one in any case where none may be empty.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+    level : ndarray of shape (c,) or (n, c)
+    allow_empty : bool
+    """
+    inside = scores <= level + ROUNDING
+    if not allow_empty:
+        best = scores.argmin(axis=1)
+        inside[np.arange(len(scores)), best] |= ~inside.any(axis=1)
+    return inside

@@ -1,0 +1,90 @@
+"""What is known of training rows that were held out: their probabilities, true classes, weights, groups and tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """The truth about all training rows, beside their held-out predictions.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n,) or (n, T)
+        Places of the true classes in ``classes_``; -1 where a label is not known.
+    weight : ndarray of the same shape
+        0 where a row, or label, does not count: of weight zero, not known, or never held out.
+    trust : ndarray of shape (n,)
+        How far the held-out scores were believed.
+    group : ndarray of int of shape (n,), optional
+        The user's groups.
+    task : ndarray of int of shape (n,), optional
+        Places of the tasks in ``tasks_``; -1 where a task does not count.
+    """
+
+    codes: Array
+    weight: Array
+    trust: Array
+    group: Array | None = None
+    task: Array | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Held-out rows that count.
+
+    Attributes
+    ----------
+    P : ndarray of shape (n, c)
+        Probabilities, in double precision.
+    codes : ndarray of int of shape (n,)
+        True classes.
+    w : ndarray of shape (n,)
+        Weights above 0.
+    group : ndarray of int of shape (n,), optional
+        Rows of a group are one witness.
+    task : ndarray of int of shape (n,), optional
+    """
+
+    P: Array
+    codes: Array
+    w: Array
+    group: Array | None = None
+    task: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def part(self, rows: Array) -> Evidence:
+        """Some of the rows."""
+        group, task = (None if a is None else a[rows] for a in (self.group, self.task))
+        return Evidence(self.P[rows], self.codes[rows], self.w[rows], group, task)
+
+    def of_strangers(self) -> Evidence:
+        """The same, with each task as one witness of what happens to tasks that are not known."""
+        return replace(self, group=self.task, task=None)
+
+
+def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
+    """The rows that count, with their held-out probabilities P (n x c); of one label where there are many."""
+    column = (slice(None),) if label is None else (slice(None), label)
+    codes, w = held.codes[column], held.weight[column]
+    rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
+    group, task = (None if a is None else a[rows] for a in (held.group, held.task))
+    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), group, task)
+
+
+def witnesses(w: Array, group: Array | None = None) -> Array:
+    """Weights of mean 1, or, where there are groups, weights that sum to 1 in each of them."""
+    if not len(w):
+        return w
+    if group is not None:
+        member = np.unique(group, return_inverse=True)[1]
+        return w / np.bincount(member, weights=w)[member]
+    w = w / w.mean()
+    return np.where(np.abs(w - 1) < 1e-12, 1.0, w)

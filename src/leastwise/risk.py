@@ -1,0 +1,207 @@
+r"""How many errors are among decisions that are confident enough: bounds, and thresholds that keep below a limit.
+
+For decisions on held-out rows with confidences c_i and errors e_i, the error rate at a threshold t is that of rows
+with ``c_i >= t``. Given how many these are, the number of errors among n of them is binomial if rows are independent,
+so that the exact tail of the binomial tests whether the rate is above a limit, and Clopper and Pearson's bound is its
+inverse.
+
+A threshold that is chosen by the same rows needs more than that. ``safe_threshold`` tests thresholds in a fixed
+sequence, from high to low, and stops where one fails (Angelopoulos et al. 2021, *Learn then test*): the first
+threshold is just above the confidence of a given rank, all others are on a grid that does not depend on the data. Up
+to three such sequences start at different ranks, each with its part of the doubt. If the error rate does not fall as
+the threshold falls, the rate at the lowest threshold that passed is above the limit with a probability of at most
+``doubt``. For given the confidence of a rank, the rows above it are independent draws from all that is above, so that
+the first test is exact; and given how many rows are above a threshold of the grid, so is every other. Whichever of
+them is the first that ought to fail, it passes with a probability of at most its part of the doubt.
+
+Where rows come in groups, or have weights, the test is a bet in the place of the binomial tail: with
+``Z_g = sum_(i in g) w_i (e_i - limit) [c_i >= t]`` and M the largest weight of a group, the mean over some bets b of
+``prod_g (1 - b Z_g / (M (1 - limit)))`` has an expectation of at most 1 if the rate is above the limit, so that it
+exceeds 1 / doubt with a probability of at most ``doubt`` (Waudby-Smith and Ramdas 2024). A group is one witness. The
+first threshold of a sequence is a rank among all rows, so that the whole is a little less than exact there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import bdtr, betaincinv, logsumexp
+
+Array = np.ndarray
+
+#: Sequences of thresholds, at most.
+STARTS = 3
+#: Thresholds, from high to low: the chance of an error grows from 1e-8 to 1 by this ratio.
+RATIO = 10 ** (-1 / 24)
+GRID = 1 - RATIO ** np.arange(0, 8 * 24 + 1)[::-1]
+#: Bets, as parts of what may be lost at once.
+BETS = np.array([0.15, 0.35, 0.6, 0.85, 0.97])
+#: Points of a curve, at most.
+POINTS = 200
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions on held-out rows.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (n,)
+    wrong : ndarray of bool of shape (n,)
+    w : ndarray of shape (n,)
+        Weights above 0.
+    group : ndarray of int of shape (n,), optional
+        Rows of a group are one witness.
+    """
+
+    confidence: Array
+    wrong: Array
+    w: Array
+    group: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.wrong)
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every row is a witness like any other."""
+        alone = self.group is None or len(np.unique(self.group)) == len(self)
+        return bool(alone and (not len(self) or np.ptp(self.w) <= 1e-9 * self.w.max()))
+
+    @cached_property
+    def member(self) -> Array:
+        """Codes 0, 1, ... of the groups."""
+        return np.arange(len(self)) if self.group is None else np.unique(self.group, return_inverse=True)[1]
+
+    @cached_property
+    def most(self) -> float:
+        """The largest weight of a group."""
+        return float(np.bincount(self.member, weights=self.w).max())
+
+    @property
+    def size(self) -> float:
+        """How many groups of the largest weight there might be."""
+        return float(self.w.sum() / self.most) if len(self) else 0.0
+
+    def part(self, rows: Array) -> Decisions:
+        """Some of the rows."""
+        group = None if self.group is None else self.group[rows]
+        return Decisions(self.confidence[rows], self.wrong[rows], self.w[rows], group)
+
+    def against(self, level: Array) -> Decisions:
+        """The same rows with a confidence of 0 where it reaches the level of the row, and -1 elsewhere."""
+        return replace(self, confidence=np.where(self.confidence >= level, 0.0, -1.0))
+
+    def accepted(self, threshold: float) -> Array:
+        """Which rows are confident enough."""
+        return self.confidence >= threshold
+
+    def doubt(self, threshold: float, limit: float) -> float:
+        """The p-value of an error rate above the limit among the rows that are confident enough."""
+        inside = self.accepted(threshold)
+        if not inside.any():
+            return 1.0
+        if self.plain:
+            return float(bdtr(np.sum(self.wrong & inside), np.sum(inside), limit))
+        lost = np.bincount(self.member, weights=self.w * inside * (self.wrong - limit)) / (self.most * (1 - limit))
+        won = logsumexp(np.log1p(-BETS[:, None] * lost).sum(axis=1)) - np.log(len(BETS))
+        return float(np.exp(-max(won, 0.0)))
+
+    def bound(self, threshold: float, doubt: float) -> float:
+        """The error rate that is exceeded with this probability at most, where the threshold was not chosen by it."""
+        inside = self.accepted(threshold)
+        n, k = int(inside.sum()), int(np.sum(self.wrong & inside))
+        if n == 0:
+            return np.nan
+        if self.plain:
+            return 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - doubt))
+        low, high = 0.0, 1.0
+        for _ in range(25):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.doubt(threshold, middle) <= doubt else (middle, high)
+        return high
+
+    def error(self, threshold: float) -> float:
+        """The weighted error rate of the rows that are confident enough; NaN if none is."""
+        inside = self.accepted(threshold)
+        return float(np.average(self.wrong[inside], weights=self.w[inside])) if inside.any() else np.nan
+
+    def coverage(self, threshold: float) -> float:
+        """The weighted share of the rows that are confident enough."""
+        return float(np.average(self.accepted(threshold), weights=self.w)) if len(self) else 0.0
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """What every threshold would do to held-out rows: arrays of one length, from the highest threshold down.
+
+    Attributes
+    ----------
+    threshold : ndarray
+        Rows with at least this confidence are accepted.
+    coverage : ndarray
+        Share of rows that are accepted.
+    error : ndarray
+        Share of errors among them.
+    bound : ndarray
+        Upper bound of that, true with the given probability at each threshold alone.
+    """
+
+    threshold: Array
+    coverage: Array
+    error: Array
+    bound: Array
+
+
+def risk_coverage(decisions: Decisions, doubt: float) -> RiskCoverage:
+    """The curve of errors against coverage, at 200 thresholds at most."""
+    tried = np.unique(decisions.confidence)[::-1]
+    if len(tried) > POINTS:
+        tried = tried[np.unique(np.linspace(0, len(tried) - 1, POINTS).astype(int))]
+    coverage, error = (np.array([f(t) for t in tried]) for f in (decisions.coverage, decisions.error))
+    return RiskCoverage(tried, coverage, error, np.array([decisions.bound(t, doubt) for t in tried]))
+
+
+def fewest(limit: float, doubt: float, plain: bool = True) -> int:
+    """How many witnesses, all of them right, show that the error rate is below the limit."""
+    if plain:
+        return int(np.ceil(np.log(doubt) / np.log1p(-limit) - 1e-9))
+    gain, n = np.log1p(BETS * limit / (1 - limit)), 1
+    while logsumexp(n * gain) - np.log(len(BETS)) < -np.log(doubt):
+        n = n + max(1, n // 50)
+    return n
+
+
+def starts(decisions: Decisions, limit: float, doubt: float) -> tuple[Array, float]:
+    """Parts of the rows at which sequences start, and the doubt that each has; they depend on how many there are."""
+    count = 1
+    for more in range(2, STARTS + 1):  # as many as leave each a start of its own
+        if decisions.size >= fewest(limit, doubt / more, decisions.plain) * 2 ** (more - 1):
+            count = more
+    first = fewest(limit, doubt / count, decisions.plain) / max(decisions.size, 1)
+    return first ** (1 - np.arange(count) / count) if first <= 1 else np.empty(0), doubt / count
+
+
+def safe_threshold(decisions: Decisions, limit: float, doubt: float) -> float:
+    """The lowest threshold at which the error rate is below the limit but for this doubt; inf where there is none."""
+    parts, each = starts(decisions, limit, doubt)
+    order = np.argsort(-decisions.confidence, kind="stable")
+    mass = np.cumsum(decisions.w[order]) / decisions.w.sum() if len(order) else np.empty(0)
+    found = np.inf
+    for part in parts:
+        rank = int(np.searchsorted(mass, part - 1e-12)) + 1  # so many rows reach this part
+        first = np.nextafter(decisions.confidence[order[rank]], np.inf) if rank < len(order) else 0.0
+        found = min(found, _descend(decisions, first, limit, each))
+    return found
+
+
+def _descend(decisions: Decisions, first: float, limit: float, doubt: float) -> float:
+    """The last threshold that passes, from the first one down the grid; inf if the first one fails."""
+    passed = np.inf
+    for threshold in [first, *GRID[first > GRID].tolist()]:
+        if decisions.doubt(threshold, limit) > doubt:
+            break
+        passed = threshold
+    return float(passed)

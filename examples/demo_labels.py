@@ -52,7 +52,9 @@ def main():
         print(f"{name:<24}{label_log_loss(Y_test, P):>10.3f}{label_f1(Y_test, P > 0.5):>10.3f}{seconds:>10.2f}")
     truth = data.posterior(X_test)
     print(f"{'the truth':<24}{label_log_loss(Y_test, truth):>10.3f}{label_f1(Y_test, truth > 0.5):>10.3f}")
-    print("\nBoundaries are straight, which suits logistic regression; labels that are tied make up for what is hidden.")
+    print(
+        "\nBoundaries are straight, which suits logistic regression; labels that are tied make up for what is hidden."
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ ROOT = Path(leastwise.__file__).parent
 
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
-    ["linalg", "kernels", "centers", "memory", "folds", "label_folds", "tasks", "coupling", "centring"],
+    ["linalg", "kernels", "centers", "memory", "extras", "folds", "label_folds", "tasks", "coupling", "centring"],
     ["basis", "intervals", "matrix_free", "probability", "metrics", "label_metrics", "model_selection", "similarity"],
     ["heldout", "reach"],
     ["scoring"],

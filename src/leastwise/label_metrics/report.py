@@ -109,8 +109,7 @@ def label_report(
 
     Examples
     --------
-    >>> from leastwise.extras import frames
-    from leastwise.label_metrics import label_report
+    >>> from leastwise.label_metrics import label_report
     >>> Y = [[1, 0], [0, 1], [1, None], [0, 0]]
     >>> P = [[0.9, 0.2], [0.4, 0.8], [0.7, 0.5], [0.6, 0.1]]
     >>> print(label_report(Y, P, names=["urgent", "sales"]))

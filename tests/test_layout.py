@@ -16,6 +16,7 @@ LAYERS = [
         "kernels",
         "centers",
         "memory",
+        "extras",
         "folds",
         "label_folds",
         "tasks",

@@ -19,7 +19,39 @@ from leastwise.tasks import encode_tasks, split_tasks
 Array = np.ndarray
 
 
-class StratifiedTaskKFold(BaseCrossValidator):
+class _Dealt(BaseCrossValidator):
+    """Folds among which rows are dealt out; ``n_splits``, ``shuffle`` and ``random_state`` are parameters."""
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of folds."""
+        return self.n_splits
+
+    def _parts(self, labels: Array) -> Iterator[tuple[Array, Array]]:
+        rows = np.arange(len(labels))
+        return ((rows[labels != k], rows[labels == k]) for k in range(self.n_splits))
+
+    def _seed(self, n: int) -> int | None:
+        """What shuffles n rows; None where nothing does."""
+        self._check_parameters()
+        if self.n_splits > n:
+            raise ValueError(f"n_splits={self.n_splits}: with {n} rows use a number from 2 to {n}.")
+        return check_random_state(self.random_state).randint(2**31 - 1) if self.shuffle else None
+
+    def _check_parameters(self) -> None:
+        whole = isinstance(self.n_splits, Integral) and not isinstance(self.n_splits, bool)
+        if not whole or self.n_splits < 2:
+            raise ValueError(f"n_splits={self.n_splits!r} must be a whole number, 2 or more.")
+        if not self.shuffle and self.random_state is not None:
+            raise ValueError(
+                f"random_state={self.random_state!r} has no effect with shuffle=False: leave it out, or shuffle."
+            )
+
+    n_splits: int
+    shuffle: bool
+    random_state: Any
+
+
+class StratifiedTaskKFold(_Dealt):
     """K folds in each of which every task, and every class of every task, has its share.
 
     Sizes of the folds differ by at most one: overall, in every task, in every class, and in every class of every
@@ -65,10 +97,6 @@ class StratifiedTaskKFold(BaseCrossValidator):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return self.n_splits
-
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
         """Row numbers of the training and the test part of every fold.
 
@@ -85,9 +113,7 @@ class StratifiedTaskKFold(BaseCrossValidator):
         -------
         iterator of (train, test)
         """
-        labels = self._labels(X, y, groups)
-        rows = np.arange(len(labels))
-        return ((rows[labels != k], rows[labels == k]) for k in range(self.n_splits))
+        return self._parts(self._labels(X, y, groups))
 
     def _labels(self, X: Any, y: Any, groups: Any) -> Array:
         """The fold of every row."""
@@ -98,21 +124,8 @@ class StratifiedTaskKFold(BaseCrossValidator):
 
     def task_labels(self, classes: Array, task: Array) -> Array:
         """The fold of every row, from codes of the classes and tasks."""
-        self._check_parameters()
-        n = len(task)
-        if self.n_splits > n:
-            raise ValueError(f"n_splits={self.n_splits}: with {n} rows use a number from 2 to {n}.")
-        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.shuffle else None
+        seed = self._seed(len(task))
         return task_fold_labels(int(self.n_splits), classes, task, seed)
-
-    def _check_parameters(self) -> None:
-        whole = isinstance(self.n_splits, Integral) and not isinstance(self.n_splits, bool)
-        if not whole or self.n_splits < 2:
-            raise ValueError(f"n_splits={self.n_splits!r} must be a whole number, 2 or more.")
-        if not self.shuffle and self.random_state is not None:
-            raise ValueError(
-                f"random_state={self.random_state!r} has no effect with shuffle=False: leave it out, or shuffle."
-            )
 
     def _tasks(self, X: Any, groups: Any, n: int) -> Any:
         """One task a row, not yet checked."""
@@ -159,7 +172,7 @@ def _checked_classes(y: Any, n: int) -> Array:
     return classes
 
 
-class StratifiedLabelKFold(BaseCrossValidator):
+class StratifiedLabelKFold(_Dealt):
     """K folds in each of which every label, of many that a row has, gets its share.
 
     Sizes of the folds differ by at most one, and the rows of every class of every label are spread over them about as
@@ -199,10 +212,6 @@ class StratifiedLabelKFold(BaseCrossValidator):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds."""
-        return self.n_splits
-
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
         """Row numbers of the training and the test part of every fold.
 
@@ -220,25 +229,11 @@ class StratifiedLabelKFold(BaseCrossValidator):
         iterator of (train, test)
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        labels = self.label_labels(_label_codes(y, n))
-        rows = np.arange(n)
-        return ((rows[labels != k], rows[labels == k]) for k in range(self.n_splits))
+        return self._parts(self.label_labels(_label_codes(y, n)))
 
     def label_labels(self, codes: Array) -> Array:
         """The fold of every row, from codes of the classes, -1 where a label is not known."""
-        _check_n_splits(self.n_splits, len(codes))
-        if not self.shuffle and self.random_state is not None:
-            raise ValueError(
-                f"random_state={self.random_state!r} has no effect with shuffle=False: leave it out, or shuffle."
-            )
-        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.shuffle else None
-        return label_fold_labels(int(self.n_splits), codes, seed)
-
-
-def _check_n_splits(n_splits: Any, n: int) -> None:
-    whole = isinstance(n_splits, Integral) and not isinstance(n_splits, bool)
-    if not whole or not 2 <= n_splits <= n:
-        raise ValueError(f"n_splits={n_splits!r}: with {n} rows use a whole number from 2 to {n}.")
+        return label_fold_labels(int(self.n_splits), codes, self._seed(len(codes)))
 
 
 def _label_codes(y: Any, n: int) -> Array:

@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from leastwise.estimators._base import _extra
 from leastwise.estimators._checks import check_weights
 from leastwise.estimators._model import Training
 from leastwise.estimators.multi_task import MultiTaskLSPC
+from leastwise.extras import frames
 from leastwise.heldout.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
 from leastwise.selection.coupled import CoupledTrial
@@ -98,7 +98,7 @@ class TaskReport:
 
     def to_frame(self) -> Any:
         """The whole table as a pandas frame."""
-        return _extra("pandas").DataFrame(self.table)
+        return frames("pandas").DataFrame(self.table)
 
     def order(self) -> Array:
         """Positions of the tasks from the largest gain over independent models to the smallest."""

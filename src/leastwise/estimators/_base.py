@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
 from leastwise.estimators._sets import ClassSets
+from leastwise.extras import frames
 from leastwise.probability import Calibrator
 
 Array = np.ndarray
@@ -146,21 +147,12 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         classes = self.classes_ if classes is None else classes
         container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
         if container == "pandas":
-            pandas = _extra("pandas")
+            pandas = frames("pandas")
             return pandas.DataFrame(values, columns=classes, index=row_index(X))
         if container == "polars":
-            return _extra("polars").DataFrame(values, schema=[str(c) for c in classes])
+            return frames("polars").DataFrame(values, schema=[str(c) for c in classes])
         return values
 
     calibrator_: Calibrator
     classes_: Any
     class_weight: Any
-
-
-def _extra(name: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise ImportError(f"This needs {name}: install it with  pip install 'leastwise[frames]'") from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from leastwise.extras import frames
 from leastwise.label_metrics.checking import indicators, probabilities
 from leastwise.label_metrics.measures import average_precision_of, f1_of, mean_of
 from leastwise.label_metrics.probabilities import log_losses
@@ -60,11 +60,7 @@ class LabelReport:
 
     def to_frame(self) -> Any:
         """The whole table as a pandas frame."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise ImportError("This needs pandas: install it with  pip install 'leastwise[frames]'") from None
-        return pandas.DataFrame(self.table)
+        return frames("pandas").DataFrame(self.table)
 
     def __str__(self) -> str:
         cells = [["label", *TITLES.values()], *self._lines(), *map(self._cells, (-2, -1))]

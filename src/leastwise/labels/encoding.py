@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from leastwise.extras import frames
 from leastwise.labels.classes import check_seen, classify, complete
 from leastwise.labels.reading import read_table
 
@@ -131,7 +131,7 @@ class Labels:
         return table
 
     def _pandas(self, columns: list[Array], index: Any) -> Any:
-        pandas = _frames("pandas")
+        pandas = frames("pandas")
         types = [_kept(dtype, classes) for dtype, classes in zip(self.dtypes, self.classes, strict=True)]
         series = [pandas.Series(column, dtype=t, index=index) for column, t in zip(columns, types, strict=True)]
         frame = pandas.DataFrame(dict(enumerate(series)), index=index)
@@ -139,7 +139,7 @@ class Labels:
         return frame
 
     def _polars(self, columns: list[Array]) -> Any:
-        polars = _frames("polars")
+        polars = frames("polars")
         series = []
         for name, column, dtype in zip(self.names, columns, self.dtypes, strict=True):
             values = column.tolist() if column.dtype.kind == "O" else column
@@ -150,10 +150,10 @@ class Labels:
     def frame(self, values: Array, container: str, index: Any = None) -> Any:
         """One value for every row and label as a frame of ``container``, the array itself with "default"."""
         if container == "pandas":
-            pandas = _frames("pandas")
+            pandas = frames("pandas")
             return pandas.DataFrame(values, columns=pandas.Index(list(self.names)), index=index)
         if container == "polars":
-            return _frames("polars").DataFrame(values, schema=[str(name) for name in self.names])
+            return frames("polars").DataFrame(values, schema=[str(name) for name in self.names])
         return values
 
 
@@ -163,13 +163,6 @@ def _kept(dtype: Any, classes: Array) -> Any:
         return dtype if set(classes.tolist()) <= set(dtype.categories) else None
     objects = dtype == np.dtype(object) and classes.dtype.kind != "O"
     return None if dtype.kind == "f" or objects else dtype
-
-
-def _frames(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ImportError(f"This needs {name}: install it with  pip install 'leastwise[frames]'") from None
 
 
 def encode_labels(Y: Any, n: int, missing: Any = np.nan) -> tuple[Array, Labels]:

@@ -128,7 +128,7 @@ class Parts:
 
 
 def take_apart(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
-    """Contributions and effects of the rows, ``top`` of them for each row of S (m x n), in the unit of the targets."""
+    """Contributions and effects of ``top`` training rows for each row of S (m x n), in the unit of the targets."""
     C = S[:, :, None] * (smoother.learned.Z * unit + offset)
     with np.errstate(invalid="ignore"):
         E = S[:, :, None] * (smoother.left * unit)

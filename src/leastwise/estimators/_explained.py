@@ -115,8 +115,9 @@ class Explained(TunedModel):
             found.append(take_apart(smoother, S, unit, offset, top))
         if len(found) == 1:
             return found[0]
-        columns = [[getattr(p, name) for p in found] for name in Parts.__dataclass_fields__]
-        return Parts(*(None if values[0] is None else np.concatenate(values) for values in columns))
+        columns = {name: [getattr(p, name) for p in found] for name in Parts.__dataclass_fields__}
+        joined: dict[str, Any] = {k: None if a[0] is None else np.concatenate(a) for k, a in columns.items()}
+        return Parts(**joined)
 
     def _named(self, Z: Array, place: Array) -> tuple[Any, Array]:
         """Names of the outputs, and the targets of some training rows as they were given."""
@@ -134,7 +135,7 @@ class Explained(TunedModel):
 class TaskExplained(Explained):
     """Mixin for models of many tasks."""
 
-    def influence(self, X: Any, top: int | None = 10, *, tasks: Any = None) -> Influence:  # type: ignore[override]
+    def influence(self, X: Any, top: int | None = 10, *, tasks: Any = None) -> Influence:
         """The training rows, and tasks, that predictions come from; see :meth:`leastwise.LSPC.influence`.
 
         Parameters
@@ -155,5 +156,5 @@ class TaskExplained(Explained):
         return self._influence(X, tasks, top)
 
     def _explained_rows(self, X: Any, tasks: Any) -> tuple[Any, Array | None]:
-        rows, task, _ = self._met_rows(X, tasks)  # type: ignore[attr-defined]
+        rows, task, _ = self._met_rows(X, tasks)
         return rows, task

@@ -110,6 +110,8 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
         little optimistic: report that from rows that ``fit`` has not seen.
     heldout_rows_ : HeldRows
         The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
+    learned_ : Learned
+        Targets and weights of the training rows, for ``influence``; only there where that is possible.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``mean_test_score``, ``rank_test_score`` and
         ``n_rows``, the number of rows that the point was judged on.

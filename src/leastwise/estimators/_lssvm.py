@@ -12,6 +12,7 @@ import numpy as np
 from leastwise.basis import Basis
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_positive, parse_grid
+from leastwise.estimators._explained import Explained
 from leastwise.estimators._iterating import Iterating
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._pruning import Fitted, Pruning
@@ -28,7 +29,7 @@ from leastwise.selection.trial import Outcome, Settings, Trial
 Array = np.ndarray
 
 
-class LSSVM(Pruning, Iterating):
+class LSSVM(Explained, Pruning, Iterating):
     """Mixin for LS-SVMs. A subclass has the parameters linear_weight, solver, prune, tol and max_iter.
 
     ``_fitted`` is the way of the data: choose, with the search of ``SingleTaskModel`` or ``TaskSearch``, then solve,

@@ -11,6 +11,7 @@ import numpy as np
 
 from leastwise.coupling import Coupling
 from leastwise.estimators._checks import choose
+from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._lssvm import LSSVM, Fitted
 from leastwise.estimators._model import Training
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
@@ -36,7 +37,7 @@ from leastwise.task_fitting import (
 Array = np.ndarray
 
 
-class MultiTaskLSSVM(LSSVM, TaskSearch):
+class MultiTaskLSSVM(TaskExplained, LSSVM, TaskSearch):
     """What the two of them have in common: intercepts of the tasks' own."""
 
     #: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.

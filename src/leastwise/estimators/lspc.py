@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
+from leastwise.estimators._explained import Explained
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._single import SingleTaskModel
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
@@ -22,7 +23,7 @@ from leastwise.selection.trial import Settings, Trial
 Array = np.ndarray
 
 
-class LSPC(SingleTaskModel, CalibratedClassifier):
+class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -109,6 +110,8 @@ class LSPC(SingleTaskModel, CalibratedClassifier):
         little optimistic: report that from rows that ``fit`` has not seen.
     heldout_rows_ : HeldRows
         The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
+    learned_ : Learned
+        Targets and weights of the training rows, for ``influence``; only there where that is possible.
     cv_results_ : dict of ndarray
         All points of the search: ``param_sigma``, ``param_alpha``, ``mean_test_score``, ``rank_test_score`` and
         ``n_rows``, the number of rows that the point was judged on.

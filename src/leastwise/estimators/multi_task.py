@@ -9,6 +9,7 @@ import numpy as np
 from leastwise.estimators._checks import (
     choose,
 )
+from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._task_calibrated import TaskCalibrated
 from leastwise.kernels import Kernel
@@ -18,7 +19,7 @@ from leastwise.selection.grid import Levels
 Array = np.ndarray
 
 
-class MultiTaskLSPC(TaskCalibrated):
+class MultiTaskLSPC(TaskExplained, TaskCalibrated):
     r"""Least-squares probabilistic classifier for many related tasks, tuned and calibrated in closed form.
 
     Each task t has scores of its own, a part that all tasks share and a part of its own (Simm et al. 2011)::

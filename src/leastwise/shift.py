@@ -3,8 +3,8 @@
 Where a class has become more or less frequent, the probabilities of new rows tell: their mean is no longer the class
 shares of the training rows. The most likely new shares, given these probabilities, are found by expectation
 maximisation: the probabilities are re-weighted by the shares, their mean is the next guess of the shares, and so on
-(Saerens, Latinne and Decaestecker 2002). It supposes that rows of a class look as they did, and that the probabilities
-were right before: with probabilities that are not calibrated it is as wrong as they are.
+(Saerens, Latinne and Decaestecker 2002). It supposes that rows of a class look as they did, and that the
+probabilities were right before: with probabilities that are not calibrated it is as wrong as they are.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _trained(model: Any, train_prior: Any) -> Array:
         return read_prior(train_prior, model.classes_, "train_prior")
     if not hasattr(model, "class_prior_"):
         raise ValueError(
-            f"{type(model).__name__} does not know the class shares that it was trained on: give them as train_prior=."
+            f"{type(model).__name__} does not know the class shares it was trained on: give them as train_prior=."
         )
     return model.class_prior_
 

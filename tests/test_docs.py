@@ -8,7 +8,16 @@ import pytest
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 #: Pages whose code blocks need nothing but themselves, from top to bottom.
-PAGES = ["regression.md", "baselines.md", "labels.md", "displays.md", "calibration.md", "abstention.md"]
+PAGES = [
+    "regression.md",
+    "baselines.md",
+    "labels.md",
+    "displays.md",
+    "calibration.md",
+    "abstention.md",
+    "shift.md",
+    "tutorial.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

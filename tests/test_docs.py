@@ -16,6 +16,8 @@ PAGES = [
     "calibration.md",
     "abstention.md",
     "explanations.md",
+    "shift.md",
+    "tutorial.md",
 ]
 
 

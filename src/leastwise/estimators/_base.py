@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
 from leastwise.estimators._sets import ClassSets
 from leastwise.extras import frames
+from leastwise.prior import Shift, read_prior
 from leastwise.probability import Calibrator
 
 Array = np.ndarray
@@ -25,7 +26,7 @@ class Answer:
     """What a model says of some rows: scores, how far they are to be believed, and how they become probabilities.
 
     ``strange`` marks rows that have a calibrator of their own, ``stranger``: those of tasks that are not known.
-    ``task`` holds the codes of the tasks.
+    ``task`` holds the codes of the tasks, ``shift`` leads to other class shares.
     """
 
     F: Array
@@ -34,14 +35,22 @@ class Answer:
     strange: Array | None = None
     stranger: Calibrator | None = None
     task: Array | None = None
+    shift: Shift | None = None
 
     def proba(self) -> Array:
         """Probabilities, of shape (n, c)."""
-        return self._calibrated(lambda c, rows: c.proba(self.F[rows], self.trust[rows]))
+        P = self._calibrated(lambda c, rows: c.proba(self.F[rows], self.trust[rows]))
+        return P if self.shift is None else self.shift.proba(P)
+
+    def table(self) -> Array:
+        """Values that order the classes as the probabilities do, of shape (n, c)."""
+        if self.shift is not None:
+            return self.shift.decision(replace(self, shift=None).proba())
+        return self._calibrated(lambda c, rows: c.decision(self.F[rows], self.trust[rows]))
 
     def decision(self) -> Array:
         """Decision values, of shape (n,) with two classes (second minus first), else (n, c)."""
-        D = self._calibrated(lambda c, rows: c.decision(self.F[rows], self.trust[rows]))
+        D = self.table()
         return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
 
     def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
@@ -100,31 +109,53 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         )
         return Answer(*self._scores(X), self.calibrator_)
 
-    def decision_function(self, X: Any) -> Any:
+    def _shift(self, class_prior: Any) -> Shift | None:
+        """From the class shares of the training rows to those that were asked for; None where none were."""
+        if class_prior is None:
+            return None
+        check_is_fitted(self)
+        new = read_prior(class_prior, self.classes_)
+        return Shift(new, self.class_prior_, np.array([0, len(new)]))
+
+    def _asked(self, X: Any, class_prior: Any) -> Answer:
+        """The answer under these class shares, which are looked at first."""
+        shift = self._shift(class_prior)
+        return replace(self._answer(X), shift=shift)
+
+    def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
         """Values that order the classes as the probabilities do.
 
         Log-probabilities up to a constant per row where the model is calibrated by a smooth family; the
-        probabilities themselves with ``calibration="isotonic"`` and ``None``.
+        probabilities themselves with ``calibration="isotonic"`` and ``None``. Log-probabilities with ``class_prior``.
 
         Returns
         -------
         ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
         """
-        D = self._answer(X).decision()
+        D = self._asked(X, class_prior).decision()
         return D if D.ndim == 1 else self._framed(D, X)
 
-    def predict_proba(self, X: Any) -> Any:
-        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
-        return self._framed(self._answer(X).proba(), X)
+    def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
+        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``.
 
-    def predict_log_proba(self, X: Any) -> Any:
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        class_prior : mapping, Series, array-like of shape (n_classes,) or "uniform", optional
+            Class shares where the model is used, if they differ from those that it was trained on
+            (``class_prior_``): a mapping of classes to shares, or an array in the order of ``classes_``. See
+            :mod:`leastwise.prior`, and :func:`leastwise.shift.estimate_class_prior` for shares that are not known.
+        """
+        return self._framed(self._asked(X, class_prior).proba(), X)
+
+    def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
-            return self._framed(np.log(self._answer(X).proba()), X)
+            return self._framed(np.log(self._asked(X, class_prior).proba()), X)
 
-    def predict(self, X: Any) -> Array:
-        """The most probable class."""
-        best = self._answer(X).proba().argmax(axis=1)
+    def predict(self, X: Any, *, class_prior: Any = None) -> Array:
+        """The most probable class; ``class_prior`` as in ``predict_proba``."""
+        best = self._asked(X, class_prior).proba().argmax(axis=1)
         return self.classes_[best]
 
     # --------------------------------------------------------------- output
@@ -155,4 +186,5 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
 
     calibrator_: Calibrator
     classes_: Any
+    class_prior_: Any
     class_weight: Any

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.model_selection import GroupKFold
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.basis import Basis
 from leastwise.estimators._calibrated import CalibratedClassifier
@@ -25,6 +25,7 @@ from leastwise.labels.probability import anchored_labels, fit_label_calibrator
 from leastwise.labels.scoring import LabelScorer, resolve_label_scoring
 from leastwise.labels.thresholds import choose_thresholds, decide
 from leastwise.labels.weights import entry_weights, label_weights
+from leastwise.prior import Shift, read_label_prior
 from leastwise.selection.label_judge import LabelJudge
 from leastwise.selection.labels import LabelRows
 from leastwise.selection.search import table
@@ -146,6 +147,8 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         self.classes_ = labels.classes[0] if labels.form == "flat" else labels.stacked()
         self.calibrator_, self.reach_ = outcome.calibrator, reach
         self.labels_ = labels.named_array()
+        priors = self._by_label(self.calibrator_.shares[None].astype(float))
+        self.class_prior_ = [p[0] for p in priors] if isinstance(priors, list) else priors[0]
         self.constant_labels_ = [labels.names[t] for t in labels.constant]
         self.sharing_, self.similarity_ = outcome.sharing, choice.trial.relation.similarity
         self.threshold_ = 0.5 if isinstance(self.threshold, str) else check_threshold(self.threshold, labels)
@@ -179,8 +182,23 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         """
         return super().scores(X)
 
-    def predict_proba(self, X: Any) -> Any:
+    def _shift(self, class_prior: Any) -> Shift | None:
+        if class_prior is None:
+            return None
+        check_is_fitted(self)
+        trained = self.calibrator_.shares.astype(float)
+        return Shift(read_label_prior(class_prior, self.label_index_, trained), trained, self.label_index_.starts)
+
+    def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Probability of every label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        class_prior : mapping, Series, array-like of shape (T,), sequence of length T or "uniform", optional
+            Shares where the model is used, if they differ from those that it was trained on (``class_prior_``): of
+            the second class of each label, in the order of the labels or by name; of all classes for a label that
+            has more. Labels that a mapping leaves out stay as they are. See :meth:`leastwise.LSPC.predict_proba`.
 
         Returns
         -------
@@ -188,15 +206,15 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
             That of the second class, where every label has two; otherwise a list of T arrays, of shape (n, classes
             of the label) each.
         """
-        return self._shown(self._by_label(self._answer(X).proba()), X)
+        return self._shown(self._by_label(self._asked(X, class_prior).proba()), X)
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
-        P = self._by_label(self._answer(X).proba())
+        P = self._by_label(self._asked(X, class_prior).proba())
         with np.errstate(divide="ignore"):
             return self._shown([np.log(p) for p in P] if isinstance(P, list) else np.log(P), X)
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
         """Values that order rows, and classes, as the probabilities do: log-odds, where the calibration is smooth.
 
         Returns
@@ -205,16 +223,15 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
             Second class minus first, where every label has two; otherwise a list of T arrays, of shape (n,) or (n,
             classes of the label) each.
         """
-        answer = self._answer(X)
-        return self._shown(self._by_label(answer.calibrator.decision(answer.F, answer.trust), difference=True), X)
+        return self._shown(self._by_label(self._asked(X, class_prior).table(), difference=True), X)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, *, class_prior: Any = None) -> Any:
         """The labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
 
         A label of two classes is given (its second class) where its probability is above ``threshold_``; of more
-        classes the most probable one is.
+        classes the most probable one is. ``class_prior`` as in ``predict_proba``; thresholds stay as they are.
         """
-        P = self._answer(X).proba()
+        P = self._asked(X, class_prior).proba()
         codes = decide(P, self.label_index_.starts, self.threshold_)
         return self.label_index_.decode(codes, row_index(X))
 
@@ -253,6 +270,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
     threshold: Any
     missing: Any
     label_index_: Labels
+    calibrator_: Any
 
 
 def is_flat(y: Any) -> bool:

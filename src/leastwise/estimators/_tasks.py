@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -177,6 +178,10 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
         F, trust, task = self._task_scores(X, tasks)
         return Answer(F, trust, self.calibrator_, task < 0, self.stranger_calibrator_, task)
 
+    def _asked(self, X: Any, class_prior: Any, tasks: Any = None) -> Answer:
+        shift = self._shift(class_prior)
+        return replace(self._answer(X, tasks), shift=shift)
+
     def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
         return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)
 
@@ -204,28 +209,38 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
         """
         return self._answer(X, tasks).trust
 
-    def decision_function(self, X: Any, tasks: Any = None) -> Any:
+    def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Values that order the classes as the probabilities do; see :class:`leastwise.LSPC`.
 
         Returns
         -------
         ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
         """
-        D = self._answer(X, tasks).decision()
+        D = self._asked(X, class_prior, tasks).decision()
         return D if D.ndim == 1 else self._framed(D, X)
 
-    def predict_proba(self, X: Any, tasks: Any = None) -> Any:
-        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``."""
-        return self._framed(self._answer(X, tasks).proba(), X)
+    def predict_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
+        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``.
 
-    def predict_log_proba(self, X: Any, tasks: Any = None) -> Any:
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+        tasks : array-like of shape (n,) or a single id, optional
+            The tasks of the rows, where X does not hold them.
+        class_prior : mapping, Series, array-like of shape (n_classes,) or "uniform", optional
+            Class shares where the model is used; see :meth:`leastwise.LSPC.predict_proba`. They replace those of all
+            training rows (``class_prior_``), whatever the task.
+        """
+        return self._framed(self._asked(X, class_prior, tasks).proba(), X)
+
+    def predict_log_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
-            return self._framed(np.log(self._answer(X, tasks).proba()), X)
+            return self._framed(np.log(self._asked(X, class_prior, tasks).proba()), X)
 
-    def predict(self, X: Any, tasks: Any = None) -> Array:
-        """The most probable class."""
-        best = self._answer(X, tasks).proba().argmax(axis=1)
+    def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Array:
+        """The most probable class; ``tasks`` and ``class_prior`` as in ``predict_proba``."""
+        best = self._asked(X, class_prior, tasks).proba().argmax(axis=1)
         return self.classes_[best]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:

@@ -221,6 +221,7 @@ class TunedClassifier(TunedModel, KernelClassifier):
     def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
         super()._store(data, basis, settings, outcome, solution)
         self.classes_, self.calibrator_ = data.classes, outcome.calibrator
+        self.class_prior_ = class_shares(data.rows.y, data.rows.w, len(data.classes))
 
     def _store_heldout(self, data: Training, F: Array, seen: list[dict], trust: Array | None = None) -> None:
         """What is known of held-out rows."""

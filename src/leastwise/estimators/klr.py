@@ -69,6 +69,8 @@ class KernelLogisticRegression(TunedClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_prior_ : ndarray of shape (n_classes,)
+        Weighted class shares of the training rows.
     sigma_, alpha_ : float
         The chosen parameters; ``sigma_`` is 1 for a kernel without width.
     centers_ : array or sparse matrix of shape (b, n_features)

@@ -93,6 +93,8 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_prior_ : ndarray of shape (n_classes,)
+        Weighted class shares of the training rows.
     sigma_, alpha_ : float
         The chosen parameters; ``sigma_`` is 1 for a kernel without width.
     centers_ : array or sparse matrix of shape (b, n_features)

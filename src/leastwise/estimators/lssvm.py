@@ -233,6 +233,8 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_prior_ : ndarray of shape (n_classes,)
+        Weighted class shares of the training rows.
     sigma_, alpha_, linear_weight_ : float
         The chosen parameters; ``linear_weight_`` is None for a kernel that is no sum with a linear part.
     centers_ : array or sparse matrix of shape (b, n_features)

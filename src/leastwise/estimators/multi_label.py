@@ -112,6 +112,8 @@ class MultiLabelLSPC(LabelIterating):
         Names of the labels.
     classes_ : ndarray of shape (T, 2) or list of ndarray
         Classes of each label; a list where some have more or fewer than two.
+    class_prior_ : ndarray of shape (T,) or list of ndarray
+        Share of the second class of each label among its known values; of all classes where some labels have more.
     constant_labels_ : list
         Labels of which one class only was seen.
     sigma_, alpha_, sharing_ : float

@@ -105,6 +105,8 @@ class MultiTaskLSPC(TaskExplained, TaskCalibrated):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    class_prior_ : ndarray of shape (n_classes,)
+        Weighted class shares of the training rows, of all tasks.
     tasks_ : ndarray of shape (T,)
         The ids of the tasks, sorted if they can be.
     sigma_, alpha_, sharing_ : float

@@ -72,14 +72,14 @@ def test_frames_out():
         model.set_output(transform="excel")
 
 
-def test_a_missing_frame_library_names_the_extra(monkeypatch):
+def test_a_missing_frame_library_names_theframes(monkeypatch):
     import sys
 
-    from leastwise.estimators._base import _extra
+    from leastwise.extras import frames
 
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError, match=r"leastwise\[frames\]"):
-        _extra("polars")
+        frames("polars")
 
 
 def test_random_state_repeats_and_global_state_is_left_alone():

@@ -2,7 +2,7 @@ r"""Which training rows a prediction comes from.
 
 Scores are linear in the targets, ``F(x) = sum_i s_i(x) z_i``, with the weights of the intercepts in s. So row i
 *contributes* ``s_i(x) z_i``, and all contributions sum to the score. Without the row, at the same ridge on the sum of
-the losses, the model says
+the losses, the model says::
 
     F_-i(x) = F(x) - s_i(x) r_i,      r_i = z_i - F_-i(x_i),
 

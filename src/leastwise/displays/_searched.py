@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+
+from leastwise.displays._drawing import pyplot
 
 Array = np.ndarray
 
@@ -123,3 +125,50 @@ def _called(scoring: Any) -> str:
         return "Held-out score"
     words = scoring.removeprefix("neg_").replace("_", " ")
     return f"Held-out {LOSSES.get(scoring) or NAMES.get(scoring) or words}"
+
+
+class SearchDisplay:
+    """Base of the displays of what a search tried; a subclass has ``plot``."""
+
+    def __init__(self, searched: Searched) -> None:
+        self.searched = searched
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, **kwargs: Any) -> Self:
+        """Draw what a fitted model tried.
+
+        Parameters
+        ----------
+        estimator : fitted model of leastwise
+        **kwargs
+            For :meth:`plot`.
+        """
+        pyplot()
+        return cls(read_model(estimator)).plot(**kwargs)
+
+    @classmethod
+    def from_results(
+        cls,
+        cv_results: Mapping[str, Any],
+        *,
+        chosen: Mapping[str, float] | None = None,
+        scoring: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw a table of points.
+
+        Parameters
+        ----------
+        cv_results : mapping
+            With ``param_sigma``, ``param_alpha``, ... and ``mean_test_score``, as models keep it.
+        chosen : mapping of str to float, optional
+            The values of the chosen point; by default the best one, of those on the most rows.
+        scoring : str, optional
+            What the scores are: losses such as "log_loss" are shown with their own sign.
+        **kwargs
+            For :meth:`plot`.
+        """
+        pyplot()
+        return cls(read_results(cv_results, chosen=chosen, scoring=scoring)).plot(**kwargs)
+
+    plot: Any

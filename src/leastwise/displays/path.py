@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from leastwise.displays._drawing import color, ink, log_scale, pyplot
-from leastwise.displays._searched import Searched, is_log, read_model, read_results, same
+from leastwise.displays._searched import SearchDisplay, Searched, is_log, same
 
 Array = np.ndarray
 
@@ -16,7 +15,7 @@ Array = np.ndarray
 NAMED = 8
 
 
-class RegularisationPathDisplay:
+class RegularisationPathDisplay(SearchDisplay):
     """Held-out score against alpha, at the chosen sigma and, thinner, at the others.
 
     All other parameters are as they were chosen. Where a search began on some rows and ended on all, the scores on
@@ -45,35 +44,6 @@ class RegularisationPathDisplay:
     >>> X, y = load_iris(return_X_y=True)
     >>> display = RegularisationPathDisplay.from_estimator(LSPC(random_state=0).fit(X, y))
     """
-
-    def __init__(self, searched: Searched) -> None:
-        self.searched = searched
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, **kwargs: Any) -> RegularisationPathDisplay:
-        """Draw what a fitted model tried.
-
-        Parameters
-        ----------
-        estimator : fitted model of leastwise
-        **kwargs
-            For :meth:`plot`.
-        """
-        pyplot()
-        return cls(read_model(estimator)).plot(**kwargs)
-
-    @classmethod
-    def from_results(
-        cls,
-        cv_results: Mapping[str, Any],
-        *,
-        chosen: Mapping[str, float] | None = None,
-        scoring: str | None = None,
-        **kwargs: Any,
-    ) -> RegularisationPathDisplay:
-        """Draw a table of points, as :meth:`SelectionDisplay.from_results` does."""
-        pyplot()
-        return cls(read_results(cv_results, chosen=chosen, scoring=scoring)).plot(**kwargs)
 
     def plot(
         self, ax: Any = None, *, x: str = "alpha", by: str | None = "sigma", cmap: str = "viridis"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from leastwise.displays._drawing import as_axes, choose, color, log_scale, panels, pyplot
-from leastwise.displays._searched import Searched, is_log, read_model, read_results, same
+from leastwise.displays._searched import SearchDisplay, Searched, is_log, same
 
 Array = np.ndarray
 
@@ -17,7 +16,7 @@ Array = np.ndarray
 REACH = 0.75
 
 
-class SelectionDisplay:
+class SelectionDisplay(SearchDisplay):
     """Held-out score over two parameters, best over the others or in a panel for each value of a third.
 
     Every point that was looked at has a cell; the search refines, so cells differ in width. Bright is good. What is
@@ -46,47 +45,6 @@ class SelectionDisplay:
     >>> X, y = load_iris(return_X_y=True)
     >>> display = SelectionDisplay.from_estimator(LSPC(random_state=0).fit(X, y))
     """
-
-    def __init__(self, searched: Searched) -> None:
-        self.searched = searched
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, **kwargs: Any) -> SelectionDisplay:
-        """Draw what a fitted model tried.
-
-        Parameters
-        ----------
-        estimator : fitted model of leastwise
-        **kwargs
-            For :meth:`plot`.
-        """
-        pyplot()
-        return cls(read_model(estimator)).plot(**kwargs)
-
-    @classmethod
-    def from_results(
-        cls,
-        cv_results: Mapping[str, Any],
-        *,
-        chosen: Mapping[str, float] | None = None,
-        scoring: str | None = None,
-        **kwargs: Any,
-    ) -> SelectionDisplay:
-        """Draw a table of points.
-
-        Parameters
-        ----------
-        cv_results : mapping
-            With ``param_sigma``, ``param_alpha``, ... and ``mean_test_score``, as models keep it.
-        chosen : mapping of str to float, optional
-            The values of the chosen point; by default the best one, of those on the most rows.
-        scoring : str, optional
-            What the scores are: losses such as "log_loss" are shown with their own sign.
-        **kwargs
-            For :meth:`plot`.
-        """
-        pyplot()
-        return cls(read_results(cv_results, chosen=chosen, scoring=scoring)).plot(**kwargs)
 
     def plot(
         self,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks._common import cell, load_set, settled
+from benchmarks._common import capped, cell, load_set, settled, write_json
 from leastwise.datasets import make_rotated_labels
 from leastwise.label_metrics import label_average_precision, label_f1, label_log_loss
 from leastwise.metrics import expected_calibration_error
@@ -90,3 +91,13 @@ def print_markdown(title: str, header: Sequence[str], rows: Sequence[Sequence[An
     print(f"\n{title}\n")
     for line in [header, ["---"] * len(header), *rows]:
         print("| " + " | ".join(cell(value) for value in line) + " |", flush=True)
+
+
+def gathered(args: argparse.Namespace, records: Iterable[dict]) -> list[dict]:
+    """All records, with the threads capped; what is there is on disk at any time."""
+    found: list[dict] = []
+    with capped(args):
+        for record in records:
+            found.append(record)
+            write_json(args, {"figures": found}, say=False)
+    return found

@@ -43,13 +43,14 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.svm import SVC
 
-from benchmarks._common import available, capped, parse, parser, timed, write_json
+from benchmarks._common import available, parse, parser, timed, write_json
 from benchmarks._labels import (
     QUALITY,
     LabelSplit,
     calmly,
     divided,
     enron,
+    gathered,
     mean_and_error,
     print_markdown,
     quality,
@@ -297,11 +298,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(p, argv)
     if args.quick:
         args.runs = 1
-    found: list[dict] = []
-    with capped(args):
-        for record in run(args):
-            found.append(record)
-            write_json(args, {"figures": found}, say=False)
+    found = gathered(args, run(args))
     report(found)
     write_json(args, {"settings": {"costs": COSTS, "svc_costs": SVC_COSTS}, "figures": found})
 

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._common import available, capped, parse, parser, timed, write_json
-from benchmarks._labels import LabelSplit, calmly, enron, mean_and_error, print_markdown, quality, rotated
+from benchmarks._common import available, parse, parser, timed, write_json
+from benchmarks._labels import LabelSplit, calmly, enron, gathered, mean_and_error, print_markdown, quality, rotated
 from leastwise import MultiLabelLSPC
 
 Array = np.ndarray
@@ -129,11 +129,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parse(p, argv)
     if args.quick:
         args.runs = 1
-    found: list[dict] = []
-    with capped(args):
-        for record in run(args):
-            found.append(record)
-            write_json(args, {"figures": found}, say=False)
+    found = gathered(args, run(args))
     report(found)
     write_json(args, {"settings": {"noise": NOISE, "features": FEATURES}, "figures": found})
 

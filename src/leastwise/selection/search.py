@@ -11,6 +11,7 @@ import numpy as np
 
 from leastwise.heldout import Folds, Held
 from leastwise.kernels import Kernel, squared_norms
+from leastwise.selection.diary import Entry, next_step
 from leastwise.selection.grid import Grid, Ladder, Levels, best_of, explore, walk
 from leastwise.selection.trial import Outcome, Rows, Trial
 
@@ -101,16 +102,25 @@ class Search:
 
     def _at(self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "") -> Outcome:
         """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
-        began, s, trial = time.perf_counter(), self.trial.settings, self.trial.tied(sharing)
-        heldout = trial.heldout(sigma, count)
-        found: Outcome = strategy(lambda alpha, last: self._point(trial, sigma, alpha, heldout(alpha), last))
+        began, trial = time.perf_counter(), self.trial.tied(sharing)
         shared = trial.described()
-        scorer = s.judge.scorer
-        s.report(
-            f"sigma {sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {scorer.name} "
-            f"{scorer.shown(found.score):.5g} ({what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s)"
-        )
-        return found
+        listener, step = next_step(sigma, sharing, len(trial.rows), f"{what}{count} alphas{shared}")
+        entry = listener.recall(step)
+        if entry is None:
+            heldout, first = trial.heldout(sigma, count), len(self.seen)
+            found: Outcome = strategy(lambda alpha, last: self._point(trial, sigma, alpha, heldout(alpha), last))
+            line = self._told(found, f"{what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s", shared)
+            entry = Entry(found, self.seen[first:], line)
+            listener.note(step, entry)
+        else:
+            self.seen.extend(entry.seen)
+        self.trial.settings.report(entry.line)
+        return entry.outcome
+
+    def _told(self, found: Outcome, how: str, shared: str) -> str:
+        scorer = self.trial.settings.judge.scorer
+        score = f"{scorer.name} {scorer.shown(found.score):.5g}"
+        return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"
 
     def _point(self, trial: Trial, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         outcome = trial.judge(sigma, alpha, held, last)

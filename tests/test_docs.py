@@ -2,6 +2,7 @@
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ def test_pages_are_found():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page, capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), flags=re.S)
+    found = re.findall(r"^( *)```python\n(.*?)^\1```", (DOCS / page).read_text(), flags=re.S | re.M)
+    blocks = [textwrap.dedent(block) for _, block in found]
     if "leastwise.displays" in "".join(blocks):
         pytest.importorskip("matplotlib").use("Agg")
     scope: dict = {}

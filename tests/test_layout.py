@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import leastwise
 
 ROOT = Path(leastwise.__file__).parent
@@ -87,6 +89,21 @@ def test_optional_dependencies_are_imported_where_used():
 def test_import_pulls_in_no_extra():
     """Nothing beyond what scikit-learn itself brings in."""
     parts = "sklearn.cluster, sklearn.isotonic, sklearn.metrics, sklearn.model_selection"
-    code = f"import sys, {parts}; before = set(sys.modules); import leastwise; print(*(set(sys.modules) - before))"
+    code = f"import sys, {parts}; before = set(sys.modules); from leastwise import *; print(*(set(sys.modules) - before))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name.split(".")[0] for name in out.stdout.split()} <= CORE
+
+
+def test_the_package_starts_at_once():
+    """Names are looked up when used: the command line shows its help without loading scikit-learn."""
+    code = "import sys, leastwise; print('sklearn' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_every_name_is_where_it_is_said_to_be():
+    code = "import leastwise; [getattr(leastwise, name) for name in dir(leastwise)]; print(len(leastwise.__all__))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(out.stdout) == len(leastwise.__all__) == len(leastwise._HOMES) + 1
+    assert set(leastwise.__all__) == {*leastwise._HOMES, "__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = leastwise.nonsense

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.cluster import KMeans, MiniBatchKMeans
 
 Array = np.ndarray
 
@@ -20,6 +19,8 @@ def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Arr
 
 def cluster_centers(X: Any, w: Array, count: int, rng: np.random.Generator) -> Array:
     """The centres of ``count`` clusters of weighted rows."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans  # takes a tenth of a second to import
+
     maker = KMeans if X.shape[0] <= 10_000 else MiniBatchKMeans
     seed = int(rng.integers(2**31 - 1))
     fit = maker(n_clusters=count, n_init=1, random_state=seed).fit(X, sample_weight=w)

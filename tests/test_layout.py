@@ -89,7 +89,7 @@ def test_optional_dependencies_are_imported_where_used():
 def test_import_pulls_in_no_extra():
     """Nothing beyond what scikit-learn itself brings in."""
     parts = "sklearn.cluster, sklearn.isotonic, sklearn.metrics, sklearn.model_selection"
-    code = f"import sys, {parts}; before = set(sys.modules); from leastwise import *; print(*(set(sys.modules) - before))"
+    code = f"import sys, {parts}; old = set(sys.modules); from leastwise import *; print(*(set(sys.modules) - old))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name.split(".")[0] for name in out.stdout.split()} <= CORE
 
@@ -97,7 +97,8 @@ def test_import_pulls_in_no_extra():
 def test_the_package_starts_at_once():
     """Names are looked up when used: the command line shows its help without loading scikit-learn."""
     code = "import sys, leastwise; print('sklearn' in sys.modules or 'numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"
 
 
 def test_every_name_is_where_it_is_said_to_be():

@@ -1,0 +1,19 @@
+"""The command line ``leastwise``: fit, predict, evaluate, inspect, report, export, demo, reproduce."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; see :mod:`leastwise.cli.failing` for the codes."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError as error:
+        print(f"leastwise: the command line needs {error.name}: pip install 'leastwise[cli]'", file=sys.stderr)
+        return 6
+    from leastwise.cli.app import run
+
+    return run(list(sys.argv[1:] if arguments is None else arguments))

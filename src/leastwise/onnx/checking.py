@@ -1,0 +1,92 @@
+"""What to feed a graph with, and how far it is from the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leastwise.extras import needed
+from leastwise.onnx._categories import is_missing
+
+Array = np.ndarray
+
+
+def feeds(proto: Any, X: Any, tasks: Any = None) -> dict[str, Array]:
+    """Rows as the inputs of a graph, for ``onnxruntime.InferenceSession.run``.
+
+    Parameters
+    ----------
+    proto : onnx.ModelProto
+        From :func:`to_onnx`.
+    X : array-like, frame or sparse matrix of shape (n, n_features)
+        Rows, as the model takes them. Text that is missing becomes "".
+    tasks : array-like of shape (n,) or a single id, optional
+        Tasks of the rows, for models that take ``tasks=``.
+    """
+    X = X.toarray() if hasattr(X, "toarray") else X
+    n = len(X)
+    given = {i.name: i.type.tensor_type for i in proto.graph.input}
+    fed = {}
+    for place, (name, kind) in enumerate(given.items()):
+        if name == "tasks" and len(kind.shape.dim) == 1:
+            fed[name] = _typed(np.broadcast_to(np.asarray(tasks, dtype=object), n), kind.elem_type)
+        elif len(given) == 1 + ("tasks" in given) and name == "X":
+            fed[name] = _typed(np.asarray(X), kind.elem_type)
+        else:
+            fed[name] = _typed(_column(X, name, place)[:, None], kind.elem_type)
+    return fed
+
+
+def _column(X: Any, name: str, place: int) -> Array:
+    if hasattr(X, "columns"):
+        return np.asarray(X[name])
+    table = np.asarray(X, dtype=object)
+    return table[:, int(name.removeprefix("column_"))] if name.startswith("column_") else table[:, place]
+
+
+def _typed(values: Any, element: int) -> Array:
+    onnx = needed("onnx", "onnx")
+    values = np.asarray(values)
+    if element == onnx.TensorProto.STRING:
+        return np.frompyfunc(lambda v: "" if is_missing(v) else str(v), 1, 1)(values.astype(object))
+    return np.ascontiguousarray(values.astype(onnx.helper.tensor_dtype_to_np_dtype(element)))
+
+
+def check(model: Any, proto: Any, X: Any, tasks: Any = None) -> float:
+    """The largest difference between a graph, run by onnxruntime, and its model, on these rows.
+
+    Parameters
+    ----------
+    model : estimator
+        That was given to :func:`to_onnx`.
+    proto : onnx.ModelProto
+    X, tasks
+        Rows, as the model takes them.
+
+    Returns
+    -------
+    float
+        Of probabilities; for regressors of predicted values, in units of the largest. The model is given the rows in
+        the precision of the graph's inputs, so that rounding them does not count.
+    """
+    runtime = needed("onnxruntime", "onnx")
+    session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    inputs = feeds(proto, X, tasks)
+    out = dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
+    more = {} if tasks is None else {"tasks": tasks}
+    rows = inputs["X"].astype(float) if "X" in inputs else X
+    if "variable" in out:
+        wanted = np.asarray(model.predict(rows, **more), dtype=float)
+        return _largest(out["variable"] - wanted) / max(_largest(wanted), np.finfo(float).tiny)
+    if not any(name.startswith("probabilities") for name in out):
+        wanted = np.asarray(model.decision_function(rows, **more))
+        return _largest(out["decision"] - wanted) / max(_largest(wanted), np.finfo(float).tiny)
+    P = model.predict_proba(rows, **more)
+    if isinstance(P, list):
+        return max(_largest(out[f"probabilities_{t}"] - np.asarray(p)) for t, p in enumerate(P))
+    return _largest(out["probabilities"] - np.asarray(P))
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max(initial=0))

@@ -1,0 +1,153 @@
+"""A fitted model as an ONNX graph."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.abstention import Abstaining
+from leastwise.calibration.recalibrated import Recalibrated
+from leastwise.estimators._base import KernelClassifier
+from leastwise.estimators._checks import choose
+from leastwise.estimators._labels import LabelClassifier
+from leastwise.estimators._regressor import KernelRegressor
+from leastwise.onnx._baselines import BASELINES
+from leastwise.onnx._columns import Columns, column_names, open_columns
+from leastwise.onnx._decisions import put_classes, put_labels
+from leastwise.onnx._graph import Graph
+from leastwise.onnx._models import Said, say
+from leastwise.onnx._preprocessing import transformed
+from leastwise.onnx._recalibration import recalibrate
+from leastwise.onnx._regression import put_values
+
+TYPES = {"float32": np.float32, "float64": np.float64}
+
+
+def to_onnx(
+    model: Any, *, dtype: Any = "float32", inside: Any = "float64", interval: float | None = None, name: str = "leastwise"
+) -> Any:
+    """A fitted model as an ONNX graph that says what ``predict_proba`` and ``predict`` say.
+
+    Parameters
+    ----------
+    model : estimator
+        Any estimator of this library, :class:`~leastwise.calibration.Recalibrated` or
+        :class:`~leastwise.abstention.Abstaining`, or a pipeline of scikit-learn's pre-processing with one at its end.
+        Fitted.
+    dtype : {"float32", "float64"}, default="float32"
+        Of numbers that come in and go out.
+    inside : {"float64", "float32"}, default="float64"
+        Of weights and all that is computed. "float32" takes half the room, and is what accelerators want; sums of
+        kernels with large coefficients of both signs then lose digits, see :func:`leastwise.onnx.check`.
+    interval : float, optional
+        For the regressors of this library: outputs ``lower`` and ``upper`` hold the value with about this probability,
+        as ``predict_interval(X, interval, method="jackknife")`` has them.
+    name : str, default="leastwise"
+        Name of the graph.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Inputs are ``X``, of shape (n, n_features), and ``tasks``, of shape (n,), where the model was fitted with
+        ``tasks=``. If a column holds text there is an input of shape (n, 1) for every column instead, with its name.
+        Outputs are ``label`` and ``probabilities`` of classifiers, ``accepted`` where they abstain, and ``variable``
+        of regressors.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what has no form in ONNX: kernels that are precomputed or functions, ids or classes that are neither text
+        nor numbers, other pre-processing.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leastwise import LSPC
+    >>> from leastwise.onnx import to_onnx
+    >>> X, y = load_iris(return_X_y=True)
+    >>> proto = to_onnx(LSPC(random_state=0).fit(X, y))
+    >>> [output.name for output in proto.graph.output]
+    ['label', 'probabilities']
+    """
+    import leastwise
+
+    outer, real = (TYPES[choose(what, np.dtype(t).name, TYPES)] for what, t in (("dtype", dtype), ("inside", inside)))
+    check_is_fitted(model)
+    names = column_names(model)
+    g = Graph(real, outer, names)
+    _write(g, model, open_columns(g, names, together=False), interval)
+    if _all_numbers(g, model, names):  # once more, with one input for all columns
+        g = Graph(real, outer)
+        _write(g, model, open_columns(g, names, together=True), interval)
+    g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
+    return g.model(name, leastwise.__version__, _notes(model, g))
+
+
+def _all_numbers(g: Graph, model: Any, names: list[str]) -> bool:
+    """Whether the columns fit into one table of numbers; one of a frame that is not used may hold anything."""
+    columns = [i for i in g.inputs if len(i.type.tensor_type.shape.dim) == 2]
+    used = len(columns) == len(names) or not hasattr(model, "feature_names_in_")
+    return used and all(i.type.tensor_type.elem_type != g.element(object) for i in columns)
+
+
+def _write(g: Graph, model: Any, columns: Columns, interval: float | None) -> None:
+    """Inputs, nodes and outputs of a model."""
+    if isinstance(model, Abstaining):
+        inner, columns = _unpacked(g, model.estimator_, columns)
+        return _put(g, inner, columns, None, model)
+    inner, columns = _unpacked(g, model, columns)
+    if isinstance(inner, Abstaining):
+        return _write(g, inner, columns, interval)
+    return _put(g, inner, columns, interval)
+
+
+def _unpacked(g: Graph, model: Any, columns: Columns) -> tuple[Any, Columns]:
+    """The estimator at the end of pipelines, and the columns that come to it."""
+    while isinstance(model, Pipeline | FrozenEstimator):
+        if isinstance(model, Pipeline):
+            for _, step in model.steps[:-1]:
+                columns = transformed(g, step, columns)
+        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
+    return model, columns
+
+
+def _put(g: Graph, model: Any, columns: Columns, interval: float | None, abstaining: Any = None) -> None:
+    """The outputs of an estimator."""
+    if interval is not None and not isinstance(model, KernelRegressor):
+        raise ValueError(f"interval={interval!r} is for regressors such as LSSVR; {type(model).__name__} is none.")
+    if isinstance(model, KernelRegressor):
+        return put_values(g, model, columns, interval)
+    if isinstance(model, KernelClassifier | Recalibrated):
+        labels = isinstance(getattr(model, "estimator_", model), LabelClassifier)
+        return (put_labels if labels else put_classes)(g, model, _said(g, model, columns), abstaining)
+    for kind, put in BASELINES.items():
+        if isinstance(model, kind) and abstaining is None:
+            return put(g, model, columns)
+    raise TypeError(
+        f"{type(model).__name__} is no estimator that to_onnx knows: it takes those of leastwise, and pipelines that "
+        "end in one. (skl2onnx converts those of scikit-learn.)"
+    )
+
+
+def _said(g: Graph, model: Any, columns: Columns) -> Said:
+    if isinstance(model, Recalibrated):
+        return recalibrate(g, model, say(g, model.estimator_, columns))
+    return say(g, model, columns)
+
+
+def _notes(model: Any, g: Graph) -> dict[str, str]:
+    """What a reader of the file may want to know."""
+    inner = model
+    while hasattr(inner, "steps") or hasattr(inner, "estimator_"):
+        inner = inner.steps[-1][1] if hasattr(inner, "steps") else inner.estimator_
+    notes = {"estimator": type(inner).__name__, "inside": g.real.name}
+    for key in ("classes_", "tasks_", "labels_"):
+        known = getattr(inner, key, None)
+        if known is not None:
+            notes[key.rstrip("_")] = json.dumps([np.asarray(k).tolist() for k in known], default=str)
+    return notes

@@ -89,7 +89,7 @@ def blend(
 ) -> Value:
     """The log-linear family; what does not depend on the scores is computed here and now."""
     there = np.log(np.maximum(far, 0) / shares + doubt)
-    evidence = (F - far) * _floats(sharpness)
+    evidence = (F - far) * np.broadcast_to(_floats(sharpness), shares.shape)
     if np.any(power):
         here = g.log(F.at_least(0.0) * (1 / shares) + _floats(doubt))
         evidence = evidence + (here - there) * _floats(power)

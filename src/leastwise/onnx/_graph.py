@@ -36,9 +36,13 @@ class Value:
         return self.graph.node("Sub", other, self)
 
     def __mul__(self, other: Any) -> Value:
+        if _is_lone(other):
+            return self @ np.reshape(other, (1, 1))
         return self.graph.node("Mul", self, other)
 
     def __truediv__(self, other: Any) -> Value:
+        if _is_lone(other):
+            return self @ np.reshape(1 / other, (1, 1))
         return self.graph.node("Div", self, other)
 
     def __matmul__(self, other: Any) -> Value:
@@ -102,6 +106,15 @@ class Value:
         return self.graph.node("Cast", self, to=self.graph.element(dtype))
 
 
+def _is_lone(x: Any) -> bool:
+    """Whether these are the factors of all columns, and there is one column.
+
+    onnxruntime joins a product of matrices with a constant factor, and keeps that in single precision. So a lone factor
+    is a matrix; and numbers that are no arrays must not stand beside a product of matrices, unless they are exact.
+    """
+    return isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.shape == (1,)
+
+
 class Graph:
     """Nodes, constants, inputs and outputs.
 
@@ -157,7 +170,7 @@ class Graph:
         key = (array.shape, array.dtype.str, repr(array.tolist()) if array.dtype == object else array.tobytes())
         if key not in self._known:
             self._known[key] = self._fresh("constant")
-            self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), self._known[key]))
+            self.constants.append(self.onnx.numpy_helper.from_array(np.array(array, order="C"), self._known[key]))
         return Value(self, self._known[key])
 
     def exp(self, x: Any) -> Value:

@@ -24,7 +24,7 @@ def scores(
         return _summed(g, kernel, sigma, X, C, weights), None
     if isinstance(kernel, Linear):
         return _linear(kernel, X, C, weights), None
-    pairs = _pairs(g, kernel, X, C)
+    pairs = _pairs(g, kernel, X, C, sigma)
     F = weights.apply(g, _values(g, kernel, pairs, sigma))
     return F, None if reach is None else _trust(g, kernel, pairs, reach)
 
@@ -32,7 +32,8 @@ def scores(
 def _summed(g: Graph, kernel: Sum, sigma: float, X: Value, C: Array, weights: Weights) -> Value:
     """The sum of the scores of the parts; those that are not linear have their coefficients once."""
     parts = [(part, w) for part, w in zip(kernel.parts, kernel.weights, strict=True) if w]
-    curved = [_values(g, p, _pairs(g, p, X, C), sigma) * w for p, w in parts if not isinstance(p, Linear)]
+    assert all(w == 1 for p, w in parts if not isinstance(p, Linear))
+    curved = [_values(g, p, _pairs(g, p, X, C, sigma), sigma) for p, _ in parts if not isinstance(p, Linear)]
     total = [weights.apply(g, _total(curved))] if curved else []
     total += [_linear(p, X, C, weights, w) for p, w in parts if isinstance(p, Linear)]
     return _total(total)
@@ -54,14 +55,14 @@ def _linear(kernel: Linear, X: Value, C: Array, weights: Weights, weight: float 
     return weights.folded(weight * C).apply(X.graph, X)
 
 
-def _pairs(g: Graph, kernel: Kernel, X: Value, C: Array) -> Value:
-    """What does not depend on sigma, of shape (n, b)."""
+def _pairs(g: Graph, kernel: Kernel, X: Value, C: Array, sigma: float) -> Value:
+    """Distances, or inner products over sigma^2, of shape (n, b)."""
     if isinstance(kernel, RBF):
         return squared_distances(g, X, C)
     if isinstance(kernel, Laplace):
         return city_distances(g, X, C)
     if isinstance(kernel, Poly | Sigmoid):
-        return X @ C.T
+        return X @ (C.T / sigma**2)
     raise ValueError(
         f"kernel={type(kernel).__name__.lower()!r} has no form in ONNX: a function of yours cannot be written down, "
         "and a precomputed kernel needs the training rows. Use 'rbf', 'laplace', 'linear', 'poly', 'sigmoid' or a sum."
@@ -103,7 +104,7 @@ def _values(g: Graph, kernel: Kernel, pairs: Value, sigma: float) -> Value:
     if isinstance(kernel, Laplace):
         return g.exp(pairs * (-1.0 / sigma))
     assert isinstance(kernel, Poly | Sigmoid)
-    inner = pairs * (1 / sigma**2) + float(kernel.coef0)
+    inner = pairs + float(kernel.coef0)
     return g.node("Tanh", inner) if isinstance(kernel, Sigmoid) else g.node("Pow", inner, float(kernel.degree))
 
 

@@ -83,8 +83,8 @@ def _normalised(g: Graph, step: Normalizer, X: Value) -> Value:
 
 
 def _principal(g: Graph, step: PCA, X: Value) -> Value:
-    X = (X - step.mean_) @ step.components_.T
-    return X / np.sqrt(step.explained_variance_) if step.whiten else X
+    scale = np.sqrt(step.explained_variance_) if step.whiten else 1.0
+    return (X - step.mean_) @ (step.components_.T / scale)
 
 
 def _identity(g: Graph, step: FunctionTransformer, columns: Columns) -> Columns:

@@ -92,6 +92,7 @@ def _put_feature_classes(g: Graph, model: MTLFeatClassifier, columns: Columns) -
 
 
 def _put_network(g: Graph, model: BMTLRegressor, columns: Columns) -> None:
+    assert model.task_index_ is not None
     X, task = split(g, columns, model, model.task_index_)
     H = X @ model.hidden_coef_ + model.hidden_intercept_
     H = g.node("Tanh", H) if model.used_["hidden"] == "tanh" else H

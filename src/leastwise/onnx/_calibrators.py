@@ -85,7 +85,15 @@ def clip(g: Graph, F: Value, shares: Array) -> Value:
 
 
 def blend(
-    g: Graph, F: Value, trust: Value | None, shares: Array, far: Array, doubt: Any, floor: Any, sharpness: Any, power: Any
+    g: Graph,
+    F: Value,
+    trust: Value | None,
+    shares: Array,
+    far: Array,
+    doubt: Any,
+    floor: Any,
+    sharpness: Any,
+    power: Any,
 ) -> Value:
     """The log-linear family; what does not depend on the scores is computed here and now."""
     there = np.log(np.maximum(far, 0) / shares + doubt)

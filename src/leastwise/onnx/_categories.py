@@ -52,7 +52,9 @@ def _filled_text(g: Graph, step: SimpleImputer, columns: Columns, j: int, fill: 
 def one_hot(g: Graph, step: OneHotEncoder, columns: Columns) -> Columns:
     """One column for every category, without those that are dropped; zeros for one that is not known."""
     if step.min_frequency is not None or step.max_categories is not None:
-        raise TypeError("OneHotEncoder with rare categories in one has no converter to ONNX: leave min_frequency= out.")
+        raise TypeError(
+            "OneHotEncoder with rare categories in one has no converter to ONNX: leave min_frequency= out."
+        )
     tables = []
     for j, categories in enumerate(step.categories_):
         table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
@@ -87,6 +89,8 @@ def _category(g: Graph, columns: Columns, j: int, categories: list) -> Value:
     if any(isinstance(c, str) for c in categories):
         keys = ["" if is_missing(c) else c for c in categories]
         if not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
-            raise ValueError(f"Categories {categories[:5]} are text and numbers, or several are missing: use one kind.")
+            raise ValueError(
+                f"Categories {categories[:5]} are text and numbers, or several are missing: use one kind."
+            )
         return place_of(g, columns.text(j).squeezed(1), keys)
     return place_of(g, columns.pick([j]).numbers().squeezed(1), [np.nan if is_missing(c) else c for c in categories])

@@ -109,8 +109,8 @@ class Value:
 def _is_lone(x: Any) -> bool:
     """Whether these are the factors of all columns, and there is one column.
 
-    onnxruntime joins a product of matrices with a constant factor, and keeps that in single precision. So a lone factor
-    is a matrix; and numbers that are no arrays must not stand beside a product of matrices, unless they are exact.
+    onnxruntime joins a product of matrices with a constant factor, and keeps that in single precision. So a lone
+    factor is a matrix; and numbers that are no arrays must not stand beside a product, unless they are exact.
     """
     return isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.shape == (1,)
 
@@ -192,9 +192,9 @@ class Graph:
     def lookup(self, x: Value, keys: list, missing: int = -1) -> Value:
         """Places of entries among ``keys``, text or whole numbers; ``missing`` for others."""
         text = isinstance(keys[0], str)
-        named = {"keys_strings": keys} if text else {"keys_int64s": [int(k) for k in keys]}
-        places = {"values_int64s": list(range(len(keys))), "default_int64": missing}
-        return self.node("LabelEncoder", x, domain="ai.onnx.ml", **named, **places)
+        table: dict[str, Any] = {"values_int64s": list(range(len(keys))), "default_int64": missing}
+        table["keys_strings" if text else "keys_int64s"] = keys if text else [int(k) for k in keys]
+        return self.node("LabelEncoder", x, domain="ai.onnx.ml", **table)
 
     def _fresh(self, stem: str) -> str:
         self._count += 1

@@ -65,7 +65,8 @@ def _pairs(g: Graph, kernel: Kernel, X: Value, C: Array, sigma: float) -> Value:
         return X @ (C.T / sigma**2)
     raise ValueError(
         f"kernel={type(kernel).__name__.lower()!r} has no form in ONNX: a function of yours cannot be written down, "
-        "and a precomputed kernel needs the training rows. Use 'rbf', 'laplace', 'linear', 'poly', 'sigmoid' or a sum."
+        "and a precomputed kernel needs the training rows. Use 'rbf', 'laplace', 'linear', 'poly', 'sigmoid' or a "
+        "sum."
     )
 
 

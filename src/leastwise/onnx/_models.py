@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._model import KernelModel
 from leastwise.estimators._tasks import TaskModel
 from leastwise.onnx._calibrators import label_probabilities, probabilities
 from leastwise.onnx._columns import Columns
@@ -43,20 +42,23 @@ class Said:
     strange: Value | None = None
 
 
-def score_rows(g: Graph, model: KernelModel, columns: Columns) -> Scored:
+def score_rows(g: Graph, model: Any, columns: Columns) -> Scored:
     """Scores and trust, as ``KernelModel._scores`` has them."""
     if hasattr(model, "center_indices_"):
         raise ValueError(
-            "kernel='precomputed' has no form in ONNX: the kernel of new rows with the training rows is made elsewhere. "
+            "kernel='precomputed' has no form in ONNX: the kernel of new rows and training rows is made elsewhere. "
             "Use 'rbf', 'laplace', 'linear', 'poly', 'sigmoid' or a sum."
         )
+    weights: Weights
+    task: Value | None = None
     if isinstance(model, TaskModel):
         X, task = split(g, columns, model, model.task_index_)
         weights, intercept = _task_weights(model, task), _task_intercepts(g, model, task)
     else:
-        X, task, weights, intercept = columns.numbers(), None, Common(model.coef_), np.asarray(model.intercept_)  # type: ignore
+        X = columns.numbers()
+        weights, intercept = Common(model.coef_), np.asarray(model.intercept_)
     reach = getattr(model, "reach_", None)
-    F, trust = scores(g, model.kernel_, float(model.sigma_), X, model.centers_, weights, reach)  # type: ignore
+    F, trust = scores(g, model.kernel_, float(model.sigma_), X, model.centers_, weights, reach)
     return Scored(F + intercept, trust, task)
 
 

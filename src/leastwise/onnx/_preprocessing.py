@@ -45,13 +45,13 @@ def transformed(g: Graph, step: Any, columns: Columns) -> Columns:
             return convert(g, step, columns)
     known = ", ".join(sorted(kind.__name__ for kind in CONVERTERS))
     raise TypeError(
-        f"{type(step).__name__} in front of the model has no converter to ONNX; known are {known}. Transform the rows "
-        "before, and convert the model alone."
+        f"{type(step).__name__} in front of the model has no converter to ONNX; known are {known}. Transform the "
+        "rows before, and convert the model alone."
     )
 
 
 def _numeric(formula: Callable[[Graph, Any, Value], Value], width: Callable | None = None) -> Callable:
-    """A converter of a step from numbers to numbers; ``width`` is that of its output, by default that of its input."""
+    """A converter of a step from numbers to numbers; ``width`` is that of its output, if it differs."""
 
     def convert(g: Graph, step: Any, columns: Columns) -> Columns:
         return Columns.of(Block(formula(g, step, columns.numbers()), width(step) if width else len(columns)))
@@ -82,6 +82,11 @@ def _normalised(g: Graph, step: Normalizer, X: Value) -> Value:
     return X / g.where(length > 0.0, length, 1.0)
 
 
+def _binary(g: Graph, step: Binarizer, X: Value) -> Value:
+    above = float(step.threshold) < X
+    return above.cast(g.real)
+
+
 def _principal(g: Graph, step: PCA, X: Value) -> Value:
     scale = np.sqrt(step.explained_variance_) if step.whiten else 1.0
     return (X - step.mean_) @ (step.components_.T / scale)
@@ -90,8 +95,8 @@ def _principal(g: Graph, step: PCA, X: Value) -> Value:
 def _identity(g: Graph, step: FunctionTransformer, columns: Columns) -> Columns:
     if step.func is not None:
         raise TypeError(
-            f"FunctionTransformer(func={step.func!r}) has no form in ONNX: a function of yours cannot be written down. "
-            "Transform the rows before."
+            f"FunctionTransformer(func={step.func!r}) has no form in ONNX: a function of yours cannot be written "
+            "down. Transform the rows before."
         )
     return columns
 
@@ -116,17 +121,20 @@ def _by_columns(g: Graph, step: ColumnTransformer, columns: Columns) -> Columns:
     if step.transformer_weights:
         raise TypeError("ColumnTransformer with transformer_weights has no converter to ONNX: scale the parts.")
     names = list(getattr(step, "feature_names_in_", []))
-    parts = [transformed(g, part, columns.pick(_places(which, names, len(columns)))) for _, part, which in step.transformers_]
+    parts = [
+        transformed(g, part, columns.pick(_places(which, names, len(columns))))
+        for _, part, which in step.transformers_
+    ]
     return Columns.joined(g, parts)
 
 
 def _places(which: Any, names: list, width: int) -> list[int]:
     """Positions of the columns that a part of a ColumnTransformer is fitted on."""
     if isinstance(which, slice):
-        ends = [names.index(end) if isinstance(end, str) else end for end in (which.start, which.stop)]
-        if isinstance(which.stop, str):  # by names, the last one counts
-            ends[1] += 1
-        return list(range(width))[slice(*ends, which.step)]
+        first, last = which.start, which.stop
+        first = names.index(first) if isinstance(first, str) else first
+        last = names.index(last) + 1 if isinstance(last, str) else last  # by names, the last one counts
+        return list(range(width))[slice(first, last, which.step)]
     listed = [which] if isinstance(which, str | int) else np.asarray(which).tolist()
     if listed and all(isinstance(j, bool) for j in listed):
         return np.flatnonzero(listed).tolist()
@@ -147,7 +155,7 @@ CONVERTERS: dict[type, Callable[[Graph, Any, Columns], Columns]] = {
     MaxAbsScaler: _numeric(lambda g, step, X: X / np.asarray(step.scale_)),
     RobustScaler: _numeric(_robust),
     Normalizer: _numeric(_normalised),
-    Binarizer: _numeric(lambda g, step, X: (X > float(step.threshold)).cast(g.real)),
+    Binarizer: _numeric(_binary),
     PCA: _numeric(_principal, lambda step: len(step.components_)),
     TruncatedSVD: _numeric(lambda g, step, X: X @ step.components_.T, lambda step: len(step.components_)),
     SelectorMixin: _selected,

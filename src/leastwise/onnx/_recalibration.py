@@ -1,7 +1,7 @@
 """Probabilities calibrated once more: the maps of :mod:`leastwise.calibration.families` as nodes.
 
-Entries are tensors of shape (n, labels, classes), as in :mod:`leastwise.onnx._calibrators`; a model without labels has
-one of them. What belongs to a task or label is looked up for each row or stands there for each label.
+Entries are tensors of shape (n, labels, classes), as in :mod:`leastwise.onnx._calibrators`; a model without labels
+has one of them. What belongs to a task or label is looked up for each row or stands there for each label.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from leastwise.calibration.families import Linear, OneVersusRest, Steps, Unchanged
 from leastwise.calibration.reading import Layout
-from leastwise.onnx._calibrators import believed, clip, climb, reassembled, segments
+from leastwise.onnx._calibrators import believed, climb, clip, reassembled, segments
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Said
 

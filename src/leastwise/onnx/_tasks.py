@@ -39,8 +39,8 @@ def _kind(ids: list) -> str:
         return "real"
     strange = next(name for name in ids if not isinstance(name, str))
     raise TypeError(
-        f"Ids of tasks such as {strange!r} have no type in ONNX: they must be text, or numbers, all of them. Fit with "
-        "str(id) for each id."
+        f"Ids of tasks such as {strange!r} have no type in ONNX: they must be text, or numbers, all of them. Fit "
+        "with str(id) for each id."
     )
 
 

@@ -45,7 +45,7 @@ class Common:
 
 @dataclass(frozen=True)
 class ByTask:
-    """Coefficients of each task, of shape (T + 1, b, c), the last for tasks that are not known; ``task`` are codes."""
+    """Coefficients of each task, of shape (T + 1, b, c), the last for unknown ones; ``task`` are codes of rows."""
 
     coef: Array
     task: Value

@@ -29,7 +29,12 @@ TYPES = {"float32": np.float32, "float64": np.float64}
 
 
 def to_onnx(
-    model: Any, *, dtype: Any = "float32", inside: Any = "float64", interval: float | None = None, name: str = "leastwise"
+    model: Any,
+    *,
+    dtype: Any = "float32",
+    inside: Any = "float64",
+    interval: float | None = None,
+    name: str = "leastwise",
 ) -> Any:
     """A fitted model as an ONNX graph that says what ``predict_proba`` and ``predict`` say.
 
@@ -45,8 +50,8 @@ def to_onnx(
         Of weights and all that is computed. "float32" takes half the room, and is what accelerators want; sums of
         kernels with large coefficients of both signs then lose digits, see :func:`leastwise.onnx.check`.
     interval : float, optional
-        For the regressors of this library: outputs ``lower`` and ``upper`` hold the value with about this probability,
-        as ``predict_interval(X, interval, method="jackknife")`` has them.
+        For regressors: outputs ``lower`` and ``upper`` hold the value with about this probability, as
+        ``predict_interval(X, interval, method="jackknife")`` has them.
     name : str, default="leastwise"
         Name of the graph.
 

@@ -200,6 +200,25 @@ def test_no_rows_and_one_row():
         agrees(model, somewhere(X)[:1])
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplace", "linear", "poly"])
+def test_what_python_refuses_is_nan(kernel):
+    X, y = blobs(60)
+    rows = X[:6].copy()
+    rows[0, 1], rows[1, 0], rows[2, 1] = np.nan, np.inf, -np.inf
+    for calibration in CALIBRATIONS:
+        model = LSPC(**FIXED, kernel=kernel, calibration=calibration).fit(X, y)
+        for inside in ("float64", "float32"):
+            P = run(to_onnx(model, inside=inside), rows)["probabilities"]
+            assert np.isnan(P[:3]).all()
+            assert np.isfinite(P[3:]).all()
+    cautious = Abstaining(LSPC(**FIXED, kernel=kernel), min_confidence=0.0).fit(X, y)
+    assert run(to_onnx(cautious), rows)["accepted"].tolist() == [False] * 3 + [True] * 3
+    values = run(to_onnx(LSSVR(**FIXED, kernel=kernel).fit(X, y)), rows)["variable"]
+    assert np.array_equal(np.isnan(values), np.arange(6) < 3)
+    labels = MultiLabelLSPC(**FIXED, sharing=0.0, kernel=kernel).fit(X, np.eye(3, dtype=int)[y])
+    assert np.isnan(run(to_onnx(labels), rows)["probabilities"]).all(axis=1).tolist() == [True] * 3 + [False] * 3
+
+
 @settings(max_examples=30)
 @given(
     st.integers(0, 1000),
@@ -216,7 +235,7 @@ def test_any_model_agrees_everywhere(seed, kernel, calibration, sigma, alpha, d,
     model = LSPC(sigma, alpha, kernel=kernel, calibration=calibration, cv=5, random_state=0).fit(X, y)
     proto = to_onnx(model)
     assert check(model, proto, rows) < 1e-6
-    assert check(model, to_onnx(model, dtype="float64"), rows) < 1e-6 if kernel == "linear" else 1e-9
+    assert check(model, to_onnx(model, dtype="float64"), rows) < (1e-6 if kernel == "linear" else 1e-9)
 
 
 # ----------------------------------------------------------------- regression

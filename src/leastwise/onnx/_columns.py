@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,18 @@ from leastwise.onnx._graph import Graph, Value
 Array = np.ndarray
 
 
+class TextNeeded(ValueError):
+    """A column that is a number is to be text."""
+
+
 @dataclass(eq=False)
 class Block:
-    """A table of numbers, or one column of text, of shape (n, width)."""
+    """A table of numbers, or one column of text, of shape (n, width); ``used`` are the columns that were read."""
 
     value: Value
     width: int = 1
     text: bool = False
+    used: set[int] = field(default_factory=set)
 
 
 @dataclass(eq=False)
@@ -80,6 +85,7 @@ class Columns:
             block = block.read(self.g, text=False) if isinstance(block, Waiting) else block
             if block.text:
                 raise ValueError("A column of text goes into a step that needs numbers: encode it before.")
+            block.used.add(j)
             if parts and parts[-1][0] is block:
                 parts[-1][1].append(j)
             else:
@@ -91,7 +97,7 @@ class Columns:
         block = self.places[j][0]
         block = block.read(self.g, text=True) if isinstance(block, Waiting) else block
         if not block.text:
-            raise ValueError("A column of numbers goes into a step that was fitted on text: fit with the same types.")
+            raise TextNeeded("A column of numbers goes into a step that was fitted on text: fit with the same types.")
         return block.value
 
 
@@ -109,8 +115,11 @@ def open_columns(g: Graph, names: Sequence[str], together: bool) -> Columns:
 
 def column_names(model: Any) -> list[str]:
     """Names of the columns that a model was fitted on; ``column_0`` and so on where they had none."""
-    given = getattr(model, "feature_names_in_", None)
-    return [f"column_{j}" for j in range(model.n_features_in_)] if given is None else [str(name) for name in given]
+    first = next(
+        part for part in [model, *dict(getattr(model, "steps", [])).values()] if hasattr(part, "n_features_in_")
+    )
+    given = getattr(first, "feature_names_in_", None)
+    return [f"column_{j}" for j in range(first.n_features_in_)] if given is None else [str(name) for name in given]
 
 
 def place_of(g: Graph, x: Value, keys: list) -> Value:

@@ -18,16 +18,16 @@ Array = np.ndarray
 
 def put_classes(g: Graph, model: Any, said: Said, abstaining: Any = None) -> None:
     """``label`` (n,) and ``probabilities`` (n, c) of a model without labels; ``accepted`` (n,) where it abstains."""
-    classes = plain_classes(model.classes_)
-    codes = said.P.argmax()
+    classes, P = plain_classes(model.classes_), said.P + said.gap
+    codes = P.argmax()
     label = named(g, codes, classes)
     if abstaining is not None:
-        sure = _entries(g, said.P, codes.widened(1)).squeezed(1)
+        sure = _entries(g, P, codes.widened(1)).squeezed(1)
         accepted = sure >= _level(g, abstaining, said)
         label, classes = marked(g, label, accepted, classes, abstaining.reject)
         g.output("accepted", accepted, np.bool_)
     put_out(g, "label", label, classes)
-    g.output("probabilities", said.P, g.outer, [len(model.classes_)])
+    g.output("probabilities", P, g.outer, [len(model.classes_)])
 
 
 def _entries(g: Graph, P: Value, places: Value) -> Value:
@@ -76,13 +76,14 @@ def put_labels(g: Graph, model: Any, said: Said, abstaining: Any = None) -> None
     on, too.
     """
     labels: Labels = (model if hasattr(model, "label_index_") else model.estimator_).label_index_
-    place = _decided(g, said.P, labels.starts, np.broadcast_to(np.asarray(model.threshold_, float), labels.n_labels))
+    P = said.P + said.gap
+    place = _decided(g, P, labels.starts, np.broadcast_to(np.asarray(model.threshold_, float), labels.n_labels))
     accepted = None
     if abstaining is not None:
-        accepted = _entries(g, said.P, place) >= np.asarray(abstaining.threshold_, dtype=float)
+        accepted = _entries(g, P, place) >= np.asarray(abstaining.threshold_, dtype=float)
         _put_wide(g, labels, "accepted", accepted.cast(np.int64), np.array([False, True]))
     _put_label_classes(g, labels, place, accepted, getattr(abstaining, "reject", None))
-    _put_label_tables(g, labels, said.P)
+    _put_label_tables(g, labels, P)
 
 
 def _decided(g: Graph, P: Value, starts: Array, threshold: Array) -> Value:

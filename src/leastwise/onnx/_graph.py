@@ -15,6 +15,8 @@ Array = np.ndarray
 OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
 #: The number of rows, in the shapes of inputs and outputs.
 ROWS = "n"
+#: Constants of up to so many entries are stored once.
+SMALL = 64
 
 
 class Value:
@@ -135,7 +137,7 @@ class Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
-        self._known: dict[tuple, str] = {}
+        self._known: dict[tuple, Value] = {}
         self._names, self._count = set(reserved), 0
 
     # ---------------------------------------------------------------- building
@@ -167,11 +169,17 @@ class Graph:
             array = array.astype(np.int64)
         elif array.dtype.kind in "US":
             array = array.astype(object)
-        key = (array.shape, array.dtype.str, repr(array.tolist()) if array.dtype == object else array.tobytes())
+        if array.size > SMALL:
+            return self._stored(array)
+        key = (array.shape, array.dtype.str, str(array.tolist()))
         if key not in self._known:
-            self._known[key] = self._fresh("constant")
-            self.constants.append(self.onnx.numpy_helper.from_array(np.array(array, order="C"), self._known[key]))
-        return Value(self, self._known[key])
+            self._known[key] = self._stored(array)
+        return self._known[key]
+
+    def _stored(self, array: Array) -> Value:
+        name = self._fresh("constant")
+        self.constants.append(self.onnx.numpy_helper.from_array(np.array(array, order="C"), name))
+        return Value(self, name)
 
     def exp(self, x: Any) -> Value:
         """Exponentials."""

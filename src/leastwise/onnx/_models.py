@@ -22,9 +22,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of rows (n x c), their trust (n x 1, None is 1), and the codes of their tasks (n)."""
+    """Scores of rows (n x c), their trust (n x 1, None is 1), and the codes of their tasks (n).
+
+    ``gap`` (n x 1) is 0, and NaN for rows that a model in Python refuses: with values that are not finite, or scores.
+    """
 
     F: Value
+    gap: Value
     trust: Value | None = None
     task: Value | None = None
 
@@ -37,6 +41,7 @@ class Said:
     """
 
     P: Value
+    gap: Value
     trust: Value | None = None
     task: Value | None = None
     strange: Value | None = None
@@ -59,7 +64,8 @@ def score_rows(g: Graph, model: Any, columns: Columns) -> Scored:
         weights, intercept = Common(model.coef_), np.asarray(model.intercept_)
     reach = getattr(model, "reach_", None)
     F, trust = scores(g, model.kernel_, float(model.sigma_), X, model.centers_, weights, reach)
-    return Scored(F + intercept, trust, task)
+    F = F + intercept
+    return Scored(F, (X * 0.0).sum() + (F * 0.0).sum(), trust, task)
 
 
 def _task_weights(model: TaskModel, task: Value) -> Weights:
@@ -78,11 +84,11 @@ def say(g: Graph, model: Any, columns: Columns) -> Said:
     """Probabilities, as ``Answer.proba`` has them."""
     scored = score_rows(g, model, columns)
     if isinstance(model, LabelClassifier):
-        return Said(label_probabilities(g, model.calibrator_, scored.F, scored.trust), scored.trust)
+        return Said(label_probabilities(g, model.calibrator_, scored.F, scored.trust), scored.gap, scored.trust)
     P = probabilities(g, model.calibrator_, scored.F, scored.trust)
     stranger = getattr(model, "stranger_calibrator_", None)
     if stranger is None or scored.task is None or model.unknown_task == "error":
-        return Said(P, scored.trust, scored.task)
+        return Said(P, scored.gap, scored.trust, scored.task)
     strange = (scored.task < np.array(0)).widened(1)
     P = g.where(strange, probabilities(g, stranger, scored.F, scored.trust), P)
-    return Said(P, scored.trust, scored.task, strange)
+    return Said(P, scored.gap, scored.trust, scored.task, strange)

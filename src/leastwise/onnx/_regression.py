@@ -18,11 +18,12 @@ Array = np.ndarray
 def put_values(g: Graph, model: KernelRegressor, columns: Columns, interval: float | None) -> None:
     """``variable``, in the unit and shape of y, with ``lower`` and ``upper`` beside it."""
     scored = score_rows(g, model, columns)
-    _put(g, model, "variable", scored.F)
+    F = scored.F + scored.gap
+    _put(g, model, "variable", F)
     if interval is not None:
         half = _half_width(g, model, scored, interval)
-        _put(g, model, "lower", scored.F - half)
-        _put(g, model, "upper", scored.F + half)
+        _put(g, model, "lower", F - half)
+        _put(g, model, "upper", F + half)
 
 
 def _put(g: Graph, model: KernelRegressor, name: str, F: Value) -> None:

@@ -67,15 +67,15 @@ def check(model: Any, proto: Any, X: Any, tasks: Any = None) -> float:
     Returns
     -------
     float
-        Of probabilities; for regressors of predicted values, in units of the largest. The model is given the rows in
-        the precision of the graph's inputs, so that rounding them does not count.
+        Of probabilities; for regressors of predicted values, in units of the largest. The model is given the rows of
+        arrays and pandas frames in the precision of the graph's inputs, so that rounding them does not count.
     """
     runtime = needed("onnxruntime", "onnx")
     session = runtime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     inputs = feeds(proto, X, tasks)
     out = dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
     more = {} if tasks is None else {"tasks": tasks}
-    rows = inputs["X"].astype(float) if "X" in inputs else X
+    rows = _rounded(X, inputs)
     if "variable" in out:
         wanted = np.asarray(model.predict(rows, **more), dtype=float)
         return _largest(out["variable"] - wanted) / max(_largest(wanted), np.finfo(float).tiny)
@@ -86,6 +86,17 @@ def check(model: Any, proto: Any, X: Any, tasks: Any = None) -> float:
     if isinstance(P, list):
         return max(_largest(out[f"probabilities_{t}"] - np.asarray(p)) for t, p in enumerate(P))
     return _largest(out["probabilities"] - np.asarray(P))
+
+
+def _rounded(X: Any, inputs: dict[str, Array]) -> Any:
+    """Rows as they were fed."""
+    if not hasattr(X, "columns"):
+        return inputs["X"].astype(float) if "X" in inputs else X
+    table = inputs.get("X")
+    fed = dict(zip(X.columns, table.T, strict=True)) if table is not None and table.shape[1] > 1 else {}
+    fed |= {name: values[:, 0] for name, values in inputs.items() if values.ndim == 2 and name in X.columns}
+    real = {name: values.astype(float) for name, values in fed.items() if values.dtype.kind == "f"}
+    return X.assign(**real) if hasattr(X, "assign") else X
 
 
 def _largest(values: Array) -> float:

@@ -17,7 +17,7 @@ from leastwise.estimators._checks import choose
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._regressor import KernelRegressor
 from leastwise.onnx._baselines import BASELINES
-from leastwise.onnx._columns import Columns, column_names, open_columns
+from leastwise.onnx._columns import Columns, TextNeeded, column_names, open_columns
 from leastwise.onnx._decisions import put_classes, put_labels
 from leastwise.onnx._graph import Graph
 from leastwise.onnx._models import Said, say
@@ -84,20 +84,24 @@ def to_onnx(
     outer, real = (TYPES[choose(what, np.dtype(t).name, TYPES)] for what, t in (("dtype", dtype), ("inside", inside)))
     check_is_fitted(model)
     names = column_names(model)
-    g = Graph(real, outer, names)
-    _write(g, model, open_columns(g, names, together=False), interval)
-    if _all_numbers(g, model, names):  # once more, with one input for all columns
-        g = Graph(real, outer)
-        _write(g, model, open_columns(g, names, together=True), interval)
-    g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
+    g = _together(model, names, real, outer, interval)
+    if g is None:
+        g = Graph(real, outer, names)
+        _write(g, model, open_columns(g, names, together=False), interval)
+        g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
     return g.model(name, leastwise.__version__, _notes(model, g))
 
 
-def _all_numbers(g: Graph, model: Any, names: list[str]) -> bool:
-    """Whether the columns fit into one table of numbers; one of a frame that is not used may hold anything."""
-    columns = [i for i in g.inputs if len(i.type.tensor_type.shape.dim) == 2]
-    used = len(columns) == len(names) or not hasattr(model, "feature_names_in_")
-    return used and all(i.type.tensor_type.elem_type != g.element(object) for i in columns)
+def _together(model: Any, names: list[str], real: Any, outer: Any, interval: float | None) -> Graph | None:
+    """The graph with one input for all columns; None if one of them is text, or, in a frame, of no use: it may be."""
+    g = Graph(real, outer)
+    columns = open_columns(g, names, together=True)
+    try:
+        _write(g, model, columns, interval)
+    except TextNeeded:
+        return None
+    every = len(columns.places[0][0].used) == len(names)  # type: ignore[union-attr]
+    return g if every or not hasattr(model, "feature_names_in_") else None
 
 
 def _write(g: Graph, model: Any, columns: Columns, interval: float | None) -> None:

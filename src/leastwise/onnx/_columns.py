@@ -115,9 +115,8 @@ def open_columns(g: Graph, names: Sequence[str], together: bool) -> Columns:
 
 def column_names(model: Any) -> list[str]:
     """Names of the columns that a model was fitted on; ``column_0`` and so on where they had none."""
-    first = next(
-        part for part in [model, *dict(getattr(model, "steps", [])).values()] if hasattr(part, "n_features_in_")
-    )
+    parts = [model, *(part for _, part in getattr(model, "steps", []))]  # the first step may be "passthrough"
+    first = next(part for part in parts if hasattr(part, "n_features_in_"))
     given = getattr(first, "feature_names_in_", None)
     return [f"column_{j}" for j in range(first.n_features_in_)] if given is None else [str(name) for name in given]
 

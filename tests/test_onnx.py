@@ -401,6 +401,24 @@ def test_labels_with_several_classes_names_and_thresholds():
     assert np.array_equal(out["label"], table.predict(X))
 
 
+def test_other_class_shares():
+    X, y = blobs(60)
+    rows, shares = somewhere(X), {0: 0.7, 1: 0.3, 2: 0.0}
+    model = LSPC(**FIXED).fit(X, y)
+    for class_prior in (shares, "uniform"):
+        out = run(to_onnx(model, dtype="float64", class_prior=class_prior), rows)
+        wanted = model.predict_proba(rows, class_prior=class_prior)
+        np.testing.assert_allclose(out["probabilities"], wanted, rtol=0, atol=1e-9)
+        assert np.array_equal(out["label"], model.predict(rows, class_prior=class_prior))
+    X, Y = label_data()
+    labels = MultiLabelLSPC(**FIXED, sharing=0.3).fit(X, Y)
+    out = run(to_onnx(labels, dtype="float64", class_prior=[0.1, 0.5, 0.9, 0.2]), X)
+    wanted = labels.predict_proba(X, class_prior=[0.1, 0.5, 0.9, 0.2])
+    np.testing.assert_allclose(out["probabilities"], wanted, rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="Recalibrated does not"):
+        to_onnx(Recalibrated(LSPC(**FIXED), None).fit(*blobs(60)), class_prior="uniform")
+
+
 def test_one_label_given_flat():
     X, y = blobs(60)
     model = MultiLabelLSPC(**FIXED, sharing=0.0).fit(X, np.array(["u", "v", "w"])[y])

@@ -13,6 +13,7 @@ import numpy as np
 from leastwise.labels.probability import LabelBlend, LabelClip, LabelIsotonic
 from leastwise.labels.sample import by_width
 from leastwise.onnx._graph import Graph, Value
+from leastwise.prior import Shift
 from leastwise.probability import Blend, ClipNormalise, Isotonic, Signed
 from leastwise.selection.refits import Softmax
 
@@ -71,6 +72,13 @@ def reassembled(g: Graph, blocks: list[Array], parts: list[Value]) -> Value:
     order = np.concatenate([columns.ravel() for columns in blocks])
     table = g.beside([part.reshape(0, columns.size) for columns, part in zip(blocks, parts, strict=True)])
     return table if np.array_equal(order, np.arange(len(order))) else table.take(np.argsort(order))
+
+
+def shifted(g: Graph, shift: Shift, P: Value) -> Value:
+    """Probabilities under other class shares, of all classes of all labels side by side."""
+    blocks = [columns for _, columns in by_width(shift.starts)]
+    ratio = shift.new / shift.trained
+    return reassembled(g, blocks, [clip(g, P.take(c) * ratio[c], shift.new[c]) for c in blocks])
 
 
 # ------------------------------------------------------------------- formulas

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from leastwise.estimators._checks import choose
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._regressor import KernelRegressor
 from leastwise.onnx._baselines import BASELINES
+from leastwise.onnx._calibrators import shifted
 from leastwise.onnx._columns import Columns, TextNeeded, column_names, open_columns
 from leastwise.onnx._decisions import put_classes, put_labels
 from leastwise.onnx._graph import Graph
@@ -28,12 +30,32 @@ from leastwise.onnx._regression import put_values
 TYPES = {"float32": np.float32, "float64": np.float64}
 
 
+@dataclass(frozen=True)
+class Wishes:
+    """What some models can be asked for beside their answer."""
+
+    interval: float | None
+    class_prior: Any
+
+    def check(self, model: Any) -> None:
+        """Refuse what this one cannot."""
+        if self.interval is not None and not isinstance(model, KernelRegressor):
+            raise ValueError(
+                f"interval={self.interval!r} is for regressors such as LSSVR; {type(model).__name__} is none."
+            )
+        if self.class_prior is not None and not isinstance(model, KernelClassifier):
+            raise ValueError(
+                f"class_prior= is for classifiers that take it in predict_proba; {type(model).__name__} does not."
+            )
+
+
 def to_onnx(
     model: Any,
     *,
     dtype: Any = "float32",
     inside: Any = "float64",
     interval: float | None = None,
+    class_prior: Any = None,
     name: str = "leastwise",
 ) -> Any:
     """A fitted model as an ONNX graph that says what ``predict_proba`` and ``predict`` say.
@@ -52,6 +74,8 @@ def to_onnx(
     interval : float, optional
         For regressors: outputs ``lower`` and ``upper`` hold the value with about this probability, as
         ``predict_interval(X, interval, method="jackknife")`` has them.
+    class_prior : mapping, array-like or "uniform", optional
+        For classifiers: class shares where the graph is used, as in ``predict_proba``.
     name : str, default="leastwise"
         Name of the graph.
 
@@ -84,35 +108,36 @@ def to_onnx(
     outer, real = (TYPES[choose(what, np.dtype(t).name, TYPES)] for what, t in (("dtype", dtype), ("inside", inside)))
     check_is_fitted(model)
     names = column_names(model)
-    g = _together(model, names, real, outer, interval)
+    wishes = Wishes(interval, class_prior)
+    g = _together(model, names, real, outer, wishes)
     if g is None:
         g = Graph(real, outer, names)
-        _write(g, model, open_columns(g, names, together=False), interval)
+        _write(g, model, open_columns(g, names, together=False), wishes)
         g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
     return g.model(name, leastwise.__version__, _notes(model, g))
 
 
-def _together(model: Any, names: list[str], real: Any, outer: Any, interval: float | None) -> Graph | None:
+def _together(model: Any, names: list[str], real: Any, outer: Any, wishes: Wishes) -> Graph | None:
     """The graph with one input for all columns; None if one of them is text, or, in a frame, of no use: it may be."""
     g = Graph(real, outer)
     columns = open_columns(g, names, together=True)
     try:
-        _write(g, model, columns, interval)
+        _write(g, model, columns, wishes)
     except TextNeeded:
         return None
     every = len(columns.places[0][0].used) == len(names)  # type: ignore[union-attr]
     return g if every or not hasattr(model, "feature_names_in_") else None
 
 
-def _write(g: Graph, model: Any, columns: Columns, interval: float | None) -> None:
+def _write(g: Graph, model: Any, columns: Columns, wishes: Wishes) -> None:
     """Inputs, nodes and outputs of a model."""
     if isinstance(model, Abstaining):
         inner, columns = _unpacked(g, model.estimator_, columns)
-        return _put(g, inner, columns, None, model)
+        return _put(g, inner, columns, wishes, model)
     inner, columns = _unpacked(g, model, columns)
     if isinstance(inner, Abstaining):
-        return _write(g, inner, columns, interval)
-    return _put(g, inner, columns, interval)
+        return _write(g, inner, columns, wishes)
+    return _put(g, inner, columns, wishes)
 
 
 def _unpacked(g: Graph, model: Any, columns: Columns) -> tuple[Any, Columns]:
@@ -125,15 +150,15 @@ def _unpacked(g: Graph, model: Any, columns: Columns) -> tuple[Any, Columns]:
     return model, columns
 
 
-def _put(g: Graph, model: Any, columns: Columns, interval: float | None, abstaining: Any = None) -> None:
+def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any = None) -> None:
     """The outputs of an estimator."""
-    if interval is not None and not isinstance(model, KernelRegressor):
-        raise ValueError(f"interval={interval!r} is for regressors such as LSSVR; {type(model).__name__} is none.")
+    wishes.check(model)
     if isinstance(model, KernelRegressor):
-        return put_values(g, model, columns, interval)
+        return put_values(g, model, columns, wishes.interval)
     if isinstance(model, KernelClassifier | Recalibrated):
         labels = isinstance(getattr(model, "estimator_", model), LabelClassifier)
-        return (put_labels if labels else put_classes)(g, model, _said(g, model, columns), abstaining)
+        said = _said(g, model, columns, wishes.class_prior)
+        return (put_labels if labels else put_classes)(g, model, said, abstaining)
     for kind, put in BASELINES.items():
         if isinstance(model, kind) and abstaining is None:
             return put(g, model, columns)
@@ -143,10 +168,11 @@ def _put(g: Graph, model: Any, columns: Columns, interval: float | None, abstain
     )
 
 
-def _said(g: Graph, model: Any, columns: Columns) -> Said:
+def _said(g: Graph, model: Any, columns: Columns, class_prior: Any) -> Said:
     if isinstance(model, Recalibrated):
         return recalibrate(g, model, say(g, model.estimator_, columns))
-    return say(g, model, columns)
+    said, shift = say(g, model, columns), model._shift(class_prior)
+    return said if shift is None else replace(said, P=shifted(g, shift, said.P))
 
 
 def _notes(model: Any, g: Graph) -> dict[str, str]:

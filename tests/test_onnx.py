@@ -11,6 +11,7 @@ import pytest
 from conftest import blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -679,6 +680,38 @@ def test_other_steps_are_refused(step, words):
 
 
 # ----------------------------------------------------------------- the file
+
+
+def test_another_runtime_says_the_same():
+    """ONNX's own, in NumPy, which knows what the standard says and nothing else."""
+    X, y, task = task_data(n=60)
+    ids = some_tasks(task, "elsewhere")
+    laplace = LSPC(**FIXED, kernel="laplace", calibration="isotonic").fit(X, y)
+    steps = Recalibrated(MultiTaskLSPC(**FIXED, sharing=0.4), "isotonic", by_task=True).fit(X, y, tasks=task)
+    labels = MultiLabelLSPC(**FIXED, sharing=0.3).fit(X, np.eye(3, dtype=int)[y])
+    sure = Abstaining(LSPC(**FIXED), min_confidence=0.8).fit(X, np.array(["u", "v", "w"])[y])
+    for model, tasks in ((laplace, None), (steps, ids), (labels, None), (sure, None)):
+        proto = to_onnx(model, dtype="float64")
+        places = [output.name for output in proto.graph.output]
+        out = dict(zip(places, ReferenceEvaluator(proto).run(None, feeds(proto, X, tasks)), strict=True))
+        more = {} if tasks is None else {"tasks": tasks}
+        np.testing.assert_allclose(out["probabilities"], model.predict_proba(X, **more), rtol=0, atol=1e-12)
+        assert same_answers(out["label"], model.predict(X, **more))
+
+
+def test_what_to_feed_is_asked_for():
+    frame, y = clinic()
+    model = make_pipeline(prepared(), MultiTaskLSPC(**FIXED, sharing=0.4))
+    proto = to_onnx(model.fit(frame, y, multitasklspc__tasks=frame["site"]))
+    with pytest.raises(ValueError, match="give tasks="):
+        feeds(proto, frame)
+    with pytest.raises(ValueError, match="give a frame"):
+        feeds(proto, frame.to_numpy(), "a")
+    assert set(feeds(proto, frame, "a")["tasks"]) == {"a"}
+    assert check(model, proto, frame, frame["site"]) < 1e-6
+    words = np.array([["red", 1.0], ["blue", 2.0], ["red", 0.5], ["blue", 0.0]] * 10, dtype=object)
+    coded = ColumnTransformer([("c", OneHotEncoder(), [0])], remainder="passthrough")
+    agrees(make_pipeline(coded, LSPC(**FIXED)).fit(words, np.arange(40) % 3), words)
 
 
 def test_what_a_file_says_of_itself():

@@ -24,25 +24,33 @@ def feeds(proto: Any, X: Any, tasks: Any = None) -> dict[str, Array]:
     tasks : array-like of shape (n,) or a single id, optional
         Tasks of the rows, for models that take ``tasks=``.
     """
-    X = X.toarray() if hasattr(X, "toarray") else X
-    n = len(X)
-    given = {i.name: i.type.tensor_type for i in proto.graph.input}
+    X = X.toarray() if hasattr(X, "toarray") else X if hasattr(X, "columns") else np.asarray(X)
     fed = {}
-    for place, (name, kind) in enumerate(given.items()):
-        if name == "tasks" and len(kind.shape.dim) == 1:
-            fed[name] = _typed(np.broadcast_to(np.asarray(tasks, dtype=object), n), kind.elem_type)
-        elif len(given) == 1 + ("tasks" in given) and name == "X":
-            fed[name] = _typed(np.asarray(X), kind.elem_type)
+    for given in proto.graph.input:
+        kind, shape = given.type.tensor_type.elem_type, given.type.tensor_type.shape.dim
+        if len(shape) == 1:
+            fed[given.name] = _typed(_ids(tasks, X.shape[0]), kind)
+        elif given.name == "X" and shape[1].dim_value == X.shape[1]:
+            fed[given.name] = _typed(X, kind)
         else:
-            fed[name] = _typed(_column(X, name, place)[:, None], kind.elem_type)
+            fed[given.name] = _typed(_column(X, given.name), kind)[:, None]
     return fed
 
 
-def _column(X: Any, name: str, place: int) -> Array:
+def _ids(tasks: Any, n: int) -> Array:
+    if tasks is None:
+        raise ValueError("This graph has the input 'tasks': give tasks= with an id for every row, or a single one.")
+    return np.broadcast_to(np.asarray(tasks, dtype=object), n)
+
+
+def _column(X: Any, name: str) -> Array:
     if hasattr(X, "columns"):
         return np.asarray(X[name])
-    table = np.asarray(X, dtype=object)
-    return table[:, int(name.removeprefix("column_"))] if name.startswith("column_") else table[:, place]
+    if not name.startswith("column_"):
+        raise ValueError(
+            f"This graph has an input for each column, such as {name!r}: give a frame with these columns."
+        )
+    return X[:, int(name.removeprefix("column_"))]
 
 
 def _typed(values: Any, element: int) -> Array:

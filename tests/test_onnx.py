@@ -150,6 +150,19 @@ def test_options_of_lspc(options):
     agrees(LSPC(**{**FIXED, **options}).fit(X, y), somewhere(X), dtype="float64")
 
 
+def test_options_of_lssvms():
+    X, y = blobs(60)
+    for weight in (0.0, 0.5, np.inf):
+        model = LSSVC(**FIXED, kernel="rbf+linear", linear_weight=weight).fit(X, y)
+        agrees(model, somewhere(X), dtype="float64")
+    agrees(LSSVC(**FIXED, prune=0.5).fit(X, y), somewhere(X), dtype="float64")
+    agrees(LSSVC(**FIXED, solver="krylov").fit(X, y), somewhere(X), dtype="float64")
+    X, y = blobs(1100)  # so many rows that the coefficients of the features are fitted
+    model = LSSVR(alpha=0.01, kernel="linear", random_state=0).fit(X, y)
+    assert len(model.centers_) == 2
+    assert check(model, to_onnx(model, dtype="float64"), somewhere(X)) < 1e-12
+
+
 @pytest.mark.parametrize(
     "classes",
     [["no", "maybe", "yes"], [10, 20, 30], [0.0, 1.0, 2.0], np.array(["x", "y", "z"], dtype=object), [-1, 0, 7]],
@@ -199,6 +212,11 @@ def test_no_rows_and_one_row():
         assert out["label"].shape == (0,)
         assert out["probabilities"].shape == (0, 3)
         agrees(model, somewhere(X)[:1])
+    tasks = MultiTaskLSPC(**FIXED, sharing=0.4).fit(X, y, tasks=y % 2)
+    assert run(to_onnx(tasks), np.empty((0, 2)), np.empty(0, dtype=int))["probabilities"].shape == (0, 3)
+    agrees(tasks, X[:1], np.array([9]), dtype="float64")
+    labels = Abstaining(MultiLabelLSPC(**FIXED, sharing=0.3), min_confidence=0.8).fit(X, np.eye(3, dtype=int)[y])
+    assert run(to_onnx(labels), np.empty((0, 2)))["accepted"].shape == (0, 3)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplace", "linear", "poly"])
@@ -754,6 +772,11 @@ def test_what_has_no_form_is_refused():
     )
     with pytest.raises(ValueError, match="name of an output, 'label'"):
         to_onnx(named.fit(frame, y))
+    frame = frame.rename(columns={"label": "tasks"})
+    coded = ColumnTransformer([("c", OneHotEncoder(), ["tasks"])], remainder="passthrough")
+    twice = make_pipeline(coded, MultiTaskLSPC(**FIXED, sharing=0.4)).fit(frame, y, multitasklspc__tasks=y % 2)
+    with pytest.raises(ValueError, match="the name 'tasks'"):
+        to_onnx(twice)
 
 
 def test_without_the_library_the_error_names_the_extra(monkeypatch):

@@ -219,6 +219,8 @@ class Graph:
 
     def input(self, name: str, dtype: Any, shape: Sequence[Any]) -> Value:
         """An input of the model."""
+        if any(name == other.name for other in self.inputs):
+            raise ValueError(f"Two inputs would have the name {name!r}: give that column of X another name.")
         self.inputs.append(self.onnx.helper.make_tensor_value_info(name, self.element(dtype), [ROWS, *shape]))
         return Value(self, name)
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.abstention import Abstaining
+from leastwise.abstention.evidence import inner_model
 from leastwise.calibration.recalibrated import Recalibrated
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
@@ -105,7 +106,7 @@ def to_onnx(
     """
     import leastwise
 
-    outer, real = (TYPES[choose(what, np.dtype(t).name, TYPES)] for what, t in (("dtype", dtype), ("inside", inside)))
+    outer, real = _type("dtype", dtype), _type("inside", inside)
     check_is_fitted(model)
     names = column_names(model)
     wishes = Wishes(interval, class_prior)
@@ -115,6 +116,10 @@ def to_onnx(
         _write(g, model, open_columns(g, names, together=False), wishes)
         g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
     return g.model(name, leastwise.__version__, _notes(model, g))
+
+
+def _type(name: str, value: Any) -> Any:
+    return TYPES[choose(name, value if isinstance(value, str) else np.dtype(value).name, TYPES)]
 
 
 def _together(model: Any, names: list[str], real: Any, outer: Any, wishes: Wishes) -> Graph | None:
@@ -177,9 +182,9 @@ def _said(g: Graph, model: Any, columns: Columns, class_prior: Any) -> Said:
 
 def _notes(model: Any, g: Graph) -> dict[str, str]:
     """What a reader of the file may want to know."""
-    inner = model
-    while hasattr(inner, "steps") or hasattr(inner, "estimator_"):
-        inner = inner.steps[-1][1] if hasattr(inner, "steps") else inner.estimator_
+    inner = inner_model(model)
+    while hasattr(inner, "estimator_"):
+        inner = inner_model(inner.estimator_)
     notes = {"estimator": type(inner).__name__, "inside": g.real.name}
     for key in ("classes_", "tasks_", "labels_"):
         known = getattr(inner, key, None)

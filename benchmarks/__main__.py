@@ -20,6 +20,7 @@ from benchmarks import (
     lssvm_tables,
     missing_labels,
     multi_task_tables,
+    onnx_graphs,
     pruning,
     recalibration,
     search_plans,
@@ -54,6 +55,7 @@ SCRIPTS = (
     (label_peers, ""),
     (label_scale, ""),
     (missing_labels, ""),
+    (onnx_graphs, ""),
 )
 
 

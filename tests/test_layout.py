@@ -41,6 +41,7 @@ LAYERS = [
     ["task_reports"],
     ["datasets"],
     ["baselines"],
+    ["onnx"],
     ["displays"],
     ["display", "display_tasks"],
     ["__init__"],

@@ -1,0 +1,49 @@
+"""Values that regressors predict, with intervals of equal width where these are asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leastwise.estimators._regressor import KernelRegressor
+from leastwise.intervals import jackknife
+from leastwise.onnx._columns import Columns
+from leastwise.onnx._graph import Graph, Value
+from leastwise.onnx._models import Scored, score_rows
+
+Array = np.ndarray
+
+
+def put_values(g: Graph, model: KernelRegressor, columns: Columns, interval: float | None) -> None:
+    """``variable``, in the unit and shape of y, with ``lower`` and ``upper`` beside it."""
+    scored = score_rows(g, model, columns)
+    F = scored.F + scored.gap
+    _put(g, model, "variable", F)
+    if interval is not None:
+        half = _half_width(g, model, scored, interval)
+        _put(g, model, "lower", F - half)
+        _put(g, model, "upper", F + half)
+
+
+def _put(g: Graph, model: KernelRegressor, name: str, F: Value) -> None:
+    unit, offset = np.asarray(model.unit_, dtype=float), np.asarray(model.offset_, dtype=float)
+    values = F * unit + offset
+    if model.flat_:
+        g.output(name, values.squeezed(1), g.outer)
+    else:
+        g.output(name, values, g.outer, [len(unit)])
+
+
+def _half_width(g: Graph, model: KernelRegressor, scored: Scored, coverage: float) -> Any:
+    """Half of the width, that of tasks held out whole for tasks that are not known."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"interval={coverage!r} must be a number above 0 and below 1, such as 0.9.")
+    known = model._residuals("jackknife")
+    nothing = np.zeros((1, known.residual.shape[1]))
+    half = jackknife(nothing, known.residual, known.w, coverage)[1]
+    if known.stranger is None or scored.task is None:
+        return half
+    assert known.stranger_w is not None
+    strange = (scored.task < np.array(0)).widened(1)
+    return g.where(strange, jackknife(nothing, known.stranger, known.stranger_w, coverage)[1], half)

@@ -98,7 +98,7 @@ plt.show()
 
 figure, axes = plt.subplots(5, 3, figsize=(8, 12), layout="constrained", sharex=True, sharey=True)
 for i, (name, posterior) in enumerate(posteriors.items()):
-    display = PosteriorDisplay.from_function(posterior, BEYOND, names=NAMES, axes=axes[i], colorbar=False)
+    display = PosteriorDisplay.from_function(posterior, BEYOND, names=NAMES, ax=axes[i], colorbar=False)
     axes[i, 0].set_ylabel(f"{name}\n$x_2$")
     for ax in axes[i]:
         ax.add_patch(plt.Rectangle((-5, -5), 10, 10, fill=False, ec="white", ls="--", lw=1))

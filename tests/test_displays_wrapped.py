@@ -265,3 +265,15 @@ def test_panels_and_titles_are_whole(width):
 )
 def test_names_lose_what_all_have_in_common(names, width, short):
     assert fitting(names, width) == short
+
+
+def test_a_class_with_a_long_name_fits_the_axes(rows):
+    X, y = rows
+    long = np.where(y == "benign", "Malignant neoplasm of the upper lobe of the lung, unspecified side", y)
+    display = ReliabilityDisplay.from_heldout(LSPC(**FIXED).fit(X, long), long, pos_label=long[y == "benign"][0])
+    display.figure_.canvas.draw()
+    page = display.figure_.bbox
+    for text in (display.ax_.yaxis.label, display.histogram_.xaxis.label):
+        box = text.get_window_extent()
+        assert page.x0 <= box.x0 < box.x1 <= page.x1
+        assert page.y0 <= box.y0 < box.y1 <= page.y1

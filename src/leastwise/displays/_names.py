@@ -8,6 +8,17 @@ from typing import Any
 
 from leastwise.task_text import shortened
 
+#: A class is named at the axes with so many letters.
+NAME = 26
+
+
+def words_for(pos_label: Any) -> tuple[str, str]:
+    """What the axes of reliability are called where one class is looked at, or the most probable one."""
+    if pos_label is None:
+        return "Confidence", "Accuracy"
+    (name,) = fitting([pos_label], NAME)
+    return f"Probability of {name}", f"Share of {name}"
+
 
 def class_name(label: Any) -> str:
     """A word speaks for itself, a number does not."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from leastwise.displays._drawing import MARKERS, as_axes, choose, color, ink, panels, pyplot
 from leastwise.displays._models import FromModels
-from leastwise.displays._names import fitting
+from leastwise.displays._names import fitting, words_for
 from leastwise.displays._reading import Said, by_class, by_label, by_task, is_table, together
-from leastwise.displays.reliability import CONFIDENCE, DIAGONAL, PROBABILITY, ReliabilityDisplay
+from leastwise.displays.reliability import DIAGONAL, PROBABILITY, ReliabilityDisplay
 
 Array = np.ndarray
 
@@ -108,7 +108,7 @@ class GroupedReliabilityDisplay(FromModels):
             parts, what = by_label(y_true, proba, top=False, names=names, model=model), "label"
         elif tasks is not None:
             parts, what = by_task(y_true, proba, tasks, classes, pos_label), "task"
-            words = CONFIDENCE if pos_label is None else (f"Probability of {pos_label}", f"Share of {pos_label}")
+            words = words_for(pos_label)
         else:
             parts, what = by_class(y_true, proba, classes), "class"
             parts = parts if names is None else [Said(s.p, s.true, str(n)) for s, n in zip(parts, names, strict=True)]

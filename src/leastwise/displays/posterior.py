@@ -135,7 +135,11 @@ class PosteriorDisplay:
             return np.stack([where.proba(estimator, points, t)[:, place[0]] for t in tasks], axis=1)
 
         names = [t if isinstance(t, str) else f"task {t}" for t in tasks] if names is None else names
-        words = {"names": names, "label": f"probability of {classes[place[0]]}", "axis_labels": where.sides}
+        words = {
+            "names": names,
+            "label": f"probability of {fitting([classes[place[0]]], NAME)[0]}",
+            "axis_labels": where.sides,
+        }
         return cls.from_function(each, where.limits, **{**words, **kwargs})
 
     @classmethod

@@ -94,6 +94,10 @@ def test_other_rows_are_not_taken_for_held_out_ones(rows):
     with pytest.raises(ValueError, match="The model is frozen"):
         ReliabilityDisplay.from_heldout(model, y[100:])
     ReliabilityDisplay.from_heldout(frozen, y[:100])
+    with pytest.raises(ValueError, match="y has 50 rows, and the model was fitted to 100"):
+        ReliabilityDisplay.from_heldout(frozen, y[:50])
+    with pytest.raises(ValueError, match="Abstaining has no heldout_proba_: fit"):
+        ReliabilityDisplay.from_heldout(Abstaining(LSPC(), max_error=0.3), y)
     with pytest.raises(ValueError, match="Pipeline has no heldout_proba_"):
         ReliabilityDisplay.from_heldout(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y), y)
 

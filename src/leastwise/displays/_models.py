@@ -54,7 +54,7 @@ class FromModels:
             For ``from_predictions``; ``name`` is by default the name of the classifier, that inside a pipeline.
         """
         pyplot()
-        return cls._of_model(model, y, heldout(model), tasks, ", held out", **kwargs)
+        return cls._of_model(model, y, heldout(model, y), tasks, ", held out", **kwargs)
 
     @classmethod
     def _of_model(cls, model: Any, y: Any, proba: Any, tasks: Any, how: str, **kwargs: Any) -> Self:

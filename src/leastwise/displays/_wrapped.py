@@ -57,10 +57,10 @@ def predicted(estimator: Any, X: Any, tasks: Any) -> Any:
     return estimator.predict_proba(X, tasks=tasks) if asks and tasks is not None else estimator.predict_proba(X)
 
 
-def heldout(model: Any) -> Any:
+def heldout(model: Any, y: Any) -> Any:
     """Probabilities of the training rows when these were held out."""
     rule = rule_of(model)
-    if rule is not None and isinstance(rule.estimator_, FrozenEstimator):
+    if rule is not None and isinstance(getattr(rule, "estimator_", None), FrozenEstimator):
         raise ValueError(
             "The model is frozen: its held-out rows are not those that the threshold was set on. Use from_estimator "
             "with the latter."
@@ -69,4 +69,14 @@ def heldout(model: Any) -> Any:
         "fit a classifier of leastwise with cv= other than None, or use from_estimator with rows that it was not "
         "trained on"
     )
-    return having(model, "heldout_proba_", instead).heldout_proba_
+    P = having(model, "heldout_proba_", instead).heldout_proba_
+    given, known = (_rows(table) for table in (y, P[0] if isinstance(P, list) else P))
+    if given != known:
+        raise ValueError(
+            f"y has {given} rows, and the model was fitted to {known}: give what it was fitted to, or use from_estimator."
+        )
+    return P
+
+
+def _rows(table: Any) -> int:
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)

@@ -73,7 +73,7 @@ def heldout(model: Any, y: Any) -> Any:
     given, known = (_rows(table) for table in (y, P[0] if isinstance(P, list) else P))
     if given != known:
         raise ValueError(
-            f"y has {given} rows, and the model was fitted to {known}: give what it was fitted to, or use from_estimator."
+            f"y has {given} rows, and the model was fitted to {known}: give the latter, or use from_estimator."
         )
     return P
 

@@ -36,8 +36,9 @@ for share in shares:
 # The loss on new rows, all of whose labels are known.
 
 fig, ax = plt.subplots(figsize=(6.4, 4))
-for name, values in losses.items():
-    ax.plot(shares, values, "o-", label=name)
+styles = [("#0072B2", "o-"), ("#D55E00", "s--"), ("#009E73", "D-.")]  # told apart without red or green, too
+for (name, values), (color, style) in zip(losses.items(), styles, strict=True):
+    ax.plot(shares, values, style, color=color, label=name)
 ax.axhline(label_log_loss(Y_test, data.posterior(X_test)), color="0.5", linestyle=":", label="the truth")
 ax.set(xlabel="share of labels hidden", ylabel="log-loss on new rows", xticks=shares, ylim=(0, None))
 ax.legend(frameon=False)

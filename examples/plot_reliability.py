@@ -9,6 +9,7 @@ their training rows while these were held out, so the diagram needs no other row
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 
 from leastwise import LSPC, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks, make_rotated_labels
@@ -22,7 +23,8 @@ from leastwise.displays import GroupedReliabilityDisplay, ReliabilityDisplay
 
 X, y = load_digits(return_X_y=True)
 X = X + np.random.default_rng(0).normal(scale=6, size=X.shape)
-X_train, y_train, X_test, y_test = X[:600], y[:600], X[600:], y[600:]
+# In the order of the file later rows are of other writers; shuffled, new rows are like the known ones.
+X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=600, random_state=0)
 model = LSPC(random_state=0).fit(X_train, y_train)
 raw = LSPC(calibration=None, random_state=0).fit(X_train, y_train)
 

@@ -26,8 +26,8 @@ plt.show()
 
 slow = KernelLogisticRegression(cv=3, random_state=0).fit(X[:300], y[:300])
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
-SelectionDisplay.from_estimator(slow, axes=axes[0], colorbar=False)
-SelectionDisplay.from_estimator(slow, axes=axes[1], kind="contours")
+SelectionDisplay.from_estimator(slow, ax=axes[0], colorbar=False)
+SelectionDisplay.from_estimator(slow, ax=axes[1], kind="contours")
 plt.show()
 
 # %%

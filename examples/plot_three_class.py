@@ -75,7 +75,7 @@ for name, model in models.items():
 # ----------------------------
 # The training points, and behind them the most probable class of every point of the plane (figure 5).
 
-colors = ["tab:blue", "tab:orange", "tab:green"]
+colors = ["#0072B2", "#E69F00", "#009E73"]  # can be told apart by people who see no red or no green
 line = np.linspace(*REGION[0], 200)
 grid = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
 figure, axes = plt.subplots(2, 3, figsize=(10, 7), layout="constrained", sharex=True, sharey=True)
@@ -98,7 +98,7 @@ plt.show()
 
 figure, axes = plt.subplots(5, 3, figsize=(8, 12), layout="constrained", sharex=True, sharey=True)
 for i, (name, posterior) in enumerate(posteriors.items()):
-    display = PosteriorDisplay.from_function(posterior, BEYOND, names=NAMES, axes=axes[i], colorbar=False)
+    display = PosteriorDisplay.from_function(posterior, BEYOND, names=NAMES, ax=axes[i], colorbar=False)
     axes[i, 0].set_ylabel(f"{name}\n$x_2$")
     for ax in axes[i]:
         ax.add_patch(plt.Rectangle((-5, -5), 10, 10, fill=False, ec="white", ls="--", lw=1))
@@ -122,9 +122,10 @@ radius = np.linspace(0, 40, 161)
 angle = np.linspace(0, 2 * np.pi, 72, endpoint=False)
 ray = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 figure, ax = plt.subplots(figsize=(8.5, 4), layout="constrained")
-for name, posterior in list(posteriors.items())[1:]:
+styles = [("#0072B2", "-"), ("#E69F00", "--"), ("#009E73", "-."), ("#D55E00", (0, (5, 1, 1, 1, 1, 1)))]
+for (name, posterior), (color, dashes) in zip(list(posteriors.items())[1:], styles, strict=True):
     confidence = posterior(ray.reshape(-1, 2)).max(axis=1).reshape(len(radius), -1).mean(axis=1)
-    ax.plot(radius, confidence, "--" if "full" in name else "-", label=name)
+    ax.plot(radius, confidence, color=color, ls=dashes, lw=1.8, label=name)
 ax.axhline(np.bincount(y).max() / len(y), color="0.3", ls=":", label="largest class share")
 ax.set(xlabel="Distance from the origin", ylabel="Largest class probability", ylim=(0.3, 1.03))
 figure.legend(loc="outside right upper")

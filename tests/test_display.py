@@ -138,7 +138,7 @@ def test_posterior_of_an_estimator(model):
 
 def test_posterior_on_given_axes(model):
     axes = plt.subplots(1, 3)[1]
-    display = PosteriorDisplay.from_estimator(model[0], limits=LIMITS, resolution=5, axes=axes)
+    display = PosteriorDisplay.from_estimator(model[0], limits=LIMITS, resolution=5, ax=axes)
     assert list(display.axes_) == list(axes)
     with pytest.raises(ValueError, match="3 classes but 2 axes"):
         display.plot(axes[:2])

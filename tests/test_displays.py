@@ -207,7 +207,9 @@ def test_label_by_label_and_class_by_class(labels, predictions):
     display = GroupedReliabilityDisplay.from_predictions(y, P, n_bins=4)
     for k, name in enumerate("abc"):
         matches(display.groups[k], P[:, k], y == name, 4)
-    assert [g.name for g in display.groups] == ["class a", "class b", "class c"]
+    assert [g.name for g in display.groups] == ["a", "b", "c"]
+    numbers = GroupedReliabilityDisplay.from_predictions(np.searchsorted(["a", "b", "c"], y), P)
+    assert [g.name for g in numbers.groups] == ["class 0", "class 1", "class 2"]
     assert display.figure_.get_supylabel() == "Share that was true"
 
 
@@ -296,13 +298,18 @@ def test_risk_coverage_of_a_model(tasks):
 def test_several_curves_and_labels(labels, predictions):
     Y, X, model = labels
     first = RiskCoverageDisplay.from_estimator(model, X, Y, max_error=0.05)
+    assert first.ax_.get_xlabel() == "Share of labels accepted"
     P, known = model.predict_proba(X), ~np.isnan(Y)
     wrong = ((P > 0.5) != Y)[known]
     assert first.risk[-1] == pytest.approx(wrong.mean())
     assert first.band_ is None
     second = RiskCoverageDisplay.from_predictions(*predictions, ax=first.ax_, name="other")
     assert second.line_.get_color() != first.line_.get_color()
-    assert len(first.ax_.get_legend().get_texts()) == 2
+    share = first.coverage_at(0.05)
+    names = texts(first.ax_.get_legend().get_texts())
+    assert names[1] == f"{share:.0%} of labels at 5% error"
+    assert names[2] == f"other (area {second.area:.4f})"
+    np.testing.assert_allclose(first.marks_[0].get_xydata(), [[share, 0.05]])
     assert first.ax_.get_ylim()[1] > max(first.risk.max(), second.risk.max())
 
 

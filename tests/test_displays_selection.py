@@ -135,6 +135,25 @@ def test_without_a_second_parameter(rows):
         RegularisationPathDisplay.from_estimator(LSPC(1.0, 0.1).fit(*rows))
 
 
+def test_bands_that_were_refined_reach_the_border_too():
+    alphas = {1.0: [0.01, 0.1, 1.0], 2.0: [0.01, 0.1, 0.5, 1.0], 4.0: [0.01, 0.1]}
+    points = [(s, a) for s, some in alphas.items() for a in some]
+    table = {"param_sigma": [s for s, _ in points], "param_alpha": [a for _, a in points]}
+    table["mean_test_score"] = np.linspace(0, 1, len(points))
+    _, _, boxes = cells_of(SelectionDisplay.from_results(table).surfaces_[0])
+    right = {s: max(b[:, 0].max() for b, (t, _) in zip(boxes, points, strict=True) if t == s) for s in alphas}
+    assert right[1.0] == right[2.0] == pytest.approx(10**0.5)
+    assert right[4.0] == pytest.approx(10**-0.5)  # this one was not looked at beyond 0.1
+
+
+def test_a_point_that_is_met_again_counts_once():
+    table = {"param_alpha": [0.1, 1.0, 0.1, 1.0], "n_rows": [50, 50, 50, 90], "mean_test_score": [0.3, 0.1, 0.2, 0.5]}
+    display = RegularisationPathDisplay.from_results(table)
+    np.testing.assert_allclose(display.lines_[0.0].get_xydata(), [[0.1, 0.2], [1.0, 0.1]])
+    np.testing.assert_allclose(display.settled_.get_xydata(), [[1.0, 0.5]])
+    np.testing.assert_allclose(display.mark_.get_xydata(), [[1.0, 0.5]])
+
+
 # ------------------------------------------------------------------------- path
 
 
@@ -144,9 +163,8 @@ def test_paths_against_the_table(model):
     assert sorted(display.lines_) == np.unique(found["param_sigma"]).tolist()
     for sigma, line in display.lines_.items():
         here = column(found, sigma=sigma)
-        order = np.argsort(here["param_alpha"])
-        np.testing.assert_array_equal(line.get_xdata(), here["param_alpha"][order])
-        np.testing.assert_array_equal(line.get_ydata(), -here["mean_test_score"][order])
+        last = {f"{a:.9g}": (a, -s) for a, s in zip(here["param_alpha"], here["mean_test_score"], strict=True)}
+        np.testing.assert_array_equal(line.get_xydata(), sorted(last.values()))  # a point met twice counts once
     widths = {sigma: line.get_linewidth() for sigma, line in display.lines_.items()}
     assert max(widths, key=widths.get) == model.sigma_
     np.testing.assert_allclose(display.mark_.get_xydata(), [[model.alpha_, -found["mean_test_score"].max()]])
@@ -190,7 +208,7 @@ def test_wrong_arguments_are_named(model, rows):
     with pytest.raises(ValueError, match="LSPC has no cv_results_"):
         SelectionDisplay.from_estimator(LSPC(1.0, 0.1, cv=None, calibration=None).fit(*rows))
     with pytest.raises(ValueError, match="1 panels but 2 axes"):
-        SelectionDisplay.from_estimator(model, axes=plt.subplots(1, 2)[1])
+        SelectionDisplay.from_estimator(model, ax=plt.subplots(1, 2)[1])
     line = {"param_sigma": [1, 2], "param_alpha": [1, 2], "mean_test_score": [0.1, 0.2]}
     with pytest.raises(ValueError, match="three points that are not in line"):
         SelectionDisplay.from_results(line, kind="contours")

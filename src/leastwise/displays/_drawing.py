@@ -67,11 +67,11 @@ def new_axes_below(ax: Any) -> Any:
     return below
 
 
-def panels(count: int, side: float, columns: int | None = None) -> tuple[Any, Array]:
-    """A figure with so many square panels, in rows, and the panels."""
-    columns = min(count, columns or int(np.ceil(np.sqrt(1.2 * count))))
+def panels(count: int, side: float, columns: int | None = None, ratio: float = 1.0) -> tuple[Any, Array]:
+    """A figure with so many panels, in rows, and the panels; ``ratio`` is their height in parts of their width."""
+    columns = min(count, columns or max(int(np.ceil(np.sqrt(1.2 * count))), 3))
     rows = -(-count // columns)
-    size = (side * columns + 0.9, side * rows + 0.7)
+    size = (side * columns + 0.9, side * ratio * rows + 0.7)
     share = {"sharex": True, "sharey": True, "squeeze": False}
     figure, axes = pyplot().subplots(rows, columns, figsize=size, layout="constrained", **share)
     for ax in axes.flat[count:]:

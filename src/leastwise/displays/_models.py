@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from leastwise.displays._drawing import pyplot
-from leastwise.displays._reading import heldout, is_table, predicted
+from leastwise.displays._reading import is_table
+from leastwise.displays._wrapped import called, heldout, holder, predicted
 
 
 class FromModels:
@@ -22,13 +23,14 @@ class FromModels:
         Parameters
         ----------
         estimator : classifier with ``predict_proba``
+            Pipelines, and wrappers such as :class:`leastwise.abstention.Abstaining`, too.
         X : array-like of shape (n, n_features)
         y : array-like of shape (n,) or (n, T)
             True classes, or a table of labels.
         tasks : array-like of shape (n,), optional
             The task of every row, for models of many tasks.
         **kwargs
-            For ``from_predictions``; ``name`` is the name of the estimator's class by default.
+            For ``from_predictions``; ``name`` is by default the name of the classifier, that inside a pipeline.
         """
         pyplot()
         return cls._of_model(estimator, y, predicted(estimator, X, tasks), tasks, "", **kwargs)
@@ -43,24 +45,26 @@ class FromModels:
         Parameters
         ----------
         model : fitted classifier of leastwise
+            Or a pipeline that ends in one, or a wrapper or search around one.
         y : array-like of shape (n,) or (n, T)
             What it was fitted to.
         tasks : array-like of shape (n,), optional
             The task of every row, where the picture is of tasks.
         **kwargs
-            For ``from_predictions``; ``name`` is the name of the model's class by default.
+            For ``from_predictions``; ``name`` is by default the name of the classifier, that inside a pipeline.
         """
         pyplot()
-        return cls._of_model(model, y, heldout(model), tasks, ", held out", **kwargs)
+        return cls._of_model(model, y, heldout(model, y), tasks, ", held out", **kwargs)
 
     @classmethod
     def _of_model(cls, model: Any, y: Any, proba: Any, tasks: Any, how: str, **kwargs: Any) -> Self:
         if cls._has_name:
-            kwargs = {"name": type(model).__name__ + how, **kwargs}
+            kwargs = {"name": called(model) + how, **kwargs}
         if cls._by_task:
             kwargs["tasks"] = tasks
         if is_table(y):
-            kwargs["model"] = model if hasattr(model, "label_index_") else None
+            inner = holder(model, "label_index_")
+            kwargs["model"] = inner if hasattr(inner, "label_index_") else None
         else:
             kwargs["classes"] = model.classes_
         return cls.from_predictions(y, proba, **kwargs)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from leastwise.displays._names import class_name
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
 from leastwise.metrics import checked_probabilities
 from leastwise.tasks import encode_tasks
@@ -67,7 +67,7 @@ def known_rows(y: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
 def by_class(y: Any, proba: Any, classes: Any = None) -> list[Said]:
     """Each class against the rest."""
     y, P, classes = known_rows(y, proba, classes)
-    return [Said(P[:, k], y == name, f"class {name}") for k, name in enumerate(classes)]
+    return [Said(P[:, k], y == name, class_name(name)) for k, name in enumerate(classes)]
 
 
 def by_task(y: Any, proba: Any, tasks: Any, classes: Any = None, pos_label: Any = None) -> list[Said]:
@@ -114,24 +114,3 @@ def _of_label(p: Array, code: Array, top: bool, name: Any) -> Said:
     if top or P.shape[1] > 2:
         return Said(P.max(axis=1), P.argmax(axis=1) == code, str(name))
     return Said(P[:, 1], code == 1, str(name))
-
-
-# --------------------------------------------------------------------- models
-
-
-def predicted(estimator: Any, X: Any, tasks: Any) -> Any:
-    """Probabilities of rows; the tasks go along where the model asks for them and has no column for them."""
-    takes = "tasks" in signature(estimator.predict_proba).parameters
-    if tasks is not None and takes and getattr(estimator, "task_column", None) is None:
-        return estimator.predict_proba(X, tasks=tasks)
-    return estimator.predict_proba(X)
-
-
-def heldout(model: Any) -> Any:
-    """Probabilities of the training rows when these were held out."""
-    if not hasattr(model, "heldout_proba_"):
-        raise ValueError(
-            f"{type(model).__name__} has no heldout_proba_: fit a classifier of leastwise with cv= other than None, "
-            "or use from_estimator with rows that it was not trained on."
-        )
-    return model.heldout_proba_

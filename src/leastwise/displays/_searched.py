@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from leastwise.displays._drawing import pyplot
+from leastwise.displays._wrapped import having
 
 Array = np.ndarray
 
@@ -54,10 +55,15 @@ class Searched:
         sizes, counts = np.unique(self.rows, return_counts=True)
         return self.only(self.rows == sizes[counts.argmax()])
 
+    def latest(self) -> Searched:
+        """Every point once: one that was met again on the same rows, with the score that it had last."""
+        keys = np.array([*([f"{v:.9g}" for v in c] for c in self.values.values()), list(map(str, self.rows))]).T[::-1]
+        return self.only(np.sort(len(keys) - 1 - np.unique(keys, axis=0, return_index=True)[1]))
+
     def best(self, *names: str) -> Searched:
         """For every pair, triple, ... of these parameters the best point over all others."""
         order = np.argsort(self.score if self.loss else -self.score, kind="stable")
-        # A point that is met again may differ by rounding.
+        # Values that are the same may differ by rounding.
         keys = np.array([[f"{self.values[name][i]:.9g}" for name in names] for i in order])
         return self.only(np.sort(order[np.unique(keys, axis=0, return_index=True)[1]]))
 
@@ -87,12 +93,8 @@ def is_log(name: str, values: Array) -> bool:
 
 
 def read_model(model: Any) -> Searched:
-    """The search of a fitted model."""
-    if not hasattr(model, "cv_results_"):
-        raise ValueError(
-            f"{type(model).__name__} has no cv_results_: fit a model of leastwise with cv= other than None, or use "
-            "from_results."
-        )
+    """The search of a fitted model, of that inside a pipeline or wrapper too."""
+    model = having(model, "cv_results_", "fit a model of leastwise with cv= other than None, or use from_results")
     names = [name.removeprefix("param_") for name in model.cv_results_ if name.startswith("param_")]
     chosen = {name: float(value) for name in names if (value := getattr(model, f"{name}_", None)) is not None}
     return read_results(model.cv_results_, chosen=chosen, scoring=getattr(model, "scoring", None))
@@ -111,7 +113,8 @@ def read_results(results: Mapping[str, Any], *, chosen: Mapping[str, float] | No
     found = {name: float(column[best]) for name, column in params.items()} | dict(chosen or {})
     loss = isinstance(scoring, str) and (scoring in LOSSES or scoring.startswith("neg_"))
     values = {name: column for name, column in params.items() if len(np.unique(column)) > 1}
-    return Searched(values, -score[kept] if loss else score[kept], rows, found, _called(scoring), loss)
+    points = Searched(values, -score[kept] if loss else score[kept], rows, found, _called(scoring), loss)
+    return points.latest()
 
 
 def _last_stage_best(score: Array, rows: Array) -> int:
@@ -140,6 +143,7 @@ class SearchDisplay:
         Parameters
         ----------
         estimator : fitted model of leastwise
+            Or a pipeline that ends in one, or a wrapper around one.
         **kwargs
             For :meth:`plot`.
         """

@@ -9,9 +9,9 @@ import numpy as np
 
 from leastwise.displays._drawing import MARKERS, as_axes, choose, color, ink, panels, pyplot
 from leastwise.displays._models import FromModels
+from leastwise.displays._names import fitting, words_for
 from leastwise.displays._reading import Said, by_class, by_label, by_task, is_table, together
-from leastwise.displays.reliability import CONFIDENCE, DIAGONAL, PROBABILITY, ReliabilityDisplay
-from leastwise.task_text import shortened
+from leastwise.displays.reliability import DIAGONAL, PROBABILITY, ReliabilityDisplay
 
 Array = np.ndarray
 
@@ -37,6 +37,8 @@ class GroupedReliabilityDisplay(FromModels):
     ----------
     axes_ : ndarray of matplotlib Axes
         The panels, or the one diagram.
+    ax_ : matplotlib Axes
+        The first of them.
     figure_ : matplotlib Figure
     shown_ : ndarray of int
         Which groups have a panel, or a colour and a name in the one diagram.
@@ -106,7 +108,7 @@ class GroupedReliabilityDisplay(FromModels):
             parts, what = by_label(y_true, proba, top=False, names=names, model=model), "label"
         elif tasks is not None:
             parts, what = by_task(y_true, proba, tasks, classes, pos_label), "task"
-            words = CONFIDENCE if pos_label is None else (f"Probability of {pos_label}", f"Share of {pos_label}")
+            words = words_for(pos_label)
         else:
             parts, what = by_class(y_true, proba, classes), "class"
             parts = parts if names is None else [Said(s.p, s.true, str(n)) for s, n in zip(parts, names, strict=True)]
@@ -118,12 +120,12 @@ class GroupedReliabilityDisplay(FromModels):
         overall = ReliabilityDisplay._computed(together(parts), n_bins, *settings, None, words)
         return cls(groups, overall, what).plot(**kwargs)
 
-    def plot(self, axes: Any = None, *, kind: str = "panels", most: int | None = None) -> GroupedReliabilityDisplay:
+    def plot(self, ax: Any = None, *, kind: str = "panels", most: int | None = None) -> GroupedReliabilityDisplay:
         """Draw.
 
         Parameters
         ----------
-        axes : sequence of matplotlib Axes, or Axes, optional
+        ax : matplotlib Axes, or sequence of them, optional
             One for each panel, or the one of the diagram; a new figure by default.
         kind : {"panels", "overlay"}, default="panels"
             A panel for each, with the overall curve behind, the intervals, and at its foot how the rows spread; or
@@ -133,9 +135,7 @@ class GroupedReliabilityDisplay(FromModels):
             So many have a panel, those with the most rows (30 by default), or a name in the one diagram (3).
         """
         choose("kind", kind, ("panels", "overlay"))
-        return (
-            self._panels(axes, most or 30) if kind == "panels" else self._overlay(axes, 3 if most is None else most)
-        )
+        return self._panels(ax, most or 30) if kind == "panels" else self._overlay(ax, 3 if most is None else most)
 
     # ---------------------------------------------------------------- panels
 
@@ -147,7 +147,7 @@ class GroupedReliabilityDisplay(FromModels):
         else:
             self.axes_ = as_axes(axes, len(self.shown_), self._many)
             self.figure_ = self.axes_[0].figure
-        titles = shortened([self.groups[i].name for i in self.shown_], TITLE)
+        titles = fitting([self.groups[i].name for i in self.shown_], TITLE)
         for ax, i, title in zip(self.axes_, self.shown_, titles, strict=True):
             self._panel(ax, self.groups[i], title)
         if axes is None:
@@ -179,7 +179,7 @@ class GroupedReliabilityDisplay(FromModels):
             style = {"color": ink(), "alpha": 0.25, "lw": 0.8, "marker": None, "zorder": 1, "gid": None}
             self.groups[i].draw_curve(ax, bars=False, label=label, **style)
             label = None
-        names = shortened([g.name for g in self.groups], LEGEND)
+        names = fitting([g.name for g in self.groups], LEGEND)
         for k, i in enumerate(self.shown_, start=1):
             style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "label": names[i]}
             self.groups[i].draw_curve(ax, bars=False, lw=1.2, **style)
@@ -190,6 +190,11 @@ class GroupedReliabilityDisplay(FromModels):
         ax.legend(loc="best", framealpha=0.9, fontsize="small")
         self.axes_, self.figure_ = np.array([ax], dtype=object), ax.figure
         return self
+
+    @property
+    def ax_(self) -> Any:
+        """The first panel."""
+        return self.axes_[0]
 
     @property
     def _many(self) -> str:

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from leastwise.displays._drawing import as_axes, choose, panels, pyplot
-from leastwise.task_text import shortened
+from leastwise.displays._names import class_name, fitting
+from leastwise.displays._plane import Limits, plane
+from leastwise.displays._wrapped import holder, layers
 
 Array = np.ndarray
-Limits = tuple[tuple[float, float], tuple[float, float]]
 
 #: Names are cut after so many letters. So few panels are large; so many are drawn without being asked for.
 NAME, FEW, MOST = 24, 3, 30
+#: Units of the two features have the same length, unless one side would be so many times the other.
+LONGER = 2.5
 
 
 class PosteriorDisplay:
@@ -30,22 +33,35 @@ class PosteriorDisplay:
         Names of the panels: of the classes, or of the tasks.
     label : str, default="probability"
         What the colours mean.
+    axis_labels : (str, str)
+        Names of the two features; x1 and x2 by default.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes of shape (c,)
+    ax_ : matplotlib Axes
+        The first of them.
     figure_ : matplotlib Figure
     surfaces_ : list
         The filled contours, or images, of the panels.
     colorbar_ : matplotlib Colorbar or None
     """
 
-    def __init__(self, x: Array, y: Array, proba: Array, names: Sequence[str], label: str = "probability") -> None:
+    def __init__(
+        self,
+        x: Array,
+        y: Array,
+        proba: Array,
+        names: Sequence[str],
+        label: str = "probability",
+        axis_labels: tuple[str, str] = ("$x_1$", "$x_2$"),
+    ) -> None:
         self.x = x
         self.y = y
         self.proba = proba
         self.names = names
         self.label = label
+        self.axis_labels = axis_labels
 
     @classmethod
     def from_estimator(
@@ -57,7 +73,8 @@ class PosteriorDisplay:
         ----------
         estimator : classifier with ``predict_proba``
         X : array-like of shape (n, 2), optional
-            Rows that the rectangle is to hold, with a margin; not needed with ``limits``.
+            Rows that the rectangle is to hold, with a margin; not needed with ``limits``. Columns of a frame give
+            the axes their names.
         limits : ((x low, x high), (y low, y high)), optional
             The rectangle.
         names : sequence of str, optional
@@ -66,8 +83,10 @@ class PosteriorDisplay:
             For :meth:`from_function`.
         """
         pyplot()
-        names = [f"class {k}" for k in estimator.classes_] if names is None else names
-        return cls.from_function(estimator.predict_proba, _rectangle(X, limits), names=names, **kwargs)
+        names = list(map(class_name, estimator.classes_.tolist())) if names is None else names
+        where = plane(X, limits)
+        kwargs = {"names": names, "axis_labels": where.sides, **kwargs}
+        return cls.from_function(lambda points: where.proba(estimator, points), where.limits, **kwargs)
 
     @classmethod
     def from_tasks(
@@ -86,7 +105,7 @@ class PosteriorDisplay:
         Parameters
         ----------
         estimator : fitted classifier of many tasks and two features
-            Its ``predict_proba`` takes ``tasks``.
+            Its ``predict_proba`` takes ``tasks``, or it has a ``task_column``, which X may hold then.
         X : array-like of shape (n, 2), optional
             Rows that the rectangle is to hold, with a margin; not needed with ``limits``.
         tasks : sequence, optional
@@ -101,21 +120,27 @@ class PosteriorDisplay:
             For :meth:`from_function`.
         """
         pyplot()
-        if tasks is None and len(estimator.tasks_) > MOST:
-            raise ValueError(f"The model knows {len(estimator.tasks_)} tasks: say with tasks= which are to be drawn.")
-        tasks = list(estimator.tasks_ if tasks is None else tasks)
+        *_, inner = layers(estimator)
+        known = holder(estimator, "tasks_").tasks_
+        if tasks is None and len(known) > MOST:
+            raise ValueError(f"The model knows {len(known)} tasks: say with tasks= which are to be drawn.")
+        tasks = list(known if tasks is None else tasks)
+        where = plane(X, limits, without=getattr(inner, "task_column", None))
         classes = np.asarray(estimator.classes_)
         place = np.flatnonzero(classes == (classes[-1] if pos_label is None else pos_label))
         if not len(place):
             raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes.tolist()}.")
 
         def each(points: Array) -> Array:
-            answers = (np.asarray(estimator.predict_proba(points, tasks=[t] * len(points))) for t in tasks)
-            return np.stack([P[:, place[0]] for P in answers], axis=1)
+            return np.stack([where.proba(estimator, points, t)[:, place[0]] for t in tasks], axis=1)
 
         names = [t if isinstance(t, str) else f"task {t}" for t in tasks] if names is None else names
-        label = f"probability of {classes[place[0]]}"
-        return cls.from_function(each, _rectangle(X, limits), names=names, label=label, **kwargs)
+        words = {
+            "names": names,
+            "label": f"probability of {fitting([classes[place[0]]], NAME)[0]}",
+            "axis_labels": where.sides,
+        }
+        return cls.from_function(each, where.limits, **{**words, **kwargs})
 
     @classmethod
     def from_function(
@@ -126,6 +151,7 @@ class PosteriorDisplay:
         resolution: int = 100,
         names: Any = None,
         label: str = "probability",
+        axis_labels: tuple[str, str] = ("$x_1$", "$x_2$"),
         **kwargs: Any,
     ) -> PosteriorDisplay:
         """Draw any function from points of the plane to class probabilities.
@@ -142,6 +168,8 @@ class PosteriorDisplay:
             Names of the classes.
         label : str, default="probability"
             What the colours mean.
+        axis_labels : (str, str)
+            Names of the two features.
         **kwargs
             For :meth:`plot`.
         """
@@ -152,16 +180,16 @@ class PosteriorDisplay:
         names = [f"class {k}" for k in range(proba.shape[2])] if names is None else names
         if len(names) != proba.shape[2]:
             raise ValueError(f"There are {proba.shape[2]} panels but {len(names)} names: give one for each.")
-        return cls(x, y, proba, list(map(str, names)), label).plot(**kwargs)
+        return cls(x, y, proba, list(map(str, names)), label, axis_labels).plot(**kwargs)
 
     def plot(
-        self, axes: Any = None, *, kind: str = "contourf", colorbar: bool = True, cmap: str = "viridis"
+        self, ax: Any = None, *, kind: str = "contourf", colorbar: bool = True, cmap: str = "viridis"
     ) -> PosteriorDisplay:
         """Draw.
 
         Parameters
         ----------
-        axes : sequence of matplotlib Axes, optional
+        ax : matplotlib Axes, or sequence of them, optional
             One for each panel; a new figure by default, with at most five in a row.
         kind : {"contourf", "pcolormesh"}, default="contourf"
             Filled contours in steps of a tenth, or a heat map.
@@ -171,27 +199,36 @@ class PosteriorDisplay:
             Colour map.
         """
         choose("kind", kind, ("contourf", "pcolormesh"))
-        self.axes_, ours = self._axes(axes)
-        self.figure_ = self.axes_[0].figure
-        self.surfaces_ = [self._draw(ax, k, kind, cmap) for k, ax in enumerate(self.axes_)]
+        self.axes_, ours = self._axes(ax)
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        self.surfaces_ = [self._draw(panel, k, kind, cmap) for k, panel in enumerate(self.axes_)]
         few = len(self.axes_) <= FEW
-        for ax, title in zip(self.axes_, shortened(self.names, NAME), strict=True):
-            ax.set_title(title, fontsize="large" if few else "small")
-            ax.set(xlabel="$x_1$", ylabel="$x_2$" if ours or ax is self.axes_[0] else ax.get_ylabel())
+        for panel, title in zip(self.axes_, fitting(self.names, NAME), strict=True):
+            panel.set_title(title, fontsize="large" if few else "small")
+            x, y = self.axis_labels
+            panel.set(xlabel=x, ylabel=y if ours or panel is self.ax_ else panel.get_ylabel())
             if ours:
-                _outer(ax)
+                _outer(panel)
         self.colorbar_ = None
         if colorbar:
-            bar = {"label": self.label, "ticks": np.linspace(0, 1, 6), "aspect": 25}
+            rows = self.ax_.get_subplotspec().get_gridspec().nrows if ours else 1
+            bar = {"label": self.label, "ticks": np.linspace(0, 1, 6), "aspect": 25 * max(1, rows / 2)}
             self.colorbar_ = self.figure_.colorbar(self.surfaces_[-1], ax=list(self.axes_), **bar)
         return self
+
+    @property
+    def _ratio(self) -> float:
+        """Height of the panels in parts of their width; 1 where the units cannot be compared."""
+        ratio = float(np.ptp(self.y) / np.ptp(self.x))
+        return ratio if 1 / LONGER <= ratio <= LONGER else 1.0
 
     def _axes(self, axes: Any) -> tuple[Array, bool]:
         """The panels, and whether they are in a new figure."""
         c = self.proba.shape[2]
         if axes is not None:
             return as_axes(axes, c, "classes"), False
-        return panels(c, 2.9 if c <= FEW else 1.9, columns=c if c <= FEW else 5)[1], True
+        side = 2.9 if c <= FEW else 1.9
+        return panels(c, side, columns=c if c <= FEW else 5, ratio=self._ratio)[1], True
 
     def _draw(self, ax: Any, k: int, kind: str, cmap: str) -> Any:
         values = self.proba[..., k]
@@ -200,7 +237,7 @@ class PosteriorDisplay:
             surface = ax.contourf(self.x, self.y, values.clip(0, 1), levels=np.linspace(0, 1, 11), cmap=cmap)
         else:
             surface = ax.pcolormesh(self.x, self.y, values, vmin=0, vmax=1, cmap=cmap, shading="nearest")
-        ax.set_aspect("equal")
+        ax.set_box_aspect(self._ratio)
         return surface
 
 
@@ -211,20 +248,3 @@ def _outer(ax: Any) -> None:
         ax.set_ylabel("")
     if not any(t.label1.get_visible() for t in ax.xaxis.get_major_ticks()):
         ax.set_xlabel("")
-
-
-def _rectangle(X: Any, limits: Limits | None) -> Limits:
-    if limits is None and X is None:
-        raise ValueError("Give X or limits: without them there is no rectangle to draw.")
-    return _around(X) if limits is None else limits
-
-
-def _around(X: Any, margin: float = 0.1) -> Limits:
-    """The rectangle around two columns, with a margin."""
-    X = np.asarray(X, dtype=float)
-    if X.ndim != 2 or X.shape[1] != 2:
-        raise ValueError(f"X has shape {X.shape}; only two features can be drawn in the plane.")
-    low, high = X.min(axis=0), X.max(axis=0)
-    extra = margin * np.where(high > low, high - low, 1)
-    (a, c), (b, d) = low - extra, high + extra
-    return (float(a), float(b)), (float(c), float(d))

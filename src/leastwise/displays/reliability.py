@@ -9,12 +9,13 @@ import numpy as np
 from leastwise.displays._bins import binned, interval_of
 from leastwise.displays._drawing import ROWS, axes_below, choose, ink, is_new, new_axes_below, next_style, pyplot
 from leastwise.displays._models import FromModels
+from leastwise.displays._names import words_for
 from leastwise.displays._reading import Said, by_label, is_table, said, together
 
 Array = np.ndarray
 
 #: What the axes are called.
-CONFIDENCE, PROBABILITY = ("Confidence", "Accuracy"), ("Probability", "Share that was true")
+PROBABILITY = ("Probability", "Share that was true")
 DIAGONAL = "perfect calibration"
 
 
@@ -145,7 +146,7 @@ class ReliabilityDisplay(FromModels):
             if len(groups) != len(P):
                 raise ValueError(f"groups has {len(groups)} entries but there are {len(P)} rows: give one for each.")
             groups = groups[~np.isnan(P.reshape(len(P), -1)).any(axis=1)]
-        words = CONFIDENCE if pos_label is None else (f"Probability of {pos_label}", f"Share of {pos_label}")
+        words = words_for(pos_label)
         return cls._computed(what, n_bins, interval, level, groups, name, words).plot(**kwargs)
 
     @classmethod

@@ -10,6 +10,8 @@ from leastwise.displays._bins import exact_upper
 from leastwise.displays._drawing import ink, next_style, pyplot
 from leastwise.displays._models import FromModels
 from leastwise.displays._reading import Said, by_label, is_table, said, together
+from leastwise.displays._risk import accepted, area_under, given
+from leastwise.displays._wrapped import rule_of
 
 Array = np.ndarray
 
@@ -36,6 +38,8 @@ class RiskCoverageDisplay(FromModels):
         What to call the predictions in the legend.
     level : float, default=0.95
         Of the bound.
+    what : {"rows", "labels"}, default="rows"
+        What is accepted.
 
     Attributes
     ----------
@@ -44,6 +48,8 @@ class RiskCoverageDisplay(FromModels):
         The curve.
     band_ : matplotlib PolyCollection or None
         From the curve to the bound.
+    marks_ : list of matplotlib Line2D
+        The points for ``max_error`` and ``threshold``.
 
     Examples
     --------
@@ -64,6 +70,7 @@ class RiskCoverageDisplay(FromModels):
         upper: Array | None = None,
         name: str | None = None,
         level: float = 0.95,
+        what: str = "rows",
     ) -> None:
         self.coverage = coverage
         self.risk = risk
@@ -72,6 +79,15 @@ class RiskCoverageDisplay(FromModels):
         self.upper = upper
         self.name = name
         self.level = level
+        self.what = what
+
+    @classmethod
+    def _of_model(cls, model: Any, y: Any, proba: Any, tasks: Any, how: str, **kwargs: Any) -> RiskCoverageDisplay:
+        """A model that abstains has its threshold marked, where it has one for all rows."""
+        rule = rule_of(model)
+        if rule is not None and np.ndim(rule.threshold_) == 0 and not rule.by_task:
+            kwargs = {"threshold": rule.threshold_, **kwargs}
+        return super()._of_model(model, y, proba, tasks, how, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -113,6 +129,7 @@ class RiskCoverageDisplay(FromModels):
             For :meth:`plot`.
         """
         pyplot()
+        unit = "labels" if is_table(y_true) else "rows"
         if not 0 < level < 1:
             raise ValueError(f"level={level!r} must be between 0 and 1, 0.95 for instance.")
         if is_table(y_true):
@@ -123,11 +140,11 @@ class RiskCoverageDisplay(FromModels):
             what = together(by_label(y_true, proba, top=True, model=model))
         else:
             what = said(y_true, proba, classes)
-            what = what if confidence is None else Said(_given(confidence, proba), what.true)
+            what = what if confidence is None else Said(given(confidence, proba), what.true)
         threshold, count, wrong = accepted(what.p, ~what.true)
         upper = exact_upper(wrong, count, level) if bound else None
         area = area_under(what.p, ~what.true)
-        return cls(count / count[-1], wrong / count, threshold, area, upper, name, level).plot(**kwargs)
+        return cls(count / count[-1], wrong / count, threshold, area, upper, name, level, unit).plot(**kwargs)
 
     def coverage_at(self, max_error: float, *, bound: bool = False) -> float:
         """The largest share of rows that can be accepted with at most this error among them.
@@ -149,7 +166,13 @@ class RiskCoverageDisplay(FromModels):
         return float(self.coverage[risk <= max_error].max(initial=0.0))
 
     def plot(
-        self, ax: Any = None, *, name: str | None = None, max_error: float | None = None, **kwargs: Any
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        max_error: float | None = None,
+        threshold: float | None = None,
+        **kwargs: Any,
     ) -> RiskCoverageDisplay:
         """Draw.
 
@@ -160,7 +183,11 @@ class RiskCoverageDisplay(FromModels):
         name : str, optional
             In place of the ``name`` given before.
         max_error : float, optional
-            An error that one can live with: a line, and on the curve the share of rows that it allows.
+            An error that one can live with: a line, and on the curve the share of rows that it allows; a hollow dot
+            is the share by the bound, where there is one.
+        threshold : float, optional
+            A confidence: a mark on the curve at the rows that reach it. From a model that abstains its own, where
+            there is one for all rows.
         **kwargs
             For ``ax.plot`` of the curve.
         """
@@ -169,56 +196,41 @@ class RiskCoverageDisplay(FromModels):
         label = f"area {self.area:.4f}" if name is None else f"{name} (area {self.area:.4f})"
         style = {**next_style(ax), "marker": None, "label": label, **kwargs}
         (self.line_,) = ax.plot(self.coverage, self.risk, **style)
-        self.band_ = None
+        self.marks_: list[Any] = []
+        color, self.band_ = self.line_.get_color(), None
         if self.upper is not None:
-            style = {
-                "color": self.line_.get_color(),
-                "alpha": 0.2,
-                "lw": 0,
-                "label": f"upper bound ({self.level:.0%})",
-            }
+            style = {"color": color, "alpha": 0.2, "lw": 0, "label": f"upper bound ({self.level:.0%})"}
             self.band_ = ax.fill_between(self.coverage, self.risk, self.upper, **style)
         if max_error is not None:
-            self._draw_target(ax, max_error)
+            self._draw_target(ax, max_error, color)
+        if threshold is not None:
+            self._draw_threshold(ax, threshold, color)
         self._finish(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_target(self, ax: Any, max_error: float) -> None:
-        share = self.coverage_at(max_error)
-        ax.axhline(max_error, color=ink(), alpha=0.6, lw=1, ls="--")
-        color = self.line_.get_color()
-        ax.plot([share], [max_error], "o", ms=5, color=color, zorder=4)
-        ax.vlines(share, 0, max_error, color=color, lw=1, ls=":")
+    def _draw_target(self, ax: Any, max_error: float, color: Any) -> None:
+        ax.axhline(max_error, color=ink(), alpha=0.6, lw=1, ls="--", zorder=1)
+        shares = [self.coverage_at(max_error)]
+        shares += [] if self.upper is None else [self.coverage_at(max_error, bound=True)]
+        for k, share in enumerate(shares):
+            label = f"{share:.0%} of {self.what} at {100 * max_error:.3g}% error" + " by the bound" * k
+            style = {"ms": 6, "mfc": ax.get_facecolor() if k else color, "mec": color, "color": color, "zorder": 4}
+            self.marks_ += ax.plot([share], [max_error], "o", ls="", label=label, clip_on=False, **style)
+            ax.vlines(share, 0, max_error, color=color, lw=1, ls=":")
+
+    def _draw_threshold(self, ax: Any, threshold: float, color: Any) -> None:
+        count = int((self.threshold >= threshold).sum())
+        share, risk = (self.coverage[count - 1], self.risk[count - 1]) if count else (0.0, 0.0)
+        label = f"threshold {threshold:.4g}: {share:.0%} of {self.what} accepted"
+        style = {"ms": 13, "color": color, "mec": ink(), "mew": 0.8, "ls": "", "zorder": 5}
+        self.marks_ += ax.plot([share], [risk], "*", label=label, clip_on=False, **style)
 
     def _finish(self, ax: Any) -> None:
         """Room for this curve and those that were there before; the bound of few rows, near 1, is cut off."""
         bounds = [self.risk] if self.upper is None else [self.risk, self.upper[self.coverage >= 0.2]]
         high = 1.15 * max(float(np.max(b, initial=0.0)) for b in bounds) or 0.01
         old = ax.get_ylim()[1] if ax.get_xlabel() else 0.0
-        ax.set(xlabel="Share of rows accepted", ylabel="Error among the rows accepted")
+        ax.set(xlabel=f"Share of {self.what} accepted", ylabel=f"Error among the {self.what} accepted")
         ax.set(xlim=(0, 1.02), ylim=(0, min(max(high, old), 1.02)))
         ax.legend(loc="upper left", framealpha=0.9)
-
-
-def accepted(confidence: Array, wrong: Array) -> tuple[Array, Array, Array]:
-    """For every threshold, from the highest: the threshold, and how many rows and errors are at or above it."""
-    levels, place = np.unique(-confidence, return_inverse=True)
-    return -levels, np.cumsum(np.bincount(place)), np.cumsum(np.bincount(place, weights=wrong))
-
-
-def area_under(confidence: Array, wrong: Array) -> float:
-    """Mean over k of the error among the k most confident rows, ties in random order."""
-    _, place, count = np.unique(-confidence, return_inverse=True, return_counts=True)
-    expected = (np.bincount(place, weights=wrong) / count)[np.sort(place)]
-    return float(np.mean(np.cumsum(expected) / np.arange(1, len(place) + 1)))
-
-
-def _given(confidence: Any, proba: Any) -> Array:
-    """Confidences that were given, of the rows that have probabilities."""
-    values, P = np.asarray(confidence, dtype=float), np.asarray(proba, dtype=float)
-    if values.shape != (len(P),) or np.isnan(values).any():
-        raise ValueError(
-            f"confidence of shape {values.shape} must hold one number, not NaN, for each of {len(P)} rows."
-        )
-    return values[~np.isnan(P.reshape(len(P), -1)).any(axis=1)]

@@ -30,6 +30,8 @@ class SelectionDisplay(SearchDisplay):
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
+    ax_ : matplotlib Axes
+        The first of them.
     figure_ : matplotlib Figure
     surfaces_ : list
         The cells, or filled contours, of the panels.
@@ -48,7 +50,7 @@ class SelectionDisplay(SearchDisplay):
 
     def plot(
         self,
-        axes: Any = None,
+        ax: Any = None,
         *,
         x: str = "alpha",
         y: str | None = None,
@@ -61,7 +63,7 @@ class SelectionDisplay(SearchDisplay):
 
         Parameters
         ----------
-        axes : matplotlib Axes, or sequence of them, optional
+        ax : matplotlib Axes, or sequence of them, optional
             One for each panel; a new figure by default.
         x, y : str
             The parameters on the axes; y is by default sigma, or another one that was searched where sigma was not.
@@ -80,14 +82,14 @@ class SelectionDisplay(SearchDisplay):
         self.searched.check(x, y, *([] if by is None else [by]))
         stage = self.searched.largest_stage()
         parts = self._parts(stage, x, y, by)
-        self.axes_ = self._axes(axes, len(parts))
-        self.figure_ = self.axes_[0].figure
+        self.axes_ = self._axes(ax, len(parts))
+        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         style = {"cmap": cmap or ("viridis_r" if stage.loss else "viridis"), "norm": _norm(stage)}
         draw = _cells if kind == "cells" else _contours
-        self.surfaces_ = [draw(ax, p, x, y, stage, style) for ax, (_, p) in zip(self.axes_, parts, strict=True)]
+        self.surfaces_ = [draw(one, p, x, y, stage, style) for one, (_, p) in zip(self.axes_, parts, strict=True)]
         self.marks_: list[Any] = []
-        for ax, (value, part) in zip(self.axes_, parts, strict=True):
-            self._finish(ax, part, x, y, by, value, len(parts))
+        for panel, (value, part) in zip(self.axes_, parts, strict=True):
+            self._finish(panel, part, x, y, by, value, len(parts))
         self.colorbar_ = None
         if colorbar:
             ticks = style["norm"].inverse(np.linspace(0, 1, 7))
@@ -171,22 +173,32 @@ def _edges(values: Array, log: bool) -> Array:
     return 10.0**edges if log else edges
 
 
+def _reaching(bands: list[Array], ends: tuple[Array, Array]) -> list[Array]:
+    """Borders of bands; those that go as far as any reach the farthest border, be their neighbours near or far."""
+    low, high = (same(end, farthest) for end, farthest in zip(ends, (ends[0].min(), ends[1].max()), strict=True))
+    left, right = min(edges[0] for edges in bands), max(edges[-1] for edges in bands)
+    return [
+        np.concatenate([[left if first else e[0]], e[1:-1], [right if last else e[-1]]])
+        for e, first, last in zip(bands, low, high, strict=True)
+    ]
+
+
 def _cells(ax: Any, points: Searched, x: str, y: str, every: Searched, style: dict[str, Any]) -> Any:
     """A band for every value of y, in which every value of x that was looked at there has a cell."""
     from matplotlib.collections import PolyCollection
 
     X, Y = points.values[x], points.values[y]
-    levels = np.unique(every.values[y])
+    levels, own = np.unique(every.values[y]), np.unique(Y)
     across = list(pairwise(_edges(levels, is_log(y, levels))))
-    shapes, scores = [], []
-    for level in np.unique(Y):
+    here = [rows[np.argsort(X[rows])] for rows in (np.flatnonzero(level == Y) for level in own)]
+    bands = [_edges(X[rows], is_log(x, X)) for rows in here]
+    bands = _reaching(bands, (np.array([X[rows[0]] for rows in here]), np.array([X[rows[-1]] for rows in here])))
+    shapes = []
+    for level, edges in zip(own, bands, strict=True):
         low, high = across[int(np.searchsorted(levels, level))]
-        here = np.flatnonzero(level == Y)
-        here = here[np.argsort(X[here])]
-        along = pairwise(_edges(X[here], is_log(x, X)))
-        shapes += [[(a, low), (b, low), (b, high), (a, high)] for a, b in along]
-        scores += points.score[here].tolist()
-    cells = PolyCollection(shapes, array=np.array(scores), edgecolors="face", linewidths=0.3, **style)
+        shapes += [[(a, low), (b, low), (b, high), (a, high)] for a, b in pairwise(edges)]
+    scores = points.score[np.concatenate(here)]
+    cells = PolyCollection(shapes, array=scores, edgecolors="face", linewidths=0.3, **style)
     ax.add_collection(cells)
     ax.set(ylim=(across[0][0], across[-1][1]))
     ax.autoscale(axis="x", tight=True)

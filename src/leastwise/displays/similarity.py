@@ -9,8 +9,9 @@ import numpy as np
 
 from leastwise.displays._clustering import all_alike, clustered, dense, off_diagonal
 from leastwise.displays._drawing import named, pyplot, thinned
+from leastwise.displays._names import fitting
+from leastwise.displays._wrapped import having
 from leastwise.task_reports import TaskReport
-from leastwise.task_text import shortened
 
 Array = np.ndarray
 
@@ -87,11 +88,14 @@ class SimilarityDisplay:
         Parameters
         ----------
         estimator : model of many tasks, or of many labels
+            Or a pipeline that ends in one, or a wrapper around one.
         coupling : bool, default=False
             Draw ``coupling_``, how much tasks have in common at the chosen sharing, instead of ``similarity_``.
         **kwargs
             For :meth:`from_matrix`.
         """
+        instead = "fit a model of many tasks or labels of leastwise, or use from_matrix"
+        estimator = having(estimator, "similarity_", instead)
         what = "labels" if hasattr(estimator, "labels_") else "tasks"
         if coupling and not hasattr(estimator, "coupling_"):
             raise ValueError(f"{type(estimator).__name__} has no coupling_, which is of tasks: leave coupling=False.")
@@ -229,7 +233,7 @@ class SimilarityDisplay:
             name.set_visible(k % max(int(np.ceil(SMALLEST / (0.8 * cell * step))), 1) == 0)
 
     def _write_names(self, ax: Any, T: int) -> None:
-        some, short = thinned(T, NAMED_CELLS), shortened(self.names, NAME)
+        some, short = thinned(T, NAMED_CELLS), fitting(self.names, NAME)
         names = [short[i] for i in self.order_[some]]
         size = "medium" if T <= 12 else "small" if T <= 25 else "x-small"
         upright = {} if max(map(len, names)) <= 2 else {"rotation": 90}

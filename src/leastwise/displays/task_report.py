@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from leastwise.displays._drawing import ON_WHITE, ink, named, pyplot, thinned
+from leastwise.displays._names import fitting
 from leastwise.task_reports import TaskReport, task_report
-from leastwise.task_text import ALL, METRICS, shortened
+from leastwise.task_text import ALL, METRICS
 
 Array = np.ndarray
 
@@ -146,7 +147,7 @@ class TaskReportDisplay:
         self.dots_ = {v: self._draw_dots(ax, v, column, place) for v, column in columns.items()}
         self.bars_ = self._draw_bars(ax, columns["multi_task"], place)
         self.lines_ = {v: self._draw_line(ax, v) for v in STYLES} if ref_line else {}
-        some, short = thinned(T, NAMED_LINES), shortened(self.names, NAME)
+        some, short = thinned(T, NAMED_LINES), fitting(self.names, NAME)
         names = [short[i] for i in self.order_[some]]
         ax.set_yticks(np.append(some, place[T:]), names + [ALL] * ref_line)
         self._finish(ax, T, ref_line)

@@ -17,7 +17,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.calibration import Given, HeldOut, Recalibrated, choose_family
 from leastwise.calibration.families import Setting, fit_family
-from leastwise.calibration.linear import Logits, fit_slopes, matrices
+from leastwise.calibration.linear import Logits, matrices, slopes
+from leastwise.calibration.newton import fit_slopes, fit_temperature
 from leastwise.calibration.sample import fold_of
 from leastwise.datasets import load, make_related_tasks, make_rotated_labels
 
@@ -48,8 +49,8 @@ def test_slopes_are_those_of_a_general_minimiser(kind):
     sample = heldout()
     E, T, c, pull = sample.evidence(sample.floor), sample.targets, 3, 20.0
     logits = Logits(kind, E, sample.base, T, sample.w)
-    theta = fit_slopes(logits, pull)
-    tau = fit_slopes(Logits("temperature", E, sample.base, T, sample.w), 1.0)[0]
+    theta = fit_slopes(logits, fit_temperature(E, sample.base, T, sample.w), pull)
+    tau = fit_temperature(E, sample.base, T, sample.w)
     h = logits.curvature(logits.at(tau * logits.start)[1])
     h[0] = 0
 
@@ -74,8 +75,8 @@ def test_derivatives(kind):
     P = logits.at(theta)[1]
     assert (ends[0][0] - ends[1][0]) / (2 * step) == pytest.approx(logits.gradient(P) @ v, rel=1e-5)
     curved = (logits.gradient(ends[0][1]) - logits.gradient(ends[1][1])) / (2 * step)
-    np.testing.assert_allclose(curved, logits.curved(P, v), rtol=1e-4, atol=1e-5)
-    columns = np.column_stack([logits.curved(P, e) for e in np.eye(len(theta))])
+    np.testing.assert_allclose(curved, logits.curved(P)(v), rtol=1e-4, atol=1e-5)
+    columns = np.column_stack([logits.curved(P)(e) for e in np.eye(len(theta))])
     np.testing.assert_allclose(np.diag(columns) / sample.w.sum(), logits.curvature(P), rtol=1e-4)
     if kind != "dirichlet":
         np.testing.assert_allclose(columns, logits.hessian(P), atol=1e-9)

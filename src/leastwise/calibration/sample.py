@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from leastwise.calibration.newton import fit_temperature
 
 Array = np.ndarray
 
@@ -35,6 +38,11 @@ class Given:
         """Logarithms of what the class shares are multiplied by; a share ``floor`` of them keeps it finite."""
         shares = np.exp(self.base)
         return np.log((1 - floor) * self.P + floor * shares) - self.base
+
+    def one_class(self, k: int) -> Given:
+        """Class k against the others, as the second of two."""
+        p, s = self.P[:, k], np.exp(self.base[:, k])
+        return replace(self, P=np.column_stack([1 - p, p]), base=np.log(np.column_stack([1 - s, s])))
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,31 @@ class HeldOut(Given):
         T = self.floor * np.exp(self.base)
         T[np.arange(len(T)), self.y] += 1 - self.floor
         return T
+
+    @cached_property
+    def features(self) -> tuple[Array, Array, Array]:
+        """Evidence, base and targets; sums over few classes are faster where columns lie together."""
+        parts = (self.evidence(self.floor), self.base, self.targets)
+        return tuple(np.asfortranarray(a) for a in parts)  # type: ignore[return-value]
+
+    @cached_property
+    def places(self) -> tuple[Array, ...]:
+        """Rows of each task or label."""
+        order = np.argsort(self.group, kind="stable")
+        return tuple(np.split(order, np.searchsorted(self.group[order], np.arange(1, self.n_groups))))
+
+    @cached_property
+    def tau(self) -> float:
+        """The temperature, to which all smooth families are drawn."""
+        return fit_temperature(*self.features, self.w)
+
+    @cached_property
+    def against_rest(self) -> tuple[HeldOut, ...]:
+        """Each class against the others."""
+        return tuple(
+            replace(self.one_class(k), y=(self.y == k).astype(int))  # type: ignore[call-arg, misc]
+            for k in range(self.P.shape[1])
+        )
 
     def take(self, rows: Any) -> HeldOut:
         """Some of the rows, with weights as they are."""

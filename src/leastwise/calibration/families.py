@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import softmax
 
-from leastwise.calibration.linear import Logits, matrices, slopes
+from leastwise.calibration.linear import matrices, slopes
 from leastwise.calibration.newton import fit_near, fit_slopes
 from leastwise.calibration.sample import Given, HeldOut
 from leastwise.labels.probability import stairs
@@ -152,18 +152,18 @@ def fit_family(sample: HeldOut, setting: Setting, near: Recalibrator | None = No
 
 
 def _fit_linear(sample: HeldOut, kind: str, setting: Setting, near: Linear | None) -> Linear:
-    c, (E, base, T) = sample.P.shape[1], sample.features
     starts = [None] if near is None else [slopes(kind, W, b) for W, b in zip(near.W, near.b, strict=True)]
-    everyone = Logits(kind, E, base, T, sample.w)
+    everyone = sample.logits(kind)
     centre = fit_slopes(everyone, sample.tau, setting.pull, starts[-1])
     thetas = []
     if sample.n_groups > 1 and np.isfinite(setting.group_pull):
         h = everyone.curvature(everyone.at(centre)[1])
         firsts = starts[:-1] if len(starts) > 1 else [None] * sample.n_groups
         for rows, first in zip(sample.places, firsts, strict=True):
-            own = Logits(kind, *(a.T[:, rows].T for a in (E, base, T)), sample.w[rows])  # columns lie together
-            thetas.append(fit_near(own, centre, h, setting.group_pull, first) if len(rows) else centre)
-    W, b = zip(*(matrices(kind, theta, c) for theta in [*thetas, centre]), strict=True)
+            thetas.append(
+                fit_near(everyone.take(rows), centre, h, setting.group_pull, first) if len(rows) else centre
+            )
+    W, b = zip(*(matrices(kind, theta, sample.P.shape[1]) for theta in [*thetas, centre]), strict=True)
     return Linear(np.stack(W), np.stack(b), sample.floor)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -85,9 +86,9 @@ def _conjugate_gradients(product: Callable, right: Array, near: Callable) -> Arr
     return x
 
 
-def fit_temperature(E: Array, base: Array, T: Array, w: Array) -> float:
+def fit_temperature(logits: Logits) -> float:
     """The slope of all evidence, 0 or more."""
-    flat = Logits("temperature", E, base, T, w)
+    flat = replace(logits, kind="temperature")
     return max(float(minimise(flat, flat.start, np.zeros(1))[0]), 0.0)
 
 

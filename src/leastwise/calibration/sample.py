@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from leastwise.calibration.linear import Logits
 from leastwise.calibration.newton import fit_temperature
 
 Array = np.ndarray
@@ -81,22 +83,27 @@ class HeldOut(Given):
         T[np.arange(len(T)), self.y] += 1 - self.floor
         return T
 
+    def logits(self, kind: str) -> Logits:
+        """The likelihood of a smooth family on these rows."""
+        return replace(self._logits, kind=kind)
+
     @cached_property
-    def features(self) -> tuple[Array, Array, Array]:
-        """Evidence, base and targets; sums over few classes are faster where columns lie together."""
-        parts = (self.evidence(self.floor), self.base, self.targets)
-        return tuple(np.asfortranarray(a) for a in parts)  # type: ignore[return-value]
+    def _logits(self) -> Logits:
+        trust = np.ones(len(self.w)) if self.trust is None else self.trust
+        E, base, T = (np.asfortranarray(a) for a in (self.evidence(self.floor), self.base, self.targets))
+        return Logits("temperature", E, base, T, self.w, trust)
 
     @cached_property
     def places(self) -> tuple[Array, ...]:
         """Rows of each task or label."""
         order = np.argsort(self.group, kind="stable")
-        return tuple(np.split(order, np.searchsorted(self.group[order], np.arange(1, self.n_groups))))
+        ends = np.searchsorted(self.group[order], np.arange(self.n_groups + 1))
+        return tuple(order[a:b] for a, b in pairwise(ends))
 
     @cached_property
     def tau(self) -> float:
         """The temperature, to which all smooth families are drawn."""
-        return fit_temperature(*self.features, self.w)
+        return fit_temperature(self._logits)
 
     @cached_property
     def against_rest(self) -> tuple[HeldOut, ...]:
@@ -108,7 +115,7 @@ class HeldOut(Given):
 
     def take(self, rows: Any) -> HeldOut:
         """Some of the rows, with weights as they are."""
-        parts = (self.P, self.base, self.group, None, self.y, self.w, self.unit)
+        parts = (self.P, self.base, self.group, self.trust, self.y, self.w, self.unit)
         return HeldOut(*(None if a is None else a[rows] for a in parts), self.n_units, self.n_groups)  # type: ignore
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.model_selection import train_test_split
 
 from benchmarks._common import (
@@ -36,7 +36,7 @@ PAPER = ("usps", "satimage", "letter", "digits")
 SMALL = {"wine": load_wine, "breast_cancer": load_breast_cancer, "iris": load_iris}
 TASKS = ("landmine", "related")
 #: Data that played no part when the rules of "auto" were made.
-FRESH = (*SMALL, "three-class", "related")
+FRESH = ("mnist", "dermatology", "three-class", "imbalanced", "related")
 MODELS = {"LSPC()": LSPC(), "LSPC(calibration=None)": LSPC(calibration=None), "LSSVC()": LSSVC()}
 TASK_MODELS = {"MultiTaskLSPC()": MultiTaskLSPC(task_column=-1)}
 PLAIN, AUTO, BY_TASK = "as it comes", "auto", "auto, by task"
@@ -59,13 +59,22 @@ def draw(name: str, folder: str | None, seed: int, quick: bool) -> Split:
     if name == "three-class":
         X, y = make_three_class(4300, random_state=seed)
         return Split(name, X[:300], y[:300], X[300:], y[300:])
-    if name in SMALL:
-        X, y = SMALL[name](return_X_y=True)
+    if name == "imbalanced":
+        shape = {"n_informative": 5, "n_classes": 3, "weights": [0.7, 0.2, 0.1], "flip_y": 0.05}
+        X, y = make_classification(4500, 10, random_state=seed, **shape)
+        return Split(name, X[:500], y[:500], X[500:], y[500:])
+    if name in SMALL or name == "dermatology":
+        X, y = SMALL[name](return_X_y=True) if name in SMALL else _dermatology(folder)
         A, B, a, b = train_test_split(X, y, test_size=0.5, stratify=y, random_state=seed)
         scale = scale_of(A)
         return Split(name, standardise(A, scale), a, standardise(B, scale), b)
-    rows, test_rows = (150, 150) if quick else (1000, 10**6)
+    rows, test_rows = (150, 150) if quick else (1000, 4000)
     return peer_split(name, folder, seed, rows, test_rows)
+
+
+def _dermatology(folder: str | None) -> tuple[Array, Array]:
+    data = load_set("dermatology", folder)
+    return np.asarray(data.X, dtype=float), np.asarray(data.y)
 
 
 def measured(y: Array, P: Any, classes: Any = None, draws: int = 0) -> dict[str, float]:

@@ -229,6 +229,20 @@ def test_of_several_families_the_simplest_that_is_as_good():
     assert choose_family([heldout(n=400, sharp=1.0)], ("isotonic",)).setting.family is None
 
 
+def test_zeros_are_never_left_as_they_are():
+    """No held-out row is hit by one, but a new one will be."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=100)
+    P = np.column_stack([y == 0, y == 1]).astype(float)
+    rows = np.zeros(100, dtype=int), None, y, np.ones(100), np.arange(100), 100
+    sure, nearly = (HeldOut(p, np.full((100, 2), np.log(0.5)), *rows) for p in (P, 0.999 * P + 0.0005))
+    for method in ("auto", ("beta", "temperature")):
+        assert choose_family([sure], method).setting.family == "temperature"
+    assert choose_family([sure], None).setting.family is None
+    assert choose_family([nearly]).scores.keys() == {None, "temperature", "beta"}
+    assert choose_family([nearly]).setting.family is None
+
+
 def test_intercepts_count_as_far_as_rows_are_trusted():
     sample = heldout(n=300)
     half = HeldOut(

@@ -225,6 +225,8 @@ def classwise_calibration_error(
 def coded(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
     """Codes of the classes, probabilities and classes, checked."""
     y_true, P, classes = checked_probabilities(y_true, proba, classes)
+    if not len(y_true):
+        raise ValueError("y_true holds no rows: there is nothing to measure.")
     if not ((P >= 0) & (P <= 1)).all() or np.abs(P.sum(axis=1) - 1).max(initial=0) > 1e-4:
         raise ValueError("proba must hold numbers from 0 to 1 whose rows sum to 1, as those of predict_proba do.")
     hot = y_true[:, None] == classes
@@ -232,6 +234,12 @@ def coded(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
         row = int(np.flatnonzero(hot.sum(axis=1) != 1)[0])
         raise ValueError(f"y_true holds {y_true[row]!r} in row {row}, which is not one of {classes.tolist()[:20]}.")
     return hot.argmax(axis=1), P, classes
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """A whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of {least} or more.")
 
 
 def checked_mass(sample_weight: Any, n: int) -> Array:
@@ -246,7 +254,6 @@ def checked_mass(sample_weight: Any, n: int) -> Array:
 
 def _binned(y_true: Any, proba: Any, classes: Any, n_bins: int, sample_weight: Any) -> tuple[Binned, Array]:
     y, P, _ = coded(y_true, proba, classes)
-    if n_bins < 1:
-        raise ValueError(f"n_bins={n_bins} must be a whole number of 1 or more.")
+    check_whole("n_bins", n_bins, 1)
     w = checked_mass(sample_weight, len(y))
     return Binned.of(y, P, w, n_bins), w

@@ -107,7 +107,7 @@ def choose_family(samples: Sequence[HeldOut], method: Any = "auto") -> Choice:
     Of the families in the order of ``FAMILIES`` the first is taken whose loss exceeds the least by no more than one
     standard error of the difference, counted over units. Pulls are chosen in the same way, the stronger ones first;
     parameters of tasks or labels have to gain two standard errors. A full matrix is drawn to the temperature at least
-    as strongly as a diagonal one, where both are tried.
+    as strongly as a diagonal one, where both are tried. Probabilities are never left as they are if some are 0.
     """
     folded = [_Folded.of(sample) for sample in samples]
     tried: dict[str | None, _Tried] = {}
@@ -115,8 +115,14 @@ def choose_family(samples: Sequence[HeldOut], method: Any = "auto") -> Choice:
         weakest = tried["vector"].setting.pull if name == "dirichlet" and "vector" in tried else 0.0
         tried[name] = _best_setting(folded, name, [pull for pull in PULLS if pull >= weakest])
     single = method is None or (isinstance(method, str) and method != "auto")
-    taken = tried[method] if single else _simplest(list(tried.values()))
+    taken = tried[method] if single else _simplest(_lasting(samples, tried))
     return Choice(taken.setting, taken.maps, taken.P, {name: t.loss for name, t in tried.items()})
+
+
+def _lasting(samples: Sequence[HeldOut], tried: dict[str | None, _Tried]) -> list[_Tried]:
+    """All, but not None where a class has the probability 0: one new row of it would cost without bounds."""
+    zeros = any((sample.P == 0).any() for sample in samples)
+    return [t for name, t in tried.items() if name is not None or not zeros or len(tried) == 1]
 
 
 def _named(method: Any) -> tuple[str | None, ...]:

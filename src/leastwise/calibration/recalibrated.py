@@ -38,8 +38,9 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         What is fitted. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
     method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None} or sequence, default="auto"
         The family of maps, or several of them. Of several the simplest is taken that is not told from the best by
-        held-out log-loss, which may be None: the probabilities as they are. "auto" has the choice among "temperature"
-        and "beta" with two classes; among "temperature", "vector" and, of one task, "dirichlet" with more.
+        held-out log-loss, which may be None: the probabilities as they are, unless some of them are 0. "auto" has the
+        choice among "temperature" and "beta" with two classes; among "temperature", "vector" and, where tasks and
+        labels have no parameters of their own, "dirichlet" with more.
     by_task : bool, default=False
         Whether every task has parameters of its own, drawn to those of all tasks as far as held-out rows speak for
         it. Labels of ``MultiLabelLSPC`` always do.

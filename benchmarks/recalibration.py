@@ -51,7 +51,7 @@ from benchmarks._recalibration import (
 )
 
 SETS = (*PAPER, "landmine", *SMALL, *FRESH, "enron", "school")
-BOOT = 100
+BOOT = 50
 WIDTHS = (
     "coverage",
     "width",

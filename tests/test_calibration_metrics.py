@@ -9,11 +9,11 @@ from scipy.stats import binom
 from leastwise.calibration_metrics import (
     brier_decomposition,
     calibration_error,
-    chance,
     classwise_calibration_error,
     equal_mass,
 )
 from leastwise.calibration_reports import calibration_report
+from leastwise.chance import chance
 from leastwise.label_metrics import label_log_loss
 from leastwise.metrics import brier_score, expected_calibration_error, task_log_loss
 

@@ -91,13 +91,15 @@ def standardise(X: Array, scale: tuple[Array, Array, Array]) -> Array:
     return (X[:, keep] - mean) / deviation
 
 
-def peer_split(name: str, folder: str | None, seed: int, rows: int | None = None) -> Split:
-    """The draw on which whole classifiers are compared; ``rows`` caps the training and the test rows."""
+def peer_split(
+    name: str, folder: str | None, seed: int, rows: int | None = None, test_rows: int | None = None
+) -> Split:
+    """The draw on which whole classifiers are compared; ``rows`` caps the training rows, and the test rows too."""
     rng = np.random.default_rng(seed)
     X, y, train, test = _digits(rng) if name == "digits" else _paper_set(name, folder)
     wanted = PEER_ROWS[name] if rows is None else rows
     train = in_proportion(y, train, wanted, rng) if wanted else rng.permutation(train)
-    test = test if rows is None else in_proportion(y, test, rows, rng)
+    test = test if rows is None else in_proportion(y, test, test_rows or rows, rng)
     A, B = X[train].astype(float), X[test].astype(float)
     if name in STANDARDISED:
         scale = scale_of(A)

@@ -17,9 +17,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.calibration import Given, HeldOut, Recalibrated, choose_family
 from leastwise.calibration.families import Setting, fit_family
-from leastwise.calibration.linear import Logits, fit_slopes, matrices
+from leastwise.calibration.linear import Logits, matrices
+from leastwise.calibration.newton import fit_slopes, fit_temperature
 from leastwise.calibration.sample import fold_of
 from leastwise.datasets import load, make_related_tasks, make_rotated_labels
+from leastwise.shift import estimate_class_prior
 
 FAMILIES = ["temperature", "vector", "beta", "isotonic", "dirichlet"]
 
@@ -47,9 +49,9 @@ def loss(sample, P, rows=slice(None)):
 def test_slopes_are_those_of_a_general_minimiser(kind):
     sample = heldout()
     E, T, c, pull = sample.evidence(sample.floor), sample.targets, 3, 20.0
-    logits = Logits(kind, E, sample.base, T, sample.w)
-    theta = fit_slopes(logits, pull)
-    tau = fit_slopes(Logits("temperature", E, sample.base, T, sample.w), 1.0)[0]
+    logits = sample.logits(kind)
+    tau = fit_temperature(logits)
+    theta = fit_slopes(logits, tau, pull)
     h = logits.curvature(logits.at(tau * logits.start)[1])
     h[0] = 0
 
@@ -66,17 +68,18 @@ def test_slopes_are_those_of_a_general_minimiser(kind):
 @pytest.mark.parametrize("kind", ["temperature", "vector", "dirichlet"])
 def test_derivatives(kind):
     sample = heldout(n=40)
-    logits = Logits(kind, sample.evidence(0.01), sample.base, sample.targets, sample.w)
     rng = np.random.default_rng(1)
+    w, trust = rng.random((2, 40))
+    logits = Logits(kind, sample.evidence(0.01), sample.base, sample.targets, w, trust)
     theta, v = rng.normal(size=len(logits.start)), rng.normal(size=len(logits.start))
     step = 1e-6
     ends = [logits.at(theta + s * v) for s in (step, -step)]
     P = logits.at(theta)[1]
     assert (ends[0][0] - ends[1][0]) / (2 * step) == pytest.approx(logits.gradient(P) @ v, rel=1e-5)
     curved = (logits.gradient(ends[0][1]) - logits.gradient(ends[1][1])) / (2 * step)
-    np.testing.assert_allclose(curved, logits.curved(P, v), rtol=1e-4, atol=1e-5)
-    columns = np.column_stack([logits.curved(P, e) for e in np.eye(len(theta))])
-    np.testing.assert_allclose(np.diag(columns) / sample.w.sum(), logits.curvature(P), rtol=1e-4)
+    np.testing.assert_allclose(curved, logits.curved(P)(v), rtol=1e-4, atol=1e-5)
+    columns = np.column_stack([logits.curved(P)(e) for e in np.eye(len(theta))])
+    np.testing.assert_allclose(np.diag(columns) / w.sum(), logits.curvature(P), rtol=1e-4)
     if kind != "dirichlet":
         np.testing.assert_allclose(columns, logits.hessian(P), atol=1e-9)
 
@@ -194,6 +197,62 @@ def test_scores_are_those_of_maps_fitted_without_the_rows():
     assert choice.scores == pytest.approx({None: loss(sample, sample.P), "temperature": loss(sample, P)})
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_where_a_fit_starts_does_not_matter(family):
+    """Fits on folds start from that of all rows, those of a weak pull from a stronger one."""
+    for sample in (heldout(n=200), heldout(n=400, n_groups=3, slopes=[0.3, 1.0, 2.0])):
+        grouped = 100.0 if sample.n_groups > 1 else np.inf
+        setting, stronger = Setting(family, 10.0, grouped), Setting(family, 1000.0, grouped)
+        part = sample.take(np.arange(len(sample.y)) % 5 > 0)
+        cold = fit_family(part, setting)
+        for start in (fit_family(sample, setting), fit_family(part, stronger), fit_family(sample, Setting(family))):
+            warm = fit_family(part, setting, start)
+            np.testing.assert_allclose(warm.proba(sample), cold.proba(sample), atol=2e-5)
+            assert loss(part, warm.proba(part)) == pytest.approx(loss(part, cold.proba(part)), abs=1e-7)
+
+
+def test_auto_tries_what_there_are_rows_for():
+    tried = lambda **options: set(choose_family([heldout(**options)]).scores)  # noqa: E731
+    assert tried(n=300, c=2) == {None, "temperature", "beta"}
+    assert tried(n=300, c=3) == {None, "temperature", "vector", "dirichlet"}
+    assert tried(n=300, c=3, n_groups=2) == {None, "temperature", "vector"}
+    assert tried(n=50, c=3) == {None, "temperature", "vector"}
+    assert tried(n=25, c=3) == {None, "temperature"}
+
+
+def test_of_several_families_the_simplest_that_is_as_good():
+    sample = heldout(n=400)
+    choice = choose_family([sample], ("isotonic", "temperature"))
+    assert set(choice.scores) == {None, "temperature", "isotonic"}
+    assert choice.setting.family == "temperature"
+    assert choose_family([sample], ("isotonic",)).setting.family == "isotonic"
+    assert choose_family([heldout(n=400, sharp=1.0)], ("isotonic",)).setting.family is None
+
+
+def test_zeros_are_never_left_as_they_are():
+    """No held-out row is hit by one, but a new one will be."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=100)
+    P = np.column_stack([y == 0, y == 1]).astype(float)
+    rows = np.zeros(100, dtype=int), None, y, np.ones(100), np.arange(100), 100
+    sure, nearly = (HeldOut(p, np.full((100, 2), np.log(0.5)), *rows) for p in (P, 0.999 * P + 0.0005))
+    for method in ("auto", ("beta", "temperature")):
+        assert choose_family([sure], method).setting.family == "temperature"
+    assert choose_family([sure], None).setting.family is None
+    assert choose_family([nearly]).scores.keys() == {None, "temperature", "beta"}
+    assert choose_family([nearly]).setting.family is None
+
+
+def test_intercepts_count_as_far_as_rows_are_trusted():
+    sample = heldout(n=300)
+    half = HeldOut(
+        sample.P, sample.base, sample.group, np.full(300, 0.5), sample.y, sample.w, sample.unit, sample.n_units
+    )
+    full, less = (fit_family(s, Setting("vector", pull=1e-3)) for s in (sample, half))
+    np.testing.assert_allclose(less.b, 2 * full.b, rtol=0.01, atol=1e-4)
+    np.testing.assert_allclose(less.proba(half), full.proba(sample), atol=1e-4)
+
+
 def test_units_stay_in_one_fold():
     sample = heldout(n=90)
     grouped = HeldOut(sample.P, sample.base, sample.group, None, sample.y, sample.w / 3, np.arange(90) // 3, 30)
@@ -303,6 +362,40 @@ def test_groups_are_kept_together():
     assert fitted.calibrators_[0].floor == 1 / 32
 
 
+def test_other_class_shares_come_after_the_calibration():
+    X, y = blobs(90, seed=3)
+    fitted = Recalibrated(LSPC(), "vector").fit(X, y)
+    new, P = np.array([0.1, 0.2, 0.7]), fitted.predict_proba(X)
+    expected = P * new / (np.bincount(y) / 90)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(X, class_prior=new), expected)
+    np.testing.assert_allclose(fitted.predict_log_proba(X, class_prior=new), np.log(expected))
+    np.testing.assert_array_equal(fitted.predict(X, class_prior=new), expected.argmax(axis=1))
+    np.testing.assert_allclose(fitted.decision_function(X, class_prior=new), np.log(expected))
+    np.testing.assert_allclose(fitted.predict_proba(1000 * X[:1], class_prior=new)[0], new)
+    assert estimate_class_prior(fitted, X) == pytest.approx(fitted.class_prior_, abs=0.05)
+    with pytest.raises(ValueError, match="there are 3 classes"):
+        fitted.predict(X, class_prior=[0.5, 0.5])
+
+
+def test_other_shares_of_labels():
+    data = make_rotated_labels(n_labels=3, n_rows=120, n_features=4, noise=0.1, random_state=0)
+    fitted = Recalibrated(MultiLabelLSPC(1.5, 0.01, 0.5), "temperature").fit(data.X, data.Y)
+    P, prior = fitted.predict_proba(data.X), fitted.class_prior_
+    yes, no = P * 0.9 / prior, (1 - P) * 0.1 / (1 - prior)
+    np.testing.assert_allclose(fitted.predict_proba(data.X, class_prior=[0.9] * 3), yes / (yes + no), rtol=1e-5)
+    assert estimate_class_prior(fitted, data.X) == pytest.approx(prior, abs=0.1)
+
+
+def test_the_scale_of_weights_does_not_matter():
+    X, y = blobs(70)
+    P, Q = (
+        Recalibrated(LSPC(0.5, 0.01), "vector").fit(X, y, sample_weight=np.full(70, scale)).predict_proba(X)
+        for scale in (1.0, 37.0)
+    )
+    np.testing.assert_allclose(P, Q)
+
+
 def test_class_weights_count_in_the_calibration_too():
     X, y = blobs(200, c=2, spread=3.0)
     keep = (y == 0) | (np.arange(200) % 5 == 0)
@@ -324,16 +417,28 @@ def test_task_columns_and_tasks():
 
 
 def test_tasks_that_are_miscalibrated_in_two_ways():
-    """In one task the labels are noise on half of the rows that look easiest."""
+    """The classes are the same function of x in both tasks, but in one of them 30 % of the labels are noise.
+
+    The model takes the tasks for one, and is too careful in the first and too bold in the second.
+    """
     rng = np.random.default_rng(0)
-    X, task = rng.normal(size=(600, 2)), np.arange(600) % 2
+    X, task = rng.normal(size=(2600, 2)), np.arange(2600) % 2
     y = (X[:, 0] > 0).astype(int)
-    y = np.where((task == 1) & (rng.random(600) < 0.3), 1 - y, y)
+    y = np.where((task == 1) & (rng.random(2600) < 0.3), 1 - y, y)
     model = MultiTaskLSPC(0.7, 0.01, 1.0, calibration="temperature")
-    fitted = Recalibrated(model, "temperature", by_task=True).fit(X, y, tasks=task)
-    slopes = fitted.calibrators_[0].W[:, 0, 0]
-    assert slopes[0] > 1.5 * slopes[1]
-    assert fitted.scores_["temperature"] < fitted.scores_[None] - 0.01
+    rows, new = slice(600), slice(600, None)
+    losses = []
+    for by_task in (True, False):
+        fitted = Recalibrated(model, by_task=by_task).fit(X[rows], y[rows], tasks=task[rows])
+        P = fitted.predict_proba(X[new], tasks=task[new])[np.arange(2000), y[new]]
+        losses.append([-np.log(P[task[new] == t]).mean() for t in (0, 1)])
+        if by_task:
+            assert fitted.setting_.group_pull <= 1000
+            slopes = fitted.calibrators_[0].W[:, 0, 0]
+            assert slopes[0] > 1.5 * slopes[1]
+            assert fitted.scores_[fitted.method_] < fitted.scores_[None] - 0.01
+    assert losses[0][0] < losses[1][0] - 0.02  # both on new rows
+    assert losses[0][1] < losses[1][1] - 0.005
 
 
 def test_labels():
@@ -387,6 +492,10 @@ def test_errors_say_what_to_do():
         Recalibrated(LSPC(0.5, 0.01, calibration=None, cv=None)).fit(X, y)
     with pytest.raises(ValueError, match="method='platt' is not known"):
         Recalibrated(LSPC(), "platt").fit(X, y)
+    with pytest.raises(ValueError, match="method='platt' is not known"):
+        Recalibrated(LSPC(), ("vector", "platt")).fit(X, y)
+    with pytest.raises(ValueError, match="method=3 is not known"):
+        Recalibrated(LSPC(), 3).fit(X, y)
     with pytest.raises(ValueError, match="by_task=True needs a model of tasks"):
         Recalibrated(LSPC(), by_task=True).fit(X, y)
     with pytest.raises(ValueError, match="knows no tasks"):

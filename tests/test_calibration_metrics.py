@@ -9,11 +9,11 @@ from scipy.stats import binom
 from leastwise.calibration_metrics import (
     brier_decomposition,
     calibration_error,
-    chance,
     classwise_calibration_error,
     equal_mass,
 )
 from leastwise.calibration_reports import calibration_report
+from leastwise.chance import chance
 from leastwise.label_metrics import label_log_loss
 from leastwise.metrics import brier_score, expected_calibration_error, task_log_loss
 
@@ -269,3 +269,15 @@ def test_reports_refuse_what_does_not_go_together():
         calibration_report(np.eye(3), np.eye(3), tasks=[0, 1, 2])
     with pytest.raises(ValueError, match="2 names for 3 columns"):
         calibration_report(np.eye(3), np.eye(3), labels=["a", "b"])
+
+
+@pytest.mark.parametrize("options", [{"n_bins": 0}, {"n_bins": 2.5}, {"n_boot": -1}, {"level": 1.0}])
+def test_reports_refuse_numbers_that_make_no_sense(options):
+    name, value = next(iter(options.items()))
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        calibration_report(*drawn(20, 3), **options)
+
+
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="no rows"):
+        calibration_error([], np.empty((0, 2)), classes=[0, 1])

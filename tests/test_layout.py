@@ -27,6 +27,7 @@ LAYERS = [
         "evidence",
         "risk",
         "prior",
+        "chance",
     ],
     ["basis", "intervals", "matrix_free", "probability", "metrics", "label_metrics", "model_selection", "similarity"],
     ["heldout", "reach", "conformal", "calibration_metrics"],

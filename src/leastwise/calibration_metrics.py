@@ -25,15 +25,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
+from leastwise.chance import chance
 from leastwise.metrics import checked_probabilities
 
 Array = np.ndarray
-
-#: Where the rarer outcome is expected less often than this, the normal distribution is not good enough; it then comes
-#: hardly ever more often than ``SEVERAL`` times.
-FEW, SEVERAL = 20, 60
 
 
 @dataclass(frozen=True)
@@ -125,28 +121,6 @@ class Binned:
         return brier, reliability, resolution, uncertainty, brier - (reliability - resolution + uncertainty)
 
 
-def chance(count: Array, p: Array, gap: Array) -> Array:
-    """What is taken off a gap: a exp(-gap^2 / 2v), for bins of so many rows with mean probability p."""
-    q, n = np.clip(np.minimum(p, 1 - p), 0, 0.5), np.maximum(np.round(count), 1)
-    v = q * (1 - q) / n
-    v_safe = np.where(v > 0, v, 1)
-    a = 2 * np.sqrt(v / np.pi)
-    few = (n * q < FEW) & (v > 0)
-    if few.any():
-        k = np.arange(SEVERAL)
-        P = _binomial(k, n[few, None], q[few, None])
-        away = np.abs(k / n[few, None] - q[few, None])
-        a[few] = np.sum(P * away, axis=1) / np.sum(P * np.exp(-(away**2) / (2 * v[few, None])), axis=1)
-    return np.where(v > 0, a * np.exp(-(gap**2) / (2 * v_safe)), 0)
-
-
-def _binomial(k: Array, n: Array, q: Array) -> Array:
-    """Probabilities of k of n; many times faster than scipy.stats on small tables."""
-    left = np.maximum(n - k, 0)
-    log = gammaln(n + 1) - gammaln(k + 1) - gammaln(left + 1) + k * np.log(q) + left * np.log1p(-q)
-    return np.where(k <= n, np.exp(log), 0)
-
-
 def equal_mass(values: Array, w: Array, n_bins: int) -> Array:
     """A bin 0 ... n_bins - 1 for every value; equal values have the same."""
     _, place = np.unique(values, return_inverse=True)
@@ -225,6 +199,8 @@ def classwise_calibration_error(
 def coded(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
     """Codes of the classes, probabilities and classes, checked."""
     y_true, P, classes = checked_probabilities(y_true, proba, classes)
+    if not len(y_true):
+        raise ValueError("y_true holds no rows: there is nothing to measure.")
     if not ((P >= 0) & (P <= 1)).all() or np.abs(P.sum(axis=1) - 1).max(initial=0) > 1e-4:
         raise ValueError("proba must hold numbers from 0 to 1 whose rows sum to 1, as those of predict_proba do.")
     hot = y_true[:, None] == classes
@@ -232,6 +208,12 @@ def coded(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
         row = int(np.flatnonzero(hot.sum(axis=1) != 1)[0])
         raise ValueError(f"y_true holds {y_true[row]!r} in row {row}, which is not one of {classes.tolist()[:20]}.")
     return hot.argmax(axis=1), P, classes
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """A whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of {least} or more.")
 
 
 def checked_mass(sample_weight: Any, n: int) -> Array:
@@ -246,7 +228,6 @@ def checked_mass(sample_weight: Any, n: int) -> Array:
 
 def _binned(y_true: Any, proba: Any, classes: Any, n_bins: int, sample_weight: Any) -> tuple[Binned, Array]:
     y, P, _ = coded(y_true, proba, classes)
-    if n_bins < 1:
-        raise ValueError(f"n_bins={n_bins} must be a whole number of 1 or more.")
+    check_whole("n_bins", n_bins, 1)
     w = checked_mass(sample_weight, len(y))
     return Binned.of(y, P, w, n_bins), w

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration_metrics import Binned, coded
+from leastwise.calibration_metrics import Binned, check_whole, coded
 from leastwise.label_metrics.checking import as_truth
 from leastwise.tasks import encode_tasks
 
@@ -117,6 +117,10 @@ def calibration_report(
     (sum w)^2 / sum w^2 in the debiasing. Reliability and resolution are not debiased: both are too large by chance,
     the more so the fewer rows there are.
     """
+    check_whole("n_bins", n_bins, 1)
+    check_whole("n_boot", n_boot, 0)
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} must be a number above 0 and below 1, such as 0.95.")
     parts, n = _parts(y, P, classes, tasks, labels)
     groups = np.arange(n) if groups is None else encode_tasks(groups, n)[0]
     binned = [Binned.of(code, p, np.ones(len(code)), _bins(len(code), n_bins)) for _, _, code, p in parts]

@@ -6,13 +6,14 @@ them that are drawn to the common ones, the more the fewer rows it has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from scipy.special import softmax
 
-from leastwise.calibration.linear import KINDS, Logits, fit_near, fit_slopes, matrices
+from leastwise.calibration.linear import matrices, slopes
+from leastwise.calibration.newton import fit_near, fit_slopes
 from leastwise.calibration.sample import Given, HeldOut
 from leastwise.labels.probability import stairs
 from leastwise.probability import ClipNormalise
@@ -96,7 +97,7 @@ class OneVersusRest:
 
     def proba(self, given: Given) -> Array:
         """Probabilities."""
-        Q = np.column_stack([part.proba(one_class(given, k))[:, 1] for k, part in enumerate(self.parts)])
+        Q = np.column_stack([part.proba(given.one_class(k))[:, 1] for k, part in enumerate(self.parts)])
         return Q / Q.sum(axis=1, keepdims=True)
 
 
@@ -130,50 +131,47 @@ class Steps:
         return believed * P + (1 - believed) * shares
 
 
-def one_class(given: Given, k: int) -> Given:
-    """Class k against the others, as the second of two."""
-    p, s = given.P[:, k], np.exp(given.base[:, k])
-    changes = {"P": np.column_stack([1 - p, p]), "base": np.log(np.column_stack([1 - s, s]))}
-    if isinstance(given, HeldOut):
-        return replace(given, **changes, y=(given.y == k).astype(int))
-    return replace(given, **changes)
+def fit_family(sample: HeldOut, setting: Setting, near: Recalibrator | None = None) -> Recalibrator:
+    """The map of this family, fitted to held-out rows.
 
-
-def fit_family(sample: HeldOut, setting: Setting) -> Recalibrator:
-    """The map of this family, fitted to held-out rows."""
+    ``near`` is a map of the same family, fitted to other rows or with other pulls, to start from. It changes the time
+    that the fit takes, and nothing else.
+    """
     family, c = setting.family, sample.P.shape[1]
     if family is None:
         return Unchanged()
     if family == "isotonic":
         return _fit_steps(sample, setting.group_pull)
     if family == "beta" and c > 2:
-        return OneVersusRest(tuple(fit_family(one_class(sample, k), setting) for k in range(c)))  # type: ignore
-    return _fit_linear(sample, replace(setting, family="vector" if family == "beta" else family))
+        starts = near.parts if isinstance(near, OneVersusRest) else [None] * c
+        return OneVersusRest(
+            tuple(fit_family(one, setting, first) for one, first in zip(sample.against_rest, starts, strict=True))
+        )
+    kind = "vector" if family == "beta" else family
+    return _fit_linear(sample, kind, setting, near if isinstance(near, Linear) else None)
 
 
-def _fit_linear(sample: HeldOut, setting: Setting) -> Linear:
-    kind, c = setting.family, sample.P.shape[1]
-    assert kind in KINDS
-    # sums over few classes are faster where columns lie together
-    E, base, T = (np.asfortranarray(a) for a in (sample.evidence(sample.floor), sample.base, sample.targets))
-    everyone = Logits(kind, E, base, T, sample.w)
-    centre = fit_slopes(everyone, setting.pull)
-    thetas = [centre]
+def _fit_linear(sample: HeldOut, kind: str, setting: Setting, near: Linear | None) -> Linear:
+    starts = [None] if near is None else [slopes(kind, W, b) for W, b in zip(near.W, near.b, strict=True)]
+    everyone = sample.logits(kind)
+    centre = fit_slopes(everyone, sample.tau, setting.pull, starts[-1])
+    thetas = []
     if sample.n_groups > 1 and np.isfinite(setting.group_pull):
         h = everyone.curvature(everyone.at(centre)[1])
-        for g in reversed(range(sample.n_groups)):
-            rows = sample.group == g
-            own = Logits(kind, E[rows], base[rows], T[rows], sample.w[rows])
-            thetas.insert(0, fit_near(own, centre, h, setting.group_pull) if rows.any() else centre)
-    W, b = zip(*(matrices(kind, theta, c) for theta in thetas), strict=True)
+        firsts = starts[:-1] if len(starts) > 1 else [None] * sample.n_groups
+        for rows, first in zip(sample.places, firsts, strict=True):
+            thetas.append(
+                fit_near(everyone.take(rows), centre, h, setting.group_pull, first) if len(rows) else centre
+            )
+    W, b = zip(*(matrices(kind, theta, sample.P.shape[1]) for theta in [*thetas, centre]), strict=True)
     return Linear(np.stack(W), np.stack(b), sample.floor)
 
 
 def _fit_steps(sample: HeldOut, group_pull: float) -> Steps:
     parts, own = [], []
     if sample.n_groups > 1 and np.isfinite(group_pull):
-        for g in range(sample.n_groups):
-            rows = sample.take(sample.group == g)
+        for here in sample.places:
+            rows = sample.take(here)
             parts.append(_stairs_of(rows))
             own.append(rows.w.sum() / (rows.w.sum() + group_pull))
     return Steps((*parts, _stairs_of(sample)), np.array([*own, 0.0]), sample.floor)

@@ -10,14 +10,10 @@ from sklearn.utils.validation import validate_data
 
 from leastwise.calibration.families import Recalibrator
 from leastwise.calibration.sample import Given, HeldOut
-from leastwise.estimators._checks import check_groups, check_weights
-from leastwise.estimators._labels import is_flat
 from leastwise.estimators._tasks import TaskModel
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.folds import distinct_rows
 from leastwise.kernels import Precomputed
-from leastwise.labels.encoding import encode_known
-from leastwise.labels.weights import label_weights
 
 Array = np.ndarray
 
@@ -31,7 +27,7 @@ class Layout:
     columns : tuple of ndarray of int of shape (L, c)
         Columns of the classes of labels that have c of them. A model of one label has one entry, of shape (1, c).
     shares : ndarray of shape (outputs,)
-        Class shares.
+        Class shares: those of the model, which are its answer far from the data.
     n_tasks : int
         Number of tasks that have parameters of their own; 0 where they have none.
     """
@@ -77,42 +73,31 @@ class Layout:
 
 @dataclass(frozen=True)
 class Truth:
-    """What is known of training rows: codes and weights of shape (n, labels), units, tasks."""
+    """What is known of training rows: codes and weights of shape (n, labels), trust, units, tasks."""
 
     codes: Array
     W: Array
+    trust: Array
     unit: Array
     task: Array | None
 
 
-def read_truth(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Truth:
+def read_truth(model: Any, X: Any, tasks: Any) -> Truth:
     """Classes, weights (those of ``class_weight`` too), independent witnesses and tasks of the training rows."""
-    task = None
+    held = model.heldout_rows_
+    n = len(held.codes)
+    codes, W = (a.reshape(n, -1) for a in (held.codes, held.weight))
+    return Truth(codes, W, held.trust, _units(model, X, tasks) if held.group is None else held.group, held.task)
+
+
+def _units(model: Any, X: Any, tasks: Any) -> Array:
+    """Rows, of which copies are one; copies in two tasks are two."""
     if isinstance(model, TaskModel):
         X, task, _ = model._validated_rows(X, tasks)
     else:
-        X = validate_data(model, X, reset=False, accept_sparse="csr", accept_large_sparse=False)
-    if groups is not None:
-        unit = check_groups(groups, X.shape[0])
-    else:
-        unit = np.arange(X.shape[0]) if isinstance(model.kernel_, Precomputed) else distinct_rows(X)
-        unit = unit if task is None else np.unique(unit * (task.max() + 2) + task, return_inverse=True)[1]
-    codes, W = _read_classes(model, X, y, sample_weight)
-    return Truth(codes, W, unit, task)
-
-
-def _read_classes(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array]:
-    weight = getattr(model, "class_weight", None)
-    if isinstance(model, MultiLabelLSPC):
-        y = np.asarray(y).reshape(-1, 1) if is_flat(y) else y
-        codes = encode_known(y, model.label_index_, X.shape[0], model.missing)
-        W = label_weights(sample_weight, weight, codes, model.label_index_)
-        return codes, W * (codes >= 0)
-    y = np.asarray(y).ravel()
-    w = check_weights(sample_weight, weight, X, y)
-    known = np.isin(y, model.classes_)  # a class of which all rows have weight zero is not
-    codes = np.where(known, np.searchsorted(model.classes_, np.where(known, y, model.classes_[0])), -1)
-    return codes[:, None], (w * known)[:, None]
+        X, task = validate_data(model, X, reset=False, accept_sparse="csr", accept_large_sparse=False), None
+    unit = np.arange(X.shape[0]) if isinstance(model.kernel_, Precomputed) else distinct_rows(X)
+    return unit if task is None else np.unique(unit * (task.max() + 2) + task, return_inverse=True)[1]
 
 
 def read_proba(model: Any) -> Array:
@@ -136,23 +121,16 @@ def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[
     widths = np.diff(starts)
     columns = [starts[:-1][widths == c][:, None] + np.arange(c) for c in np.unique(widths[widths > 1])]
     n_tasks = len(model.tasks_) if by_task else 0
-    layout = Layout(tuple(columns), _shares(truth.codes, W, starts), n_tasks)
+    shares = model.calibrator_.shares if isinstance(model, MultiLabelLSPC) else model.class_prior_
+    layout = Layout(tuple(columns), shares.astype(float), n_tasks)
+    witness = np.array([number.get(u, -1) for u in truth.unit.tolist()])
     samples, places = [], []
-    for block, given in zip(columns, layout.given(P, truth.task, None), strict=True):
+    for block, given in zip(columns, layout.given(P, truth.task, truth.trust), strict=True):
         labels = np.searchsorted(starts, block[:, 0])
         w = W[:, labels].ravel()
         here = np.flatnonzero(w > 0)
-        unit = np.array([number.get(u, -1) for u in truth.unit.tolist()])
-        parts = (given.P, given.base, given.group, truth.codes[:, labels].ravel(), w, np.repeat(unit, len(labels)))
-        p, base, group, y, w, unit = (a[here] for a in parts)
-        samples.append(HeldOut(p, base, group, None, y, w, unit, len(number), layout.n_groups(block)))
+        y, unit = truth.codes[:, labels].ravel(), np.repeat(witness, len(labels))
+        parts = {name: a[here] for name, a in {**vars(given), "y": y, "w": w, "unit": unit}.items()}
+        samples.append(HeldOut(**parts, n_units=len(number), n_groups=layout.n_groups(block)))
         places.append(here)
     return layout, samples, places
-
-
-def _shares(codes: Array, W: Array, starts: Array) -> Array:
-    """Weighted class shares side by side; of many labels with half a row more for each class."""
-    i, t = np.nonzero(W > 0)
-    counts: Array = np.bincount(starts[t] + codes[i, t], weights=W[i, t], minlength=int(starts[-1]))
-    counts = counts + (0.5 if len(starts) > 2 or not counts.all() else 0.0)
-    return counts / np.repeat(np.add.reduceat(counts, starts[:-1]), np.diff(starts))

@@ -14,13 +14,15 @@ from leastwise.calibration.families import FAMILIES
 from leastwise.calibration.reading import Layout, Truth, read_heldout, read_proba, read_truth
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._model import all_or_nothing, row_index
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.labels.encoding import encode_known
 from leastwise.labels.thresholds import choose_thresholds, decide
 
 Array = np.ndarray
+
+KEPT = ("classes_", "class_prior_", "n_features_in_", "feature_names_in_", "tasks_", "labels_", "label_index_")
 
 
 class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -34,9 +36,11 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : LSPC, LSSVC, KernelLogisticRegression, their versions for many tasks, or MultiLabelLSPC
         What is fitted. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
-    method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None}, default="auto"
-        The family of maps. "auto" takes the simplest of them that is not told from the best by held-out log-loss,
-        which may be None: the probabilities as they are.
+    method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None} or sequence, default="auto"
+        The family of maps, or several of them. Of several the simplest is taken that is not told from the best by
+        held-out log-loss, which may be None: the probabilities as they are, unless some of them are 0. "auto" has the
+        choice among "temperature" and "beta" with two classes; among "temperature", "vector" and, where tasks and
+        labels have no parameters of their own, "dirichlet" with more.
     by_task : bool, default=False
         Whether every task has parameters of its own, drawn to those of all tasks as far as held-out rows speak for
         it. Labels of ``MultiLabelLSPC`` always do.
@@ -56,7 +60,7 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     heldout_proba_, heldout_decision_ : ndarray
         What ``predict_proba`` and ``decision_function`` say of training rows that are held out, both from the model
         and from the map.
-    classes_, n_features_in_, feature_names_in_, tasks_, labels_
+    classes_, class_prior_, n_features_in_, feature_names_in_, tasks_, labels_
         Those of ``estimator_``.
 
     Notes
@@ -75,7 +79,7 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     (2, 3)
     """
 
-    def __init__(self, estimator: Any, method: str | None = "auto", by_task: bool = False) -> None:
+    def __init__(self, estimator: Any, method: Any = "auto", by_task: bool = False) -> None:
         self.estimator = estimator
         self.method = method
         self.by_task = by_task
@@ -112,11 +116,15 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 "on: set cv='loo' or a number of folds."
             )
         self._keep_names()
-        self._calibrate(read_truth(self.estimator_, X, y, sample_weight, groups, tasks))
+        self._calibrate(read_truth(self.estimator_, X, tasks))
         return self
 
     def _check(self) -> None:
-        choose("method", self.method, ["auto", *FAMILIES])
+        if isinstance(self.method, list | tuple):
+            for family in self.method:
+                choose("method", family, list(FAMILIES))
+        else:
+            choose("method", self.method, ["auto", *FAMILIES])
         name = type(self.estimator).__name__
         if not isinstance(self.estimator, KernelClassifier):
             raise TypeError(
@@ -128,7 +136,7 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"by_task=True needs a model of tasks, and {name} is none: use by_task=False.")
 
     def _keep_names(self) -> None:
-        for name in ("classes_", "n_features_in_", "feature_names_in_", "tasks_", "labels_"):
+        for name in KEPT:
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
 
@@ -139,7 +147,8 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.scores_, self.calibrators_ = choice.scores, choice.maps
         P = read_proba(self.estimator_)
         parts = [
-            m.proba(given) for m, given in zip(choice.maps, self.layout_.given(P, truth.task, None), strict=True)
+            m.proba(given)
+            for m, given in zip(choice.maps, self.layout_.given(P, truth.task, truth.trust), strict=True)
         ]
         for part, here, own in zip(parts, places, choice.P, strict=True):
             part[here] = own
@@ -159,24 +168,32 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     # -------------------------------------------------------------- predict
 
-    def predict_proba(self, X: Any, tasks: Any = None) -> Any:
-        """Probability of every class, in the form in which the model has it."""
-        return self._shown(self._by_label(self._proba(X, tasks)), X)
+    def predict_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
+        """Probability of every class, in the form in which the model has it.
 
-    def decision_function(self, X: Any, tasks: Any = None) -> Any:
+        Parameters
+        ----------
+        X, tasks
+            As the model wants them.
+        class_prior : optional
+            Class shares where the model is used, as ``predict_proba`` of the model takes them.
+        """
+        return self._shown(self._by_label(self._proba(X, tasks, class_prior)), X)
+
+    def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Logarithms of the probabilities; with two classes second minus first, in the form that the model has."""
-        return self._shown(self._by_label(_log(self._proba(X, tasks)), difference=True), X)
+        return self._shown(self._by_label(_log(self._proba(X, tasks, class_prior)), difference=True), X)
 
-    def predict_log_proba(self, X: Any, tasks: Any = None) -> Any:
+    def predict_log_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
-        P = self._by_label(self._proba(X, tasks))
+        P = self._by_label(self._proba(X, tasks, class_prior))
         return self._shown([_log(p) for p in P] if isinstance(P, list) else _log(P), X)
 
-    def predict(self, X: Any, tasks: Any = None) -> Any:
+    def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """The most probable class; of many labels those above their thresholds."""
-        codes = self._codes(X, tasks)
+        codes = self._codes(X, tasks, class_prior)
         if isinstance(self.estimator_, MultiLabelLSPC):
-            return self.estimator_.label_index_.decode(codes, getattr(X, "index", None))
+            return self.estimator_.label_index_.decode(codes, row_index(X))
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
@@ -189,28 +206,25 @@ class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         right, w = ((codes == true) | (true < 0)).all(axis=1), (true >= 0).any(axis=1).astype(float)
         return float(np.average(right, weights=w if sample_weight is None else w * np.asarray(sample_weight)))
 
-    def _codes(self, X: Any, tasks: Any) -> Array:
-        P = self._proba(X, tasks)
+    def _codes(self, X: Any, tasks: Any, class_prior: Any = None) -> Array:
+        P = self._proba(X, tasks, class_prior)
         if isinstance(self.estimator_, MultiLabelLSPC):
             return decide(P, self.estimator_.label_index_.starts, self.threshold_)
         return P.argmax(axis=1)
 
-    def _proba(self, X: Any, tasks: Any) -> Array:
+    def _proba(self, X: Any, tasks: Any, class_prior: Any) -> Array:
         """Probabilities of all classes of all labels, side by side."""
         check_is_fitted(self)
-        model, task = self.estimator_, None
-        if isinstance(model, TaskClassifier):
-            answer = model._answer(X, tasks)
-            task = model._validated_rows(X, tasks)[1] if self.by_task else None
-        elif tasks is not None:
+        model = self.estimator_
+        shift = model._shift(class_prior)
+        if tasks is not None and not isinstance(model, TaskClassifier):
             raise ValueError(f"tasks= was given, and {type(model).__name__} knows no tasks: leave it out.")
-        else:
-            answer = model._answer(X)
+        answer = model._answer(X, tasks) if isinstance(model, TaskClassifier) else model._answer(X)
         P = answer.proba()
-        new = self.layout_.applied(self.calibrators_, P, task, answer.trust)
+        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.trust)
         if answer.stranger is not None and answer.strange is not None:
             new[answer.strange] = P[answer.strange]
-        return new
+        return new if shift is None else shift.proba(new)
 
     def _by_label(self, A: Array, difference: bool = False) -> Any:
         if isinstance(self.estimator_, MultiLabelLSPC):

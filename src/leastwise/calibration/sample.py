@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from leastwise.calibration.linear import Logits
+from leastwise.calibration.newton import fit_temperature
 
 Array = np.ndarray
 
@@ -35,6 +40,11 @@ class Given:
         """Logarithms of what the class shares are multiplied by; a share ``floor`` of them keeps it finite."""
         shares = np.exp(self.base)
         return np.log((1 - floor) * self.P + floor * shares) - self.base
+
+    def one_class(self, k: int) -> Given:
+        """Class k against the others, as the second of two."""
+        p, s = self.P[:, k], np.exp(self.base[:, k])
+        return replace(self, P=np.column_stack([1 - p, p]), base=np.log(np.column_stack([1 - s, s])))
 
 
 @dataclass(frozen=True)
@@ -73,9 +83,39 @@ class HeldOut(Given):
         T[np.arange(len(T)), self.y] += 1 - self.floor
         return T
 
+    def logits(self, kind: str) -> Logits:
+        """The likelihood of a smooth family on these rows."""
+        return replace(self._logits, kind=kind)
+
+    @cached_property
+    def _logits(self) -> Logits:
+        trust = np.ones(len(self.w)) if self.trust is None else self.trust
+        E, base, T = (np.asfortranarray(a) for a in (self.evidence(self.floor), self.base, self.targets))
+        return Logits("temperature", E, base, T, self.w, trust)
+
+    @cached_property
+    def places(self) -> tuple[Array, ...]:
+        """Rows of each task or label."""
+        order = np.argsort(self.group, kind="stable")
+        ends = np.searchsorted(self.group[order], np.arange(self.n_groups + 1))
+        return tuple(order[a:b] for a, b in pairwise(ends))
+
+    @cached_property
+    def tau(self) -> float:
+        """The temperature, to which all smooth families are drawn."""
+        return fit_temperature(self._logits)
+
+    @cached_property
+    def against_rest(self) -> tuple[HeldOut, ...]:
+        """Each class against the others."""
+        return tuple(
+            replace(self.one_class(k), y=(self.y == k).astype(int))  # type: ignore[call-arg, misc]
+            for k in range(self.P.shape[1])
+        )
+
     def take(self, rows: Any) -> HeldOut:
         """Some of the rows, with weights as they are."""
-        parts = (self.P, self.base, self.group, None, self.y, self.w, self.unit)
+        parts = (self.P, self.base, self.group, self.trust, self.y, self.w, self.unit)
         return HeldOut(*(None if a is None else a[rows] for a in parts), self.n_units, self.n_groups)  # type: ignore
 
 

@@ -29,6 +29,7 @@ LAYERS = [
     ["basis", "intervals", "matrix_free", "probability", "metrics", "label_metrics", "model_selection", "similarity"],
     ["heldout", "reach", "conformal", "calibration_metrics"],
     ["scoring", "calibration_reports", "influence", "influence_report"],
+    ["label_influence", "label_influence_report"],
     ["labels"],
     ["selection"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],

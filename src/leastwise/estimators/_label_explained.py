@@ -77,7 +77,7 @@ class LabelExplained(LabelClassifier):
             self._check_entries(smoother)
         columns = np.concatenate([np.arange(starts[t], starts[t + 1]) for t in places])
         found = []
-        for part in row_chunks(X.shape[0], 8 * len(K) * (len(columns) + len(places)), 8):
+        for part in row_chunks(X.shape[0], 6 * len(K) * Z.shape[1], 8):
             k_new = self.kernel_(X[part], self.centers_, self.sigma_).astype(float)
             whole = _joined(smoothers, k_new, places, columns, Z.shape[1])
             found.append(_largest(whole, len(K) if k is None else min(k, len(K))))

@@ -217,13 +217,13 @@ def three_classes(rng, n):
 @pytest.mark.filterwarnings("ignore:max_error")
 @pytest.mark.parametrize("kind", ["split", "isotonic", "searched"])
 def test_the_error_on_new_rows_is_kept(kind):
-    """40 draws at a doubt of 0.1: up to 11 misses are within four standard errors of four.
+    """30 draws at a doubt of 0.1: up to 9 misses are within four standard errors of three.
 
     "searched": sigma, alpha and the calibration are fitted to the rows that set the threshold.
     """
     rng, misses, coverage = np.random.default_rng(0), 0, []
     X_new, y_new = three_classes(rng, 2000)
-    for _ in range(40):
+    for _ in range(30):
         X, y = three_classes(rng, 120)
         searched = lspc(sigma=[0.5, 1.0, 2.0], alpha=[1e-3, 1e-2, 1e-1])
         inner = {"isotonic": lspc(calibration="isotonic"), "searched": searched}.get(kind, lspc())
@@ -233,7 +233,7 @@ def test_the_error_on_new_rows_is_kept(kind):
         ok = model.accepts(X_new)
         coverage.append(ok.mean())
         misses += ok.any() and np.mean(model.estimator_.predict(X_new[ok]) != y_new[ok]) > 0.09
-    assert misses <= 11
+    assert misses <= 9
     assert np.mean(coverage) > 0.35
 
 

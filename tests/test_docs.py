@@ -17,6 +17,7 @@ PAGES = [
     "abstention.md",
     "explanations.md",
     "shift.md",
+    "probabilities.md",
     "tutorial.md",
 ]
 

@@ -1,7 +1,7 @@
 """Sets of classes that hold the true one 95 or 99 times of 100: are they right that often, and how large are they?
 
 LSPC() lac, aps           predict_set of a model as it comes, from its own held-out probabilities
-  by class                the same, with a level for every class
+  by class                the same, with a level for every class (in all sets, if it has too few rows)
 MAPIE split               SplitConformalClassifier on LSPC: fitted on four fifths of the rows, levels from the rest
 MAPIE cross               CrossConformalClassifier on LSPC with the chosen sigma and alpha: five refits, levels from
                           the folds. Both need the extra "bench", and are left out without it

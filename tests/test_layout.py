@@ -40,6 +40,7 @@ LAYERS = [
     ["heldout", "reach", "conformal", "calibration_metrics"],
     ["scoring", "calibration_reports", "influence", "influence_report"],
     ["label_influence", "label_influence_report"],
+    ["label_entry_influence"],
     ["labels"],
     ["selection"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],

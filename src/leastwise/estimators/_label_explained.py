@@ -13,7 +13,8 @@ from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Precomputed
-from leastwise.label_influence import EntrySmoother, LabelLearned, LabelParts, make_smoother
+from leastwise.label_entry_influence import EntrySmoother, make_smoother
+from leastwise.label_influence import LabelLearned, LabelParts
 from leastwise.label_influence_report import LabelInfluence
 from leastwise.memory import available_memory, human
 from leastwise.selection.labels import LabelRows

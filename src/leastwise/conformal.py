@@ -14,7 +14,10 @@ With n held-out rows, the level is the K-th smallest of the nonconformities of t
 coverage)``, and the set holds all classes at or below it; all classes where K > n. If the held-out rows and the new
 row are exchangeable, and the model was fitted without either, the true class is in the set with a probability of at
 least ``coverage``. Held-out rows of a leave-one-out have each been predicted by a model that differs from the final
-one by one row: then this is true as far as one row does not matter. Rows of a group are one witness together: each
+one by one row: then this is true as far as one row does not matter, and as far as what was chosen by these rows
+(sigma, alpha, the calibration: a few numbers) does not flatter them. Whatever the model, there is no guarantee for
+that; measured coverage is in ``benchmarks.conformal``. For one, hold rows back, and use their probabilities. Rows of
+a group are one witness together: each
 counts by one over the size of its group, and n is the number of groups (Lee, Barber and Willett 2023).
 """
 

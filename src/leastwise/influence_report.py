@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Influence:
     task: Array | None = None
 
     #: What is the same for all predictions.
-    COMMON = ("outputs", "tasks")
+    COMMON: ClassVar[tuple[str, ...]] = ("outputs", "tasks")
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -5,20 +5,22 @@ with ``c_i >= t``. Given how many these are, the number of errors among n of the
 so that the exact tail of the binomial tests whether the rate is above a limit, and Clopper and Pearson's bound is its
 inverse.
 
-A threshold that is chosen by the same rows needs more than that. ``safe_threshold`` tests thresholds in a fixed
-sequence, from high to low, and stops where one fails (Angelopoulos et al. 2021, *Learn then test*): the first
-threshold is just above the confidence of a given rank, all others are on a grid that does not depend on the data. Up
-to three such sequences start at different ranks, each with its part of the doubt. If the error rate does not fall as
-the threshold falls, the rate at the lowest threshold that passed is above the limit with a probability of at most
-``doubt``. For given the confidence of a rank, the rows above it are independent draws from all that is above, so that
-the first test is exact; and given how many rows are above a threshold of the grid, so is every other. Whichever of
-them is the first that ought to fail, it passes with a probability of at most its part of the doubt.
+A threshold that is chosen by the same rows needs more than that. ``safe_threshold`` tests the thresholds of a grid,
+which does not depend on the data, in a fixed sequence from high to low, and stops where one fails (Angelopoulos et
+al. 2021, *Learn then test*). The sequence starts at the highest threshold at which a given number of rows, or more,
+are accepted. Up to three such sequences start at different numbers, each with its part of the doubt. If the error
+rate does not fall as the threshold falls, the rate at the lowest threshold that passed is above the limit with a
+probability of at most ``doubt``. For let t be the highest threshold of the grid with a rate above the limit. If
+enough rows are accepted at t, then to go wrong the sequence has to pass there, and given how many rows these are that
+is an exact test. If not, it starts at a lower one, s. Then fewer rows than usual are above t, of those above s, and
+more between the two, where errors are more frequent: it passes s even less often.
 
 Where rows come in groups, or have weights, the test is a bet in the place of the binomial tail: with
 ``Z_g = sum_(i in g) w_i (e_i - limit) [c_i >= t]`` and M the largest weight of a group, the mean over some bets b of
 ``prod_g (1 - b Z_g / (M (1 - limit)))`` has an expectation of at most 1 if the rate is above the limit, so that it
-exceeds 1 / doubt with a probability of at most ``doubt`` (Waudby-Smith and Ramdas 2024). A group is one witness. The
-first threshold of a sequence is a rank among all rows, so that the whole is a little less than exact there.
+exceeds 1 / doubt with a probability of at most ``doubt`` (Waudby-Smith and Ramdas 2024). A group is one witness. That
+holds at every threshold of the grid alone; where a sequence starts depends on the rows, so that the whole is a little
+less than exact there.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ Array = np.ndarray
 
 #: Sequences of thresholds, at most.
 STARTS = 3
-#: Thresholds, from high to low: the chance of an error grows from 1e-8 to 1 by this ratio.
-RATIO = 10 ** (-1 / 24)
-GRID = 1 - RATIO ** np.arange(0, 8 * 24 + 1)[::-1]
+#: Thresholds, from high to low: the chance of an error grows from 1e-8 to 1 in even ratios.
+STEPS = 48  # to ten times as much
+GRID = 1 - 10.0 ** (-np.arange(8 * STEPS, -1, -1) / STEPS)
 #: Bets, as parts of what may be lost at once.
 BETS = np.array([0.15, 0.35, 0.6, 0.85, 0.97])
 #: Points of a curve, at most.
@@ -187,21 +189,21 @@ def starts(decisions: Decisions, limit: float, doubt: float) -> tuple[Array, flo
 def safe_threshold(decisions: Decisions, limit: float, doubt: float) -> float:
     """The lowest threshold at which the error rate is below the limit but for this doubt; inf where there is none."""
     parts, each = starts(decisions, limit, doubt)
-    order = np.argsort(-decisions.confidence, kind="stable")
-    mass = np.cumsum(decisions.w[order]) / decisions.w.sum() if len(order) else np.empty(0)
-    found = np.inf
-    for part in parts:
-        rank = int(np.searchsorted(mass, part - 1e-12)) + 1  # so many rows reach this part
-        first = np.nextafter(decisions.confidence[order[rank]], np.inf) if rank < len(order) else 0.0
-        found = min(found, _descend(decisions, first, limit, each))
-    return found
+    if not len(parts):
+        return np.inf
+    order = np.argsort(decisions.confidence)
+    below = np.searchsorted(decisions.confidence[order], GRID)  # so many rows are not accepted
+    mass = np.append(np.cumsum(decisions.w[order][::-1])[::-1], 0)[below] / decisions.w.sum()
+    first = [int(np.argmax(mass >= part - 1e-12)) for part in parts]
+    return min(_descend(decisions, GRID[k:], below[k:], limit, each) for k in first)
 
 
-def _descend(decisions: Decisions, first: float, limit: float, doubt: float) -> float:
-    """The last threshold that passes, from the first one down the grid; inf if the first one fails."""
+def _descend(decisions: Decisions, thresholds: Array, below: Array, limit: float, doubt: float) -> float:
+    """The last threshold that passes, of some from high to low; inf if the first one fails."""
     passed = np.inf
-    for threshold in [first, *GRID[first > GRID].tolist()]:
-        if decisions.doubt(threshold, limit) > doubt:
+    for k, threshold in enumerate(thresholds.tolist()):
+        other = k == 0 or below[k] < below[k - 1]  # rows than at the last one
+        if other and decisions.doubt(threshold, limit) > doubt:
             break
         passed = threshold
     return float(passed)

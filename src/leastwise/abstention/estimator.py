@@ -10,10 +10,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.abstention.evidence import Heard, hear, inner_model, is_labels, judged, task_codes
+from leastwise.abstention.evidence import hear, inner_model, is_labels, judged, task_codes
 from leastwise.abstention.rule import Rule, marked
+from leastwise.abstention.settling import settle_labels, settle_rows
 from leastwise.labels.encoding import Labels, encode_known
-from leastwise.risk import risk_coverage
 
 Array = np.ndarray
 
@@ -45,8 +45,10 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     confidence : float, default=0.95
         With which probability, over the draw of the training rows, ``max_error`` is kept, and bounds are true.
     by_task : bool, default=False
-        Whether every task has a threshold of its own, with the same guarantee for each. Tasks with too few rows for
-        that, even if all were right, have the common one, and its guarantee: that of all tasks together.
+        Whether every task has a threshold of its own, with the same guarantee for each. A task whose rows are enough,
+        and do not bear the limit out at any threshold, is rejected whole, with a warning: another task's good rows
+        do not vouch for it. Tasks with too few rows, even if all were right, are one task together, with the
+        guarantee for these together; if that is too few as well, they have the common threshold, on trust.
     reject : object, optional
         What ``predict`` says of rejected rows: a value that is no class. By default NaN where classes are numbers
         (which are floats then), and None elsewhere.
@@ -86,8 +88,9 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     The held-out predictions of a fit are those of models without the row (or fold), which differ from the final one,
     and its parameters were chosen by them: then the guarantee is approximate. It speaks of all accepted rows
-    together, not of every row, class or place; and of the population of the training rows, weighted as they were. A
-    row that is there twice counts twice. See :mod:`leastwise.risk` for the procedure.
+    together, not of every row, class or place; and of the population of the training rows, weighted as they were, by
+    ``class_weight`` too. A row that is there twice counts twice: copies that were made to balance classes are no
+    witnesses, give weights or ``groups`` instead. See :mod:`leastwise.risk` for the procedure.
 
     For a model of many labels every label of every row is decided or left open, and the guarantee holds for each
     label. A label that is hardly ever there may be decided everywhere, by always saying no.
@@ -149,9 +152,14 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._check_choices(inner)
         self.estimator_, self.classes_ = model, inner.classes_
         if heard.labels:
-            self._settle_labels(rule, heard)
+            found = settle_labels(rule, heard, inner.label_index_.names)
         else:
-            self._settle(rule, heard)
+            found = settle_rows(rule, heard, inner.tasks_.tolist() if self.by_task else None)
+        for name, value in vars(found).items():
+            if value is not None:
+                setattr(self, f"{name}_", value)
+            elif hasattr(self, f"{name}_"):  # of another fit
+                delattr(self, f"{name}_")
         return self
 
     def _check_choices(self, inner: Any) -> None:
@@ -162,35 +170,6 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         classes = inner.classes_ if isinstance(inner.classes_, list) else [inner.classes_]
         if self.reject is not None and any(self.reject in c.tolist() for c in classes):
             raise ValueError(f"reject={self.reject!r} is one of the classes: give a value that is none of them.")
-
-    def _settle(self, rule: Rule, heard: Heard) -> None:
-        """The thresholds of all rows, of tasks, and of tasks that are not known."""
-        decisions = heard.decisions[0]
-        self.threshold_, self.risk_coverage_ = rule.threshold(decisions), risk_coverage(decisions, rule.doubt)
-        level = np.full(len(decisions), self.threshold_)
-        if heard.task is not None:
-            unheard = rule.max_error is not None and heard.stranger is None
-            self.stranger_threshold_ = np.inf if unheard else rule.threshold(heard.stranger or decisions)
-            if self.by_task:
-                count = len(inner_model(self.estimator_).tasks_)
-                self.task_thresholds_ = rule.task_thresholds(decisions, heard.task, count, self.threshold_)
-                level = self.task_thresholds_[heard.task]
-        self.coverage_, self.error_bound_ = rule.outcome(decisions, level)
-        if not self.coverage_:
-            rule.warn_empty(decisions)
-
-    def _settle_labels(self, rule: Rule, heard: Heard) -> None:
-        """A threshold for every label."""
-        self.threshold_ = np.array([rule.threshold(d) for d in heard.decisions])
-        self.risk_coverage_ = [risk_coverage(d, rule.doubt) for d in heard.decisions]
-        levels = [np.full(len(d), t) for d, t in zip(heard.decisions, self.threshold_, strict=True)]
-        outcomes = [rule.outcome(d, level) for d, level in zip(heard.decisions, levels, strict=True)]
-        self.coverage_, self.error_bound_ = map(np.array, zip(*outcomes, strict=True))
-        empty = np.flatnonzero(self.coverage_ == 0)
-        if len(empty):
-            t, names = int(empty[0]), inner_model(self.estimator_).label_index_.names
-            more = "" if len(empty) == 1 else f" (and of {len(empty) - 1} other labels)"
-            rule.warn_empty(heard.decisions[t], f" of label {names[t]!r}{more}")
 
     # -------------------------------------------------------------- predict
 
@@ -243,7 +222,7 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         else:
             right = self.classes_[codes] == np.asarray(y)
         w = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        w = np.broadcast_to(w if codes.ndim == 1 else w[:, None], codes.shape)[accepted]
+        w = np.broadcast_to(w if codes.ndim == w.ndim else w[:, None], codes.shape)[accepted]
         return float(np.average(right[accepted], weights=w)) if w.sum() > 0 else np.nan
 
     def _judge(self, X: Any, params: dict[str, Any]) -> tuple[Array, Array]:
@@ -276,6 +255,7 @@ class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     coverage_: Any
     error_bound_: Any
     risk_coverage_: Any
+    stranger_threshold_: float
 
 
 def _flat(inner: Any) -> bool:

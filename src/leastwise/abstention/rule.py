@@ -53,13 +53,27 @@ class Rule:
         return safe_threshold(decisions, float(self.max_error), self.doubt)
 
     def task_thresholds(self, decisions: Decisions, task: Array, count: int, common: float) -> Array:
-        """The tasks' own thresholds, and the common one for those with too few rows."""
+        """The tasks' own thresholds; those with too few rows are one together, or have the common one.
+
+        Which tasks these are depends on numbers of rows alone, so that the guarantee holds for all of them together.
+        """
         thresholds = np.full(count, common)
-        for t in range(count if self.max_error is not None else 0):
-            own = decisions.part(np.flatnonzero(task == t))
-            if len(own) and own.size >= fewest(float(self.max_error or 0), self.doubt, own.plain):
-                thresholds[t] = self.threshold(own)
+        if self.max_error is None:
+            return thresholds
+        own = {t: decisions.part(np.flatnonzero(task == t)) for t in range(count)}
+        large = [t for t, part in own.items() if self._enough(part)]
+        small = np.setdiff1d(np.arange(count), large)
+        together = decisions.part(np.flatnonzero(np.isin(task, small)))
+        if self._enough(together):
+            thresholds[small] = self.threshold(together)
+        thresholds[large] = [self.threshold(own[t]) for t in large]
         return thresholds
+
+    def _enough(self, decisions: Decisions) -> bool:
+        """Whether these rows could vouch for the limit, if all were right."""
+        assert self.max_error is not None
+        need = fewest(float(self.max_error), self.doubt, decisions.plain)
+        return len(decisions) > 0 and decisions.size >= need
 
     def outcome(self, decisions: Decisions, level: Array) -> tuple[float, float]:
         """Coverage of held-out rows with thresholds of each row's own, and the bound of their errors."""
@@ -77,6 +91,16 @@ class Rule:
                 f"max_error={self.max_error:g} cannot be vouched for by {seen}{of}: everything is rejected{of}. "
                 f"{self._possible(decisions)} At least {need} held-out rows without an error among them are needed."
             )
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+    def warn_tasks(self, names: list) -> None:
+        """Say which tasks are rejected whole."""
+        shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        text = (
+            f"max_error={self.max_error:g} cannot be vouched for by the held-out rows of the tasks {shown}: all of "
+            "their rows are rejected. A larger max_error, or by_task=False, which promises for all tasks together, "
+            "would accept some."
+        )
         warnings.warn(text, UserWarning, stacklevel=4)
 
     def _possible(self, decisions: Decisions) -> str:

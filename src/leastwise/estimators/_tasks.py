@@ -124,6 +124,21 @@ class TaskModel(KernelModel):
         codes = self.task_index_.codes(names)
         return X, codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
 
+    def familiarity(self, X: Any, tasks: Any = None) -> Array:
+        """How near rows are to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
+
+        ``tasks`` make no difference, and need not be given.
+        """
+        return super().familiarity(X)
+
+    def _measured_rows(self, X: Any) -> Any:
+        if self.task_column is None:
+            return super()._measured_rows(X)
+        whole = as_table(X)
+        validate_data(self, whole, reset=False, skip_check_array=True)
+        dtypes = [self.form_.coef.dtype]
+        return check_array(split_tasks(whole, self.task_column)[0], dtype=dtypes, estimator=self, **CHECKS)
+
     def _intercepts(self, task: Array | None) -> Array:
         own = getattr(self, "task_intercept_", None)
         return self.intercept_ if own is None or task is None else np.vstack([own, self.intercept_])[task]

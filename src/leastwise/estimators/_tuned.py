@@ -168,6 +168,7 @@ class TunedModel(KernelModel):
             self.center_indices_ = data.used[basis.rows]
         else:
             self.centers_ = basis.centers
+        self._meet_neighbours(data.rows, basis, settings.kernel)
 
     def _warn_lifted(self, kernel: Kernel, solution: Any) -> None:
         """Say so where a kernel of the user's has negative eigenvalues."""

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators._checks import check_count, choose, parse_grid
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._reaching import Reaching
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
 from leastwise.linalg.logistic import SOLVERS, Logistic, Stop
+from leastwise.probability import class_shares
 from leastwise.selection.refits import Effort, Refits, Softmax
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome
 
 
-class KernelLogisticRegression(TunedClassifier):
+class KernelLogisticRegression(Reaching, TunedClassifier):
     r"""Kernel logistic regression, tuned by cross-validation.
 
     The score of class y is a linear combination of kernels, the probabilities are the softmax of the scores::
@@ -53,6 +56,9 @@ class KernelLogisticRegression(TunedClassifier):
     scoring : str or callable, default="log_loss"
         What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a
         name of scikit-learn's, or a callable ``f(estimator, X, y)``.
+    extrapolate : bool, default=False
+        Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
+        of the training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
         Weights of the classes.
     solver : {"auto", "lbfgs", "newton"}, default="auto"
@@ -78,6 +84,8 @@ class KernelLogisticRegression(TunedClassifier):
     coef_, intercept_ : ndarray of shape (b, n_classes) and (n_classes,)
     calibrator_ : object
         From scores to probabilities: the softmax.
+    reach_ : Reach or None
+        How far from the data the model is trusted.
     n_iter_ : int
         Iterations of the last fit, the one of all rows.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
@@ -114,6 +122,7 @@ class KernelLogisticRegression(TunedClassifier):
         bias: str | None = "shared",
         cv: Any = 5,
         scoring: Any = "log_loss",
+        extrapolate: bool = False,
         class_weight: Any = None,
         solver: str = "auto",
         max_iter: int = 200,
@@ -131,6 +140,7 @@ class KernelLogisticRegression(TunedClassifier):
         self.bias = bias
         self.cv = cv
         self.scoring = scoring
+        self.extrapolate = extrapolate
         self.class_weight = class_weight
         self.solver = solver
         self.max_iter = max_iter
@@ -167,9 +177,15 @@ class KernelLogisticRegression(TunedClassifier):
             point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax())
         else:
             point = search.run(sigmas, alphas)
-        self._store(data, basis, settings, point, self._solve(refits, point))
+        return self._finish(data, refits, point, self._solve(refits, point), search.seen)
+
+    def _finish(self, data: Training, refits: Refits, point: Outcome, solution: Any, seen: list[dict]) -> Any:
+        """Store the model, and what is known of held-out rows."""
+        shares = class_shares(data.rows.y, data.rows.w, len(data.classes)).astype(refits.Z.dtype)
+        self.reach_, trust = self._reach(refits)
+        self._store(data, refits.basis, refits.settings, replace(point, calibrator=Softmax(shares)), solution)
         if self.cv is not None:
-            self._store_heldout(data, point.F, search.seen)
+            self._store_heldout(data, point.F, seen, trust)
         return self
 
     def _checked(self) -> Kernel:

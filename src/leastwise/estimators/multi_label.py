@@ -8,6 +8,7 @@ import numpy as np
 
 from leastwise.basis import Basis
 from leastwise.estimators._checks import check_count, check_positive, choose
+from leastwise.estimators._label_explained import LabelExplained
 from leastwise.estimators._label_iterating import LabelIterating
 from leastwise.estimators._model import all_or_nothing
 from leastwise.kernels import Kernel
@@ -17,7 +18,7 @@ from leastwise.probability import CALIBRATIONS
 Array = np.ndarray
 
 
-class MultiLabelLSPC(LabelIterating):
+class MultiLabelLSPC(LabelExplained, LabelIterating):
     r"""Least-squares probabilistic classifier for many labels, tuned and calibrated in closed form.
 
     Every label t of a row has a class of its own. The scores of class y are fitted for all labels at once, and those

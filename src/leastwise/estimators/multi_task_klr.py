@@ -52,6 +52,9 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         How rows are held out; so many folds are stratified by task and class together.
     scoring : str or callable, default="log_loss"
         What the search maximises on held-out predictions, as in :class:`leastwise.MultiTaskLSPC`.
+    extrapolate : bool, default=False
+        Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
+        of the training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
         Weights of the classes.
     solver, max_iter, tol : default="auto", 200 and 1e-6
@@ -71,6 +74,8 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
     dual_coef_, intercept_ : ndarrays of shape (n, n_classes) and (n_classes,)
     centers_ : array or sparse matrix of shape (n, n_features)
         The training rows; ``center_indices_`` with a precomputed kernel.
+    reach_ : Reach or None
+        How far from the data the model is trusted.
     n_iter_ : int
         Iterations of the last fit, the one of all rows.
     heldout_scores_, heldout_decision_, heldout_proba_, heldout_rows_, cv_results_
@@ -103,6 +108,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         bias: str | None = "shared",
         cv: Any = 5,
         scoring: Any = "log_loss",
+        extrapolate: bool = False,
         class_weight: Any = None,
         solver: str = "auto",
         max_iter: int = 200,
@@ -122,6 +128,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         self.bias = bias
         self.cv = cv
         self.scoring = scoring
+        self.extrapolate = extrapolate
         self.class_weight = class_weight
         self.solver = solver
         self.max_iter = max_iter
@@ -163,10 +170,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         solution = self._solve(tied, point)
         self.sharing_, self.stranger_calibrator_ = tied.tie.sharing, None
         form = TaskSolution(DualForm(solution.coef, tied.task, tied.tie), solution.intercept, solution.jitter)
-        self._store(data, refits.basis, settings, point, form)
-        if self.cv is not None:
-            self._store_heldout(data, point.F, seen)
-        return self
+        return self._finish(data, refits, point, form, seen)
 
     def _checked_all(self) -> tuple[Kernel, Levels]:
         """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""

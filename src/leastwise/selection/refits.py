@@ -24,15 +24,20 @@ WARM_FOLDS = 20
 
 @dataclass(frozen=True)
 class Softmax:
-    """Scores that are log-probabilities up to a constant per row."""
+    """Scores that are log-probabilities up to a constant per row; the class shares where they are not believed."""
+
+    shares: Array | None = None
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities; rows sum to one."""
-        return softmax(F, axis=1)
+        return softmax(self.decision(F, trust), axis=1)
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """The scores; with two classes their difference is the log-odds."""
-        return F
+        if trust is None or self.shares is None:
+            return F
+        believed = trust[:, None]
+        return np.where(believed == 1, F, believed * F + (1 - believed) * np.log(self.shares))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""How far from their data classifiers are believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import Basis, row_chunks
+from leastwise.kernels import Kernel
+from leastwise.reach import RANK, SOME, Reach, fit_reach, heldout_distances, ranked_distances, spaced_distances
+from leastwise.selection.trial import Rows, Settings, Trial
+
+Array = np.ndarray
+
+
+class Reaching:
+    """Mixin for classifiers whose probabilities go to the class shares; ``extrapolate`` is a parameter."""
+
+    def _reach(self, trial: Trial) -> tuple[Reach | None, Array | None]:
+        """How far from the data the model is believed, and how far held-out rows are; None for everywhere."""
+        rows, kernel = trial.rows, trial.settings.kernel
+        if not self._reaches(kernel):
+            return None, None
+        nearest = heldout_distances(kernel, trial.basis, trial.pairs, rows.fold)
+        further = spaced_distances(kernel, trial.basis, trial.pairs, rows.fold, rows.copy)
+        reach = fit_reach(nearest, further, rows.copy)
+        return reach, None if reach is None else reach.trust(nearest)
+
+    def _chunked_reach(
+        self, rows: Rows, basis: Basis, settings: Settings, held: Array
+    ) -> tuple[Reach | None, Array | None]:
+        """The same without the distances between all rows and centres at once, from the rows that are held out."""
+        kernel = settings.kernel
+        if not self._reaches(kernel) or not len(held):
+            return None, None
+        home = None if basis.rows is None else rows.fold[basis.rows]
+        nearest = np.full(len(rows), np.inf, dtype=rows.X.dtype)
+        for part in row_chunks(len(held), basis.n_functions, rows.X.dtype.itemsize):
+            pairs = kernel.pairs(rows.X[held[part]], basis.centers)
+            nearest[held[part]] = ranked_distances(kernel, pairs, rows.fold[held[part]], home)
+        some = held[np.unique(np.linspace(0, len(held) - 1, SOME).astype(int))]
+        pairs = kernel.pairs(rows.X[some], basis.centers)
+        reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.fold[some], home, RANK), rows.copy)
+        return reach, None if reach is None else reach.trust(nearest)
+
+    def _reaches(self, kernel: Kernel) -> bool:
+        """Whether trust falls with the distance from the data."""
+        return kernel.distance and not self.extrapolate
+
+    extrapolate: Any
+    reach_: Reach | None

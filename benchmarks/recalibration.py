@@ -19,21 +19,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
-from benchmarks._common import (
-    Split,
-    available,
-    capped,
-    parse,
-    parser,
-    peer_split,
-    print_table,
-    spread,
-    timed,
-    write_json,
-)
+from benchmarks._common import capped, parse, parser, peer_split, print_table, write_json
 from leastwise import LSPC, LSSVC
 from leastwise.calibration import Recalibrated
 from leastwise.calibration_reports import calibration_report
+from leastwise.reproduction._common.data import Split, available
+from leastwise.reproduction._common.text import spread
+from leastwise.reproduction._common.timing import timed
 
 SETS = ("usps", "satimage", "letter", "digits")
 MODELS = {"LSPC()": LSPC(), "LSPC(calibration=None)": LSPC(calibration=None), "LSSVC()": LSSVC()}

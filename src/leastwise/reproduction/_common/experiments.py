@@ -10,9 +10,9 @@ from typing import Any
 Report = Callable[[str], None]
 
 
-def option(default: Any, says: str, *, kind: type = int, choices: Sequence[Any] | None = None) -> Any:
+def option(default: Any, says: str, *, kind: type = int, choices: Sequence[Any] | None = None, least: int = 0) -> Any:
     """A field of an experiment's settings, with what a command line has to know of it."""
-    return field(default=default, metadata={"says": says, "kind": kind, "choices": choices})
+    return field(default=default, metadata={"says": says, "kind": kind, "choices": choices, "least": least})
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Job:
         for record in records:
             found.append(record)
             self.save({"figures": found})
+        if not found:
+            raise ValueError("There is nothing to run: only= leaves no method, or the numbers of runs are too small.")
         return found
 
 
@@ -123,14 +125,13 @@ def checked(about: Any, value: Any) -> Any:
     many = isinstance(about.default, tuple) and not isinstance(value, str | int)
     values = tuple(value) if many else (value,)
     for one in values:
-        if one is not None and not (isinstance(one, kind) and (kind is not int or one >= 0)):
-            raise ValueError(f"{about.name}={value!r}: {about.metadata['says']}, {_KINDS[kind]}.")
+        least = about.metadata["least"]
+        if one is not None and not (isinstance(one, kind) and (kind is not int or one >= least)):
+            told = {int: f"a whole number of {least} or more", str: "a word", bool: "True or False"}[kind]
+            raise ValueError(f"{about.name}={value!r}: {about.metadata['says']}, {told}.")
         if choices is not None and one is not None and one not in choices:
             raise ValueError(f"{about.name}={value!r}: use {' or '.join(map(repr, choices))}.")
     return values if isinstance(about.default, tuple) else value
-
-
-_KINDS = {int: "a whole number of 0 or more", str: "a word", bool: "True or False"}
 
 
 def shown(value: Any) -> str:

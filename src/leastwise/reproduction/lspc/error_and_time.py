@@ -35,12 +35,12 @@ CLASSES = {
 class FigureSettings(Settings):
     """What can be set."""
 
-    runs: int = option(3, "random draws")
+    runs: int = option(3, "random draws", least=1)
     sets: tuple[str, ...] = option(tuple(CLASSES), "data sets", kind=str, choices=tuple(CLASSES))
     figure: int | None = option(None, "one figure alone", choices=(7, 8))
-    repeats: int = option(5, "timings of each fit")
-    sizes: tuple[int, ...] = option((100, 200, 500, 1000, 2000), "training rows in figure 7")
-    rows: int = option(1000, "training rows in figure 8")
+    repeats: int = option(5, "timings of each fit", least=1)
+    sizes: tuple[int, ...] = option((100, 200, 500, 1000, 2000), "training rows in figure 7", least=1)
+    rows: int = option(1000, "training rows in figure 8", least=1)
     class_counts: int = option(6, "how many of the numbers of classes in figure 8, from the least on")
 
 

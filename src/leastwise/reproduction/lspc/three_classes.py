@@ -35,8 +35,8 @@ NEW_ROWS, SIDE = 2000, 40
 class PlaneSettings(Settings):
     """What can be set."""
 
-    runs: int = option(5, "random draws")
-    rows: int = option(200, "training rows")
+    runs: int = option(5, "random draws", least=1)
+    rows: int = option(200, "training rows", least=1)
 
 
 def models(X: Array, y: Array) -> dict[str, Any]:

@@ -29,8 +29,8 @@ AREA = "mean area under the curve"
 class TaskSettings(Settings):
     """What can be set."""
 
-    runs: int = option(10, "random draws")
-    sizes: tuple[int, ...] = option((20, 25, 30, 35), "rows of a task, or pictures of a person")
+    runs: int = option(10, "random draws", least=1)
+    sizes: tuple[int, ...] = option((20, 25, 30, 35), "rows of a task, or pictures of a person", least=1)
     klr_runs: int = option(10, "draws with KLR")
     klr_scale: str = option("mean", "of the losses beside KLR's lambda", kind=str, choices=("mean", "sum"))
     klr_points: int = option(42, "timed points of the paper's KLR")

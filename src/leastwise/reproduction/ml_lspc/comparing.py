@@ -28,7 +28,7 @@ TOY_OURS = ("MultiLabelLSPC()", "MultiLabelLSPC(sharing=0)")
 class LabelSettings(Settings):
     """What can be set of both."""
 
-    runs: int = option(20, "random draws")
+    runs: int = option(20, "random draws", least=1)
     variant_runs: int | None = option(None, "draws with the learned relation and ten neighbours (None: all)")
     more_runs: int = option(5, "draws with this library's own ways")
     insdif_labels: int = option(100, "labels up to which InsDif runs")
@@ -39,18 +39,18 @@ class LabelSettings(Settings):
 class EnronSettings(LabelSettings):
     """What can be set of Enron."""
 
-    rows: int = option(ENRON_ROWS, "training rows")
-    test_rows: int | None = option(None, "test rows (None: all others)")
+    rows: int = option(ENRON_ROWS, "training rows", least=1)
+    test_rows: int | None = option(None, "test rows (None: all others)", least=1)
 
 
 @dataclass(frozen=True)
 class ToySettings(LabelSettings):
     """What can be set of the toy data."""
 
-    rows: int = option(2000, "training rows")
-    test_rows: int = option(2000, "test rows")
-    labels: tuple[int, ...] = option((10, 20, 50, 100), "numbers of labels")
-    features: int = option(300, "features, of which two matter")
+    rows: int = option(2000, "training rows", least=1)
+    test_rows: int = option(2000, "test rows", least=1)
+    labels: tuple[int, ...] = option((10, 20, 50, 100), "numbers of labels", least=1)
+    features: int = option(300, "features, of which two matter", least=1)
 
 
 def run_enron(settings: EnronSettings, job: Job) -> dict[str, Any]:

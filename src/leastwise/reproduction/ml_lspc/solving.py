@@ -28,12 +28,12 @@ from leastwise.reproduction.ml_lspc.tables import tell_solve
 class SolveSettings(Settings):
     """What can be set."""
 
-    rows: int = option(2000, "training rows")
-    labels: tuple[int, ...] = option((10, 20, 50, 100, 200, 500), "numbers of labels")
-    features: int = option(300, "features, of which two matter")
+    rows: int = option(2000, "training rows", least=1)
+    labels: tuple[int, ...] = option((10, 20, 50, 100, 200, 500), "numbers of labels", least=1)
+    features: int = option(300, "features, of which two matter", least=1)
     direct: int = option(10_000, "rows x labels up to which the direct solve runs")
-    direct_rows: int = option(200, "rows for the direct solve")
-    direct_labels: tuple[int, ...] = option((10, 20, 50), "numbers of labels for it")
+    direct_rows: int = option(200, "rows for the direct solve", least=1)
+    direct_labels: tuple[int, ...] = option((10, 20, 50), "numbers of labels for it", least=1)
     insdif_labels: int = option(100, "labels up to which InsDif runs")
 
 

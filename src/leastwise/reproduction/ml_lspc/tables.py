@@ -101,7 +101,7 @@ def paired(found: list[dict], measure: str, T: int, name: str) -> dict | None:
     main, mine = ({f["run"]: f[measure] for f in of_method(found, m, T)} for m in (MAIN, name))
     both = sorted(set(mine) & set(main))
     gap = np.array([main[k] - mine[k] for k in both])
-    if len(gap) < 2 or np.ptp(gap) == 0:
+    if len(gap) < 2 or np.ptp(gap) < 1e-12:
         return None
     p = float(ttest_rel([main[k] for k in both], [mine[k] for k in both]).pvalue)
     error = float(gap.std(ddof=1) / np.sqrt(len(gap)))

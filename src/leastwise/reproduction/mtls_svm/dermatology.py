@@ -41,7 +41,7 @@ METHODS: dict[str, Callable[[Patients], tuple[Array, dict]]] = {
 class SkinSettings(Settings):
     """What can be set."""
 
-    runs: int = option(10, "splits")
+    runs: int = option(10, "splits", least=1)
     inputs: tuple[str, ...] = option(INPUTS, "which attributes, and how they are scaled", kind=str, choices=INPUTS)
     only: tuple[str, ...] = option((), "methods with one of these words in their names", kind=str)
 

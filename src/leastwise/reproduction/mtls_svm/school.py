@@ -70,7 +70,7 @@ MADE = (MAIN, "LS-SVM, own gamma and p", "LS-SVM, same gamma and p", "BMTL", "MT
 class SplitSettings(Settings):
     """What can be set."""
 
-    runs: int = option(10, "splits")
+    runs: int = option(10, "splits", least=1)
     inputs: tuple[str, ...] = option(INPUTS, "how the inputs are scaled", kind=str, choices=INPUTS)
     only: tuple[str, ...] = option((), "methods with one of these words in their names", kind=str)
 

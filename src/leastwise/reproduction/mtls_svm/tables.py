@@ -57,7 +57,7 @@ def paired(found: list[dict], measure: str, name: str, inputs: str) -> dict | No
     gap = np.array([mine[k] - main[k] for k in both])
     if name == MAIN or len(gap) < 2:
         return None
-    p = float(ttest_rel([mine[k] for k in both], [main[k] for k in both]).pvalue) if np.ptp(gap) > 0 else np.nan
+    p = float(ttest_rel([mine[k] for k in both], [main[k] for k in both]).pvalue) if np.ptp(gap) > 1e-12 else np.nan
     error = float(gap.std(ddof=1) / np.sqrt(len(gap)))
     record = {"method": name, "inputs": inputs, "mean": float(gap.mean()), "standard_error": error, "p": p}
     return record | {"above": int(np.sum(gap > 0)), "splits": len(gap)}

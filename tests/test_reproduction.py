@@ -71,7 +71,8 @@ def test_the_registry_is_complete():
         assert e.role in ("paper", "stand-in", "beyond")
         assert set(e.usual) | set(e.quick) <= set(e.options)
         assert e.made(False, {}) != e.made(True, {})
-        assert "instead of" in e.shortened()
+        assert "instead of" in e.changed(e.made(True, {}))
+        assert e.changed(e.made(False, {})) == ""
     assert {(p.name, e.name) for p, e in EXPERIMENTS if not e.needs} == set(TINY)
     for paper in PAPERS.values():  # something runs without any file
         assert any(not e.needs for e in paper.experiments)
@@ -173,6 +174,9 @@ def test_parts_without_their_data_are_an_error(no_data, tmp_path):
         reproduce("mtls-svm", parts=["school"], report=Lines())
     with pytest.raises(DataAbsent, match=r"enron-train\.arff"):
         reproduce("ml-lspc", parts=["enron"], data=tmp_path, report=Lines())
+    (tmp_path / "school.mat").write_bytes(b"of MALSAR, without the splits")
+    with pytest.raises(DataAbsent, match=r"school_1_indexes\.mat to school_10_indexes\.mat"):
+        reproduce("mtls-svm", parts=["school"], data=tmp_path, report=Lines())
     with pytest.raises(DataAbsent, match="no such folder"):
         reproduce("ml-lspc", data=tmp_path / "nowhere", report=Lines())
     assert issubclass(DataAbsent, FileNotFoundError)

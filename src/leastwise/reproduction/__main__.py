@@ -49,7 +49,7 @@ def _argument(about: Paper, name: str) -> dict[str, Any]:
     having = [e for e in about.experiments if name in e.options]
     field = having[0].options[name]
     defaults = {e.name: shown(getattr(e.made(False, {}), name)) for e in having}
-    told = "; ".join(f"{e}: {value or 'all'}" for e, value in defaults.items())
+    told = "; ".join(f"{e}: {value}" for e, value in defaults.items())
     common: dict[str, Any] = {"default": None, "help": f"{field.metadata['says']} ({told})"}
     if field.metadata["kind"] is bool:
         return {**common, "action": "store_true"}

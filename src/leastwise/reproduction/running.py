@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leastwise.datasets import available
-from leastwise.datasets.loading import VARIABLE
-from leastwise.reproduction._common.data import DataAbsent, files_of
+from leastwise.reproduction._common.data import DataAbsent
 from leastwise.reproduction._common.experiments import Experiment, Job, Paper, Report
 from leastwise.reproduction._common.files import write_json
 from leastwise.reproduction._common.machine import capped, machine
+from leastwise.reproduction.asking import (
+    ADVICE,
+    check_options,
+    experiments_of,
+    folder_of,
+    missing_files,
+    one_of,
+    tell_missing,
+)
 from leastwise.reproduction.registry import PAPERS
 
 
@@ -76,21 +83,20 @@ def reproduce(
     >>> [f["method"] for f in found["results"]["three-classes"]["figures"]]
     ['LSPC', 'LSPC(full)', 'KLR', 'LSPC()']
     """
-    about = _one_of(PAPERS, paper, "paper")
-    folder = _folder(data)
-    wanted = _wanted(about, parts)
-    _check_options(about, wanted, options)
-    head = _Head(about, quick, parts, threads, options, Path(output) if output is not None else None)
+    about = one_of(PAPERS, paper, "paper")
+    named = [parts] if isinstance(parts, str) else parts
+    folder, asked = folder_of(data), experiments_of(about, named)
+    check_options(about, asked, options)
+    head = _Head(about, quick, named, threads, options, Path(output) if output is not None else None)
     report(f"{about.title}.")
-    missing = {e.name: _missing(e, folder, options) for e in wanted}
+    missing = {e.name: missing_files(e, folder, options) for e in asked}
     skipped = {name: text for name, text in missing.items() if text}
-    if parts is not None and skipped:
-        raise DataAbsent(f"{'; '.join(skipped.values())}. {_ADVICE}")
-    _tell_missing(about, skipped, report)
-    due = [e for e in wanted if not missing[e.name]]
-    if skipped:
-        due += [e for e in about.experiments if e.role == "stand-in"]
+    if named is not None and skipped:
+        raise DataAbsent(f"{'; '.join(skipped.values())}. {ADVICE}")
+    tell_missing(about, skipped, report)
+    stand_ins = [e for e in about.experiments if skipped and e.role == "stand-in"]
     with capped(threads):
+        due = [e for e in asked if e.name not in skipped] + stand_ins
         results = {e.name: _run(e, head, folder, report) for e in due}
     return {"paper": paper, "machine": head.machine, "results": results, "skipped": skipped}
 
@@ -125,93 +131,27 @@ class _Head:
 
 
 def _run(experiment: Experiment, head: _Head, folder: str | None, report: Report) -> dict[str, Any]:
+    """One experiment: its figures go to the record as they come, and in the end as a whole."""
     settings = experiment.made(head.quick, head.options)
     report(f"\n{experiment.name}, {experiment.place}: {experiment.title}.")
-    if head.quick and experiment.shortened():
-        report(f"quick: {experiment.shortened()}.")
-    stem = "_".join([experiment.record, *settings.ways()])
-    places = _places(head.output, stem, "-quick" * head.quick)
-    record = head.machine
-    save = (
-        (lambda figures: write_json(places("", "json"), {"machine": record, **figures})) if head.output else _nothing
-    )
-    job = Job(folder, report, save, (lambda name: places(f"_{name}", "png")) if head.output else _nowhere)
+    changed = experiment.changed(settings)
+    if changed:
+        report(f"{'quick' if head.quick else 'set'}: {changed}.")
+    job = _job(head, "_".join([experiment.record, *settings.ways()]), folder, report)
     figures = experiment.run(settings, job)
-    save(figures)
-    if head.output:
-        report(f"written: {places('', 'json').name}")
+    job.save(figures)
     return figures
 
 
-def _places(output: Path | None, stem: str, ending: str) -> Callable[[str, str], Path]:
-    """From the end of a name and a kind of file to a path."""
-    return lambda name, kind: (output or Path()) / f"{stem}{name}{ending}.{kind}"
-
-
-def _nothing(figures: dict) -> None:
-    """Nothing is written."""
-
-
-def _nowhere(name: str) -> None:
-    """No picture is wanted."""
-
-
-# ------------------------------------------------------------------ what was asked for
-
-
-def _wanted(about: Paper, parts: Sequence[str] | None) -> list[Experiment]:
-    """The experiments that were named, or those of the paper."""
-    if parts is None:
-        return [e for e in about.experiments if e.role == "paper"]
-    known = {e.name: e for e in about.experiments}
-    return [_one_of(known, name, "part") for name in ([parts] if isinstance(parts, str) else parts)]
-
-
-def _one_of(known: Mapping[str, Any], name: str, what: str) -> Any:
-    if name not in known:
-        raise ValueError(f"There is no {what} {name!r}: use one of {list(known)}.")
-    return known[name]
-
-
-def _check_options(about: Paper, wanted: Sequence[Experiment], options: Mapping[str, Any]) -> None:
-    """All are known to one experiment at least, and have values that it takes."""
-    known = list(dict.fromkeys(name for e in wanted for name in e.options))
-    for name in options:
-        if name not in known:
-            of = ", ".join(e.name for e in wanted)
-            raise ValueError(f"There is no option {name!r} of {about.name} ({of}): use {known}.")
-    for e in wanted:
-        e.made(False, options)
-
-
-# ------------------------------------------------------------------------------ data
-
-_ADVICE = f"Name the folder that holds them by data= (--data), or by the variable {VARIABLE}"
-
-
-def _folder(data: str | os.PathLike | None) -> str | None:
-    """The folder that was named; one that is not there is an error, and not a reason to skip."""
-    if data is not None and not Path(data).expanduser().is_dir():
-        raise DataAbsent(f"data={os.fspath(data)!r}: there is no such folder. Leave it out for experiments without.")
-    return None if data is None else str(Path(data).expanduser())
-
-
-def _missing(experiment: Experiment, folder: str | None, options: Mapping[str, Any]) -> str:
-    """What is missing, in words; nothing where the experiment can run."""
-    needs = experiment.needs
-    if experiment.any_of:
-        needs = tuple(name for name in needs if name in options.get("sets", needs))
-    absent = [name for name in needs if name not in available(folder)]
-    if not absent or (experiment.any_of and len(absent) < len(needs)):
-        return ""
-    lines = "".join(f"\n  {name}: {files_of(name)}" for name in absent)
-    return f"{experiment.name}, {experiment.place}, for want of files{lines}"
-
-
-def _tell_missing(about: Paper, skipped: Mapping[str, str], report: Report) -> None:
-    for text in skipped.values():
-        report(f"skipped: {text}")
-    if skipped:
-        report(f"{_ADVICE}.")
-        if about.remark:
-            report(about.remark)
+def _job(head: _Head, stem: str, folder: str | None, report: Report) -> Job:
+    output, ending, machine = head.output, "-quick" * head.quick, head.machine
+    if output is None:
+        return Job(folder, report)
+    record = output / f"{stem}{ending}.json"
+    report(f"record: {record.name}")
+    return Job(
+        folder,
+        report,
+        save=lambda figures: write_json(record, {"machine": machine, **figures}),
+        picture=lambda name: output / f"{stem}_{name}{ending}.png",
+    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
 
 from leastwise.datasets import load
-from leastwise.datasets.loading import REGISTRY
+from leastwise.datasets.files import Source
+from leastwise.datasets.loading import REGISTRY, VARIABLE
 
 Array = np.ndarray
 #: Mean and standard deviation of the columns that vary, and which these are.
@@ -56,9 +59,20 @@ def load_set(name: str, folder: str | None) -> Any:
         raise DataAbsent(str(error).partition(" Any of")[0]) from error
 
 
+def is_there(name: str, folder: str | None) -> bool:
+    """Whether the folder, or else that of the environment variable, has files that would do."""
+    where = folder or os.environ.get(VARIABLE)
+    return bool(where) and any(source.paths(Path(str(where)).expanduser()) for source in _sources(name))
+
+
+def _sources(name: str) -> list[Source]:
+    """MALSAR's School has no splits, without which there is no table."""
+    return [source for source in REGISTRY[name].sources if source.files != ("school.mat",)]
+
+
 def files_of(name: str) -> str:
-    """In words, which files would do; MALSAR's School has no splits, without which there is no table."""
-    choices = [source.files for source in REGISTRY[name].sources if source.files != ("school.mat",)]
+    """In words, which files would do."""
+    choices = [source.files for source in _sources(name)]
     archives = [files for files in choices if files[0].endswith(".npz")]
     originals = [files for files in choices if files not in archives]
     return f"{', or '.join(map(_joined, originals + archives))}; from {ORIGINS[name]}"

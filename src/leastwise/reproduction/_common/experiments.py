@@ -97,11 +97,11 @@ class Experiment:
         known = {name: checked(self.options[name], value) for name, value in given.items() if name in self.options}
         return self.settings(**{**self.usual, **(self.quick if quick else {}), **known})
 
-    def shortened(self) -> str:
-        """In words, what a quick run leaves out."""
-        whole, short = self.made(False, {}), self.made(True, {})
-        differ = [name for name in self.quick if getattr(whole, name) != getattr(short, name)]
-        return "; ".join(f"{n} {shown(getattr(short, n))} instead of {shown(getattr(whole, n))}" for n in differ)
+    def changed(self, settings: Any) -> str:
+        """In words, what some settings have otherwise than the whole experiment."""
+        whole = self.made(False, {})
+        pairs = {name: (getattr(settings, name), getattr(whole, name)) for name in self.options}
+        return "; ".join(f"{name} {shown(a)} instead of {shown(b)}" for name, (a, b) in pairs.items() if a != b)
 
 
 @dataclass(frozen=True)
@@ -135,5 +135,7 @@ def checked(about: Any, value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A setting as one would type it."""
+    """A setting as one would type it, and "all" where nothing is left out."""
+    if value is None or value == ():
+        return "all"
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -36,12 +36,15 @@ def cell(value: Any) -> str:
 
 
 def spread(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard deviation."""
-    mean, deviation = np.mean(values), np.std(values, ddof=1) if len(values) > 1 else 0.0
-    return f"{mean:.{digits}f}±{deviation:.{digits}f}"
+    """Mean and standard deviation; of one value, that value."""
+    if len(values) < 2:
+        return f"{np.mean(values):.{digits}f}"
+    return f"{np.mean(values):.{digits}f}±{np.std(values, ddof=1):.{digits}f}"
 
 
 def mean_and_error(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard error."""
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    """Mean and standard error; of one value, that value."""
+    if len(values) < 2:
+        return f"{np.mean(values):.{digits}f}"
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
     return f"{np.mean(values):.{digits}f} ± {error:.{digits}f}"

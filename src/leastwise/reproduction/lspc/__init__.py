@@ -24,7 +24,7 @@ PAPER = Paper(
             record="lspc_figures",
             settings=error_and_time.FigureSettings,
             run=error_and_time.run,
-            quick={"runs": 1, "sizes": (100,), "rows": 100, "class_counts": 2},
+            quick={"runs": 1, "sizes": (100, 500), "rows": 100, "class_counts": 2},
             needs=tuple(error_and_time.CLASSES),
             any_of=True,
         ),

@@ -232,7 +232,7 @@ def test_pictures_are_drawn_or_a_line_says_why_not(tmp_path, monkeypatch, no_dat
     def absent(width, height):
         raise ImportError("Pictures need matplotlib")
 
-    panels = [[pictures.Panel("t", "x", "y", {"one": ([1, 2], [3, 4], [0.1, 0.2])}, log=("y",), from_zero=False)]]
+    panels = [[pictures.Panel("t", "x", "y", {"one": ([1, 2], [3, 4], [0.1, 0.2])}, from_zero=True)]]
     lines = Lines()
     pictures.pictured(None, lines, lambda path: 1 / 0)
     monkeypatch.setattr(pictures, "new_figure", absent)

@@ -47,7 +47,7 @@ def _draw(ax: Any, panel: Panel) -> None:
     for axis in panel.log:
         ax.set(**{f"{axis}scale": "log"})
     if panel.from_zero:
-        ax.set_ylim(0, None)
+        ax.set_ylim(0, 1.08 * ax.dataLim.y1 or 1)
 
 
 def pictured(path: Path | None, report: Callable[[str], None], draw: Callable[[Path], None]) -> None:

@@ -1,9 +1,12 @@
-"""Run every benchmark in turn; those whose data are absent are skipped."""
+"""Run every benchmark in turn, then the papers' experiments; those whose data are absent are skipped."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from benchmarks import (
     abstention,
@@ -14,12 +17,8 @@ from benchmarks import (
     label_lambdas,
     label_peers,
     label_scale,
-    label_tables,
-    lspc_figures,
     lssvm_peers,
-    lssvm_tables,
     missing_labels,
-    multi_task_tables,
     onnx_graphs,
     pruning,
     recalibration,
@@ -27,36 +26,29 @@ from benchmarks import (
     task_peers,
     task_scale,
 )
-from benchmarks._common import DataAbsent
+from benchmarks._common import RESULTS
+from leastwise.reproduction import PAPERS, DataAbsent, reproduce
 
-#: Scripts, some with one of the things that they can do.
 SCRIPTS = (
-    (gemm_fraction, ""),
-    (search_plans, ""),
-    (calibrated_peers, ""),
-    (recalibration, ""),
-    (abstention, ""),
-    (conformal, ""),
-    (lspc_figures, ""),
-    (multi_task_tables, "landmine"),
-    (multi_task_tables, "umist"),
-    (task_peers, ""),
-    (task_scale, ""),
-    (lssvm_tables, "school"),
-    (lssvm_tables, "similar"),
-    (lssvm_tables, "dermatology"),
-    (lssvm_peers, ""),
-    (krylov_scale, ""),
-    (pruning, ""),
-    (label_tables, "enron"),
-    (label_tables, "toy"),
-    (label_tables, "solve"),
-    (label_lambdas, ""),
-    (label_peers, ""),
-    (label_scale, ""),
-    (missing_labels, ""),
-    (onnx_graphs, ""),
+    gemm_fraction,
+    search_plans,
+    calibrated_peers,
+    recalibration,
+    abstention,
+    conformal,
+    task_peers,
+    task_scale,
+    lssvm_peers,
+    krylov_scale,
+    pruning,
+    label_lambdas,
+    label_peers,
+    label_scale,
+    missing_labels,
+    onnx_graphs,
 )
+#: Experiments of the papers that are timed on two threads; the others on one.
+TWO_THREADS = ("solve",)
 
 
 def main() -> None:
@@ -65,15 +57,24 @@ def main() -> None:
     p.add_argument("--data", metavar="DIR", help="folder of the data sets; else the variable LEASTWISE_DATA")
     p.add_argument("--output", metavar="DIR", type=Path, help="folder for the results")
     args = p.parse_args()
-    for script, part in SCRIPTS:
-        name = script.__name__.rpartition(".")[2] + (f"_{part}" if part else "")
-        print(f"\n=== {name} ===", flush=True)
-        argv = [part] * bool(part) + ["--quick"] * args.quick + (["--data", args.data] if args.data else [])
+    for script in SCRIPTS:
+        name = script.__name__.rpartition(".")[2]
+        argv = ["--quick"] * args.quick + (["--data", args.data] if args.data else [])
         argv += ["--output", str(args.output / f"{name}.json")] if args.output else []
-        try:
-            script.main(argv)
-        except DataAbsent as error:
-            print(f"skipped {name}: {error}")
+        unless_absent(name, partial(script.main, argv))
+    for paper, about in PAPERS.items():
+        for part in (e.name for e in about.experiments if e.role != "stand-in"):
+            threads = 2 if part in TWO_THREADS else 1
+            options = {"data": args.data, "output": args.output or RESULTS, "quick": args.quick, "threads": threads}
+            unless_absent(f"{paper}, {part}", partial(reproduce, paper, parts=[part], **options))
+
+
+def unless_absent(name: str, call: Callable[[], Any]) -> None:
+    print(f"\n=== {name} ===", flush=True)
+    try:
+        call()
+    except DataAbsent as error:
+        print(f"skipped {name}: {error}")
 
 
 if __name__ == "__main__":

@@ -1,34 +1,25 @@
-"""What the benchmarks share: data, timing, the machine, tables and files."""
+"""What only the benchmarks share; the rest is in ``leastwise.reproduction._common``."""
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
-import os
-import platform
 import shlex
 import statistics
 import sys
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
-from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
-from threadpoolctl import threadpool_limits
 
-from leastwise.datasets import load
 from leastwise.metrics import brier_score, expected_calibration_error
+from leastwise.reproduction._common import files, machine
+from leastwise.reproduction._common.data import Split, load_set, scale_of, standardise
+from leastwise.reproduction._common.text import markdown, table
+from leastwise.reproduction._common.timing import timed, timed_median
 
 Array = np.ndarray
 RESULTS = Path(__file__).parent / "results"
@@ -37,39 +28,7 @@ PEER_ROWS = {"usps": 3000, "satimage": None, "letter": 4000, "digits": None}
 STANDARDISED = ("satimage", "letter")
 
 
-class DataAbsent(Exception):
-    """The files of a data set are not there."""
-
-
 # ------------------------------------------------------------------------ data
-
-
-@dataclass(frozen=True)
-class Split:
-    """Training and test rows of one draw."""
-
-    name: str
-    X: Array
-    y: Array
-    X_test: Array
-    y_test: Array
-
-    def __str__(self) -> str:
-        return f"{self.name} {len(self.y)}/{len(self.y_test)}"
-
-
-def load_set(name: str, folder: str | None) -> Any:
-    """A data set of the papers, or ``DataAbsent``."""
-    try:
-        return load(name, folder)
-    except FileNotFoundError as error:
-        raise DataAbsent(str(error).partition(" Any of")[0]) from error
-
-
-def per_class(y: Array, pool: Array, classes: Sequence, count: int, rng: np.random.Generator) -> Array:
-    """So many random rows of each class out of the pool (all where a class has fewer), in random order."""
-    rows = [rng.permutation(pool[y[pool] == k])[:count] for k in classes]
-    return rng.permutation(np.concatenate(rows))
 
 
 def in_proportion(y: Array, pool: Array, count: int, rng: np.random.Generator) -> Array:
@@ -77,18 +36,6 @@ def in_proportion(y: Array, pool: Array, count: int, rng: np.random.Generator) -
     pool = rng.permutation(pool)
     parts = [pool[y[pool] == k] for k in np.unique(y[pool])]
     return rng.permutation(np.concatenate([p[: max(2, round(count * len(p) / len(pool)))] for p in parts]))
-
-
-def scale_of(X: Array) -> tuple[Array, Array, Array]:
-    """Mean and standard deviation of the columns that vary, and which these are."""
-    mean, deviation = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
-    keep = deviation > 0
-    return mean[keep], deviation[keep], keep
-
-
-def standardise(X: Array, scale: tuple[Array, Array, Array]) -> Array:
-    mean, deviation, keep = scale
-    return (X[:, keep] - mean) / deviation
 
 
 def peer_split(
@@ -120,22 +67,6 @@ def _digits(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
     return X / 16, y, train, np.setdiff1d(np.arange(len(y)), train)
 
 
-def available(names: Sequence[str], make: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
-    """Name and ``make(name)`` for the data sets that are there; a line for those that are not."""
-    for name in names:
-        try:
-            made = make(name)
-        except DataAbsent as error:
-            print(f"skipped: {error}", flush=True)
-            continue
-        yield name, made
-
-
-def median_distance(X: Array, rows: int = 2000) -> float:
-    """Median Euclidean distance between rows, of the first ``rows`` of them."""
-    return float(np.median(pdist(X[:rows])))
-
-
 def quality(model: Any, X: Array, y: Array) -> dict[str, float]:
     """Accuracy, log-loss, calibration error (15 bins of equal mass) and Brier score on test rows."""
     P, classes = np.asarray(model.predict_proba(X), dtype=float), model.classes_
@@ -148,38 +79,6 @@ def quality(model: Any, X: Array, y: Array) -> dict[str, float]:
 
 
 # ---------------------------------------------------------------------- timing
-
-
-@dataclass(frozen=True)
-class Timed:
-    """What a call returned, and its seconds by the clock and of the processor (all threads together)."""
-
-    value: Any
-    wall: float
-    cpu: float
-
-
-def timed(call: Callable[[], Any]) -> Timed:
-    wall, cpu = time.perf_counter(), time.process_time()
-    value = call()
-    return Timed(value, time.perf_counter() - wall, time.process_time() - cpu)
-
-
-def settled(call: Callable[[], Any]) -> tuple[Any, int]:
-    """What a call returns, and how many convergence warnings it gave; these are not shown."""
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always", ConvergenceWarning)
-        value = call()
-    return value, sum(issubclass(w.category, ConvergenceWarning) for w in seen)
-
-
-def timed_median(call: Callable[[], Any], repeats: int = 5, budget: float = 10.0) -> Timed:
-    """Medians over repeats, as many as fit into about ``budget`` seconds and one at least."""
-    runs: list[Timed] = []
-    while len(runs) < repeats and (not runs or sum(r.wall for r in runs) + runs[-1].wall < budget):
-        runs.append(timed(call))
-    wall, cpu = (statistics.median(getattr(r, k) for r in runs) for k in ("wall", "cpu"))
-    return Timed(runs[-1].value, wall, cpu)
 
 
 def timed_fresh(make: Callable[[], Any], call: Callable[[Any], Any], repeats: int = 5) -> float:
@@ -239,69 +138,22 @@ def _without_folders(argv: Sequence[str]) -> list[str]:
 
 def capped(args: argparse.Namespace) -> Any:
     """Context in which BLAS and OpenMP use no more than ``--threads`` threads, whatever the method."""
-    return threadpool_limits(limits=args.threads)
-
-
-def machine(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "command": args.command,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "cpu": _cpu(),
-        "cores": os.cpu_count(),
-        "threads": args.threads,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "quick": args.quick,
-    }
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    return machine.capped(args.threads)
 
 
 def write_json(args: argparse.Namespace, figures: dict[str, Any], say: bool = True) -> None:
     """The figures with the machine they were measured on."""
-    args.output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({"machine": machine(args), **figures}, indent=1, default=_plain)
-    args.output.write_text(text + "\n")
+    head = machine.machine(args.command, args.threads, args.quick)
+    files.write_json(args.output, {"machine": head, **figures})
     if say:
         print(f"written: {args.output.name}", flush=True)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} does not go into JSON")
-
-
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Columns aligned: words to the left, figures to the right."""
-    cells = [[cell(value) for value in row] for row in rows]
-    widths = [max(len(line[j]) for line in [list(header), *cells]) for j in range(len(header))]
-    left = [all(isinstance(row[j], str) and not row[j][:1].isdigit() for row in rows) for j in range(len(header))]
-    print(f"\n{title}")
-    for line in [list(header), *cells]:
-        padded = [t.ljust(w) if l else t.rjust(w) for t, w, l in zip(line, widths, left, strict=True)]
-        print("  ".join(padded).rstrip())
-    sys.stdout.flush()
+    """Columns aligned."""
+    print(table(title, header, rows), flush=True)
 
 
-def cell(value: Any) -> str:
-    """Three digits for numbers."""
-    if value is None:
-        return "-"
-    if isinstance(value, str | int | np.integer):
-        return str(value)
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
-def spread(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard deviation."""
-    mean, deviation = np.mean(values), np.std(values, ddof=1) if len(values) > 1 else 0.0
-    return f"{mean:.{digits}f}±{deviation:.{digits}f}"
+def print_markdown(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table as it goes into the documentation."""
+    print(markdown(title, header, rows), flush=True)

@@ -12,22 +12,15 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_classification
 from sklearn.model_selection import train_test_split
 
-from benchmarks._common import (
-    Split,
-    in_proportion,
-    load_set,
-    peer_split,
-    scale_of,
-    standardise,
-    timed,
-    timed_median,
-)
-from benchmarks._labels import calmly, enron
+from benchmarks._common import in_proportion, peer_split
 from benchmarks.task_peers import landmine, related
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.calibration import Recalibrated
 from leastwise.calibration_reports import calibration_report
 from leastwise.datasets import make_three_class
+from leastwise.reproduction._common.data import Split, load_set, scale_of, standardise
+from leastwise.reproduction._common.timing import timed, timed_median
+from leastwise.reproduction.ml_lspc.draws import calmly, enron
 
 Array = np.ndarray
 Found = Iterator[tuple[str, Any, dict]]
@@ -130,7 +123,7 @@ def of_labels(folder: str | None, seed: int, quick: bool, draws: int) -> Iterato
 
     There is no CalibratedClassifierCV of many labels: each of the frequent ones has an LSPC of its own, with it.
     """
-    split = enron(folder, quick)(seed)
+    split = (enron(folder, 200, 100) if quick else enron(folder))(seed)
     some = np.argsort(-split.Y.sum(axis=0), kind="stable")[: 2 if quick else LABELS]
     frequent = f"enron, {len(some)} labels"
     plain = timed(lambda: calmly(lambda: MultiLabelLSPC(random_state=seed).fit(split.X, split.Y))[0])

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from benchmarks._common import capped, parse, parser, peer_split, write_json
-from benchmarks._markdown import print_markdown
+from benchmarks._common import capped, parse, parser, peer_split, print_markdown, write_json
 from leastwise import LSPC
 from leastwise.abstention import Abstaining
 from leastwise.risk import Decisions, safe_threshold

@@ -33,24 +33,11 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from benchmarks._common import (
-    Split,
-    available,
-    capped,
-    in_proportion,
-    median_distance,
-    parse,
-    parser,
-    peer_split,
-    print_table,
-    quality,
-    settled,
-    spread,
-    timed,
-    timed_median,
-    write_json,
-)
+from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_table, quality, write_json
 from leastwise import LSPC
+from leastwise.reproduction._common.data import Split, available, median_distance
+from leastwise.reproduction._common.text import spread
+from leastwise.reproduction._common.timing import settled, timed, timed_median
 
 SETS = ("usps", "satimage", "letter", "digits")
 GAMMAS, COSTS = (1 / 3, 1, 3), (1, 10, 100)

@@ -25,20 +25,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from benchmarks._common import (
-    Split,
-    available,
-    capped,
-    in_proportion,
-    load_set,
-    parse,
-    parser,
-    peer_split,
-    timed,
-    write_json,
-)
-from benchmarks._markdown import print_markdown
+from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_markdown, write_json
 from leastwise import LSPC, MultiTaskLSPC
+from leastwise.reproduction._common.data import Split, available, load_set
+from leastwise.reproduction._common.timing import timed
 
 Array = np.ndarray
 SETS = ("digits", "usps", "letter", "satimage")

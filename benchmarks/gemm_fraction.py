@@ -20,21 +20,13 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.utils import check_X_y
 
-from benchmarks._common import (
-    capped,
-    gemm_speed,
-    median_distance,
-    parse,
-    parser,
-    print_table,
-    timed_fresh,
-    timed_median,
-    write_json,
-)
+from benchmarks._common import capped, gemm_speed, parse, parser, print_table, timed_fresh, write_json
 from leastwise import LSPC
 from leastwise.folds import distinct_rows
 from leastwise.kernels import RBF
 from leastwise.linalg.cholesky import cholesky
+from leastwise.reproduction._common.data import median_distance
+from leastwise.reproduction._common.timing import timed_median
 
 SIZES = (1000, 2000, 4000, 8000)
 D, C, ALPHA = 256, 10, 1e-3

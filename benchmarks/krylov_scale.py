@@ -22,10 +22,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks._common import median_distance, parse, parser, print_table, timed, write_json
+from benchmarks._common import parse, parser, print_table, write_json
 from benchmarks.task_scale import forget_peak, memory
 from leastwise import LSSVR
 from leastwise.memory import available_memory
+from leastwise.reproduction._common.data import median_distance
+from leastwise.reproduction._common.timing import timed
 
 Array = np.ndarray
 

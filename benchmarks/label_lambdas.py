@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.stats import ttest_rel
 
-from benchmarks._common import capped, median_distance, parse, parser, write_json
-from benchmarks._labels import LabelSplit, enron, mean_and_error, print_markdown
+from benchmarks._common import capped, parse, parser, print_markdown, write_json
+from benchmarks._labels import enron_draws
 from leastwise.coupling import laplacian
 from leastwise.kernels import RBF
 from leastwise.label_folds import label_fold_labels
@@ -26,6 +26,9 @@ from leastwise.label_metrics import label_f1
 from leastwise.linalg.modes import Modes, distinct
 from leastwise.linalg.spectrum import square_spectrum
 from leastwise.linalg.sylvester import solve_sylvester
+from leastwise.reproduction._common.data import median_distance
+from leastwise.reproduction._common.text import mean_and_error
+from leastwise.reproduction.ml_lspc.draws import LabelSplit
 
 Array = np.ndarray
 
@@ -81,7 +84,7 @@ def lines(results: list[dict]) -> Iterator[list[str]]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     args = parse(parser("benchmarks.label_lambdas", __doc__, threads=1, runs=20), argv)
-    split, results = enron(args.data, args.quick), []
+    split, results = enron_draws(args), []
     with capped(args):
         for run in range(2 if args.quick else args.runs):
             results.append(draw(split(run), run))

@@ -43,20 +43,14 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.svm import SVC
 
-from benchmarks._common import available, parse, parser, timed, write_json
-from benchmarks._labels import (
-    QUALITY,
-    LabelSplit,
-    calmly,
-    divided,
-    enron,
-    gathered,
-    mean_and_error,
-    print_markdown,
-    quality,
-)
+from benchmarks._common import parse, parser, print_markdown, write_json
+from benchmarks._labels import QUALITY, enron_draws, gathered, quality
 from benchmarks.calibrated_peers import gammas, warm_up
 from leastwise import MultiLabelLSPC
+from leastwise.reproduction._common.data import available
+from leastwise.reproduction._common.text import mean_and_error
+from leastwise.reproduction._common.timing import timed
+from leastwise.reproduction.ml_lspc.draws import LabelSplit, calmly, divided
 
 Array = np.ndarray
 
@@ -80,7 +74,7 @@ PROPERTIES = {
 def draws(name: str, args: argparse.Namespace) -> Callable[[int], LabelSplit]:
     """A function from the number of a draw to its rows."""
     if name == "enron":
-        return enron(args.data, args.quick)
+        return enron_draws(args)
     return partial({"digits": digits, "made": made}[name], quick=args.quick)
 
 

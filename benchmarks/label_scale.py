@@ -38,10 +38,11 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks._common import gemm_speed, median_distance, parse, parser, timed, write_json
-from benchmarks._labels import print_markdown
+from benchmarks._common import gemm_speed, parse, parser, print_markdown, write_json
 from benchmarks.task_scale import forget_peak, memory
 from leastwise import MultiLabelLSPC
+from leastwise.reproduction._common.data import median_distance
+from leastwise.reproduction._common.timing import timed
 
 Array = np.ndarray
 

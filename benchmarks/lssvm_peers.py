@@ -43,22 +43,12 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVR
 
-from benchmarks._common import (
-    available,
-    capped,
-    load_set,
-    median_distance,
-    parse,
-    parser,
-    print_table,
-    scale_of,
-    standardise,
-    timed,
-    write_json,
-)
+from benchmarks._common import capped, parse, parser, print_table, write_json
 from benchmarks.calibrated_peers import warm_up
 from leastwise import MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
+from leastwise.reproduction._common.data import available, load_set, median_distance, scale_of, standardise
+from leastwise.reproduction._common.timing import timed
 
 Array = np.ndarray
 

@@ -28,9 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._common import available, parse, parser, timed, write_json
-from benchmarks._labels import LabelSplit, calmly, enron, gathered, mean_and_error, print_markdown, quality, rotated
+from benchmarks._common import parse, parser, print_markdown, write_json
+from benchmarks._labels import enron_draws, gathered, quality
 from leastwise import MultiLabelLSPC
+from leastwise.reproduction._common.data import available
+from leastwise.reproduction._common.text import mean_and_error
+from leastwise.reproduction._common.timing import timed
+from leastwise.reproduction.ml_lspc.draws import LabelSplit, calmly, rotated
 
 Array = np.ndarray
 
@@ -46,7 +50,7 @@ MEASURES = {"log_loss": "log-loss", "f1_micro": "micro F1", "average_precision":
 def draws(name: str, args: argparse.Namespace) -> Callable[[int], LabelSplit]:
     """A function from the number of a draw to its rows."""
     if name == "enron":
-        return enron(args.data, args.quick)
+        return enron_draws(args)
     rows, new = (80, 100) if args.quick else (500, 2000)
     T = int(name.partition("-")[2])
     return lambda seed: rotated(T, rows, new, seed, n_features=FEATURES, noise=NOISE)

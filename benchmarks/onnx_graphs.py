@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._common import capped, parse, parser, print_table, timed_median, write_json
+from benchmarks._common import capped, parse, parser, print_table, write_json
 from leastwise import (
     LSPC,
     LSSVC,
@@ -35,6 +35,7 @@ from leastwise import (
 )
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.onnx import check, feeds, to_onnx
+from leastwise.reproduction._common.timing import timed_median
 
 Array = np.ndarray
 

@@ -28,22 +28,11 @@ from sklearn.datasets import make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
-from benchmarks._common import (
-    available,
-    capped,
-    load_set,
-    parse,
-    parser,
-    peer_split,
-    print_table,
-    scale_of,
-    spread,
-    standardise,
-    timed,
-    timed_median,
-    write_json,
-)
+from benchmarks._common import capped, parse, parser, peer_split, print_table, write_json
 from leastwise import LSSVC, LSSVR, MultiTaskLSSVR
+from leastwise.reproduction._common.data import available, load_set, scale_of, standardise
+from leastwise.reproduction._common.text import spread
+from leastwise.reproduction._common.timing import timed, timed_median
 
 Array = np.ndarray
 

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks._common import DataAbsent, available, capped, parse, parser, print_table, write_json
+from benchmarks._common import capped, parse, parser, print_table, write_json
 from benchmarks._recalibration import (
     AUTO,
     FRESH,
@@ -49,6 +49,7 @@ from benchmarks._recalibration import (
     of_labels,
     of_values,
 )
+from leastwise.reproduction._common.data import DataAbsent, available
 
 SETS = (*PAPER, "landmine", *SMALL, *FRESH, "enron", "school")
 BOOT = 50

@@ -47,25 +47,14 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from benchmarks._common import (
-    available,
-    capped,
-    in_proportion,
-    load_set,
-    parse,
-    parser,
-    print_table,
-    scale_of,
-    settled,
-    spread,
-    standardise,
-    timed,
-    write_json,
-)
+from benchmarks._common import capped, in_proportion, parse, parser, print_table, write_json
 from benchmarks.calibrated_peers import COSTS, gammas, warm_up
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
+from leastwise.reproduction._common.data import available, load_set, scale_of, standardise
+from leastwise.reproduction._common.text import spread
+from leastwise.reproduction._common.timing import settled, timed
 
 Array = np.ndarray
 

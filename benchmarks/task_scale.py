@@ -45,23 +45,15 @@ from scipy.special import expit
 from sklearn.utils import check_X_y
 from threadpoolctl import threadpool_limits
 
-from benchmarks._common import (
-    capped,
-    median_distance,
-    parse,
-    parser,
-    print_table,
-    timed,
-    timed_fresh,
-    timed_median,
-    write_json,
-)
+from benchmarks._common import capped, parse, parser, print_table, timed_fresh, write_json
 from leastwise import MultiTaskLSPC
 from leastwise.basis import penalty_factor
 from leastwise.folds import distinct_rows
 from leastwise.kernels import RBF
 from leastwise.linalg.arrow import Chunk, arrow_system, solve_arrow
 from leastwise.metrics import task_log_loss
+from leastwise.reproduction._common.data import median_distance
+from leastwise.reproduction._common.timing import timed, timed_median
 from leastwise.tasks import encode_tasks
 
 Array = np.ndarray

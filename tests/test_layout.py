@@ -58,6 +58,7 @@ LAYERS = [
     ["displays"],
     ["display", "display_tasks"],
     ["__init__"],
+    ["reproduction"],
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 CORE = {"numpy", "scipy", "sklearn", "leastwise"} | set(sys.stdlib_module_names)

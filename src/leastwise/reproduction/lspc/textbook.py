@@ -21,6 +21,7 @@ class TextbookKLR:
         self.sigma, self.alpha = sigma, alpha
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> TextbookKLR:
+        """Minimise, from zero."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.X, (n, c) = X, (len(y), len(self.classes_))
         K, T, alpha = RBF()(X, X, self.sigma), np.eye(c)[codes], self.alpha
@@ -41,4 +42,5 @@ class TextbookKLR:
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.classes_[(RBF()(X, self.X, self.sigma) @ self.theta).argmax(axis=1)]
+        """The class with the greatest score."""
+        return np.asarray(self.classes_[(RBF()(X, self.X, self.sigma) @ self.theta).argmax(axis=1)])

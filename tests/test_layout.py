@@ -25,10 +25,11 @@ LAYERS = [
         "evidence",
         "risk",
         "prior",
+        "svg",
     ],
     ["basis", "intervals", "matrix_free", "probability", "metrics", "label_metrics", "model_selection", "similarity"],
     ["heldout", "reach", "conformal", "calibration_metrics"],
-    ["scoring", "calibration_reports", "influence", "influence_report"],
+    ["scoring", "calibration_reports", "influence", "influence_report", "notebook"],
     ["labels"],
     ["selection"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
@@ -40,7 +41,7 @@ LAYERS = [
     ["datasets"],
     ["baselines"],
     ["displays"],
-    ["display", "display_tasks"],
+    ["display", "display_tasks", "report"],
     ["__init__"],
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

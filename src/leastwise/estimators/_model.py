@@ -16,6 +16,7 @@ from leastwise.basis import evaluate
 from leastwise.estimators._checks import check_groups, check_range, check_square
 from leastwise.folds import distinct_rows, fold_labels
 from leastwise.kernels import Kernel, Precomputed, resolve_kernel
+from leastwise.notebook import FittedRepr
 from leastwise.selection.trial import Rows
 
 Array = np.ndarray
@@ -100,7 +101,7 @@ def check_folds_exist(y: Array, group: Array | None) -> None:
         raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
 
 
-class KernelModel(BaseEstimator):
+class KernelModel(FittedRepr, BaseEstimator):
     """Base of all kernel models.
 
     A subclass stores, in ``fit``: ``centers_`` (or ``center_indices_`` with a precomputed kernel), ``coef_``,

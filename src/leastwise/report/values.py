@@ -188,7 +188,7 @@ def worst_table(subject: Subject, known: Predicted, shown: Shown) -> dict[str, A
     many, tasks = known.y.shape[1] > 1, known.task is not None
     columns = [column("Row", "whole"), *([column("Output", "whole")] if many else [])]
     columns += [column("Task", "text")] if tasks else []
-    columns += [column("True", digits=4), column("Predicted", digits=4), column("Difference", digits=4)]
+    columns += [column("True", "figures", 4), column("Predicted", "figures", 4), column("Difference", "figures", 4)]
     lines = []
     for row, out in zip(i.tolist(), j.tolist(), strict=True):
         line: list = [int(known.rows[row]), *([out] if many else [])]
@@ -203,8 +203,8 @@ def worst_table(subject: Subject, known: Predicted, shown: Shown) -> dict[str, A
 def value_tasks(subject: Subject, known: Predicted) -> dict[str, Any]:
     """A line for every task (first output), those with the largest errors first."""
     inside, task = coverage_of(known, MAIN)[0][:, 0], known.task
-    columns = [column("Task", "text"), column("Rows", "whole"), column("Mean", digits=4), column("RMSE", digits=4)]
-    columns += [column("MAE", digits=4), column("Mean difference", digits=4), column("R²")]
+    columns = [column("Task", "text"), column("Rows", "whole"), column("Mean", "figures", 4), column("RMSE", "figures", 4)]
+    columns += [column("MAE", "figures", 4), column("Mean difference", "figures", 4), column("R²")]
     columns.append(column(f"Within {MAIN:.0%} interval", "percent", 1))
     lines = []
     for t, name in enumerate(subject.tasks):

@@ -56,7 +56,7 @@ def facts_of(model: Any) -> list[tuple[str, str]]:
     facts = [(name, f"{value:.4g}") for name, value in chosen if isinstance(value, float | np.floating)]
     if isinstance(getattr(model, "method_", None), str):
         facts.append(("recalibrated by", model.method_))
-    threshold = getattr(model, "threshold_", None)
+    threshold: Any = getattr(model, "threshold_", None)
     if hasattr(model, "error_bound_") and np.ndim(threshold) == 0:
         facts.append(("decides from", f"{threshold:.4g}"))
     statements = said(model)
@@ -123,23 +123,24 @@ def bins_of(p: Array, true: Array, w: Array, n_bins: int = 15) -> Binned:
     return Binned(p[:, None], true[:, None], equal_mass(p, w, n_bins)[:, None], n_bins)
 
 
-def bin_means(bins: Binned, w: Array) -> tuple[Array, Array, Array, Array]:
-    """Of every bin: mean probability, share of what is true, mass, and how many rows of equal weight that is worth."""
+def bin_means(bins: Binned, w: Array) -> tuple[Array, Array, Array]:
+    """Of every bin: mean probability, share of what is true, and mass."""
     p, true, place = bins.p[:, 0], bins.hit[:, 0], bins.bins[:, 0]
-    mass, squares, p_sum, t_sum = (np.bincount(place, weights=v) for v in (w, w**2, w * p, w * true))
+    mass, p_sum, t_sum = (np.bincount(place, weights=v) for v in (w, w * p, w * true))
     there = mass > 0
-    mass, squares, p_sum, t_sum = mass[there], squares[there], p_sum[there], t_sum[there]
-    return p_sum / mass, t_sum / mass, mass, mass**2 / squares
+    return p_sum[there] / mass[there], t_sum[there] / mass[there], mass[there]
 
 
 def reliability_sketch(p: Array, true: Array, w: Array, loss: Array) -> str:
     """A small reliability diagram."""
-    mean, share, _, _ = bin_means(bins_of(p, true, w, BINS), w)
+    mean, share, _ = bin_means(bins_of(p, true, w, BINS), w)
     frame = Frame.of((4, 4, SIDE - 4, SIDE - 4), (0, 1), (0, 1))
     heights, edges = np.histogram(p, bins=20, range=(0, 1), weights=w)
     box = element("rect", x=4.0, y=4.0, width=SIDE - 8, height=SIDE - 8, class_="box")
     body = frame.bars(edges, 0.5 * heights / max(heights.max(), 1e-300), "bar") + box
-    body += frame.line([0, 1], [0, 1], "even") + frame.line(mean, share, "curve") + frame.dots(mean, share, "dot", 2.2)
+    body += (
+        frame.line([0, 1], [0, 1], "even") + frame.line(mean, share, "curve") + frame.dots(mean, share, "dot", 2.2)
+    )
     told = ", ".join(f"{a:.2f}: {b:.2f}" for a, b in zip(mean, share, strict=True))
     title = "Held-out reliability: confidence across, accuracy up"
     head = element("title", title) + element("desc", f"Accuracy at mean confidences. {told}.")

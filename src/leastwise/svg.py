@@ -23,7 +23,7 @@ def _attribute(name: str) -> str:
 
 
 def _value(value: Any) -> str:
-    return short(value) if isinstance(value, float | np.floating) else escape(str(value))
+    return short(float(value)) if isinstance(value, float | np.floating) else escape(str(value))
 
 
 def short(value: float) -> str:
@@ -44,7 +44,9 @@ def path(points: Iterable[Sequence[float]], kind: str) -> str:
 
 def picture(width: float, height: float, body: str, name: str, title: str, description: str, **more: Any) -> str:
     """A whole picture, with a title and a description for those who cannot see it; ``name`` is for its ids."""
-    head = element("title", escape(title), id=f"{name}-title") + element("desc", escape(description), id=f"{name}-desc")
+    head = element("title", escape(title), id=f"{name}-title") + element(
+        "desc", escape(description), id=f"{name}-desc"
+    )
     return element(
         "svg",
         head,
@@ -67,6 +69,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: Any) -> Any:
+        """The places of values."""
         value, low, high = (np.log10(v) if self.log else np.asarray(v, float) for v in (value, self.low, self.high))
         part = (value - low) / (high - low) if high != low else np.full(np.shape(value), 0.5)
         return self.start + part * (self.end - self.start)
@@ -81,7 +84,7 @@ class Scale:
         step = 10 ** np.floor(np.log10(span / count))
         step *= next((m for m in (1, 2, 5, 10) if span / (step * m) <= count), 10)
         first = np.ceil(self.low / step - 1e-9)
-        return [float(k * step) for k in np.arange(first, np.floor(self.high / step + 1e-9) + 1)]
+        return [float(k * step) + 0.0 for k in np.arange(first, np.floor(self.high / step + 1e-9) + 1)]  # no -0
 
     def _powers(self, count: int) -> list[float]:
         low, high = np.log10(self.low), np.log10(self.high)
@@ -119,22 +122,31 @@ class Frame:
         left, top, right, bottom = box
         return Frame(Scale(*x, left, right, log[0]), Scale(*y, bottom, top, log[1]))
 
-    def axes(self, x_name: str, y_name: str, x_text: Any = tick_text, y_text: Any = tick_text) -> str:
+    def axes(
+        self, x_name: str, y_name: str, x_text: Any = tick_text, y_text: Any = tick_text, grid: bool = True
+    ) -> str:
         """Lines at round values, their numbers, and what the axes are."""
         left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
         parts = []
         for value in self.x.ticks():
             at = float(self.x(value))
-            parts.append(element("line", x1=at, x2=at, y1=float(top), y2=float(bottom), class_="grid"))
+            end = top if grid else bottom + 4
+            parts.append(element("line", x1=at, x2=at, y1=float(end), y2=float(bottom), class_="grid"))
             parts.append(words(x_text(value), at, bottom + 14, kind="tick"))
+        parts.append(element("g", self.levels(y_text, grid), class_="levels"))
+        if x_name:
+            parts.append(words(x_name, (left + right) / 2, bottom + 30, kind="axis"))
+        middle = (top + bottom) / 2
+        parts.append(words(y_name, 12, middle, kind="axis", transform=f"rotate(-90 12 {short(middle)})"))
+        return "".join(parts)
+
+    def levels(self, text: Any = tick_text, grid: bool = True) -> str:
+        """Lines at round values of the upright axis, with their numbers."""
+        left, end, parts = float(self.x.start), float(self.x.end if grid else self.x.start - 4), []
         for value in self.y.ticks():
             at = float(self.y(value))
-            parts.append(element("line", x1=float(left), x2=float(right), y1=at, y2=at, class_="grid"))
-            parts.append(words(y_text(value), left - 5, at + 3.5, "end", "tick"))
-        parts.append(words(x_name, (left + right) / 2, bottom + 30, kind="axis"))
-        middle = (top + bottom) / 2
-        turn = f"rotate(-90 12 {short(middle)})"
-        parts.append(words(y_name, 12, middle, kind="axis", transform=turn))
+            parts.append(element("line", x1=left, x2=end, y1=at, y2=at, class_="grid"))
+            parts.append(words(text(value), left - 6, at + 3.5, "end", "tick"))
         return "".join(parts)
 
     def points(self, x: Any, y: Any) -> list[tuple[float, float]]:

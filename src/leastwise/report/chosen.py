@@ -14,6 +14,8 @@ from leastwise.report.reading import Subject
 REACH = 0.75
 #: So many points of a surface at most; of more every second, third, ... value of alpha.
 POINTS = 900
+#: Scores that are no words of everyday.
+LABELS = {"Held-out cautious": "Held-out cautious score"}
 
 
 def selection(subject: Subject) -> dict[str, Any] | None:
@@ -25,13 +27,13 @@ def selection(subject: Subject) -> dict[str, Any] | None:
     names = [name for name in ("alpha", "sigma", *sorted(searched.values)) if name in searched.values]
     names = list(dict.fromkeys(names))
     return {
-        "label": stage.label,
+        "label": LABELS.get(stage.label, stage.label),
         "loss": stage.loss,
         "points": len(stage.score),
         "rows": int(stage.rows[0]),
         "all_rows": int(searched.rows.max()),
         "searched": names,
-        "chosen": {name: plain(value) for name, value in searched.chosen.items()},
+        "chosen": {name: plain(value) for name, value in searched.chosen.items() if name in names},
         "surface": _surface(stage, names[0], names[1]) if len(names) > 1 else None,
         "paths": [_path(stage, name) for name in (["sharing"] if len(names) > 1 else names) if name in names],
     }

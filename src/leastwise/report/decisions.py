@@ -10,11 +10,14 @@ from leastwise.report.bounds import bounds
 from leastwise.report.numbers import plain, plain_list
 from leastwise.report.reading import Part, Seen, Subject
 from leastwise.risk import Decisions
+from leastwise.svg import Scale
 
 Array = np.ndarray
 
 #: Thresholds that the slider stops at: steps of 0.01, of 0.001 above 0.99 and of 0.0001 above 0.999.
-STOPS = np.round(np.r_[np.arange(0, 0.99, 0.01), np.arange(0.99, 0.999, 0.001), np.arange(0.999, 1.00005, 0.0001)], 4)
+STOPS: Array = np.round(
+    np.concatenate([np.arange(0, 0.99, 0.01), np.arange(0.99, 0.999, 0.001), np.arange(0.999, 1.00005, 0.0001)]), 4
+)
 #: So many tasks or labels can be looked at alone, and so many classes have a table of confusions.
 ALONE, TABLE = 40, 12
 #: Where the slider starts if the model has no threshold.
@@ -87,7 +90,7 @@ def _stops(seen: Seen, starts: list[float]) -> Array:
 
 def _place(stops: Array, threshold: float) -> int:
     """The stop of a threshold: the first that is at least as high."""
-    return int(min(np.searchsorted(stops, threshold - 1e-12), len(stops) - 1))
+    return min(int(np.searchsorted(stops, threshold - 1e-12)), len(stops) - 1)
 
 
 def _outcomes(decisions: Decisions, stops: Array, doubt: float) -> dict[str, Any]:
@@ -101,14 +104,22 @@ def _outcomes(decisions: Decisions, stops: Array, doubt: float) -> dict[str, Any
 
     mass, lost = above(decisions.w), above(decisions.w * decisions.wrong)
     error = np.where(mass > 0, lost / np.where(mass > 0, mass, 1), np.nan)
+    bound = bounds(decisions, stops, doubt)
     return {
         "rows": len(decisions),
         "decided": above(np.ones(len(decisions), dtype=int)).tolist(),
         "wrong": above(decisions.wrong.astype(int)).tolist(),
         "coverage": plain_list(mass / decisions.w.sum()),
         "error": plain_list(error),
-        "bound": plain_list(bounds(decisions, stops, doubt)),
+        "bound": plain_list(bound),
+        **_height(error, bound),
     }
+
+
+def _height(error: Array, bound: Array) -> dict[str, Any]:
+    """How high the picture of a curve has to be, and the round values beside it."""
+    top = float(min(max(1.15 * np.nanmax(error), 1.4 * bound[0], 0.01), 1.0))
+    return {"top": plain(top), "ticks": plain_list(Scale(0.0, top, 0.0, 1.0).ticks())}
 
 
 def confusions(seen: Seen, stops: Array) -> dict[str, Any] | None:

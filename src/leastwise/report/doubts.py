@@ -14,7 +14,7 @@ from leastwise.report.tables import column, table
 Array = np.ndarray
 
 #: Lines of the two tables, and columns of the user's rows that are shown.
-UNSURE, MISTAKEN, COLUMNS = 40, 20, 10
+UNSURE, MISTAKEN, COLUMNS = 30, 30, 10
 
 
 class Shown:
@@ -45,7 +45,9 @@ def _columns(rows: Any) -> tuple[list, list]:
         return [str(name) for name in rows.columns], [rows[name].to_numpy() for name in rows.columns]
     given = np.asarray(rows)
     if given.ndim != 2:
-        raise ValueError(f"rows has shape {given.shape}: give a frame, a mapping of columns, or a table with columns.")
+        raise ValueError(
+            f"rows has shape {given.shape}: give a frame, a mapping of columns, or a table with columns."
+        )
     return [f"column {j}" for j in range(given.shape[1])], list(given.T)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.report.markup import percent
-from leastwise.svg import Frame, element, picture, words
+from leastwise.svg import Frame, element, picture, short, words
 
 Array = np.ndarray
 
@@ -55,18 +55,15 @@ def panel(curve: dict[str, Any], key: str) -> str:
     return picture(190, 184, body, key, f"Reliability of {curve['name']}", _told(curve))
 
 
-def risk_frame(thresholds: dict[str, Any]) -> tuple[Frame, float]:
-    """Errors among decided rows against the share that is decided, high enough for the curves of all parts."""
-    errors = [v for group in thresholds["groups"] for v in group["error"] if v is not None]
-    bound = next((v for v in thresholds["groups"][0]["bound"] if v is not None), 0.0)
-    top = min(max(1.15 * max(errors, default=0.0), 1.4 * bound, 0.01), 1.0)
-    return Frame.of(BOX, (0, 1), (0, top)), top
+def risk_frame(group: dict[str, Any]) -> Frame:
+    """Errors among decided rows against the share that is decided."""
+    return Frame.of(BOX, (0, 1), (0, group["top"]))
 
 
 def risk_picture(thresholds: dict[str, Any], key: str, place: int) -> str:
     """The curve with its bound, and a mark where the slider stands."""
-    frame, top = risk_frame(thresholds)
     group = thresholds["groups"][0]
+    frame = risk_frame(group)
     left, above, right, bottom = BOX
     clip = element("rect", x=left, y=above - 2, width=right - left + 4, height=bottom - above + 4)
     body = f'<clipPath id="{key}-clip">{clip}</clipPath>'
@@ -80,12 +77,13 @@ def risk_picture(thresholds: dict[str, Any], key: str, place: int) -> str:
     lines.append(element("line", x1=x, x2=x, y1=above, y2=bottom, class_="mark", id=f"{key}-line"))
     lines.append(element("circle", cx=x, cy=y, r=5.0, class_="spot", id=f"{key}-spot"))
     body += element("g", *lines, clip_path=f"url(#{key}-clip)")
+    title = "Errors against the share that is decided"
     description = (
-        f"Errors among decided {unit} rise to {percent(group['error'][0])} where all are decided. The dashed line is "
-        f"the upper bound, true with {percent(thresholds['confidence'], 0)} at each threshold. The table below has the "
-        "numbers."
+        f"Errors among decided {unit} rise to {percent(group['error'][0])} where all are decided. The dashed line "
+        f"is the upper bound, true with {percent(thresholds['confidence'], 0)} at each threshold. The table below "
+        "has the numbers."
     )
-    return picture(WIDE, HIGH, body, key, "Errors against the share that is decided", description, data_top=f"{top:.6g}")
+    return picture(WIDE, HIGH, body, key, title, description, data_box=" ".join(map(short, BOX)))
 
 
 def _line(frame: Frame, group: dict[str, Any], name: str) -> str:
@@ -103,9 +101,12 @@ def trust_picture(known: dict[str, Any], key: str) -> str:
     """How the rows spread over trust."""
     share = np.array(known["histogram"], dtype=float) / max(known["rows"], 1)
     frame = Frame.of((46, 12, 368, 158), (0, 1), (0, 1))
-    body = frame.axes("Trust, from 0 (far from all) to 1 (among the training rows)", "Share of rows", y_text=_percent_tick)
+    body = frame.axes(
+        "Trust, from 0 (far from all) to 1 (among the training rows)", "Share of rows", y_text=_percent_tick
+    )
     body += frame.bars(np.linspace(0, 1, 11), share, "bar strong")
-    told = f"{percent(known['among'])} of the rows lie among the training rows; {percent(known['half'])} have a trust below one half."
+    among, half = percent(known["among"]), percent(known["half"])
+    told = f"{among} of the rows lie among the training rows; {half} have a trust below one half."
     return picture(WIDE, 200, body, key, "How familiar the rows are", told)
 
 
@@ -142,7 +143,7 @@ def surface_picture(chosen: dict[str, Any], key: str) -> str:
     """Held-out score over two parameters: a band for every value of one, a cell for every value of the other."""
     s = chosen["surface"]
     X, Y, score = np.array(s["at"][0]), np.array(s["at"][1]), np.array(s["score"], dtype=float)
-    logs = s["x"] != "sharing" and (X > 0).all(), s["y"] != "sharing" and (Y > 0).all()
+    logs = s["x"] != "sharing" and bool((X > 0).all()), s["y"] != "sharing" and bool((Y > 0).all())
     best = float(score.min() if chosen["loss"] else score.max())
     levels, rows = shade(score, best, s["worst"]), np.unique(Y)
     up = edges(rows, logs[1])
@@ -157,7 +158,7 @@ def surface_picture(chosen: dict[str, Any], key: str) -> str:
             x, y = float(frame.x(a)), float(frame.y(high))
             size = {"width": float(frame.x(b)) - x + 0.3, "height": float(frame.y(low)) - y + 0.3}
             cells.append(element("rect", x=x, y=y, class_=f"h{levels[place]}", **size))
-    body = "".join(cells) + frame.axes(s["x"], s["y"])
+    body = "".join(cells) + frame.axes(s["x"], s["y"], grid=False)
     at = [chosen["chosen"].get(name) for name in (s["x"], s["y"])]
     if None not in at:
         body += frame.dots([at[0]], [at[1]], "chosen", 6.0)
@@ -171,7 +172,9 @@ def path_picture(chosen: dict[str, Any], way: dict[str, Any], key: str) -> str:
     spread = float(np.ptp(score)) or abs(float(score[0])) or 1.0
     log = way["x"] != "sharing" and bool((at > 0).all())
     span = (0.0, 1.0) if way["x"] == "sharing" else (float(at.min()), float(at.max()))
-    frame = Frame.of((56, 12, 368, 258), span, (score.min() - 0.08 * spread, score.max() + 0.08 * spread), (log, False))
+    frame = Frame.of(
+        (56, 12, 368, 258), span, (score.min() - 0.08 * spread, score.max() + 0.08 * spread), (log, False)
+    )
     body = frame.axes(way["x"], chosen["label"]) + frame.line(at, score, "curve") + frame.dots(at, score, "dot", 3.2)
     here = chosen["chosen"].get(way["x"])
     if here is not None:

@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 import numpy as np
 
 from leastwise.report.drawing import HIGH, LEVELS, WIDE
-from leastwise.report.markup import figures, percent
+from leastwise.report.markup import figures
 from leastwise.svg import Frame, element, picture, short, words
 
 Array = np.ndarray
@@ -108,5 +108,6 @@ def residual_picture(output: dict[str, Any], key: str) -> str:
     body += frame.bars(edges, share, "bar strong")
     if edges[0] < 0 < edges[-1]:
         body += frame.line([0, 0], [0, 1.08 * float(share.max())], "even")
-    told = f"Half of the rows lie within {figures(output['coverage'][0][2], 3)} in width, {percent(0.9, 0)} within {figures(output['coverage'][2][2], 3)}."
+    half, most = (figures(output["coverage"][k][2], 3) for k in (0, 2))
+    told = f"Half of the rows lie within an interval of width {half}, 90% within {most}."
     return picture(WIDE, HIGH, body, key, "How far off predictions are", told)

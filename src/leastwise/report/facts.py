@@ -36,7 +36,9 @@ def facts(subject: Subject, seen: Any, version: str, now: datetime | None = None
     made += _settings(model)
     when = datetime.now(UTC) if now is None else now
     made.append(["Written", f"{when:%Y-%m-%d %H:%M} UTC"])
-    made.append(["Made by", f"leastwise {version}, scikit-learn {sklearn.__version__}, Python {platform.python_version()}"])
+    made.append(
+        ["Made by", f"leastwise {version}, scikit-learn {sklearn.__version__}, Python {platform.python_version()}"]
+    )
     return made
 
 
@@ -53,7 +55,9 @@ def _calibration(subject: Subject) -> list[list[str]]:
         return []
     made = [["Calibration", clean(getattr(subject.model, "calibration", None) or "none")]]
     if subject.recalibrated is not None:
-        made.append(["Recalibrated by", clean(subject.recalibrated.method_ or "nothing: the probabilities as they are")])
+        made.append(
+            ["Recalibrated by", clean(subject.recalibrated.method_ or "nothing: the probabilities as they are")]
+        )
     return made
 
 

@@ -47,7 +47,7 @@ def cell_text(value: Any, column: dict[str, Any]) -> str:
 
 def interval(found: dict[str, Any], show: Any) -> str:
     """A value with the ends of its interval, as HTML."""
-    ends = "" if found["low"] is None else f'<small>{show(found["low"])} to {show(found["high"])}</small>'
+    ends = "" if found["low"] is None else f"<small>{show(found['low'])} to {show(found['high'])}</small>"
     return f"<b>{show(found['value'])}</b>{ends}"
 
 
@@ -60,7 +60,11 @@ def sortable_table(made: dict[str, Any], key: str) -> str:
     """A table that a script makes sortable: the first lines are there without it, and say how many there are."""
     lines, what = made["lines"], made["what"]
     more = len(lines) - LINES
-    note = f'<p class="note no-js">The first {LINES} of {len(lines):,} {what}; the script shows all.</p>' if more > 0 else ""
+    note = (
+        f'<p class="note no-js">The first {LINES} of {len(lines):,} {what}; the script shows all.</p>'
+        if more > 0
+        else ""
+    )
     controls = (
         f'<div class="controls needs-js"><label for="{key}-filter">Filter {what}</label>'
         f'<input type="search" id="{key}-filter" autocomplete="off" spellcheck="false">'

@@ -14,7 +14,9 @@ LONGEST = 120
 def clean(value: Any, longest: int = LONGEST) -> str:
     """Text of one line that any page can hold: control characters and halves of characters are replaced."""
     text = str(value).encode("utf-8", "replace").decode()
-    text = " ".join("".join(c if c.isprintable() or c in " \t\n" or ord(c) > 0xFFFF else _other(c) for c in text).split())
+    text = " ".join(
+        "".join(c if c.isprintable() or c in " \t\n" or ord(c) > 0xFFFF else _other(c) for c in text).split()
+    )
     text = text or "(empty)"
     return text if len(text) <= longest else text[: longest - 1] + "…"
 

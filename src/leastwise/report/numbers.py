@@ -8,13 +8,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from leastwise.displays._bins import exact_interval
-from leastwise.notebook import bin_means, bins_of
+from leastwise.notebook import bins_of
 
 Array = np.ndarray
 
 LEVEL = 0.95
 #: Draws of the bootstrap: as many as keep to about so many rows in all, but not fewer, nor more, than these.
 DRAWN, FEWEST, MOST = 10_000_000, 50, 200
+#: A point of a reliability diagram has so many rows at least.
+FULL = 10
 
 
 def plain(value: Any) -> Any:
@@ -66,10 +68,24 @@ def calibration_of(p: Array, true: Array, w: Array, unit: Array | None, seed: in
     return {"value": plain(max(value, 0.0)), "low": plain(max(low, 0.0)), "high": plain(max(high, 0.0))}
 
 
-def curve_of(p: Array, true: Array, w: Array, n_bins: int = 12) -> dict[str, Any]:
+def steps(p: Array) -> Array:
+    """A bin for every probability: ten steps of 0.1, and neighbours together until each has ten rows."""
+    place = np.minimum((p * 10).astype(int), 9)
+    number, count, rows = np.zeros(10, dtype=int), 0, 0
+    counts = np.bincount(place, minlength=10)
+    for k in range(10):
+        number[k] = count
+        rows += int(counts[k])
+        if rows >= FULL and counts[k + 1 :].sum() >= FULL:
+            count, rows = count + 1, 0
+    return number[place]
+
+
+def curve_of(p: Array, true: Array, w: Array) -> dict[str, Any]:
     """A reliability diagram: bins with exact intervals, and how the rows spread over the probabilities."""
-    bins = bins_of(p, true, w, n_bins)
-    mean, share, _, worth = bin_means(bins, w)
+    place = steps(p)
+    mass, squares, said, hits = (np.bincount(place, weights=v) for v in (w, w**2, w * p, w * true))
+    mean, share, worth = said / mass, hits / mass, mass**2 / squares
     low, high = exact_interval(share * worth, worth, LEVEL)
     heights = np.histogram(p, bins=20, range=(0, 1), weights=w)[0] / w.sum()
     error = max(bins_of(p, true, w).error(0, w, debiased=True), 0.0)
@@ -78,7 +94,7 @@ def curve_of(p: Array, true: Array, w: Array, n_bins: int = 12) -> dict[str, Any
         "share": plain_list(share),
         "low": plain_list(low),
         "high": plain_list(high),
-        "rows": np.bincount(bins.bins[:, 0])[np.unique(bins.bins[:, 0])].tolist(),
+        "rows": np.bincount(place).tolist(),
         "histogram": plain_list(heights),
         "ece": plain(error),
     }

@@ -37,7 +37,7 @@ def statements(part: Part, labels: bool) -> Statements:
 
 def together(parts: list[Statements]) -> Statements:
     """All of them."""
-    unit = None if parts[0].unit is None else np.concatenate([s.unit for s in parts])  # type: ignore[misc]
+    unit = None if parts[0].unit is None else np.concatenate([s.unit for s in parts])
     p, true, w = (np.concatenate([getattr(s, name) for s in parts]) for name in ("p", "true", "w"))
     return Statements(p, true, w, unit)
 
@@ -71,11 +71,11 @@ def reliability(seen: Seen) -> dict[str, Any]:
 
 def _label_panel(part: Part) -> dict[str, Any]:
     said = statements(part, True)
-    return {**curve_of(said.p, said.true, said.w, 8), "name": part.name}
+    return {**curve_of(said.p, said.true, said.w), "name": part.name}
 
 
 def _class_panels(part: Part) -> list[dict[str, Any]]:
     """Each class against the rest; of two classes the second says it all."""
     e = part.evidence
     classes = [1] if e.P.shape[1] == 2 else range(e.P.shape[1])
-    return [{**curve_of(e.P[:, k], e.codes == k, e.w, 8), "name": part.classes[k]} for k in classes]
+    return [{**curve_of(e.P[:, k], e.codes == k, e.w), "name": part.classes[k]} for k in classes]

@@ -38,8 +38,9 @@ def trained(data: dict[str, Any]) -> Section:
 def nothing(data: dict[str, Any]) -> Section:
     """Where nothing was held out."""
     told = (
-        "This model was fitted with <code>cv=None</code>: no rows were held out, so nothing is known of how good it is. "
-        "Fit it with <code>cv=\"loo\"</code> or a number of folds, or write the report with rows that it has not seen: "
+        "This model was fitted with <code>cv=None</code>: no rows were held out, so nothing is known of how good "
+        "it is. "
+        'Fit it with <code>cv="loo"</code> or a number of folds, or write the report with rows that it has not seen: '
         "<code>write_report(model, path, X=X_test, y=y_test)</code>."
     )
     return section("nothing", "Nothing was held out", paragraph(told))
@@ -55,7 +56,9 @@ def selection(data: dict[str, Any]) -> Section | None:
         return None
     some = f", on {chosen['rows']:,} of {chosen['all_rows']:,} rows" if chosen["rows"] < chosen["all_rows"] else ""
     told = ", ".join(f"{key} {figures(value)}" for key, value in chosen["chosen"].items())
-    lead = f"{chosen['points']} points were compared by {escape(chosen['label'].lower())}{some}. Chosen: {escape(told)}."
+    lead = (
+        f"{chosen['points']} points were compared by {escape(chosen['label'].lower())}{some}. Chosen: {escape(told)}."
+    )
     made = []
     if chosen["surface"]:
         s = chosen["surface"]
@@ -91,17 +94,17 @@ def _beside(data: dict[str, Any], cards: list) -> str:
     before = data["heldout_measures"]
     if before is None:
         return ""
-    shown = [column("", "text"), *(column(title, "text") for title, _, _ in cards)]
+    shown = [column("Rows", "text"), *(column(title.split(" (")[0], "text") for title, _, _ in cards)]
     lines = [
         [where, *(show(m[key]["value"]) for _, key, show in cards)]
-        for where, m in (("rows given for this report", data["measures"]), ("held out in training", before))
+        for where, m in (("given", data["measures"]), ("held out", before))
     ]
     return simple_table(table("The same figures of the rows held out in training", shown, lines, "lines"), "beside")
 
 
 def reliability(data: dict[str, Any]) -> Section:
     """Diagrams."""
-    known, labels = data["reliability"], data["kind"] == "labels"
+    known, labels, title = data["reliability"], data["kind"] == "labels", "Can the probabilities be believed?"
     axes = ("Probability that was said", "How often it was so") if labels else ("Confidence", "Accuracy")
     lead = (
         "Of all that is said with a probability of 80%, four in five should be true. On the dashed line what is said "
@@ -110,15 +113,34 @@ def reliability(data: dict[str, Any]) -> Section:
     main = drawing.reliability_picture(known["all"], "reliable", *axes, "Reliability of all rows")
     caption = f"All rows. Calibration error {number(known['all']['ece'])}."
     one = figure(main, caption)
+    if len(known["panels"]) == 1 and not labels:
+        return section(
+            "reliability", title, paragraph(lead), f'<div class="figures">{one}{_second(known["panels"][0])}</div>'
+        )
     small = "".join(
         f'<figure class="panel">{drawing.panel(curve, f"panel{k}")}'
         f"<figcaption>{name(curve['name'])} <small>ECE {number(curve['ece'])}</small></figcaption></figure>"
         for k, curve in enumerate(known["panels"])
     )
-    more = f" The {len(known['panels'])} with the largest errors; {known['left_out']} more are in the table." if known["left_out"] else ""
-    what = "Label by label: its probability and how often it is there" if labels else "Class by class: its probability and how often it is the true one"
+    more = (
+        f" The {len(known['panels'])} with the largest errors; {known['left_out']} more are in the table."
+        if known["left_out"]
+        else ""
+    )
+    what = (
+        "Label by label: its probability and how often it is there"
+        if labels
+        else "Class by class: its probability and how often it is the true one"
+    )
     by = f'<div class="by"><h3>By {known["by"]}</h3><p class="note">{what}.{more}</p><div class="panels">{small}</div></div>'
-    return section("reliability", "Can the probabilities be believed?", paragraph(lead), f'<div class="reliable">{one}{by}</div>')
+    return section("reliability", title, paragraph(lead), f'<div class="reliable">{one}{by}</div>')
+
+
+def _second(curve: dict[str, Any]) -> str:
+    """The diagram of the second of two classes."""
+    told = f"{name(curve['name'])} against the other class. Calibration error {number(curve['ece'])}."
+    axes = ("Probability of the class", "How often it is the true one")
+    return figure(drawing.reliability_picture(curve, "second", *axes, f"Reliability of {curve['name']}"), told)
 
 
 # ------------------------------------------------------------------------- tables and rows
@@ -128,15 +150,15 @@ def tables(data: dict[str, Any]) -> list[Section]:
     """Tasks or labels, and classes."""
     made = []
     for known in data["tables"]:
-        key, what = known["what"], known["caption"]
-        lead = f"<p>Click a column to sort by it. {_lead(key)}</p>"
-        made.append(section(key, what, lead, sortable_table(known, f"{key}-table")))
+        what = known["what"]
+        told = (
+            ""
+            if what == "classes"
+            else "Those with the most errors come first. ECE stands where there are 20 rows or more."
+        )
+        lead = f'<p>{told} <span class="needs-js">Click a column to sort by it.</span></p>'
+        made.append(section(what, what.capitalize(), lead, sortable_table(known, f"{what}-table")))
     return made
-
-
-def _lead(what: str) -> str:
-    few = "ECE stands where there are 20 rows or more."
-    return {"tasks": f"Those with the most errors come first. {few}", "labels": f"Those with the most errors come first. {few}"}.get(what, "")
 
 
 def similarity(data: dict[str, Any]) -> Section | None:
@@ -146,7 +168,11 @@ def similarity(data: dict[str, Any]) -> Section | None:
         return None
     title, by = f"Which {known['by']}s go together", known["by"]
     if known["note"] is not None:
-        sharing = "" if known["sharing"] is None else f" They share with strength {figures(known['sharing'])} (0 is each alone, 1 is all pooled)."
+        sharing = (
+            ""
+            if known["sharing"] is None
+            else f" They share with strength {figures(known['sharing'])} (0 is each alone, 1 is all pooled)."
+        )
         told = (
             f"All {known['count']:,} {by}s are tied alike: the model does not tell closer pairs from others.{sharing}"
             if known["note"] == "alike"
@@ -155,7 +181,9 @@ def similarity(data: dict[str, Any]) -> Section | None:
         return section("similarity", title, paragraph(told))
     low, high = drawing_maps.range_of(known)
     kind, levels = ("d", drawing_maps.SIGNED) if known["signed"] else ("h", drawing.LEVELS)
-    blocks = f" Each cell is the mean of {known['members']} × {known['members']} {by}s." if known["members"] > 1 else ""
+    blocks = (
+        f" Each cell is the mean of {known['members']} × {known['members']} {by}s." if known["members"] > 1 else ""
+    )
     caption = f"{known['count']:,} {by}s in the order of a clustering; rows and columns alike.{blocks}"
     svg = drawing_maps.similarity_picture(known, "similar")
     pairs = simple_table(known["pairs"], "pairs")
@@ -167,7 +195,10 @@ def unsure(data: dict[str, Any]) -> Section:
     """Rows to look at."""
     lead = "Rows are counted from 0, in the order in which they were given. Errors of which the model was sure are often errors of the labels."
     made = "".join(sortable_table(known, f"unsure{k}") for k, known in enumerate(data["unsure"]))
-    return section("unsure", "Rows to look at", paragraph(lead), made)
+    wide = len(data["unsure"][0]["columns"]) > 6
+    return section(
+        "unsure", "Rows to look at", paragraph(lead), f'<div class="{"stack" if wide else "figures"}">{made}</div>'
+    )
 
 
 def familiarity(data: dict[str, Any]) -> Section:
@@ -177,13 +208,18 @@ def familiarity(data: dict[str, Any]) -> Section:
         told = "This model measures no distance to its training rows (it has none with this kernel, without a calibration, or with <code>extrapolate=True</code>)."
         return section("familiarity", title, paragraph(told))
     lead = (
-        f"A row counts as familiar where its distance to the nearest centre is at most {figures(known['radius'])}, what is "
-        "usual among the training rows. Beyond that the trust falls, and probabilities go to the class shares."
+        f"A row counts as familiar where its distance to the nearest centre is at most {figures(known['radius'])}, "
+        "what is usual among the training rows. Beyond that the trust falls, and probabilities go to the class "
+        "shares."
     )
     names = ("among the training rows", "beyond")
     columns = [column("Rows that lie", "text"), column("Rows", "whole"), column("Errors", "percent", 1)]
     columns += [column("from", "percent", 1), column("to", "percent", 1)]
-    lines = [[where, e["rows"], e["value"], e["low"], e["high"]] for where, e in zip(names, known["errors"], strict=True) if e]
+    lines = [
+        [where, e["rows"], e["value"], e["low"], e["high"]]
+        for where, e in zip(names, known["errors"], strict=True)
+        if e
+    ]
     shown = simple_table(table("Errors by how familiar rows are", columns, lines, "lines"), "familiar")
     caption = f"{percent(known['among'])} of {known['rows']:,} rows lie among the training rows."
     body = f'<div class="figures">{figure(drawing.trust_picture(known, "trust"), caption)}<div>{shown}</div></div>'

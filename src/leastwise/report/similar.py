@@ -8,7 +8,7 @@ import numpy as np
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from leastwise.displays._clustering import all_alike, clustered, dense, off_diagonal
+from leastwise.displays._clustering import clustered, dense, off_diagonal
 from leastwise.report.numbers import plain
 from leastwise.report.reading import Subject
 from leastwise.report.tables import column, table
@@ -18,8 +18,8 @@ Array = np.ndarray
 #: Cells of a side; of more tasks neighbours share one. Leaves are put into the best order up to so many; beyond
 #: the last number there is no map.
 SIDE, ORDERED, MOST = 60, 200, 3000
-#: Pairs that are listed.
-PAIRS = 12
+#: Pairs that are listed, and how much similarities have to differ, in parts of the largest.
+PAIRS, ALIKE = 12, 1e-3
 
 
 def similarity(subject: Subject) -> dict[str, Any] | None:
@@ -27,12 +27,16 @@ def similarity(subject: Subject) -> dict[str, Any] | None:
     names = subject.parts
     if len(names) < 2:
         return None
-    known = {"by": subject.part_word, "count": len(names), "sharing": plain(getattr(subject.model, "sharing_", np.nan))}
+    known = {
+        "by": subject.part_word,
+        "count": len(names),
+        "sharing": plain(getattr(subject.model, "sharing_", np.nan)),
+    }
     given = getattr(subject.model, "similarity_", None) if len(names) <= MOST else None
     if given is None:
         return {**known, "note": "many" if len(names) > MOST else "alike"}
     S = dense(given)
-    if all_alike(S):
+    if _alike(S):
         return {**known, "note": "alike"}
     signed = bool((off_diagonal(S) < 0).any())
     order = _order(S, signed)
@@ -46,6 +50,12 @@ def similarity(subject: Subject) -> dict[str, Any] | None:
         "cells": [[plain(v) for v in line] for line in cells],
         "pairs": _pairs(S, names, subject.part_word),
     }
+
+
+def _alike(S: Array) -> bool:
+    """Whether there is no difference that could be seen."""
+    off = off_diagonal(S)
+    return bool(np.ptp(off) <= ALIKE * np.abs(off).max())
 
 
 def _order(S: Array, signed: bool) -> Array:

@@ -74,7 +74,7 @@ def task_table(subject: Subject, seen: Seen) -> dict[str, Any]:
     task = part.evidence.task
     groups = [part.some(np.flatnonzero(task == t)) for t in range(len(subject.tasks))]
     lines = [_task_line(name, own, two) for name, own in zip(subject.tasks, groups, strict=True) if len(own)]
-    return table("Tasks", columns, _worst_first(lines, 3 if two else 2), "tasks")
+    return table("Task by task", columns, _worst_first(lines, 3 if two else 2), "tasks")
 
 
 def _task_line(name: str, own: Part, two: bool) -> list:
@@ -98,7 +98,7 @@ def label_table(seen: Seen) -> dict[str, Any]:
     columns += [column(name, "percent", 1) for name in ("Share", "Errors", "Precision", "Recall")]
     columns += [column("F1"), column("AUC"), column("Log-loss"), column("ECE"), column("Given above")]
     lines = [_label_line(part) for part in seen.parts if len(part)]
-    return table("Labels", columns, _worst_first(lines, 3), "labels")
+    return table("Label by label", columns, _worst_first(lines, 3), "labels")
 
 
 def _label_line(part: Part) -> list:
@@ -134,4 +134,4 @@ def class_table(seen: Seen) -> dict[str, Any]:
         error = bins_of(e.P[:, k], e.codes == k, e.w).error(0, e.w, debiased=True)
         shares = [_weighted(e.codes == k, part), _weighted(e.P[:, k], part)]
         lines.append([name, int((e.codes == k).sum()), *shares, *found(part, k), plain(max(error, 0.0))])
-    return table("Classes", columns, lines, "classes")
+    return table("Each class against the rest", columns, lines, "classes")

@@ -22,13 +22,13 @@ def thresholds(data: dict[str, Any]) -> Section:
     unit, place = known["unit"], known["groups"][0]["start"]
     start = "It starts at the threshold of the model. " if known["chosen"] else ""
     lead = (
-        f"Where the model is sure enough it decides; the other {unit} go to a person. Move the threshold to see how many "
-        f"these are, and how many errors are left. {start}"
+        f"Where the model is sure enough it decides; the other {unit} go to a person. Move the threshold to see how "
+        f"many these are, and how many errors are left. {start}"
     )
     picture = drawing.risk_picture(known, "risk", place)
     caption = (
-        f"Errors among decided {unit} (line) and their upper bound (dashed, true with {percent(known['confidence'], 0)} at "
-        "each threshold)."
+        f"Errors among decided {unit} (line) and their upper bound (dashed, true with "
+        f"{percent(known['confidence'], 0)} at each threshold)."
     )
     body = f'<div class="figures">{figure(picture, caption)}<div>{_slider(known)}{_numbers(known, place)}</div></div>'
     below = f'<div class="figures">{some_thresholds(known)}{_confusion(known, place)}</div>'
@@ -56,13 +56,15 @@ def _numbers(known: dict[str, Any], place: int) -> str:
     """What the threshold does; the script changes the numbers, and a screen reader is told."""
     shown = outcome(known, 0, place)
     titles = {
-        "sure": "Sure enough",
+        "sure": "Threshold",
         "decided": "Decided by the model",
         "person": "Left to a person",
         "error": "Errors among decided",
         "bound": f"At most, with {percent(known['confidence'], 0)}",
     }
-    made = "".join(f'<div><dt>{title}</dt><dd id="now-{key}">{shown[key]}</dd></div>' for key, title in titles.items())
+    made = "".join(
+        f'<div><dt>{title}</dt><dd id="now-{key}">{shown[key]}</dd></div>' for key, title in titles.items()
+    )
     return f'<dl class="cards now">{made}</dl><p class="spoken" id="now-spoken" role="status" aria-live="polite"></p>'
 
 
@@ -83,12 +85,15 @@ def some_thresholds(known: dict[str, Any]) -> str:
     """A table of thresholds at which about these shares are decided, and of the one that the model has."""
     g = known["groups"][0]
     coverage = np.array(g["coverage"], dtype=float)
-    places = {int(np.flatnonzero(coverage >= share - 1e-9)[-1]) for share in SHARES if (coverage >= share - 1e-9).any()}
+    places = {
+        int(np.flatnonzero(coverage >= share - 1e-9)[-1]) for share in SHARES if (coverage >= share - 1e-9).any()
+    }
     places = sorted(places | ({g["start"]} if known["chosen"] else set()))
     columns = [column("Sure at least", "figures", 4), column("Decided", "percent", 1), column("To a person", "whole")]
     columns += [column("Errors", "percent", 1), column("At most", "percent", 1)]
     lines = [
-        [known["stops"][k], g["coverage"][k], g["rows"] - g["decided"][k], g["error"][k], g["bound"][k]] for k in places
+        [known["stops"][k], g["coverage"][k], g["rows"] - g["decided"][k], g["error"][k], g["bound"][k]]
+        for k in places
     ]
     return f"<div>{simple_table(table('Some thresholds', columns, lines, 'lines'), 'stops')}</div>"
 
@@ -106,8 +111,8 @@ def _confusion(known: dict[str, Any], place: int) -> str:
         + "</tr>"
         for i in range(c)
     )
-    whole = f" of all {known['by']}s" if len(known["groups"]) > 1 else ""
-    caption = f"Decided {known['unit']}{whole}: true class down, decision across"
+    whole = " of all tasks" if known["by"] == "task" and len(known["groups"]) > 1 else ""
+    caption = f"Decided {known['unit']}{whole}: truth down, decision across"
     table = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
     return (
         '<div class="scroll" role="region" tabindex="0" aria-labelledby="confusion-caption">'

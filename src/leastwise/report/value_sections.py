@@ -18,7 +18,9 @@ def summary(data: dict[str, Any]) -> Section:
     made = ""
     for j, output in enumerate(known["outputs"]):
         cards = [("RMSE", "rmse"), ("MAE", "mae"), ("R²", "r2")]
-        shown = "".join(f"<div><dt>{title}</dt><dd>{interval(output[key], figures)}</dd></div>" for title, key in cards)
+        shown = "".join(
+            f"<div><dt>{title}</dt><dd>{interval(output[key], figures)}</dd></div>" for title, key in cards
+        )
         head = f"<h3>Output {j}</h3>" if len(known["outputs"]) > 1 else ""
         made += f'{head}<dl class="cards">{shown}</dl>'
     return section("summary", "In short", lead, made)
@@ -30,8 +32,12 @@ def predictions(data: dict[str, Any]) -> Section:
     made = ""
     for j, output in enumerate(outputs):
         head = f"<h3>Output {j}</h3>" if len(outputs) > 1 else ""
-        one = figure(drawing_maps.scatter_picture(output, f"scatter{j}"), "On the dashed line prediction and truth agree.")
-        two = figure(drawing_maps.residual_picture(output, f"residual{j}"), "Differences between truth and prediction.")
+        one = figure(
+            drawing_maps.scatter_picture(output, f"scatter{j}"), "On the dashed line prediction and truth agree."
+        )
+        two = figure(
+            drawing_maps.residual_picture(output, f"residual{j}"), "Differences between truth and prediction."
+        )
         made += f'{head}<div class="figures">{one}{two}</div>'
     return section("predictions", "Predicted and true", made)
 
@@ -42,7 +48,9 @@ def intervals(data: dict[str, Any]) -> Section:
     columns = [column("Asked for", "percent", 0), column("Found", "percent", 1), column("Mean width", "figures", 4)]
     for j, output in enumerate(outputs):
         which = f" of output {j}" if len(outputs) > 1 else ""
-        made += simple_table(table(f"Coverage of intervals{which}", columns, output["coverage"], "lines"), f"coverage{j}")
+        made += simple_table(
+            table(f"Coverage of intervals{which}", columns, output["coverage"], "lines"), f"coverage{j}"
+        )
     lead = "An interval of 90% should hold the true value nine times in ten."
     return section("intervals", "Can the intervals be believed?", paragraph(lead), made)
 
@@ -52,7 +60,7 @@ def tasks(data: dict[str, Any]) -> Section | None:
     known = data["values"]["tasks"]
     if known is None:
         return None
-    lead = "Those with the largest errors come first. Click a column to sort by it."
+    lead = 'Those with the largest errors come first. <span class="needs-js">Click a column to sort by it.</span>'
     return section("tasks", "Tasks", paragraph(lead), sortable_table(known, "tasks-table"))
 
 

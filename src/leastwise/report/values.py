@@ -203,16 +203,23 @@ def worst_table(subject: Subject, known: Predicted, shown: Shown) -> dict[str, A
 def value_tasks(subject: Subject, known: Predicted) -> dict[str, Any]:
     """A line for every task (first output), those with the largest errors first."""
     inside, task = coverage_of(known, MAIN)[0][:, 0], known.task
-    columns = [column("Task", "text"), column("Rows", "whole"), column("Mean", "figures", 4), column("RMSE", "figures", 4)]
+    columns = [
+        column("Task", "text"),
+        column("Rows", "whole"),
+        column("Mean", "figures", 4),
+        column("RMSE", "figures", 4),
+    ]
     columns += [column("MAE", "figures", 4), column("Mean difference", "figures", 4), column("R²")]
     columns.append(column(f"Within {MAIN:.0%} interval", "percent", 1))
     lines = []
     for t, name in enumerate(subject.tasks):
         here = np.flatnonzero(task == t)
         if len(here):
-            lines.append([name, len(here), *_task_cells(known, here), plain(np.average(inside[here], weights=known.w[here]))])
+            lines.append(
+                [name, len(here), *_task_cells(known, here), plain(np.average(inside[here], weights=known.w[here]))]
+            )
     lines.sort(key=lambda line: -(line[3] or 0.0))
-    return table("Tasks", columns, lines, "tasks")
+    return table("Task by task", columns, lines, "tasks")
 
 
 def _task_cells(known: Predicted, here: Array) -> list:
@@ -220,4 +227,6 @@ def _task_cells(known: Predicted, here: Array) -> list:
     mean = np.average(y, weights=w)
     squares, spread = np.average(r**2, weights=w), np.average((y - mean) ** 2, weights=w)
     share = 1 - squares / spread if spread > 0 and len(here) > 1 else np.nan
-    return [plain(v) for v in (mean, np.sqrt(squares), np.average(np.abs(r), weights=w), np.average(r, weights=w), share)]
+    return [
+        plain(v) for v in (mean, np.sqrt(squares), np.average(np.abs(r), weights=w), np.average(r, weights=w), share)
+    ]

@@ -6,13 +6,12 @@
   const choice = document.getElementById("part");
   const spoken = document.getElementById("now-spoken");
   const picture = document.getElementById("risk-spot").ownerSVGElement;
-  const [left, above, right, bottom] = [46, 12, 368, 258]; // the frame, as it was drawn
-  const top = Number(picture.dataset.top);
+  const [left, above, right, bottom] = picture.dataset.box.split(" ").map(Number);
   let waiting = 0;
 
   const group = () => known.groups[choice ? Number(choice.value) : 0];
   const x = (share) => left + share * (right - left);
-  const y = (error) => bottom - (error / top) * (bottom - above);
+  const y = (error) => bottom - (error / group().top) * (bottom - above);
 
   function outcome(g, place) {
     const decided = g.decided[place];
@@ -28,6 +27,23 @@
   function curve(g, name) {
     const points = g.coverage.map((share, k) => [share, g[name][k]]).filter(([, value]) => value !== null);
     return points.length ? `M${points.map(([a, b]) => `${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("L")}` : "";
+  }
+
+  function drawn(tag, attributes, text) {
+    const made = document.createElementNS(picture.namespaceURI, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    if (text) made.textContent = text;
+    return made;
+  }
+
+  function redraw() {
+    const g = group();
+    const marks = g.ticks.flatMap((value) => [
+      drawn("line", { x1: left, x2: right, y1: y(value), y2: y(value), class: "grid" }),
+      drawn("text", { x: left - 6, y: y(value) + 3.5, "text-anchor": "end", class: "tick" }, `${figures(100 * value, 3)}%`),
+    ]);
+    picture.querySelector(".levels").replaceChildren(...marks);
+    for (const name of ["error", "bound"]) document.getElementById(`risk-${name}`).setAttribute("d", curve(g, name));
   }
 
   function showConfusions(place) {
@@ -58,7 +74,7 @@
 
   slider.addEventListener("input", show);
   if (choice) choice.addEventListener("change", () => {
-    for (const name of ["error", "bound"]) document.getElementById(`risk-${name}`).setAttribute("d", curve(group(), name));
+    redraw();
     if (known.chosen) slider.value = String(group().start);
     show();
   });

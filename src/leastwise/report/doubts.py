@@ -66,7 +66,7 @@ def unsure_tables(subject: Subject, seen: Seen, shown: Shown) -> list[dict[str, 
     mistakes = np.flatnonzero(wrong)
     mistakes = mistakes[np.argsort(-sure[mistakes], kind="stable")][:MISTAKEN]
     columns = [column("Row", "whole"), *_where(subject), column("Said", "text"), column("Sure", "percent", 1)]
-    columns += [column("True", "text"), column("Right", "text"), *shown.header()]
+    columns += [column("True", "text"), *shown.header()]
     made = [
         table("The rows the model is least sure of", columns, _lines(subject, seen, starts, least, shown), "rows"),
         table("Sure and wrong", columns, _lines(subject, seen, starts, mistakes, shown), "rows"),
@@ -93,4 +93,4 @@ def _line(subject: Subject, part: Part, i: int, shown: Shown) -> list:
         t = int(part.evidence.task[i])  # type: ignore[index]
         where = [subject.tasks[t] if t >= 0 else "not known"]
     said = [classes[part.said[i]], float(round(part.sure[i], 5)), classes[part.evidence.codes[i]]]
-    return [row, *where, *said, "no" if part.wrong[i] else "yes", *shown.cells(row)]
+    return [row, *where, *said, *shown.cells(row)]

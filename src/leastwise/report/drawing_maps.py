@@ -51,12 +51,11 @@ def similarity_picture(known: dict[str, Any], key: str) -> str:
 
 def _levels(cells: Array, signed: bool) -> tuple[Array, str]:
     """Levels of colour, -1 where there is no value; the diagonal does not count where it is far above the rest."""
-    off = cells[~np.eye(len(cells), dtype=bool)]
     if signed:
-        far = float(np.nanmax(np.abs(off))) or 1.0
+        far = ends_of(cells, True)[1]
         parts = np.clip(cells / far, -1, 1) * (SIGNED // 2) + SIGNED // 2
         return np.where(np.isnan(cells), -1, np.round(np.nan_to_num(parts))).astype(int), "d"
-    low, high = min(0.0, float(np.nanmin(off))), float(np.nanmax(off)) or 1.0
+    low, high = ends_of(cells, False)
     parts = np.clip((cells - low) / (high - low or 1.0), 0, 1) * (LEVELS - 1)
     return np.where(np.isnan(cells), -1, np.round(np.nan_to_num(parts))).astype(int), "h"
 
@@ -76,13 +75,20 @@ def _shapes(levels: Array, kind: str, left: float, side: float) -> str:
     )
 
 
-def range_of(known: dict[str, Any]) -> tuple[str, str]:
-    """The values of the ends of the colours."""
-    cells = np.array([[np.nan if v is None else v for v in line] for line in known["cells"]], dtype=float)
+def ends_of(cells: Array, signed: bool) -> tuple[float, float]:
+    """The values of the first and the last colour: from zero, unless all values are far above it."""
     off = cells[~np.eye(len(cells), dtype=bool)]
-    far = float(np.nanmax(np.abs(off)))
-    low = -far if known["signed"] else min(0.0, float(np.nanmin(off)))
-    return figures(low, 3), figures(far, 3)
+    low, high, far = float(np.nanmin(off)), float(np.nanmax(off)), float(np.nanmax(np.abs(off)))
+    if signed:
+        return -far, far or 1.0
+    return (low if low > high / 2 else min(low, 0.0)), high or 1.0
+
+
+def range_of(known: dict[str, Any]) -> tuple[str, str]:
+    """The values of the ends of the colours, as text."""
+    cells = np.array([[np.nan if v is None else v for v in line] for line in known["cells"]], dtype=float)
+    low, high = ends_of(cells, known["signed"])
+    return figures(low, 3), figures(high, 3)
 
 
 # -------------------------------------------------------------------------------- quantities

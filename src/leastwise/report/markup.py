@@ -66,7 +66,8 @@ def sortable_table(made: dict[str, Any], key: str) -> str:
         else ""
     )
     controls = (
-        f'<div class="controls needs-js"><label for="{key}-filter">Filter {what}</label>'
+        f'<div class="controls needs-js"><label for="{key}-filter">Filter {what}'
+        f'<span class="spoken">: {escape(made["caption"])}</span></label>'
         f'<input type="search" id="{key}-filter" autocomplete="off" spellcheck="false">'
         f'<p class="status" id="{key}-status" role="status"></p></div>'
         if len(lines) > 5

@@ -132,7 +132,8 @@ def reliability(data: dict[str, Any]) -> Section:
         if labels
         else "Class by class: its probability and how often it is the true one"
     )
-    by = f'<div class="by"><h3>By {known["by"]}</h3><p class="note">{what}.{more}</p><div class="panels">{small}</div></div>'
+    note = f'<h3>By {known["by"]}</h3><p class="note">{what}.{more}</p>'
+    by = f'<div class="by">{note}<div class="panels">{small}</div></div>'
     return section("reliability", title, paragraph(lead), f'<div class="reliable">{one}{by}</div>')
 
 
@@ -187,13 +188,17 @@ def similarity(data: dict[str, Any]) -> Section | None:
     caption = f"{known['count']:,} {by}s in the order of a clustering; rows and columns alike.{blocks}"
     svg = drawing_maps.similarity_picture(known, "similar")
     pairs = simple_table(known["pairs"], "pairs")
-    body = f'<div class="figures">{figure(svg, caption, drawing.scale_picture(low, high, kind, levels))}<div>{pairs}</div></div>'
+    scale = drawing.scale_picture(low, high, kind, levels)
+    body = f'<div class="figures">{figure(svg, caption, scale)}<div>{pairs}</div></div>'
     return section("similarity", title, body)
 
 
 def unsure(data: dict[str, Any]) -> Section:
     """Rows to look at."""
-    lead = "Rows are counted from 0, in the order in which they were given. Errors of which the model was sure are often errors of the labels."
+    lead = (
+        "Rows are counted from 0, in the order in which they were given. Errors of which the model was sure are "
+        "often errors of the labels."
+    )
     made = "".join(sortable_table(known, f"unsure{k}") for k, known in enumerate(data["unsure"]))
     wide = len(data["unsure"][0]["columns"]) > 6
     return section(
@@ -205,7 +210,10 @@ def familiarity(data: dict[str, Any]) -> Section:
     """How far rows are from the training rows."""
     known, title = data["familiarity"], "How familiar the data are"
     if known is None:
-        told = "This model measures no distance to its training rows (it has none with this kernel, without a calibration, or with <code>extrapolate=True</code>)."
+        told = (
+            "This model measures no distance to its training rows: it has none with this kernel, without a "
+            "calibration, or with <code>extrapolate=True</code>."
+        )
         return section("familiarity", title, paragraph(told))
     lead = (
         f"A row counts as familiar where its distance to the nearest centre is at most {figures(known['radius'])}, "

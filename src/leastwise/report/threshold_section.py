@@ -46,10 +46,9 @@ def _slider(known: dict[str, Any]) -> str:
         else ""
     )
     last, place = len(known["stops"]) - 1, groups[0]["start"]
-    return (
-        f'<div class="slider needs-js">{choice}<p class="field"><label for="threshold">Decide where the model is at least '
-        f'this sure</label><input type="range" id="threshold" min="0" max="{last}" step="1" value="{place}"></p></div>'
-    )
+    label = '<label for="threshold">Decide where the model is at least this sure</label>'
+    slider = f'<input type="range" id="threshold" min="0" max="{last}" step="1" value="{place}">'
+    return f'<div class="slider needs-js">{choice}<p class="field">{label}{slider}</p></div>'
 
 
 def _numbers(known: dict[str, Any], place: int) -> str:
@@ -85,10 +84,9 @@ def some_thresholds(known: dict[str, Any]) -> str:
     """A table of thresholds at which about these shares are decided, and of the one that the model has."""
     g = known["groups"][0]
     coverage = np.array(g["coverage"], dtype=float)
-    places = {
-        int(np.flatnonzero(coverage >= share - 1e-9)[-1]) for share in SHARES if (coverage >= share - 1e-9).any()
-    }
-    places = sorted(places | ({g["start"]} if known["chosen"] else set()))
+    reached = [np.flatnonzero(coverage >= share - 1e-9) for share in SHARES]
+    own = {g["start"]} if known["chosen"] else set()
+    places = sorted({int(stops[-1]) for stops in reached if len(stops)} | own)
     columns = [column("Sure at least", "figures", 4), column("Decided", "percent", 1), column("To a person", "whole")]
     columns += [column("Errors", "percent", 1), column("At most", "percent", 1)]
     lines = [

@@ -66,8 +66,8 @@ def write_report(
 
     Notes
     -----
-    The page holds numbers, names of classes, tasks and labels, and the columns in ``rows``, but not the training data.
-    Figures are of held-out rows, which also chose the parameters; that flatters a little.
+    The page holds numbers, names of classes, tasks and labels, and the columns in ``rows``, but not the training
+    data. Figures are of held-out rows, which also chose the parameters; that flatters a little.
 
     Examples
     --------

@@ -355,7 +355,7 @@ NASTY += ["", "a\nb", "${x}", "<svg onload=x>", "\u2028"]
 def shape_of_harmless_names():
     model, _ = tasks_model()
     ids = model.estimator_.tasks_.tolist()
-    names = {ids[5]: "x", ids[6]: "y"}
+    names = {"tasks": {ids[5]: "x", ids[6]: "y"}}
     return Page(report_html(report_data(model, title="t", names=names, rows={"u": ["v"] * 180}))).shape
 
 
@@ -364,7 +364,7 @@ def shape_of_harmless_names():
 def test_names_cannot_break_a_page(names):
     model, _ = tasks_model()
     ids = model.estimator_.tasks_.tolist()
-    called = {ids[5]: names[0], ids[6]: names[1], ids[7]: names[2]}
+    called = {"tasks": {ids[5]: names[0], ids[6]: names[1]}, "classes": {0: names[2]}}
     rows = {names[3]: [names[4]] * 180}
     data = report_data(model, title=names[0], names=called, rows=rows)
     html = report_html(data)
@@ -477,6 +477,18 @@ def test_a_model_of_tables_is_looked_into():
 
     model = classes_model()[0]
     assert report_data(TableModel(model), now=NOW) == report_data(model, now=NOW)
+
+
+def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():
+    model, _ = tasks_model()
+    data = report_data(model, names={0: "ill"})
+    assert "ill" in data["thresholds"]["confusions"]["classes"]
+    assert "ill" not in [line[0] for line in data["tables"][0]["lines"]]
+    data = report_data(model, names={"tasks": {0: "Bergen"}})
+    assert "Bergen" in [line[0] for line in data["tables"][0]["lines"]]
+    assert "Bergen" not in data["thresholds"]["confusions"]["classes"]
+    data = report_data(values_model()[0], names={0: "Bergen"})
+    assert "Bergen" in [line[0] for line in data["values"]["tasks"]["lines"]]
 
 
 def test_what_cannot_be_reported_on_is_said():

@@ -9,6 +9,7 @@ import numpy as np
 
 #: Names are cut after so many letters.
 LONGEST = 120
+KINDS = ("classes", "tasks", "labels")
 
 
 def clean(value: Any, longest: int = LONGEST) -> str:
@@ -27,25 +28,36 @@ def _other(c: str) -> str:
 
 
 class Names:
-    """Names as they are given, or by a mapping of the user's."""
+    """Names as they are given, or by mappings of the user's: of classes, of tasks, of labels.
 
-    def __init__(self, given: Mapping[Any, Any] | None = None) -> None:
-        if given is not None and not isinstance(given, Mapping):
+    Parameters
+    ----------
+    given : mapping, optional
+        From values to names, or ``{"classes": ..., "tasks": ..., "labels": ...}`` with such mappings.
+    first : {"classes", "tasks", "labels"}
+        What a mapping that is not nested speaks of.
+    """
+
+    def __init__(self, given: Any = None, first: str = "classes") -> None:
+        self.given: dict[str, Mapping] = {}
+        if given is None:
+            return
+        if not isinstance(given, Mapping):
             raise TypeError(
-                f"names is of type {type(given).__name__} and must be a mapping, such as {{0: 'healthy', 1: 'ill'}}, "
-                "from classes, tasks or labels to what they are to be called."
+                f"names is of type {type(given).__name__} and must be a mapping, such as {{0: 'healthy', 1: 'ill'}} or "
+                "{'tasks': {7: 'Bergen'}}, from classes, tasks or labels to what they are to be called."
             )
-        self.given = {} if given is None else dict(given)
+        nested = set(given) <= set(KINDS) and all(isinstance(v, Mapping) for v in given.values())
+        self.given = dict(given) if nested else {first: given}
 
-    def __call__(self, value: Any) -> str:
-        """What a class, task or label is called."""
+    def all(self, kind: str, values: Any) -> list[str]:
+        """What they are called, apart from one another where names would be the same."""
+        called = [self._one(kind, value) for value in values]
+        return called if len(set(called)) == len(called) else [f"{name} ({i})" for i, name in enumerate(called)]
+
+    def _one(self, kind: str, value: Any) -> str:
         plain = value.item() if isinstance(value, np.generic) else value
         try:
-            return clean(self.given.get(plain, plain))
+            return clean(self.given.get(kind, {}).get(plain, plain))
         except TypeError:  # not hashable
             return clean(plain)
-
-    def all(self, values: Any) -> list[str]:
-        """What they are called, apart from one another where names would be the same."""
-        called = [self(value) for value in values]
-        return called if len(set(called)) == len(called) else [f"{name} ({i})" for i, name in enumerate(called)]

@@ -58,12 +58,12 @@ class Subject:
     @cached_property
     def tasks(self) -> list[str]:
         """Names of the tasks; none for a model without."""
-        return self.names.all(self.model.task_index_.ids) if hasattr(self.model, "task_index_") else []
+        return self.names.all("tasks", self.model.task_index_.ids) if hasattr(self.model, "task_index_") else []
 
     @cached_property
     def labels(self) -> list[str]:
         """Names of the labels; none for a model without."""
-        return self.names.all(self.model.label_index_.names) if self.kind == "labels" else []
+        return self.names.all("labels", self.model.label_index_.names) if self.kind == "labels" else []
 
     @property
     def parts(self) -> list[str]:
@@ -78,7 +78,7 @@ class Subject:
     def class_names(self, label: int = 0) -> list[str]:
         """Names of the classes, of a label where there are many."""
         index = getattr(self.model, "label_index_", None)
-        return self.names.all(self.model.classes_ if index is None else index.classes[label])
+        return self.names.all("classes", self.model.classes_ if index is None else index.classes[label])
 
 
 def subject_of(given: Any, names: Any = None) -> Subject:
@@ -100,7 +100,9 @@ def subject_of(given: Any, names: Any = None) -> Subject:
                 "LSPC or MultiTaskLSPC, alone, in a pipeline, or within Abstaining or Recalibrated."
             )
     check_is_fitted(model)
-    return Subject(whole, model, _kind(model), tuple(wrappers), names=Names(names), **found)
+    kind = _kind(model)
+    called = Names(names, "tasks" if kind == "values" else kind)
+    return Subject(whole, model, kind, tuple(wrappers), names=called, **found)
 
 
 def _kind(model: Any) -> str:

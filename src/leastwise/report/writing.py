@@ -49,7 +49,8 @@ def write_report(
     title : str, optional
         What the page is called.
     names : mapping, optional
-        What to call classes, tasks and labels, such as ``{0: "healthy", 1: "ill"}``; others keep their names.
+        What to call classes, such as ``{0: "healthy", 1: "ill"}``, or labels, or the tasks of a regressor; or
+        ``{"classes": ..., "tasks": ..., "labels": ...}`` with a mapping for each. Others keep their names.
     rows : frame, mapping of columns, or array, optional
         Columns to be shown beside the rows to look at, ten at most: one line for each training row, or for each row
         of X. The page holds what it shows: choose no columns that its readers should not see.

@@ -18,7 +18,7 @@ def classes_model(c=3, n=150):
     """Overlapping classes, and a threshold."""
     rng = np.random.default_rng(c)
     y = rng.permutation(np.arange(n) % c)
-    X = np.column_stack([np.cos(y * 2 * np.pi / c), np.sin(y * 2 * np.pi / c)]) + 0.6 * rng.normal(size=(n, 2))
+    X = np.column_stack([np.cos(y * 2 * np.pi / c), np.sin(y * 2 * np.pi / c)]) + 1.8 / c * rng.normal(size=(n, 2))
     return Abstaining(LSPC(random_state=0), max_error=0.2).fit(X, y), X, y
 
 

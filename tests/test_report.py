@@ -397,6 +397,12 @@ def test_numbers_as_people_read_them():
         "3",
         "0.0001234",
     ]
+    assert [percent(0.00125, 2), number(0.0625), figures(0.125, 2), number(-0.5, 0)] == [
+        "0.13%",
+        "0.063",
+        "0.13",
+        "-1",
+    ]
 
 
 def contrast(a, b):

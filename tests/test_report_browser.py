@@ -63,6 +63,7 @@ def visit(browser, pages):
     def go(name, width=1100, **features):
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        features = {"prefers_reduced_motion": "reduce", **features}
         told = [{"name": k.replace("_", "-"), "value": v} for k, v in features.items()]
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": told})
         browser.get(pages[name][1])
@@ -82,6 +83,10 @@ def texts(browser, css):
     return browser.execute_script(
         "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)", css
     )
+
+
+def places(path):
+    return [float(v) for v in re.findall(r"[\d.]+", path)]
 
 
 def numbers(browser):
@@ -120,7 +125,8 @@ def test_the_slider_shows_one_task(visit):
     spot, line = find(browser, "#risk-spot"), find(browser, "#risk-line")
     assert spot.get_attribute("cx") == line.get_attribute("x1")
     Select(find(browser, "#part")).select_by_index(0)
-    assert find(browser, "#risk-error").get_attribute("d") == before
+    after = find(browser, "#risk-error").get_attribute("d")
+    assert places(after) == pytest.approx(places(before), abs=0.11)  # a tenth, rounded up or down
 
 
 def test_tables_sort_filter_and_turn_pages(visit):
@@ -185,8 +191,10 @@ def test_dark_by_system_and_by_switch(visit):
 @pytest.mark.parametrize("name", ["tasks", "classes", "labels", "values"])
 def test_a_phone_need_not_scroll_sideways(visit, name):
     browser, _ = visit(name, width=360)
-    wide = """return [...document.querySelectorAll("body *")].filter((e) => !e.closest(".scroll, .spoken, .skip, svg, script")
-      && e.getBoundingClientRect().right > 360.5).map((e) => e.outerHTML.slice(0, 80))"""
+    wide = """const apart = ".scroll, .spoken, .skip, svg, script";
+      return [...document.querySelectorAll("body *")]
+        .filter((e) => !e.closest(apart) && e.getBoundingClientRect().right > 360.5)
+        .map((e) => e.outerHTML.slice(0, 80))"""
     assert browser.execute_script("return document.documentElement.scrollWidth") == 360
     assert browser.execute_script(wide) == []
 
@@ -258,5 +266,5 @@ def test_the_keyboard_reaches_all_and_shows_where_it_is(visit):
             break
         seen.append(now)
     assert seen[0][0] == "Skip to the report"
-    assert {"theme", "part", "threshold", "labels-table-filter"} <= {s[0] for s in seen}
+    assert {"theme", "part", "threshold", "unsure0-filter"} <= {s[0] for s in seen}
     assert not [s for s in seen if s[1] != "BODY" and (s[2] == "none" or s[3] < 2)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_UP, Context, Decimal
 from html import escape
 from typing import Any
 
@@ -18,20 +19,25 @@ def name(text: str) -> str:
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A share as people read it."""
-    return NOTHING if value is None else f"{100 * value:.{digits}f}%"
+    return NOTHING if value is None else f"{_fixed(100 * value, digits)}%"
 
 
 def figures(value: float | None, digits: int = 4) -> str:
     """A number with so many digits that count."""
     if value is None:
         return NOTHING
-    text = repr(float(f"{value:.{digits}g}"))
-    return text.removesuffix(".0")
+    rounded = Context(prec=digits, rounding=ROUND_HALF_UP).create_decimal(Decimal(value))
+    return repr(float(rounded)).removesuffix(".0")
 
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number with so many digits after the point."""
-    return NOTHING if value is None else f"{value:.{digits}f}"
+    return NOTHING if value is None else _fixed(value, digits)
+
+
+def _fixed(value: float, digits: int) -> str:
+    """Rounded as a script does: exactly, and halves away from zero."""
+    return f"{Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f}"
 
 
 def cell_text(value: Any, column: dict[str, Any]) -> str:

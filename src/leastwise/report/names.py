@@ -44,8 +44,8 @@ class Names:
             return
         if not isinstance(given, Mapping):
             raise TypeError(
-                f"names is of type {type(given).__name__} and must be a mapping, such as {{0: 'healthy', 1: 'ill'}} or "
-                "{'tasks': {7: 'Bergen'}}, from classes, tasks or labels to what they are to be called."
+                f"names is of type {type(given).__name__} and must be a mapping, such as {{0: 'healthy', 1: 'ill'}} "
+                "or {'tasks': {7: 'Bergen'}}, from classes, tasks or labels to what they are to be called."
             )
         nested = set(given) <= set(KINDS) and all(isinstance(v, Mapping) for v in given.values())
         self.given = dict(given) if nested else {first: given}

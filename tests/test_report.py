@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss, precision_recall_fscore_support, r2_score,
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiTaskLSSVC
+from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
 from leastwise.calibration_metrics import calibration_error
@@ -162,7 +162,7 @@ def test_the_table_of_tasks():
         found = dict(zip(names, line, strict=True))
         assert found["Rows"] == len(rows)
         assert close(found["Errors"], np.mean((p > 0.5) != y))
-        assert found["from"] <= found["Errors"] <= found["to"]
+        assert found["Errors, low"] <= found["Errors"] <= found["Errors, high"]
         assert close(found["Log-loss"], log_loss(y, p, labels=[False, True]))
         assert close(found["Mean confidence"], P[rows].max(axis=1).mean())
         assert found["ECE"] is None  # 15 rows
@@ -260,19 +260,42 @@ def test_numbers_of_a_regressor():
     assert worst == np.argsort(-np.abs(y - F), kind="stable")[:30].tolist()
 
 
+def test_rows_of_weight_zero_do_not_count():
+    _, X, y, task = values_model()
+    w = np.random.default_rng(0).random(len(y)) + 0.1
+    w[[0, 1, 50, 119]] = 0
+    for settings_of in ({}, {"n_centers": 20}, {"prune": 0.3}):
+        model = MultiTaskLSSVR(sigma=2.0, alpha=0.01, random_state=0, **settings_of)
+        model.fit(X, y, tasks=task, sample_weight=w)
+        data, left = report_data(model, tasks=task)["values"], y - model.heldout_prediction_
+        assert close(data["outputs"][0]["rmse"]["value"], np.sqrt(np.average(left**2, weights=w)))
+        counted = np.flatnonzero(w)
+        order = counted[np.argsort(-np.abs(left[counted]), kind="stable")][:30]
+        assert [line[0] for line in data["worst"]["lines"]] == order.tolist()
+        assert sum(line[1] for line in data["tasks"]["lines"]) == len(counted)
+        assert all(str(task[line[0]]) == line[1] for line in data["worst"]["lines"])
+
+
 def test_half_of_the_rows_judges_the_other():
     from leastwise.report.reading import subject_of
 
     model, _, _, _ = values_model()
     known = held_out_values(subject_of(model))
     inside, width = coverage_of(known, 0.8)
-    half = np.random.default_rng(0).permutation(int(known.fold.max()) + 1)[known.fold] % 2
+    half = np.random.default_rng(0).permutation(int(known.unit.max()) + 1)[known.unit] % 2
     size = np.abs(known.residual[:, 0])
     for side in (0, 1):
         other = np.sort(size[half != side])
         wanted = other[int(np.ceil(0.8 * (len(other) + 1))) - 1]
         assert (inside[half == side, 0] == (size[half == side] <= wanted)).all()
     assert width.shape == (1,)
+
+
+def test_folds_of_many_rows_are_no_witnesses():
+    _, X, y, _ = values_model()
+    fits = [LSSVR(sigma=2.0, alpha=0.01, cv=cv, random_state=0).fit(X, y) for cv in ("loo", 2)]
+    loo, folds = (report_data(model)["values"]["outputs"][0]["rmse"] for model in fits)
+    assert folds["high"] - folds["low"] == pytest.approx(loo["high"] - loo["low"], rel=0.3)
 
 
 def test_intervals_of_given_rows_are_those_of_the_model():

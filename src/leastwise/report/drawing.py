@@ -161,7 +161,7 @@ def surface_picture(chosen: dict[str, Any], key: str) -> str:
     body = "".join(cells) + frame.axes(s["x"], s["y"], grid=False)
     at = [chosen["chosen"].get(name) for name in (s["x"], s["y"])]
     if None not in at:
-        body += frame.dots([at[0]], [at[1]], "chosen", 6.0)
+        body += frame.dots([at[0]], [at[1]], "halo", 6.0) + frame.dots([at[0]], [at[1]], "chosen", 6.0)
     told = f"{escape(chosen['label'])} at {len(score)} points; the best is {best:.4g}. The ring is what was chosen."
     return picture(WIDE, HIGH, body, key, f"The search: {s['x']} across, {s['y']} up", told)
 

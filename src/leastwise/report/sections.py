@@ -55,7 +55,7 @@ def selection(data: dict[str, Any]) -> Section | None:
     if chosen is None or not chosen["searched"]:
         return None
     some = f", on {chosen['rows']:,} of {chosen['all_rows']:,} rows" if chosen["rows"] < chosen["all_rows"] else ""
-    told = ", ".join(f"{key} {figures(value)}" for key, value in chosen["chosen"].items())
+    told = ", ".join(f"{key} {figures(value)}" for key, value in chosen["chosen"].items() if value is not None)
     lead = (
         f"{chosen['points']} points were compared by {escape(chosen['label'].lower())}{some}. Chosen: {escape(told)}."
     )
@@ -99,7 +99,7 @@ def _beside(data: dict[str, Any], cards: list) -> str:
         [where, *(show(m[key]["value"]) for _, key, show in cards)]
         for where, m in (("given", data["measures"]), ("held out", before))
     ]
-    return simple_table(table("The same figures of the rows held out in training", shown, lines, "lines"), "beside")
+    return simple_table(table("Beside the rows that were held out in training", shown, lines, "lines"), "beside")
 
 
 def reliability(data: dict[str, Any]) -> Section:
@@ -222,7 +222,7 @@ def familiarity(data: dict[str, Any]) -> Section:
     )
     names = ("among the training rows", "beyond")
     columns = [column("Rows that lie", "text"), column("Rows", "whole"), column("Errors", "percent", 1)]
-    columns += [column("from", "percent", 1), column("to", "percent", 1)]
+    columns += [column("Errors, low", "percent", 1), column("Errors, high", "percent", 1)]
     lines = [
         [where, e["rows"], e["value"], e["low"], e["high"]]
         for where, e in zip(names, known["errors"], strict=True)

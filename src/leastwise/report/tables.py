@@ -71,8 +71,8 @@ def task_table(subject: Subject, seen: Seen) -> dict[str, Any]:
     columns += [column(f"Share of {part.classes[1]}", "percent", 1)] if two else []
     columns += [
         column("Errors", "percent", 1),
-        column("from", "percent", 1, "lower end of the 95 % interval of the errors"),
-        column("to", "percent", 1, "upper end of the 95 % interval of the errors"),
+        column("Errors, low", "percent", 1, "lower end of the 95 % interval of the errors"),
+        column("Errors, high", "percent", 1, "upper end of the 95 % interval of the errors"),
         column("Log-loss"),
         column("Mean confidence", "percent", 1),
         column("ECE"),

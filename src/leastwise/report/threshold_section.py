@@ -20,7 +20,9 @@ def thresholds(data: dict[str, Any]) -> Section:
     """The slider, the curve, a table of some thresholds, and the confusions."""
     known = data["thresholds"]
     unit, place = known["unit"], known["groups"][0]["start"]
-    start = "It starts at the threshold of the model. " if known["chosen"] else ""
+    start = "It starts at the threshold of the model." if known["chosen"] else ""
+    if known["chosen"] and len({g["start"] for g in known["groups"]}) > 1:
+        start = f"Each {known['by']} has a threshold of its own: choose one to start there."
     lead = (
         f"Where the model is sure enough it decides; the other {unit} go to a person. Move the threshold to see how "
         f"many these are, and how many errors are left. {start}"

@@ -31,8 +31,8 @@ class Predicted:
     y, F : ndarray of shape (n, outputs)
     w : ndarray of shape (n,)
     rows : ndarray of int of shape (n,)
-    fold : ndarray of int of shape (n,), optional
-        Rows that were held out together.
+    unit : ndarray of int of shape (n,), optional
+        Rows that vary together, numbered from 0.
     task : ndarray of int of shape (n,), optional
     n : int
         Number of rows, also of those that do not count.
@@ -45,7 +45,7 @@ class Predicted:
     F: Array
     w: Array
     rows: Array
-    fold: Array | None
+    unit: Array | None
     task: Array | None
     n: int
     heldout: bool = True
@@ -63,11 +63,26 @@ def held_out_values(subject: Subject, tasks: Any = None) -> Predicted | None:
     if known is None:
         return None
     model = subject.model
-    F = np.asarray(model.heldout_prediction_, dtype=float)
-    F = F.reshape(len(F), -1)
-    rows = np.flatnonzero(~np.isnan(F[:, 0]))
-    y = known.values * model.unit_ + model.offset_
-    return Predicted(y, F[rows], known.w, rows, known.fold, _tasks(model, tasks, rows, len(F)), len(F))
+    every = np.asarray(model.heldout_prediction_, dtype=float)
+    every = every.reshape(len(every), -1)
+    y, F = ((v * model.unit_ + model.offset_) for v in (known.values, known.values - known.residual))
+    rows, n = rows_of(every, F), len(every)
+    # With leave-one-out these are copies and groups, which vary together; folds of many rows are not.
+    unit = known.fold if isinstance(model.cv, str) and model.cv == "loo" else None
+    return Predicted(y, F, known.w, rows, unit, _tasks(model, tasks, rows, n), n)
+
+
+def rows_of(every: Array, held: Array) -> Array:
+    """Where rows that count stand: rows of weight zero have predictions too, and are passed over."""
+    rows = np.flatnonzero(~np.isnan(every[:, 0]))
+    if len(rows) == len(held):
+        return rows
+    found: list[int] = []
+    near = 1e-6 * np.abs(held).max()
+    for row in rows.tolist():
+        if len(found) < len(held) and np.abs(every[row] - held[len(found)]).max() <= near:
+            found.append(row)
+    return np.array(found)
 
 
 def _tasks(model: Any, tasks: Any, rows: Array, n: int) -> Array | None:
@@ -104,13 +119,13 @@ def given_values(subject: Subject, X: Any, y: Any, tasks: Any) -> Predicted:
 def coverage_of(known: Predicted, level: float) -> tuple[Array, Array]:
     """Whether values lie within their intervals (n, outputs), and mean widths of these.
 
-    Held-out residuals are judged by the width that the other half of the rows (or folds) asks for.
+    Held-out residuals are judged by the width that the other half of the rows (or groups) asks for.
     """
     if known.covered is not None:
         return known.covered[level]
     size = np.abs(known.residual)
-    fold = np.arange(len(size)) if known.fold is None else known.fold
-    half = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % 2
+    unit = np.arange(len(size)) if known.unit is None else known.unit
+    half = np.random.default_rng(0).permutation(int(unit.max()) + 1)[unit] % 2
     widths = np.empty((2, size.shape[1]))
     for side in (0, 1):
         there = half != side
@@ -143,10 +158,10 @@ def _output(known: Predicted, j: int) -> dict[str, Any]:
     counts = np.histogram(np.clip(r, low, high), bins=edges, weights=w)[0] / w.sum()
     inside = [coverage_of(known, level) for level in COVERAGES]
     covers = [plain(np.average(i[:, j], weights=w)) for i, _ in inside]
-    rmse, r2 = root_and_share(y, r, w, known.fold)
+    rmse, r2 = root_and_share(y, r, w, known.unit)
     return {
         "rmse": rmse,
-        "mae": mean_of(np.abs(r), w, known.fold),
+        "mae": mean_of(np.abs(r), w, known.unit),
         "r2": r2,
         "points": [plain_list(y[some]), plain_list(F[some])],
         "histogram": {"edges": plain_list(edges), "share": plain_list(counts)},

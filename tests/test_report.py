@@ -470,6 +470,11 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing"):
+        write_report(classes_model()[0], tmp_path / "missing" / "a.html")
+
+
 def test_files_have_the_usual_rights(tmp_path):
     other = tmp_path / "other"
     other.write_text("")

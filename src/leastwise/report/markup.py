@@ -92,7 +92,7 @@ def sortable_table(made: dict[str, Any], key: str) -> str:
 
 def _scrolling(table: str, caption: str, key: str) -> str:
     """Wide tables scroll by themselves, with keys too; the page does not."""
-    return f'<div class="scroll" role="region" tabindex="0" aria-labelledby="{key}-caption">{table}</div>'
+    return f'<div class="scroll" role="group" tabindex="0" aria-labelledby="{key}-caption">{table}</div>'
 
 
 def _table(made: dict[str, Any], key: str, lines: list[list], more: str) -> str:

@@ -115,6 +115,6 @@ def _confusion(known: dict[str, Any], place: int) -> str:
     caption = f"Decided {known['unit']}{whole}: truth down, decision across"
     table = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
     return (
-        '<div class="scroll" role="region" tabindex="0" aria-labelledby="confusion-caption">'
+        '<div class="scroll" role="group" tabindex="0" aria-labelledby="confusion-caption">'
         f'<table id="confusion"><caption id="confusion-caption">{caption}</caption>{table}</table></div>'
     )

@@ -79,8 +79,11 @@ def write_report(
     >>> X, y = load_iris(return_X_y=True)
     >>> path = write_report(LSPC(random_state=0).fit(X, y), mkdtemp() + "/iris.html", title="Iris")
     """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}. Make it first.")
     data = report_data(model, title=title, names=names, rows=rows, X=X, y=y, tasks=tasks)
-    return replace_file(Path(path), report_html(data))
+    return replace_file(path, report_html(data))
 
 
 def replace_file(path: Path, text: str) -> Path:

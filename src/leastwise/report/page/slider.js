@@ -59,7 +59,7 @@
     for (const [key, text] of Object.entries(now)) document.getElementById(`now-${key}`).textContent = text;
     const sentence = `Sure at least ${now.sure}: ${now.decided} decided, ${now.person} left to a person, `
       + `errors ${now.error}, at most ${now.bound}.`;
-    slider.setAttribute("aria-valuetext", sentence);
+    slider.setAttribute("aria-valuetext", now.sure);
     clearTimeout(waiting); // a reader is told where the slider rests, not all that it passes
     waiting = setTimeout(() => { spoken.textContent = sentence; }, 400);
     const across = x(g.coverage[place]).toFixed(1);

@@ -131,6 +131,19 @@ def test_every_stop_of_the_slider_counts_rows():
     assert group["decided"][0] == len(y)
 
 
+def test_the_errors_of_many_classes_are_listed():
+    model, _, y = classes_model(14, 210)
+    known = report_data(model.estimator_)["thresholds"]
+    P = model.estimator_.heldout_proba_
+    sure, said, found = P.max(axis=1), P.argmax(axis=1), known["confusions"]
+    for k, stop in enumerate(known["stops"]):
+        wanted = [int(np.sum((y == i) & (said == j) & (sure >= stop))) for i, j in found["pairs"]]
+        assert found["counts"][k] == wanted
+    assert found["counts"][0] == sorted(found["counts"][0], reverse=True)
+    assert all(i != j for i, j in found["pairs"])
+    assert sum(found["counts"][0]) <= np.sum(said != y)
+
+
 def test_tasks_and_labels_have_curves_of_their_own():
     model, data = tasks_model()
     known = report_data(model)["thresholds"]

@@ -47,6 +47,7 @@ def pages(tmp_path_factory):
     made = {
         "tasks": report_data(multi, title="Sixty tasks </title>", names=names),
         "classes": report_data(classes_model(10, 200)[0]),
+        "many classes": report_data(classes_model(14, 210)[0].estimator_),
         "labels": report_data(labels_model()[0]),
         "values": report_data(values_model()[0]),
     }
@@ -93,7 +94,7 @@ def numbers(browser):
     return {name: find(browser, f"#now-{name}").text for name in NUMBERS}
 
 
-@pytest.mark.parametrize("name", ["tasks", "classes", "labels"])
+@pytest.mark.parametrize("name", ["tasks", "many classes", "labels"])
 def test_the_slider_moves_by_keyboard_and_says_what_is_true(visit, name):
     from selenium.webdriver.common.keys import Keys
 
@@ -106,7 +107,7 @@ def test_the_slider_moves_by_keyboard_and_says_what_is_true(visit, name):
         assert slider.get_attribute("value") == str(to)
         assert numbers(browser) == outcome(known, 0, to)
         if known["confusions"]:
-            assert texts(browser, "#confusion tbody td") == [f"{v:,}" for v in known["confusions"]["counts"][to]]
+            assert texts(browser, "#confusion tbody td.n") == [f"{v:,}" for v in known["confusions"]["counts"][to]]
     assert slider.get_attribute("aria-valuetext") == numbers(browser)["sure"]
     time.sleep(0.5)
     assert f"{numbers(browser)['person']} left to a person" in find(browser, "#now-spoken").get_attribute(

@@ -18,8 +18,9 @@ Array = np.ndarray
 STOPS: Array = np.round(
     np.concatenate([np.arange(0, 0.99, 0.01), np.arange(0.99, 0.999, 0.001), np.arange(0.999, 1.00005, 0.0001)]), 4
 )
-#: So many tasks or labels can be looked at alone, and so many classes have a table of confusions.
-ALONE, TABLE = 40, 12
+#: So many tasks or labels can be looked at alone, so many classes have a table of confusions, and so many pairs of
+#: more classes a line.
+ALONE, TABLE, LISTED = 40, 12, 20
 #: Where the slider starts if the model has no threshold.
 START = 0.9
 
@@ -123,18 +124,25 @@ def _height(error: Array, bound: Array) -> dict[str, Any]:
 
 
 def confusions(seen: Seen, stops: Array) -> dict[str, Any] | None:
-    """Which class is taken for which, among decided rows, at every stop; None for many classes.
+    """Which class is taken for which, among decided rows, at every stop; None for labels of several classes.
 
-    Labels of two classes are counted together: is there, is not there.
+    Labels of two classes are counted together: is there, is not there. Of many classes the most frequent errors are
+    listed, in place of a table of all.
     """
     parts = [part for part in seen.parts if len(part)]
     c = parts[0].evidence.P.shape[1]
-    if c > TABLE or any(part.evidence.P.shape[1] != c for part in parts) or (len(parts) > 1 and c > 2):
+    if len(parts) > 1 and any(part.evidence.P.shape[1] != 2 for part in parts):
         return None
-    counts = np.zeros((len(stops) + 1, c, c), dtype=int)
+    counts = np.zeros((len(stops) + 1, c * c), dtype=np.int32)
     for part in parts:
         reached = np.searchsorted(stops, part.sure, side="right")  # so many stops are at or below
-        np.add.at(counts, (reached, part.evidence.codes, part.said), 1)
-    table = counts[::-1].cumsum(axis=0)[::-1][1:]
+        np.add.at(counts, (reached, part.evidence.codes * c + part.said), 1)
+    counts = counts[::-1].cumsum(axis=0)[::-1][1:]
     names = ["is not there", "is there"] if len(parts) > 1 else parts[0].classes
-    return {"classes": names, "counts": table.reshape(len(stops), -1).tolist()}
+    if c <= TABLE:
+        return {"classes": names, "pairs": None, "counts": counts.tolist()}
+    errors = np.where(np.eye(c, dtype=bool).ravel(), 0, counts[0])
+    top = np.argsort(-errors, kind="stable")[:LISTED]
+    top = top[errors[top] > 0]
+    pairs = [[int(k) // c, int(k) % c] for k in top]
+    return {"classes": names, "pairs": pairs, "counts": counts[:, top].tolist()}

@@ -100,8 +100,20 @@ def some_thresholds(known: dict[str, Any]) -> str:
 
 def _confusion(known: dict[str, Any], place: int) -> str:
     found = known["confusions"]
-    if found is None:
+    if found is None or not found["counts"][0]:
         return ""
+    whole = " of all tasks" if known["by"] == "task" and len(known["groups"]) > 1 else ""
+    if found["pairs"] is None:
+        caption, table = f"Decided {known['unit']}{whole}: truth down, decision across", _square(found, place)
+    else:
+        caption, table = f"Decided {known['unit']}{whole}: the most frequent errors", _listed(found, place)
+    return (
+        '<div class="scroll" role="group" tabindex="0" aria-labelledby="confusion-caption">'
+        f'<table id="confusion"><caption id="confusion-caption">{caption}</caption>{table}</table></div>'
+    )
+
+
+def _square(found: dict[str, Any], place: int) -> str:
     classes, c = found["classes"], len(found["classes"])
     counts = np.array(found["counts"][place]).reshape(c, c)
     head = "".join(f'<th scope="col" class="n">{name(k)}</th>' for k in classes)
@@ -111,10 +123,14 @@ def _confusion(known: dict[str, Any], place: int) -> str:
         + "</tr>"
         for i in range(c)
     )
-    whole = " of all tasks" if known["by"] == "task" and len(known["groups"]) > 1 else ""
-    caption = f"Decided {known['unit']}{whole}: truth down, decision across"
-    table = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
-    return (
-        '<div class="scroll" role="group" tabindex="0" aria-labelledby="confusion-caption">'
-        f'<table id="confusion"><caption id="confusion-caption">{caption}</caption>{table}</table></div>'
+    return f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
+
+
+def _listed(found: dict[str, Any], place: int) -> str:
+    classes = found["classes"]
+    head = '<th scope="col">True</th><th scope="col">Said</th><th scope="col" class="n">Rows</th>'
+    body = "".join(
+        f'<tr><th scope="row">{name(classes[i])}</th><td>{name(classes[j])}</td><td class="n">{count:,}</td></tr>'
+        for (i, j), count in zip(found["pairs"], found["counts"][place], strict=True)
     )
+    return f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"

@@ -49,7 +49,7 @@
   function showConfusions(place) {
     if (!known.confusions) return;
     const counts = known.confusions.counts[place];
-    document.querySelectorAll("#confusion tbody td").forEach((cell, k) => { cell.textContent = whole(counts[k]); });
+    document.querySelectorAll("#confusion tbody td.n").forEach((cell, k) => { cell.textContent = whole(counts[k]); });
   }
 
   function show() {

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pages import Page, check, classes_model, labels_model, tasks_model, values_model
 from sklearn.frozen import FrozenEstimator
@@ -396,6 +396,7 @@ def shape_of_harmless_names():
 
 
 @settings(max_examples=12)
+@example(["</script><b>", "<!--<script>", "</title>", "\ud800", "שלום"])
 @given(st.lists(st.text() | st.sampled_from(NASTY), min_size=5, max_size=5))
 def test_names_cannot_break_a_page(names):
     model, _ = tasks_model()

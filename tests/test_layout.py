@@ -28,6 +28,7 @@ LAYERS = [
         "risk",
         "prior",
         "chance",
+        "svg",
     ],
     [
         "basis",
@@ -41,7 +42,7 @@ LAYERS = [
         "similarity",
     ],
     ["heldout", "reach", "conformal", "calibration_metrics"],
-    ["scoring", "calibration_reports", "influence", "influence_report"],
+    ["scoring", "calibration_reports", "influence", "influence_report", "notebook"],
     ["label_influence", "label_influence_report"],
     ["label_entry_influence"],
     ["labels"],
@@ -56,7 +57,7 @@ LAYERS = [
     ["baselines"],
     ["onnx"],
     ["displays"],
-    ["display", "display_tasks"],
+    ["display", "display_tasks", "report"],
     ["__init__"],
     ["reproduction"],
 ]

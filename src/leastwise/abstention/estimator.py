@@ -14,6 +14,7 @@ from leastwise.abstention.evidence import hear, inner_model, is_labels, judged, 
 from leastwise.abstention.rule import Rule, marked
 from leastwise.abstention.settling import settle_labels, settle_rows
 from leastwise.labels.encoding import Labels, encode_known
+from leastwise.notebook import FittedRepr
 
 Array = np.ndarray
 
@@ -22,7 +23,7 @@ def _has(name: str) -> Any:
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
 
 
-class Abstaining(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""A classifier that decides where it is sure enough, by a threshold from held-out rows.
 
     A row is *accepted* where the probability of the class that it is given, its confidence, is at least a threshold.

@@ -19,13 +19,14 @@ from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.labels.encoding import encode_known
 from leastwise.labels.thresholds import choose_thresholds, decide
+from leastwise.notebook import FittedRepr
 
 Array = np.ndarray
 
 KEPT = ("classes_", "class_prior_", "n_features_in_", "feature_names_in_", "tasks_", "labels_", "label_index_")
 
 
-class Recalibrated(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class Recalibrated(FittedRepr, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier of this package with probabilities calibrated once more, without a refit.
 
     The model is fitted as it is, once. Maps from its probabilities to better ones are then fitted to

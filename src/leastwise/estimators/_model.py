@@ -17,6 +17,7 @@ from leastwise.estimators._checks import check_groups, check_range, check_square
 from leastwise.estimators._familiar import Familiar
 from leastwise.folds import distinct_rows, fold_labels
 from leastwise.kernels import Kernel, Precomputed, resolve_kernel
+from leastwise.notebook import FittedRepr
 from leastwise.selection.trial import Rows
 
 Array = np.ndarray
@@ -101,7 +102,7 @@ def check_folds_exist(y: Array, group: Array | None) -> None:
         raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
 
 
-class KernelModel(Familiar, BaseEstimator):
+class KernelModel(FittedRepr, Familiar, BaseEstimator):
     """Base of all kernel models.
 
     A subclass stores, in ``fit``: ``centers_`` (or ``center_indices_`` with a precomputed kernel), ``coef_``,

@@ -1,0 +1,84 @@
+"""What was trained: names and values, for a table."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from leastwise.report.names import clean
+from leastwise.report.reading import Subject
+
+HELD = {"loo": "each row alone, with its copies (leave-one-out)"}
+
+
+def facts(subject: Subject, seen: Any, version: str, now: datetime | None = None) -> list[list[str]]:
+    """Names and values of what there is to know of the fit."""
+    model = subject.model
+    made = [["Estimator", " of ".join([*subject.wrappers, type(model).__name__])]]
+    made += [["Training rows", f"{seen.n:,}"]] if seen is not None and seen.heldout else []
+    made.append(["Columns", f"{model.n_features_in_:,}"])
+    made += [["Tasks", f"{len(subject.tasks):,}"]] if subject.tasks else []
+    made += [["Labels", f"{len(subject.labels):,}"]] if subject.labels else []
+    made += [["Classes", f"{len(subject.class_names()):,}"]] if subject.kind == "classes" else []
+    for name, words in (("sigma", "width of the kernel"), ("alpha", "ridge"), ("sharing", "0 alone, 1 pooled")):
+        value = getattr(model, f"{name}_", None)
+        if isinstance(value, float | np.floating):
+            made.append([f"{name} ({words})", f"{value:.4g}"])
+    made.append(["Kernel", clean(model.kernel)])
+    made += _calibration(subject)
+    made.append(["Held out", _held(model)])
+    made += _abstention(subject)
+    made += _settings(model)
+    when = datetime.now(UTC) if now is None else now
+    made.append(["Written", f"{when:%Y-%m-%d %H:%M} UTC"])
+    made.append(
+        ["Made by", f"leastwise {version}, scikit-learn {sklearn.__version__}, Python {platform.python_version()}"]
+    )
+    return made
+
+
+def _held(model: Any) -> str:
+    if model.cv is None:
+        return "nothing (cv=None)"
+    if isinstance(model.cv, str):
+        return HELD.get(model.cv, clean(model.cv))
+    return f"{model.cv} folds" if isinstance(model.cv, int) else clean(model.cv, 80)
+
+
+def _calibration(subject: Subject) -> list[list[str]]:
+    if subject.kind == "values":
+        return []
+    made = [["Calibration", clean(getattr(subject.model, "calibration", None) or "none")]]
+    if subject.recalibrated is not None:
+        made.append(
+            ["Recalibrated by", clean(subject.recalibrated.method_ or "nothing: the probabilities as they are")]
+        )
+    return made
+
+
+def _abstention(subject: Subject) -> list[list[str]]:
+    model = subject.abstaining
+    if model is None:
+        return []
+    asked = [(name, getattr(model, name)) for name in ("max_error", "min_confidence", "cost")]
+    made = [["Decides", ", ".join(f"{name}={value:g}" for name, value in asked if value is not None)]]
+    if np.ndim(model.threshold_) == 0:
+        made.append(["Threshold", f"{model.threshold_:.4g}"])
+    return made
+
+
+def _settings(model: Any) -> list[list[str]]:
+    """Parameters that are not as they are by default."""
+    usual = {name: p.default for name, p in signature(type(model).__init__).parameters.items()}
+    given = model.get_params(deep=False)
+    other = [f"{name}={clean(repr(value), 60)}" for name, value in given.items() if _differs(value, usual.get(name))]
+    return [["Settings", ", ".join(other)]] if other else []
+
+
+def _differs(value: Any, usual: Any) -> bool:
+    return type(value) is not type(usual) or repr(value) != repr(usual)

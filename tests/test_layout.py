@@ -38,6 +38,7 @@ LAYERS = [
     ["task_text", "calibration"],
     ["task_reports"],
     ["datasets"],
+    ["tables"],
     ["baselines"],
     ["displays"],
     ["display", "display_tasks"],

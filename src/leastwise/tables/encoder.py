@@ -220,11 +220,11 @@ def _encode(table: Table, column: Column, out: Array) -> int:
 
 def _encode_category(texts: list[str | None], column: Column, out: Array) -> int:
     place: dict[str | None, int] = {text: k for k, text in enumerate(column.categories)}
-    other = len(column.categories) if column.n_pooled else -1
+    other = len(column.categories) if column.pooled else -1
     if column.n_missing:
         place[None] = out.shape[1] - 1
     codes = np.array([place.get(text, -1 if text is None else other) for text in texts], dtype=int)
     rows = np.flatnonzero(codes >= 0)
     out[rows, codes[rows]] = 1
-    known = column.categories and not column.n_pooled  # otherwise an unseen value cannot be told from a rare one
-    return sum(text is not None and code < 0 for text, code in zip(texts, codes, strict=True)) if known else 0
+    known = {None, *column.categories, *column.pooled}
+    return sum(text not in known for text in texts) if column.categories else 0

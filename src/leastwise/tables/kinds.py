@@ -107,8 +107,8 @@ class Column:
         Numbers and dates become ``(value - mean) / scale``. A scale of 0 leaves the column out: it is constant.
     categories : tuple of str
         Those with a feature of their own.
-    n_pooled : int
-        Rare ones that share a feature.
+    pooled : tuple of str
+        Rare ones, which share a feature.
     note : str
         What is worth saying about it.
     """
@@ -121,7 +121,7 @@ class Column:
     mean: float = 0.0
     scale: float = 1.0
     categories: tuple[str, ...] = ()
-    n_pooled: int = 0
+    pooled: tuple[str, ...] = ()
     note: str = ""
 
     @property
@@ -130,7 +130,7 @@ class Column:
         if self.kind == "ignore":
             return []
         if self.kind == "category":
-            own = [f"{self.name}={c}" for c in self.categories] + ([f"{self.name}=(other)"] if self.n_pooled else [])
+            own = [f"{self.name}={c}" for c in self.categories] + ([f"{self.name}=(other)"] if self.pooled else [])
         else:
             own = [self.name] if self.scale > 0 else []
         return own + ([f"{self.name}=(missing)"] if self.n_missing else [])
@@ -170,9 +170,9 @@ def _fit_category(table: Table, name: str, max_categories: int, min_share: float
     order = sorted(range(len(values)), key=lambda k: (-counts[k], values[k]))[:max_categories]
     enough = max(2, min_share * len(texts))
     kept = tuple(sorted(str(values[k]) for k in order if counts[k] >= enough))
-    pooled, missing = len(values) - len(kept), len(table) - len(texts)
+    pooled, missing = tuple(str(v) for v in values if v not in set(kept)), len(table) - len(texts)
     if len(values) > 1 and kept:
-        note = f"{pooled} rare values pooled as (other)" if pooled else ""
-        return Column(name, "category", missing, len(values), categories=kept, n_pooled=pooled, note=note)
+        note = f"{len(pooled)} rare values pooled as (other)" if pooled else ""
+        return Column(name, "category", missing, len(values), categories=kept, pooled=pooled, note=note)
     note = "constant" if len(values) == 1 else f"{len(values)} values, all of them rare" if texts else "no values"
     return Column(name, "category" if missing and texts else "ignore", missing, len(values), note=note)

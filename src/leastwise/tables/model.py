@@ -1,0 +1,362 @@
+"""From a table with a target to decisions on new tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.abstention import Abstaining
+from leastwise.calibration import Recalibrated
+from leastwise.estimators.lspc import LSPC
+from leastwise.estimators.lssvm import LSSVR
+from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.estimators.multi_task import MultiTaskLSPC
+from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
+from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
+from leastwise.tables.cells import text_cells, values_of
+from leastwise.tables.encoder import TableEncoder
+from leastwise.tables.kinds import Column
+from leastwise.tables.roles import Roles
+from leastwise.tables.scores import class_scores, label_scores, number_scores
+from leastwise.tables.story import evaluated, summarised
+from leastwise.tables.table import Array, Table, TableError
+from leastwise.tables.targets import Target, read_labels, read_target
+
+#: Beyond so many rows the kernels stand on some of them,
+MANY_ROWS = 5000
+#: namely so many.
+CENTERS = 500
+#: What a task that is missing is called: a task that training has not seen.
+NO_TASK = "(missing)"
+
+
+class TableModel(BaseEstimator):
+    """A model of a table: columns of any kind in, predictions with their probabilities, sets and decisions out.
+
+    Kinds of columns, and of the target, are found by stated rules; see the page "Tables".
+
+    Parameters
+    ----------
+    target : str, optional
+        The column to be predicted: classes or numbers.
+    labels : sequence of str, optional
+        Instead of a target: columns of 0 and 1 (yes and no, true and false), any of which may be missing.
+    task : str, optional
+        The column that says which of many related tasks (sites, persons, products) a row belongs to.
+    group : str, optional
+        Rows with the same value are held out together, as rows of one person should be. A missing one is a group of
+        its own.
+    weight : str, optional
+        The column of the weights of the rows.
+    id : str or sequence of str, optional
+        Columns that are no inputs, and are kept in predictions.
+    kind : {"classes", "numbers"}, optional
+        What the target is; by default found.
+    model : estimator, optional
+        What is fitted; by default ``LSPC`` for classes, ``LSSVR`` for numbers, ``MultiLabelLSPC`` for labels, and
+        ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task.
+    kinds, ignore
+        As in :class:`TableEncoder`.
+    max_error : float, optional
+        Decide only where so many errors, as a share, are kept among what is decided; see
+        :class:`leastwise.abstention.Abstaining`.
+    min_confidence : float, optional
+        Decide only from this probability on.
+    coverage : float, default=0.9
+        Of sets of classes, and of intervals.
+    recalibrate : bool, default=False
+        Calibrate once more on held-out predictions, see :class:`leastwise.calibration.Recalibrated`. There are no
+        sets and no decisions then.
+    n_centers : "auto", int or None, default="auto"
+        Kernels on so many rows; "auto" takes all up to 5,000 rows, and 500 beyond.
+    random_state : int, RandomState or None, default=0
+
+    Attributes
+    ----------
+    kind_ : {"classes", "numbers", "labels"}
+    encoder_ : TableEncoder
+    columns_ : list of Column
+        What was found in the input columns.
+    model_ : estimator
+        The fitted estimator of this library.
+    decider_ : Abstaining or None
+        With ``max_error`` or ``min_confidence``: ``model_`` and the threshold.
+    classes_ : ndarray
+        Classes, where the target has such.
+    baseline_ : ndarray or float
+        Class shares of training, shares of ones of each label, or the mean number.
+    n_rows_, left_out_ : int and dict
+        Rows that were learned from, and how many were left out, by reason.
+    heldout_ : dict
+        Scores of held-out predictions. They chose the parameters: a little optimistic.
+    notes_ : list of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from leastwise.tables import TableModel
+    >>> rng = np.random.default_rng(0)
+    >>> size = rng.normal(size=200)
+    >>> table = {"size": size, "line": rng.choice(["north", "south"], 200), "finding": np.where(size > 0, "fault", "fine")}
+    >>> model = TableModel(target="finding").fit(table)
+    >>> model.predict_table({"size": [2.0], "line": ["north"]})["prediction"].tolist()
+    ['fault']
+    """
+
+    def __init__(
+        self,
+        target: str | None = None,
+        *,
+        labels: Sequence[str] | None = None,
+        task: str | None = None,
+        group: str | None = None,
+        weight: str | None = None,
+        id: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        model: Any = None,
+        kinds: Mapping[str, str] | None = None,
+        ignore: Sequence[str] = (),
+        max_error: float | None = None,
+        min_confidence: float | None = None,
+        coverage: float = 0.9,
+        recalibrate: bool = False,
+        n_centers: Any = "auto",
+        random_state: Any = 0,
+    ) -> None:
+        self.target = target
+        self.labels = labels
+        self.task = task
+        self.group = group
+        self.weight = weight
+        self.id = id
+        self.kind = kind
+        self.model = model
+        self.kinds = kinds
+        self.ignore = ignore
+        self.max_error = max_error
+        self.min_confidence = min_confidence
+        self.coverage = coverage
+        self.recalibrate = recalibrate
+        self.n_centers = n_centers
+        self.random_state = random_state
+
+    # ------------------------------------------------------------------ fit
+
+    def fit(self, table: Any, y: Any = None) -> TableModel:
+        """Find kinds, make features, choose parameters, solve, calibrate, set the threshold.
+
+        Parameters
+        ----------
+        table : Table, frame or mapping of columns
+            With the target in it.
+        y : ignored
+        """
+        roles, table = Roles.of(self), Table.of(table)
+        roles.check(table)
+        target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, self.kind)
+        self._check_rule(target.kind, roles)
+        used, target, self.left_out_ = _complete(table, target, roles.task)
+        params = self._fit_params(used, roles)
+        self.encoder_ = TableEncoder(kinds=self.kinds, ignore=self.ignore).fit(used.without(roles.all))
+        X = self._features(used)
+        self.kind_, self.n_rows_, self.columns_ = target.kind, len(used), self.encoder_.columns_
+        self._fit_model(X, target.y, params, roles)
+        self._keep(target, roles)
+        self.notes_ = self._notes(table)
+        return self
+
+    def _check_rule(self, kind: str, roles: Roles) -> None:
+        rule = self.max_error is not None or self.min_confidence is not None
+        if kind == "numbers" and (rule or self.recalibrate):
+            raise TableError(
+                f'column "{roles.target}" holds numbers: max_error, min_confidence and recalibrate are for classes and '
+                "labels. Numbers have intervals (coverage=)."
+            )
+        if self.recalibrate and rule:
+            raise TableError("recalibrate=True goes with neither max_error nor min_confidence: leave one out.")
+
+    def _features(self, table: Table) -> Array:
+        X = self.encoder_.transform(table)
+        if X.shape[1]:
+            return X
+        found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in self.encoder_.columns_[:10])
+        raise TableError(f"there is no column to learn from ({found or 'no column but the target'}).")
+
+    def _fit_params(self, table: Table, roles: Roles) -> dict[str, Any]:
+        """Weights, groups and tasks of the rows, where there are such."""
+        params: dict[str, Any] = {}
+        if roles.weight:
+            params["sample_weight"] = _weights(table, roles.weight)
+        if roles.group:
+            params["groups"] = _groups(table, roles.group)
+        if roles.task:
+            params["tasks"] = _tasks(table, roles.task)
+        return params
+
+    def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
+        model, self.decider_ = self._chosen(len(X), roles.task), None
+        if self.recalibrate:
+            self.model_ = Recalibrated(model).fit(X, y, **params)
+        elif self.max_error is not None or self.min_confidence is not None:
+            rule = {"max_error": self.max_error, "min_confidence": self.min_confidence}
+            self.decider_ = Abstaining(model, **rule).fit(X, y, **params)
+            self.model_ = self.decider_.estimator_
+        else:
+            self.model_ = model.fit(X, y, **params)
+
+    def _chosen(self, n: int, task: str | None) -> Any:
+        """The estimator: the user's, or the one for this kind of target."""
+        if self.model is not None:
+            from sklearn.base import clone
+
+            return clone(self.model)
+        centers = (CENTERS if n > MANY_ROWS else None) if self.n_centers == "auto" else self.n_centers
+        classes: dict[tuple[str, bool], Any] = {
+            ("classes", False): LSPC,
+            ("classes", True): MultiTaskLSPC,
+            ("numbers", False): LSSVR,
+            ("numbers", True): MultiTaskLSSVR,
+            ("labels", False): MultiLabelLSPC,
+        }
+        return classes[self.kind_, task is not None](n_centers=centers, random_state=self.random_state)
+
+    def _keep(self, target: Target, roles: Roles) -> None:
+        """What is known of the training rows, as few plain values."""
+        inner = self._inner
+        if self.kind_ == "numbers":
+            self.baseline_: Any = float(target.y.mean())
+            self.heldout_ = _where_held(inner.heldout_prediction_, target.y, number_scores)
+            return
+        P = getattr(self.model_, "heldout_proba_", None)
+        if self.kind_ == "labels":
+            inner.label_index_ = replace(inner.label_index_, names=tuple(roles.labels))
+            inner.labels_ = np.array(roles.labels)
+            self.baseline_ = np.nanmean(target.y, axis=0)
+            threshold = self.model_.threshold_
+            self.heldout_ = _where_held(P, target.y, lambda y, p: label_scores(y, p, threshold, roles.labels))
+        else:
+            self.classes_, self.baseline_ = inner.classes_, inner.class_prior_
+            codes = np.searchsorted(self.classes_, target.y)
+            self.heldout_ = _where_held(P, codes, class_scores)
+
+    def _notes(self, table: Table) -> list[str]:
+        notes = [*table.notes, *(f"{count} rows left out: {why}." for why, count in self.left_out_.items() if count)]
+        notes += [f'Column "{c.name}" is not used: {c.note}.' for c in self.columns_ if c.kind == "ignore"]
+        centers = getattr(self._inner, "n_centers", None)
+        if self.model is None and centers is not None and centers < self.n_rows_:
+            notes.append(f"Of {self.n_rows_} rows {centers} carry kernels (n_centers); all are learned from.")
+        return notes
+
+    @property
+    def _inner(self) -> Any:
+        """The estimator itself, beneath a second calibration."""
+        return self.model_.estimator_ if isinstance(self.model_, Recalibrated) else self.model_
+
+    # -------------------------------------------------------------- predict
+
+    def answer(self, table: Any) -> Answer:
+        """What the model says of the rows of a table, as arrays."""
+        check_is_fitted(self)
+        roles, table = Roles.of(self), Table.of(table)
+        if roles.task and roles.task not in table.columns:
+            raise table.lacks([roles.task], "the model needs its task in")
+        encoded = self.encoder_.encode(table.without(roles.all))
+        params, notes = {}, list(encoded.notes)
+        if roles.task:
+            params["tasks"] = _tasks(table, roles.task)
+            strange = ~np.isin(params["tasks"], self._inner.tasks_)
+            if strange.any():
+                notes.append(f"{strange.sum()} rows are of tasks that training has not seen.")
+        make = {"classes": answer_classes, "labels": answer_labels, "numbers": answer_numbers}[self.kind_]
+        return replace(make(self, encoded.X, params), notes=tuple(notes), tasks=params.get("tasks"))
+
+    def predict_table(self, table: Any) -> Table:
+        """Predictions, a row for every row.
+
+        Returns
+        -------
+        Table
+            The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for every
+            class, ``confidence`` (that of the prediction), ``decision`` (the prediction, or empty where a person has
+            to look; only with ``max_error`` or ``min_confidence``), ``set`` (classes that cannot be excluded, with a
+            bar between) and ``trust`` (from 1, near the training rows, to 0). For numbers ``prediction``, ``lower``
+            and ``upper``. For labels the name of each, ``p_``, ``decision_`` and ``set_`` with it, and ``trust``.
+        """
+        answer, given = self.answer(table), Table.of(table)
+        ids = Roles.of(self).ids
+        kept = {name: given[name] for name in ids} if ids else {"row": np.arange(1, len(given) + 1)}
+        said = answer.columns(self)
+        double = sorted(set(kept) & set(said))
+        if double:
+            raise TableError(f"the columns {double} are in the table and in the predictions: rename them.")
+        return Table({**kept, **said}, notes=answer.notes)
+
+    def evaluate(self, table: Any) -> dict[str, Any]:
+        """Scores on a table with the target in it; rows where it is missing are left out.
+
+        Returns
+        -------
+        dict
+            Plain numbers. For classes ``rows``, ``log_loss``, ``brier``, ``ece``, ``accuracy``, ``auc``,
+            ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``, ``r2``,
+            ``interval_coverage`` and ``interval_width``; for labels those of each and of all. ``baseline`` has those
+            of class shares, or of the mean; ``tasks`` some of every task. Every row counts once, whatever its weight.
+        """
+        return evaluated(self, Table.of(table))
+
+    def summary(self) -> dict[str, Any]:
+        """What was learned from what, as plain values (JSON)."""
+        check_is_fitted(self)
+        return summarised(self)
+
+    kind_: str
+    columns_: list[Column]
+
+
+# ----------------------------------------------------------------------- rows
+
+
+def _complete(table: Table, target: Target, task: str | None) -> tuple[Table, Target, dict[str, int]]:
+    """The rows with a target and a task, and how many have none."""
+    keep = target.known.copy()
+    left_out = {"no target": int((~keep).sum())}
+    if task:
+        given = _tasks(table, task) != NO_TASK
+        left_out["no task"] = int((keep & ~given).sum())
+        keep &= given
+    if not keep.any():
+        raise TableError("there is no row with a target and a task.")
+    return table.take(np.flatnonzero(keep)), replace(target, y=target.y[keep[target.known]], known=keep), left_out
+
+
+def _tasks(table: Table, name: str) -> Array:
+    return np.array([NO_TASK if text is None else text for text in text_cells(table[name])], dtype=object)
+
+
+def _groups(table: Table, name: str) -> Array:
+    """Numbers of the groups; a row whose group is missing is one of its own."""
+    texts = text_cells(table[name])
+    number: dict[Any, int] = {}
+    return np.array([number.setdefault(i if text is None else text, len(number)) for i, text in enumerate(texts)])
+
+
+def _weights(table: Table, name: str) -> Array:
+    w = values_of(table, name, "number")
+    wrong = np.flatnonzero(np.isnan(w) | (w < 0))
+    if len(wrong):
+        raise table.error(int(wrong[0]), name, f"{table[name][wrong[0]]!r} is no weight: give a number of 0 or more.")
+    return w
+
+
+def _where_held(P: Any, y: Array, scores: Any) -> dict[str, Any]:
+    """Scores of the rows that were held out; nothing where none were."""
+    if P is None:
+        return {}
+    P = np.asarray(P, dtype=float)
+    rows = ~np.isnan(P.reshape(len(P), -1)[:, 0])
+    return scores(y[rows], P[rows])

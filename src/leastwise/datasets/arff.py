@@ -87,6 +87,7 @@ class Line(list):
         self.number = number
 
     def error(self, message: object) -> ValueError:
+        """An error that names the line."""
         return ValueError(f"line {self.number}: {message}")
 
 

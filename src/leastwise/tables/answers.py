@@ -44,7 +44,11 @@ class Answer:
         """Columns of a table."""
         if self.ends is not None:
             return {"prediction": self.prediction, "lower": self.ends[:, 0], "upper": self.ends[:, 1]}
-        said = self._label_columns(list(model.labels)) if model.kind_ == "labels" else self._class_columns(model.classes_)
+        said = (
+            self._label_columns(list(model.labels))
+            if model.kind_ == "labels"
+            else self._class_columns(model.classes_)
+        )
         return said if self.trust is None else {**said, "trust": self.trust}
 
     def _class_columns(self, classes: Array) -> dict[str, Array]:
@@ -55,7 +59,7 @@ class Answer:
         said |= {f"p_{name}": self.proba[:, k] for k, name in enumerate(names)}
         said["confidence"] = self.proba[np.arange(len(self.proba)), self.prediction]
         if self.decided is not None:
-            said["decision"] = np.where(self.decided, names[self.prediction], None)
+            said["decision"] = _where(self.decided, names[self.prediction])
         if self.inside is not None:
             said["set"] = _joined(self.inside, names)
         return said
@@ -67,16 +71,23 @@ class Answer:
         for t, name in enumerate(labels):
             said |= {name: self.prediction[:, t], f"p_{name}": self.proba[:, t]}
             if self.decided is not None:
-                said[f"decision_{name}"] = np.where(self.decided[:, t], digits[self.prediction[:, t]], None)
+                said[f"decision_{name}"] = _where(self.decided[:, t], digits[self.prediction[:, t]])
             if self.inside is not None:
                 said[f"set_{name}"] = _joined(self.inside[:, t], digits)
         return said
 
 
+def _where(decided: Array, names: Array) -> Array:
+    """Names, and nothing where nothing is decided."""
+    out = names.copy()
+    out[~decided] = None
+    return out
+
+
 def _joined(inside: Array, names: Array) -> Array:
     """Sets as text, with a bar between."""
     out = np.empty(len(inside), dtype=object)
-    out[:] = ["|".join(names[row]) for row in inside]
+    out[:] = ["|".join(names[row].tolist()) for row in inside]
     return out
 
 

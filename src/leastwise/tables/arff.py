@@ -72,8 +72,8 @@ def _attribute(line: Any) -> Declared:
     if kind.lower() in (*NUMERIC, "string", "date"):
         return Declared(name, listed=False, default="0" if kind.lower() in NUMERIC else "?")
     raise line.error(
-        f"attribute {name!r} is of type {' '.join([kind, *values])!r}; numeric, real, integer, string, date and lists "
-        "of values such as {a,b} can be read"
+        f"attribute {name!r} is of type {' '.join([kind, *values])!r}; numeric, real, integer, string, date and "
+        "lists of values such as {a,b} can be read"
     )
 
 

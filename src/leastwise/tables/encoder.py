@@ -57,7 +57,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        Kinds of columns where what is found is not what is meant: "number", "date", "boolean", "category" or "ignore".
+        Kinds of columns where what is found is not what is meant: "number", "date", "boolean", "category" or
+        "ignore".
     ignore : sequence of str, default=()
         Columns that are not used.
     max_categories : int, default=50
@@ -116,10 +117,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         y : ignored
         """
         table = self._table(X, reset=True)
-        if not len(table):
+        return self._learn(table, np.arange(len(table)))
+
+    def fit_rows(self, table: Table, rows: Array) -> TableEncoder:
+        """The same, with what columns need learned from some rows only; kinds are found by all of them."""
+        return self._learn(self._table(table, reset=True), rows)
+
+    def _learn(self, table: Table, rows: Array) -> TableEncoder:
+        if not len(rows):
             raise TableError("there are no rows to learn from: Found array with 0 sample(s).")
-        found = self._found(table)
-        self.columns_ = [fit_column(table, name, f, self.max_categories, self.min_share) for name, f in found.items()]
+        found, some = self._found(table), table.take(rows)
+        self.columns_ = [fit_column(some, name, f, self.max_categories, self.min_share) for name, f in found.items()]
         return self
 
     def _found(self, table: Table) -> dict[str, Found]:
@@ -131,7 +139,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name, kind in said.items():
             if kind not in KINDS:
                 raise TableError(f'kinds= says {kind!r} of column "{name}": use one of {list(KINDS)}.')
-        return {name: Found(said[name], "as said") if name in said else find_kind(table, name) for name in table.names}
+        return {
+            name: Found(said[name], "as said") if name in said else find_kind(table, name) for name in table.names
+        }
 
     def _table(self, X: Any, reset: bool) -> Table:
         """A table; arrays have the columns x0, x1, ..."""

@@ -48,7 +48,7 @@ def read_table(
     encoding: str | None = None,
     header: bool = True,
 ) -> Table:
-    """Read a table from a file or a stream.
+    r"""Read a table from a file or a stream.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def read_table(
     --------
     >>> import io
     >>> from leastwise.tables import read_table
-    >>> table = read_table(io.StringIO("size;line\\n1,5;north\\n2,25;south\\n"))
+    >>> table = read_table(io.StringIO("size;line\n1,5;north\n2,25;south\n"))
     >>> table["size"].tolist(), table.notes[0][:31]
     (['1.5', '2.25'], 'The decimal mark is a comma: 1,')
     """
@@ -141,7 +141,9 @@ def checked_format(format: str | None, name: str, allowed: tuple[str, ...]) -> s
     found = ENDINGS.get(ending)
     if found not in allowed:
         known = [e for e, f in ENDINGS.items() if f in allowed]
-        raise TableError(f"{name}: the ending {ending!r} is not one of {known}: give format=, one of {list(allowed)}.")
+        raise TableError(
+            f"{name}: the ending {ending!r} is not one of {known}: give format=, one of {list(allowed)}."
+        )
     return found
 
 

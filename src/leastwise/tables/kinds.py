@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,7 +145,7 @@ def fit_column(table: Table, name: str, found: Found, max_categories: int, min_s
         return _fit_category(table, name, max_categories, min_share)
     values = values_of(table, name, found.kind)
     known = values[~np.isnan(values)]
-    counts = {"n_missing": len(values) - len(known), "n_values": len(np.unique(known))}
+    counts: dict[str, Any] = {"n_missing": len(values) - len(known), "n_values": len(np.unique(known))}
     if counts["n_values"] < 2:
         kind = found.kind if len(known) and counts["n_missing"] else "ignore"
         return Column(name, kind, **counts, scale=0.0, note="constant" if len(known) else "no values")
@@ -166,13 +167,13 @@ def fit_column(table: Table, name: str, found: Found, max_categories: int, min_s
 
 def _fit_category(table: Table, name: str, max_categories: int, min_share: float) -> Column:
     texts = [text for text in text_cells(table[name]) if text is not None]
-    values, counts = np.unique(np.array(texts, dtype=object), return_counts=True) if texts else ([], [])
-    order = sorted(range(len(values)), key=lambda k: (-counts[k], values[k]))[:max_categories]
+    counts = Counter(texts)
     enough = max(2, min_share * len(texts))
-    kept = tuple(sorted(str(values[k]) for k in order if counts[k] >= enough))
-    pooled, missing = tuple(str(v) for v in values if v not in set(kept)), len(table) - len(texts)
-    if len(values) > 1 and kept:
+    frequent = sorted(counts, key=lambda value: (-counts[value], value))[:max_categories]
+    kept = tuple(sorted(value for value in frequent if counts[value] >= enough))
+    pooled, missing = tuple(sorted(set(counts) - set(kept))), len(table) - len(texts)
+    if len(counts) > 1 and kept:
         note = f"{len(pooled)} rare values pooled as (other)" if pooled else ""
-        return Column(name, "category", missing, len(values), categories=kept, pooled=pooled, note=note)
-    note = "constant" if len(values) == 1 else f"{len(values)} values, all of them rare" if texts else "no values"
-    return Column(name, "category" if missing and texts else "ignore", missing, len(values), note=note)
+        return Column(name, "category", missing, len(counts), categories=kept, pooled=pooled, note=note)
+    note = "constant" if len(counts) == 1 else f"{len(counts)} values, all of them rare" if texts else "no values"
+    return Column(name, "category" if missing and texts else "ignore", missing, len(counts), note=note)

@@ -54,8 +54,9 @@ def _dense(rows: list[dict[int, float]], source: str) -> np.ndarray:
     need = 8 * len(rows) * width
     if need > available_memory() // 4 or width > MAX_COLUMNS:
         raise TableError(
-            f"{source}: {len(rows)} rows with indices up to {width} take {human(need)} as a table, more than there is "
-            f"memory for, or more than {MAX_COLUMNS:,} columns. Read it with sklearn.datasets.load_svmlight_file, and fit an estimator on that."
+            f"{source}: {len(rows)} rows with indices up to {width} take {human(need)} as a table, more than "
+            f"there is memory for, or more than {MAX_COLUMNS:,} columns. Read it with "
+            "sklearn.datasets.load_svmlight_file, and fit an estimator on that."
         )
     X = np.zeros((len(rows), width))
     for i, row in enumerate(rows):

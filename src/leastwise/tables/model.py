@@ -7,23 +7,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
+from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.lssvm import LSSVR
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
-from leastwise.tables.cells import text_cells, values_of
 from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.kinds import Column
 from leastwise.tables.roles import Roles
-from leastwise.tables.scores import class_scores, label_scores, number_scores
-from leastwise.tables.story import evaluated, summarised
+from leastwise.tables.rows import complete, group_numbers, task_ids, weights
+from leastwise.tables.story import evaluated, heldout_scores, summarised
 from leastwise.tables.table import Array, Table, TableError
 from leastwise.tables.targets import Target, read_labels, read_target
 
@@ -31,8 +31,6 @@ from leastwise.tables.targets import Target, read_labels, read_target
 MANY_ROWS = 5000
 #: namely so many.
 CENTERS = 500
-#: What a task that is missing is called: a task that training has not seen.
-NO_TASK = "(missing)"
 
 
 class TableModel(BaseEstimator):
@@ -102,7 +100,8 @@ class TableModel(BaseEstimator):
     >>> from leastwise.tables import TableModel
     >>> rng = np.random.default_rng(0)
     >>> size = rng.normal(size=200)
-    >>> table = {"size": size, "line": rng.choice(["north", "south"], 200), "finding": np.where(size > 0, "fault", "fine")}
+    >>> line = rng.choice(["north", "south"], 200)
+    >>> table = {"size": size, "line": line, "finding": np.where(size > 0, "fault", "fine")}
     >>> model = TableModel(target="finding").fit(table)
     >>> model.predict_table({"size": [2.0], "line": ["north"]})["prediction"].tolist()
     ['fault']
@@ -147,6 +146,7 @@ class TableModel(BaseEstimator):
 
     # ------------------------------------------------------------------ fit
 
+    @all_or_nothing
     def fit(self, table: Any, y: Any = None) -> TableModel:
         """Find kinds, make features, choose parameters, solve, calibrate, set the threshold.
 
@@ -160,9 +160,10 @@ class TableModel(BaseEstimator):
         roles.check(table)
         target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, self.kind)
         self._check_rule(target.kind, roles)
-        used, target, self.left_out_ = _complete(table, target, roles.task)
+        used, target, self.left_out_ = complete(table, target, roles.task)
         params = self._fit_params(used, roles)
-        self.encoder_ = TableEncoder(kinds=self.kinds, ignore=self.ignore).fit(used.without(roles.all))
+        encoder = TableEncoder(kinds=self.kinds, ignore=self.ignore)
+        self.encoder_ = encoder.fit_rows(table.without(roles.all), np.flatnonzero(target.known))
         X = self._features(used)
         self.kind_, self.n_rows_, self.columns_ = target.kind, len(used), self.encoder_.columns_
         self._fit_model(X, target.y, params, roles)
@@ -174,8 +175,8 @@ class TableModel(BaseEstimator):
         rule = self.max_error is not None or self.min_confidence is not None
         if kind == "numbers" and (rule or self.recalibrate):
             raise TableError(
-                f'column "{roles.target}" holds numbers: max_error, min_confidence and recalibrate are for classes and '
-                "labels. Numbers have intervals (coverage=)."
+                f'column "{roles.target}" holds numbers: max_error, min_confidence and recalibrate are for classes '
+                "and labels. Numbers have intervals (coverage=)."
             )
         if self.recalibrate and rule:
             raise TableError("recalibrate=True goes with neither max_error nor min_confidence: leave one out.")
@@ -191,11 +192,11 @@ class TableModel(BaseEstimator):
         """Weights, groups and tasks of the rows, where there are such."""
         params: dict[str, Any] = {}
         if roles.weight:
-            params["sample_weight"] = _weights(table, roles.weight)
+            params["sample_weight"] = weights(table, roles.weight)
         if roles.group:
-            params["groups"] = _groups(table, roles.group)
+            params["groups"] = group_numbers(table, roles.group)
         if roles.task:
-            params["tasks"] = _tasks(table, roles.task)
+            params["tasks"] = task_ids(table, roles.task)
         return params
 
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
@@ -203,8 +204,8 @@ class TableModel(BaseEstimator):
         if self.recalibrate:
             self.model_ = Recalibrated(model).fit(X, y, **params)
         elif self.max_error is not None or self.min_confidence is not None:
-            rule = {"max_error": self.max_error, "min_confidence": self.min_confidence}
-            self.decider_ = Abstaining(model, **rule).fit(X, y, **params)
+            decider = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
+            self.decider_ = decider.fit(X, y, **params)
             self.model_ = self.decider_.estimator_
         else:
             self.model_ = model.fit(X, y, **params)
@@ -212,8 +213,6 @@ class TableModel(BaseEstimator):
     def _chosen(self, n: int, task: str | None) -> Any:
         """The estimator: the user's, or the one for this kind of target."""
         if self.model is not None:
-            from sklearn.base import clone
-
             return clone(self.model)
         centers = (CENTERS if n > MANY_ROWS else None) if self.n_centers == "auto" else self.n_centers
         classes: dict[tuple[str, bool], Any] = {
@@ -228,29 +227,28 @@ class TableModel(BaseEstimator):
     def _keep(self, target: Target, roles: Roles) -> None:
         """What is known of the training rows, as few plain values."""
         inner = self._inner
-        if self.kind_ == "numbers":
-            self.baseline_: Any = float(target.y.mean())
-            self.heldout_ = _where_held(inner.heldout_prediction_, target.y, number_scores)
-            return
-        P = getattr(self.model_, "heldout_proba_", None)
         if self.kind_ == "labels":
             inner.label_index_ = replace(inner.label_index_, names=tuple(roles.labels))
             inner.labels_ = np.array(roles.labels)
-            self.baseline_ = np.nanmean(target.y, axis=0)
-            threshold = self.model_.threshold_
-            self.heldout_ = _where_held(P, target.y, lambda y, p: label_scores(y, p, threshold, roles.labels))
-        else:
+            self.baseline_: Any = np.nanmean(target.y, axis=0)
+        elif self.kind_ == "classes":
             self.classes_, self.baseline_ = inner.classes_, inner.class_prior_
-            codes = np.searchsorted(self.classes_, target.y)
-            self.heldout_ = _where_held(P, codes, class_scores)
+        else:
+            self.baseline_ = float(target.y.mean())
+        self.heldout_ = heldout_scores(self, target.y)
 
     def _notes(self, table: Table) -> list[str]:
         notes = [*table.notes, *(f"{count} rows left out: {why}." for why, count in self.left_out_.items() if count)]
-        notes += [f'Column "{c.name}" is not used: {c.note}.' for c in self.columns_ if c.kind == "ignore"]
+        notes += [f'Column "{c.name}" is not used: {c.note}.' for c in self._unused()]
         centers = getattr(self._inner, "n_centers", None)
         if self.model is None and centers is not None and centers < self.n_rows_:
             notes.append(f"Of {self.n_rows_} rows {centers} carry kernels (n_centers); all are learned from.")
         return notes
+
+    def _unused(self) -> list[Column]:
+        """Input columns that are left out for a reason of their own."""
+        said = {*self.ignore, *(name for name, kind in (self.kinds or {}).items() if kind == "ignore")}
+        return [column for column in self.columns_ if column.kind == "ignore" and column.name not in said]
 
     @property
     def _inner(self) -> Any:
@@ -268,7 +266,7 @@ class TableModel(BaseEstimator):
         encoded = self.encoder_.encode(table.without(roles.all))
         params, notes = {}, list(encoded.notes)
         if roles.task:
-            params["tasks"] = _tasks(table, roles.task)
+            params["tasks"] = task_ids(table, roles.task)
             strange = ~np.isin(params["tasks"], self._inner.tasks_)
             if strange.any():
                 notes.append(f"{strange.sum()} rows are of tasks that training has not seen.")
@@ -303,9 +301,10 @@ class TableModel(BaseEstimator):
         -------
         dict
             Plain numbers. For classes ``rows``, ``log_loss``, ``brier``, ``ece``, ``accuracy``, ``auc``,
-            ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``, ``r2``,
-            ``interval_coverage`` and ``interval_width``; for labels those of each and of all. ``baseline`` has those
-            of class shares, or of the mean; ``tasks`` some of every task. Every row counts once, whatever its weight.
+            ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``,
+            ``r2``, ``interval_coverage`` and ``interval_width``; for labels those of each and of all. ``baseline``
+            has those of class shares, or of the mean; ``tasks`` some of every task. Every row counts once, whatever
+            its weight.
         """
         return evaluated(self, Table.of(table))
 
@@ -316,47 +315,3 @@ class TableModel(BaseEstimator):
 
     kind_: str
     columns_: list[Column]
-
-
-# ----------------------------------------------------------------------- rows
-
-
-def _complete(table: Table, target: Target, task: str | None) -> tuple[Table, Target, dict[str, int]]:
-    """The rows with a target and a task, and how many have none."""
-    keep = target.known.copy()
-    left_out = {"no target": int((~keep).sum())}
-    if task:
-        given = _tasks(table, task) != NO_TASK
-        left_out["no task"] = int((keep & ~given).sum())
-        keep &= given
-    if not keep.any():
-        raise TableError("there is no row with a target and a task.")
-    return table.take(np.flatnonzero(keep)), replace(target, y=target.y[keep[target.known]], known=keep), left_out
-
-
-def _tasks(table: Table, name: str) -> Array:
-    return np.array([NO_TASK if text is None else text for text in text_cells(table[name])], dtype=object)
-
-
-def _groups(table: Table, name: str) -> Array:
-    """Numbers of the groups; a row whose group is missing is one of its own."""
-    texts = text_cells(table[name])
-    number: dict[Any, int] = {}
-    return np.array([number.setdefault(i if text is None else text, len(number)) for i, text in enumerate(texts)])
-
-
-def _weights(table: Table, name: str) -> Array:
-    w = values_of(table, name, "number")
-    wrong = np.flatnonzero(np.isnan(w) | (w < 0))
-    if len(wrong):
-        raise table.error(int(wrong[0]), name, f"{table[name][wrong[0]]!r} is no weight: give a number of 0 or more.")
-    return w
-
-
-def _where_held(P: Any, y: Array, scores: Any) -> dict[str, Any]:
-    """Scores of the rows that were held out; nothing where none were."""
-    if P is None:
-        return {}
-    P = np.asarray(P, dtype=float)
-    rows = ~np.isnan(P.reshape(len(P), -1)[:, 0])
-    return scores(y[rows], P[rows])

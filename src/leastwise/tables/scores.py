@@ -72,7 +72,7 @@ def label_scores(Y: Array, P: Array, threshold: Any, names: list[str]) -> dict[s
     wanted = [c for c in table if c != "label"]
     parts = [{c: table[c][t].item() for c in wanted} for t in range(len(names) + 1)]
     known = ~np.isnan(Y)
-    right = (P > np.broadcast_to(threshold, len(names))) == (Y == 1)
+    right = (np.broadcast_to(threshold, len(names)) < P) == (Y == 1)
     overall = {"rows": len(Y), **parts[-1], "accuracy": float(right[known].mean())}
     return {**overall, "labels": dict(zip(names, parts[:-1], strict=True))}
 

@@ -79,13 +79,34 @@ def _rows(known: Array, target: str) -> Array:
     return np.flatnonzero(known)
 
 
+# ------------------------------------------------------------------- held out
+
+
+def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
+    """Scores of held-out predictions of the training rows, whose target is y; nothing where none were held out."""
+    name = "heldout_prediction_" if model.kind_ == "numbers" else "heldout_proba_"
+    said = getattr(model.model_, name, None)
+    if said is None:
+        return {}
+    said = np.asarray(said, dtype=float)
+    rows = ~np.isnan(said.reshape(len(said), -1)[:, 0])
+    y, said = y[rows], said[rows]
+    if model.kind_ == "numbers":
+        return number_scores(y, said)
+    if model.kind_ == "labels":
+        return label_scores(y, said, model.model_.threshold_, list(model.labels))
+    return class_scores(np.searchsorted(model.classes_, y), said)
+
+
 # -------------------------------------------------------------------- summary
 
 
 def summarised(model: Any) -> dict[str, Any]:
     """What was learned from what."""
     inner, described = model._inner, model.encoder_.describe()
-    chosen = {name: getattr(inner, name + "_", None) for name in ("sigma", "alpha", "sharing", "linear_weight", "spread")}
+    chosen = {
+        name: getattr(inner, name + "_", None) for name in ("sigma", "alpha", "sharing", "linear_weight", "spread")
+    }
     story = {
         "kind": model.kind_,
         "target": model.target or list(model.labels),
@@ -101,7 +122,8 @@ def summarised(model: Any) -> dict[str, Any]:
         "coverage": model.coverage,
         "notes": model.notes_,
     }
-    story |= {name: getattr(inner, name + "_") for name in ("classes", "tasks") if model.kind_ != "labels" and hasattr(inner, name + "_")}
+    known = {name: getattr(inner, name + "_", None) for name in ("classes", "tasks") if model.kind_ != "labels"}
+    story |= {name: value for name, value in known.items() if value is not None}
     if model.decider_ is not None:
         names = ("threshold", "coverage", "error_bound")
         story["decisions"] = {name: getattr(model.decider_, name + "_") for name in names}

@@ -137,14 +137,14 @@ def _from_frame(frame: Any) -> Table:
         raise TableError(f"the frame has more than one column of the name {double!r}: rename them.")
     series = [frame[name] for name in frame.columns]
     declared = {
-        name: "category" for name, s in zip(names, series, strict=True) if str(s.dtype).lower() in _CATEGORIES
+        name: "category" for name, s in zip(names, series, strict=True) if str(s.dtype).lower().startswith(_CATEGORIES)
     }
     columns = {name: _from_series(s, name) for name, s in zip(names, series, strict=True)}
     return Table(columns, declared=declared)
 
 
-#: Names of dtypes, of pandas and polars, whose values are categories whatever they look like.
-_CATEGORIES = ("category", "categorical", "enum")
+#: How names of dtypes begin, of pandas and polars, whose values are categories whatever they look like.
+_CATEGORIES = ("categor", "enum")
 
 
 def _from_series(series: Any, name: str) -> Array:

@@ -44,12 +44,12 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         return Target("numbers", _some(values[known], table, name), known)
     texts = text_cells(table[name])
     known = np.array([text is not None for text in texts], dtype=bool)
-    values = [number(text) for text in texts if text is not None]
-    whole = all(v is not None and v.is_integer() and abs(v) < 2**53 for v in values)
+    numbers = [number(text) for text in texts if text is not None]
+    whole = all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers)
     if table[name].dtype.kind == "b":
         y = table[name][known]
     elif whole:
-        y = np.array(values, dtype=float).astype(np.int64)
+        y = np.array(numbers, dtype=float).astype(np.int64)
     else:
         y = np.array([text for text in texts if text is not None])
     return Target("classes", _some(y, table, name), known)
@@ -62,7 +62,7 @@ def _some(y: Array, table: Table, name: str) -> Array:
 
 
 def find_target_kind(table: Table, name: str) -> str:
-    """ "classes" for text, booleans and few whole numbers; "numbers" for others."""
+    """Classes for text, booleans and few whole numbers; numbers for others."""
     found = find_kind(table, name)
     if found.kind in ("boolean", "category"):
         return "classes"

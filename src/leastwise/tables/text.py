@@ -35,7 +35,9 @@ def decode(data: bytes, encoding: str | None, source: str) -> str:
     try:
         return data.decode(encoding).removeprefix("\ufeff")
     except LookupError:
-        raise TableError(f"{source}: encoding={encoding!r} is not known: use 'utf-8', 'latin-1' or another.") from None
+        raise TableError(
+            f"{source}: encoding={encoding!r} is not known: use 'utf-8', 'latin-1' or another."
+        ) from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         place = f"byte 0x{data[error.start]:02x} in line {line}"
@@ -133,7 +135,9 @@ def read_text(text: str, source: str, delimiter: str | None, decimal: str | None
         decimal = guess_decimal(body, delimiter)
         if decimal == ",":
             notes.append("The decimal mark is a comma: 1,5 is read as 1.5, and 1.234 as 1234.")
-    columns = {name: _column(cells, decimal) for name, cells in zip(names, zip(*_cells(body), strict=True), strict=True)}
+    columns = {
+        name: _column(cells, decimal) for name, cells in zip(names, zip(*_cells(body), strict=True), strict=True)
+    }
     return Table(columns, source, np.array([record.line for record in body]), notes=tuple(notes))
 
 

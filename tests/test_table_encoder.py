@@ -136,7 +136,9 @@ def test_kinds_may_be_said():
     assert column(cells, kinds={"a": "category"}).features == ["a=1", "a=2"]
     assert column(cells, ignore=["a"]).kind == "ignore"
     assert column([str(i) for i in range(30)], kinds={"a": "number"}).features == ["a"]
-    with pytest.raises(TableError, match=r"kinds= and ignore= name the column 'b', not found; the columns are \['a'\]"):
+    with pytest.raises(
+        TableError, match=r"kinds= and ignore= name the column 'b', not found; the columns are \['a'\]"
+    ):
         column(cells, kinds={"b": "category"})
     with pytest.raises(TableError, match=r"kinds= says 'word' of column \"a\": use one of"):
         column(cells, kinds={"a": "word"})
@@ -288,7 +290,9 @@ def test_other_types_with_the_same_meaning_give_the_same_features():
         "day": table["day"].astype("datetime64[D]"),
     }
     np.testing.assert_array_equal(encoder.transform(typed), encoder.transform(table))
-    np.testing.assert_array_equal(encoder.transform({**typed, "ok": typed["ok"].astype(int)}), encoder.transform(table))
+    np.testing.assert_array_equal(
+        encoder.transform({**typed, "ok": typed["ok"].astype(int)}), encoder.transform(table)
+    )
     again = TableEncoder().fit(typed)
     np.testing.assert_array_equal(again.transform(table), encoder.transform(table))
 

@@ -202,7 +202,7 @@ BROKEN = {
     ),
     "packed": (gzip.compress(b"a,b\n1,2\n" * 50)[:-20], "the gzip file is broken"),
     "another format": (b"PAR1....", "this is a file of parquet, not of text: give format='parquet'."),
-    "after a quote": ('a,b\n"1"2,3\n', 'line 2 has characters after a closing quote'),
+    "after a quote": ('a,b\n"1"2,3\n', "line 2 has characters after a closing quote"),
     "half UTF-16": ("a,b\n1,2\n".encode("utf-16")[:-1], "byte 0x0a in line 2 is not utf-16-le: give the encoding"),
 }
 
@@ -217,7 +217,9 @@ def test_broken_text_is_named(name, tmp_path):
 
 
 def test_a_huge_cell_is_refused():
-    with pytest.raises(TableError, match='line 2 has a cell of more than 131,072 characters: is a quote " not closed'):
+    with pytest.raises(
+        TableError, match='line 2 has a cell of more than 131,072 characters: is a quote " not closed'
+    ):
         read_table(io.StringIO('a,b\n1,"' + "x\n" * 100_000))
 
 

@@ -71,7 +71,7 @@ class TableModel(BaseEstimator):
         Calibrate once more on held-out predictions, see :class:`leastwise.calibration.Recalibrated`. There are no
         sets and no decisions then.
     n_centers : "auto", int or None, default="auto"
-        Kernels on so many rows; "auto" takes all up to 5,000 rows, and 500 beyond.
+        Kernels on so many rows. "auto" takes all; for classes and labels of more than 5,000 rows it takes 500.
     random_state : int, RandomState or None, default=0
 
     Attributes
@@ -162,8 +162,10 @@ class TableModel(BaseEstimator):
         self._check_rule(target.kind, roles)
         used, target, self.left_out_ = complete(table, target, roles.task)
         params = self._fit_params(used, roles)
-        encoder = TableEncoder(kinds=self.kinds, ignore=self.ignore)
-        self.encoder_ = encoder.fit_rows(table.without(roles.all), np.flatnonzero(target.known))
+        inputs, encoder = table.without(roles.all), TableEncoder(kinds=self.kinds, ignore=self.ignore)
+        if not inputs.names:
+            raise TableError("there is no column to learn from: there is none but the target and what goes with it.")
+        self.encoder_ = encoder.fit_rows(inputs, np.flatnonzero(target.known))
         X = self._features(used)
         self.kind_, self.n_rows_, self.columns_ = target.kind, len(used), self.encoder_.columns_
         self._fit_model(X, target.y, params, roles)
@@ -186,7 +188,7 @@ class TableModel(BaseEstimator):
         if X.shape[1]:
             return X
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in self.encoder_.columns_[:10])
-        raise TableError(f"there is no column to learn from ({found or 'no column but the target'}).")
+        raise TableError(f"there is no column to learn from ({found}).")
 
     def _fit_params(self, table: Table, roles: Roles) -> dict[str, Any]:
         """Weights, groups and tasks of the rows, where there are such."""
@@ -214,7 +216,8 @@ class TableModel(BaseEstimator):
         """The estimator: the user's, or the one for this kind of target."""
         if self.model is not None:
             return clone(self.model)
-        centers = (CENTERS if n > MANY_ROWS else None) if self.n_centers == "auto" else self.n_centers
+        many = n > MANY_ROWS and self.kind_ != "numbers"  # those have a solver for many rows
+        centers = (CENTERS if many else None) if self.n_centers == "auto" else self.n_centers
         classes: dict[tuple[str, bool], Any] = {
             ("classes", False): LSPC,
             ("classes", True): MultiTaskLSPC,

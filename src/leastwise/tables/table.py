@@ -137,7 +137,9 @@ def _from_frame(frame: Any) -> Table:
         raise TableError(f"the frame has more than one column of the name {double!r}: rename them.")
     series = [frame[name] for name in frame.columns]
     declared = {
-        name: "category" for name, s in zip(names, series, strict=True) if str(s.dtype).lower().startswith(_CATEGORIES)
+        name: "category"
+        for name, s in zip(names, series, strict=True)
+        if str(s.dtype).lower().startswith(_CATEGORIES)
     }
     columns = {name: _from_series(s, name) for name, s in zip(names, series, strict=True)}
     return Table(columns, declared=declared)

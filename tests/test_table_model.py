@@ -2,10 +2,12 @@
 
 import io
 import json
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, roc_auc_score
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
@@ -211,7 +213,7 @@ def test_columns_of_labels():
     P = np.column_stack([out["p_hot"], out["p_wet"]])
     assert scores["log_loss"] == pytest.approx(-np.mean(np.log(np.where(Y, P, 1 - P))))
     assert scores["labels"]["wet"]["positives"] == Y[:, 1].sum()
-    assert scores["accuracy"] == np.mean(Y == np.column_stack([out["hot"], out["wet"]]))
+    assert scores["accuracy"] == np.mean(np.column_stack([out["hot"], out["wet"]]) == Y)
     assert model.left_out_ == {"no target": 0}
 
 
@@ -308,12 +310,7 @@ def test_the_summary_says_what_was_learned(finding):
 
 def test_all_formats_give_the_same_predictions(finding, tmp_path):
     names = ["new.csv", "new.tsv", "new.csv.gz"]
-    try:
-        import pyarrow  # noqa: F401, ICN001
-    except ImportError:
-        pass
-    else:
-        names += ["new.parquet", "new.arrow"]
+    names += ["new.parquet", "new.arrow"] if find_spec("pyarrow") else []
     expected = finding.predict_table(NEW)
     for name in names:
         write_table(NEW, tmp_path / name)
@@ -331,7 +328,7 @@ def test_a_wrong_cell_of_a_file_is_named(finding):
     cells = text[11].split(",")
     cells[2] = "abc"
     text[11] = ",".join(cells)
-    with pytest.raises(TableError, match='^<stream>: line 12, column "size": "abc" is not a number.$'):
+    with pytest.raises(TableError, match=r'^<stream>: line 12, column "size": "abc" is not a number\.$'):
         finding.predict_table(read_table(io.StringIO("\n".join(text))))
 
 
@@ -396,6 +393,45 @@ def test_many_rows_stand_on_some_centres(monkeypatch):
     assert model.model_.centers_.shape[0] == 20
     assert f"Of {N} rows 20 carry kernels (n_centers); all are learned from." in model.notes_
     assert model_of(target="finding", n_centers=None).fit(TRAIN).model_.centers_.shape[0] == N
+
+
+def test_estimators_of_another_library():
+    model = model_of(target="finding", weight="weight", model=LogisticRegression()).fit(TRAIN)
+    assert model.predict_table(NEW).names == ["id", "prediction", "p_Fault", "p_fine", "confidence"]
+    w = TRAIN["weight"].astype(float)
+    np.testing.assert_allclose(model.baseline_[0], w[TRAIN["finding"] == "Fault"].sum() / w.sum())
+    assert model.evaluate(NEW)["accuracy"] > 0.8
+    model = model_of(target="amount", model=Ridge()).fit(TRAIN)
+    assert model.predict_table(NEW).names == ["id", "prediction"]
+    assert model.evaluate(NEW)["r2"] > 0.8
+
+
+def test_three_classes_and_one_label():
+    three = np.where(np.arange(N) % 9, TRAIN["finding"], "odd")
+    fixed = LSPC(sigma=2.0, alpha=0.01)
+    model = model_of(target="finding", model=fixed).fit({**TRAIN.columns, "finding": three})
+    out, scores = model.predict_table(NEW), model.evaluate(NEW)
+    P = np.column_stack([out[f"p_{c}"] for c in ("Fault", "fine", "odd")])
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert scores["log_loss"] == pytest.approx(
+        log_loss(NEW["finding"].astype(str), P, labels=["Fault", "fine", "odd"])
+    )
+    one = model_of(labels=["hot"], model=MultiLabelLSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
+    assert one.predict_table(NEW).names == ["id", "hot", "p_hot", "set_hot", "trust"]
+    assert one.evaluate(NEW)["accuracy"] > 0.8
+
+
+def test_a_label_that_nobody_has():
+    table = {**TRAIN.columns, "wet": ["0"] * N}
+    with pytest.warns(UserWarning, match="one class only"):
+        model = model_of(labels=["hot", "wet"], model=MultiLabelLSPC(sigma=2.0, alpha=0.01)).fit(table)
+    assert set(model.predict_table(NEW)["wet"]) == {0}
+    assert model.evaluate(NEW)["labels"]["wet"]["positives"] == np.sum(NEW["wet"] == "1")
+
+
+def test_no_rows_to_predict(finding):
+    with pytest.raises(TableError, match="there are no rows to predict"):
+        finding.predict_table(NEW.take(np.arange(0)))
 
 
 def test_recalibrated():

@@ -42,8 +42,9 @@ class Answer:
 
     def columns(self, model: Any) -> dict[str, Array]:
         """Columns of a table."""
-        if self.ends is not None:
-            return {"prediction": self.prediction, "lower": self.ends[:, 0], "upper": self.ends[:, 1]}
+        if model.kind_ == "numbers":
+            ends = {} if self.ends is None else {"lower": self.ends[:, 0], "upper": self.ends[:, 1]}
+            return {"prediction": self.prediction, **ends}
         said = (
             self._label_columns(list(model.labels))
             if model.kind_ == "labels"
@@ -109,8 +110,9 @@ def answer_labels(model: Any, X: Array, params: dict[str, Any]) -> Answer:
 def answer_numbers(model: Any, X: Array, params: dict[str, Any]) -> Answer:
     """Numbers with intervals."""
     values = np.asarray(model.model_.predict(X, **params), dtype=float)
-    ends = np.asarray(model.model_.predict_interval(X, coverage=model.coverage, **params), dtype=float)
-    return Answer(values, ends=ends)
+    if not hasattr(model.model_, "predict_interval"):
+        return Answer(values)
+    return Answer(values, ends=model.model_.predict_interval(X, coverage=model.coverage, **params).astype(float))
 
 
 def _sets(model: Any, X: Array, params: dict[str, Any]) -> Array | None:

@@ -40,7 +40,7 @@ def read_arff(text: str, source: str) -> Table:
         columns[attribute.name] = np.empty(len(rows), dtype=object)
         columns[attribute.name][:] = [row[j] for row in rows]
     declared = {a.name: "category" for a in attributes if a.listed}
-    return Table(columns, source, np.array(numbers), declared=declared)
+    return Table(columns, source, np.array(numbers), "line", declared=declared)
 
 
 def _header(lines: Iterator[Any]) -> list[Declared]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -173,7 +173,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise table.lacks(lost)
         if lost:
             zeros = {name: np.full(len(table), table.absent) for name in lost}
-            table = Table({**table.columns, **zeros}, table.source, table.lines)
+            table = replace(table, columns={**table.columns, **zeros})
         width = sum(len(column.features) for column in used)
         if 8 * len(table) * width > available_memory():
             raise TableError(

@@ -34,7 +34,7 @@ def find_kind(table: Table, name: str) -> Found:
     """The kind of a column by what is in it, and by what its file says of it."""
     column = table[name]
     if table.declared.get(name) == "category":
-        return Found("category" if any(t is not None for t in text_cells(column)) else "ignore", "no values")
+        return Found("category") if any(t is not None for t in text_cells(column)) else _nothing()
     if column.dtype.kind == "b":
         return Found("boolean")
     if column.dtype.kind == "M":

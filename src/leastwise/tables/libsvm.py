@@ -30,7 +30,7 @@ def read_libsvm(text: str, source: str) -> Table:
     y = np.empty(len(labels), dtype=object)
     y[:] = labels
     columns = {"y": y, **{f"x{j}": X[:, j - 1] for j in range(1, X.shape[1] + 1)}}
-    return Table(columns, source, np.array(lines), absent=0.0)
+    return Table(columns, source, np.array(lines), "line", absent=0.0)
 
 
 def _pairs(words: list[str], line: int, source: str) -> dict[int, float]:

@@ -56,8 +56,8 @@ class TableModel(BaseEstimator):
     kind : {"classes", "numbers"}, optional
         What the target is; by default found.
     model : estimator, optional
-        What is fitted; by default ``LSPC`` for classes, ``LSSVR`` for numbers, ``MultiLabelLSPC`` for labels, and
-        ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task.
+        What is fitted, of this library or another; by default ``LSPC`` for classes, ``LSSVR`` for numbers,
+        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task.
     kinds, ignore
         As in :class:`TableEncoder`.
     max_error : float, optional
@@ -87,7 +87,7 @@ class TableModel(BaseEstimator):
     classes_ : ndarray
         Classes, where the target has such.
     baseline_ : ndarray or float
-        Class shares of training, shares of ones of each label, or the mean number.
+        Weighted class shares of training, shares of ones of each label, or the weighted mean number.
     n_rows_, left_out_ : int and dict
         Rows that were learned from, and how many were left out, by reason.
     heldout_ : dict
@@ -169,7 +169,7 @@ class TableModel(BaseEstimator):
         X = self._features(used)
         self.kind_, self.n_rows_, self.columns_ = target.kind, len(used), self.encoder_.columns_
         self._fit_model(X, target.y, params, roles)
-        self._keep(target, roles)
+        self._keep(target, roles, params.get("sample_weight", np.ones(len(used))))
         self.notes_ = self._notes(table)
         return self
 
@@ -227,7 +227,7 @@ class TableModel(BaseEstimator):
         }
         return classes[self.kind_, task is not None](n_centers=centers, random_state=self.random_state)
 
-    def _keep(self, target: Target, roles: Roles) -> None:
+    def _keep(self, target: Target, roles: Roles, w: Array) -> None:
         """What is known of the training rows, as few plain values."""
         inner = self._inner
         if self.kind_ == "labels":
@@ -235,9 +235,11 @@ class TableModel(BaseEstimator):
             inner.labels_ = np.array(roles.labels)
             self.baseline_: Any = np.nanmean(target.y, axis=0)
         elif self.kind_ == "classes":
-            self.classes_, self.baseline_ = inner.classes_, inner.class_prior_
+            self.classes_ = inner.classes_
+            codes = np.searchsorted(self.classes_, target.y)
+            self.baseline_ = np.bincount(codes, w, len(self.classes_)) / w.sum()
         else:
-            self.baseline_ = float(target.y.mean())
+            self.baseline_ = float(np.average(target.y, weights=w))
         self.heldout_ = heldout_scores(self, target.y)
 
     def _notes(self, table: Table) -> list[str]:
@@ -264,6 +266,8 @@ class TableModel(BaseEstimator):
         """What the model says of the rows of a table, as arrays."""
         check_is_fitted(self)
         roles, table = Roles.of(self), Table.of(table)
+        if not len(table):
+            raise TableError("there are no rows to predict.")
         if roles.task and roles.task not in table.columns:
             raise table.lacks([roles.task], "the model needs its task in")
         encoded = self.encoder_.encode(table.without(roles.all))

@@ -51,7 +51,9 @@ def _numbers(model: Any, table: Table, answer: Any) -> dict[str, Any]:
     values = values_of(table, model.target, "number")
     rows = _rows(~np.isnan(values), model.target)
     y, predicted = values[rows], answer.prediction[rows]
-    scores: dict[str, Any] = {**number_scores(y, predicted), **interval_scores(y, answer.ends[rows])}
+    scores: dict[str, Any] = dict(number_scores(y, predicted))
+    if answer.ends is not None:
+        scores |= interval_scores(y, answer.ends[rows])
     scores["baseline"] = number_scores(y, np.full(len(y), model.baseline_))
     if answer.tasks is not None:
         scores["tasks"] = by_task(answer.tasks[rows], lambda some: number_scores(y[some], predicted[some]))

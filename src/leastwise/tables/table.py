@@ -29,7 +29,9 @@ class Table:
     source : str
         The file, for messages; empty where there is none.
     lines : ndarray of int of shape (n,), optional
-        Where in the file the rows begin, counted from 1.
+        Where in the file the rows are, counted from 1.
+    unit : {"row", "line"}
+        What is counted there.
     declared : dict of str to str
         Kinds that the file itself states, such as the categories of an ARFF file.
     absent : float, optional
@@ -48,6 +50,7 @@ class Table:
     columns: dict[str, Array]
     source: str = ""
     lines: Array | None = None
+    unit: str = "row"
     declared: dict[str, str] = field(default_factory=dict)
     absent: float | None = None
     notes: tuple[str, ...] = ()
@@ -110,8 +113,7 @@ class Table:
 
     def error(self, row: int, column: str, message: str) -> TableError:
         """An error about one cell."""
-        word = "line" if self.source and self.lines is not None else "row"
-        return TableError(f'{self._file()}{word} {self.line_numbers()[row]}, column "{column}": {message}')
+        return TableError(f'{self._file()}{self.unit} {self.line_numbers()[row]}, column "{column}": {message}')
 
     def lacks(self, names: list[str], what: str = "the model needs") -> TableError:
         """An error about columns that are not there."""

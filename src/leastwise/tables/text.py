@@ -138,7 +138,7 @@ def read_text(text: str, source: str, delimiter: str | None, decimal: str | None
     columns = {
         name: _column(cells, decimal) for name, cells in zip(names, zip(*_cells(body), strict=True), strict=True)
     }
-    return Table(columns, source, np.array([record.line for record in body]), notes=tuple(notes))
+    return Table(columns, source, np.array([record.line for record in body]), "line", notes=tuple(notes))
 
 
 def _cells(body: Iterable[Record]) -> Iterator[list[str]]:

@@ -84,6 +84,8 @@ class TableModel(BaseEstimator):
         The fitted estimator of this library.
     decider_ : Abstaining or None
         With ``max_error`` or ``min_confidence``: ``model_`` and the threshold.
+    fitted_ : Abstaining, Recalibrated or estimator
+        The outermost of these, which holds the others.
     classes_ : ndarray
         Classes, where the target has such.
     baseline_ : ndarray or float
@@ -167,7 +169,7 @@ class TableModel(BaseEstimator):
             raise TableError("there is no column to learn from: there is none but the target and what goes with it.")
         self.encoder_ = encoder.fit_rows(inputs, np.flatnonzero(target.known))
         X = self._features(used)
-        self.kind_, self.n_rows_, self.columns_ = target.kind, len(used), self.encoder_.columns_
+        self.kind_, self.n_rows_ = target.kind, len(used)
         self._fit_model(X, target.y, params, roles)
         self._keep(target, roles, params.get("sample_weight", np.ones(len(used))))
         self.notes_ = self._notes(table)
@@ -202,15 +204,12 @@ class TableModel(BaseEstimator):
         return params
 
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
-        model, self.decider_ = self._chosen(len(X), roles.task), None
+        model = self._chosen(len(X), roles.task)
         if self.recalibrate:
-            self.model_ = Recalibrated(model).fit(X, y, **params)
+            model = Recalibrated(model)
         elif self.max_error is not None or self.min_confidence is not None:
-            decider = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
-            self.decider_ = decider.fit(X, y, **params)
-            self.model_ = self.decider_.estimator_
-        else:
-            self.model_ = model.fit(X, y, **params)
+            model = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
+        self.fitted_ = model.fit(X, y, **params)
 
     def _chosen(self, n: int, task: str | None) -> Any:
         """The estimator: the user's, or the one for this kind of target."""
@@ -249,6 +248,21 @@ class TableModel(BaseEstimator):
         if self.model is None and centers is not None and centers < self.n_rows_:
             notes.append(f"Of {self.n_rows_} rows {centers} carry kernels (n_centers); all are learned from.")
         return notes
+
+    @property
+    def columns_(self) -> list[Column]:
+        """What was found in the input columns."""
+        return self.encoder_.columns_
+
+    @property
+    def decider_(self) -> Abstaining | None:
+        """The model with its threshold, where there is one."""
+        return self.fitted_ if isinstance(self.fitted_, Abstaining) else None
+
+    @property
+    def model_(self) -> Any:
+        """The fitted estimator."""
+        return self.fitted_.estimator_ if isinstance(self.fitted_, Abstaining) else self.fitted_
 
     def _unused(self) -> list[Column]:
         """Input columns that are left out for a reason of their own."""
@@ -321,4 +335,4 @@ class TableModel(BaseEstimator):
         return summarised(self)
 
     kind_: str
-    columns_: list[Column]
+    fitted_: Any

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 from importlib.util import find_spec
 
 import numpy as np
@@ -12,7 +13,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.abstention import Abstaining
+from leastwise.calibration import Recalibrated
 from leastwise.metrics import brier_score
+from leastwise.risk import Decisions, safe_threshold
 from leastwise.tables import Table, TableError, TableModel, read_table, write_table
 from leastwise.tables.targets import find_target_kind, known_classes, read_target
 
@@ -355,7 +358,7 @@ def test_frames(finding):
         ({"target": "finding", "kind": "numbers"}, 'row 1, column "finding": "'),
         ({"target": "amount", "max_error": 0.1}, 'column "amount" holds numbers: max_error'),
         ({"labels": ["line", "wet"]}, 'column "line": "'),
-        ({"target": "finding", "recalibrate": True, "max_error": 0.1}, "recalibrate=True goes with neither"),
+        ({"target": "amount", "recalibrate": True}, 'column "amount" holds numbers: max_error'),
     ],
 )
 def test_wrong_calls_are_named(options, message):
@@ -437,7 +440,61 @@ def test_no_rows_to_predict(finding):
 def test_recalibrated():
     model = model_of(target="finding", recalibrate=True, model=LSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
     out = model.predict_table(NEW)
-    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "trust"]
+    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "set", "trust"]
     P = model.model_.predict_proba(model.encoder_.transform(NEW))
     np.testing.assert_array_equal(out["p_fine"], P[:, 1])
     assert model.evaluate(NEW)["log_loss"] == pytest.approx(log_loss(NEW["finding"].astype(str), P))
+
+
+@pytest.mark.parametrize(
+    ("options", "fixed"),
+    [
+        ({"target": "finding"}, LSPC(sigma=2.0, alpha=0.01)),
+        ({"target": "finding", "task": "site"}, MultiTaskLSPC(sigma=2.0, alpha=0.01, sharing=0.5)),
+        ({"labels": ["hot", "wet"]}, MultiLabelLSPC(sigma=2.0, alpha=0.01, sharing=0.0)),
+    ],
+)
+def test_decisions_after_a_second_calibration(options, fixed):
+    """They stand on the probabilities that are shown, not on those before."""
+    model = model_of(recalibrate=True, max_error=0.1, model=fixed, **options).fit(TRAIN)
+    assert isinstance(model.decider_.estimator_, Recalibrated)
+    X, labels = model.encoder_.transform(TRAIN), model.kind_ == "labels"
+    y = (
+        np.column_stack([TRAIN["hot"] == "yes", TRAIN["wet"] == "1"]) * 1.0
+        if labels
+        else TRAIN["finding"].astype(str)
+    )
+    params = {"tasks": TRAIN["site"]} if "task" in options else {}
+    decider = Abstaining(Recalibrated(fixed, method="temperature"), max_error=0.1).fit(X, y, **params)
+    P = decider.estimator_.heldout_proba_
+    assert not np.array_equal(P, decider.estimator_.estimator_.heldout_proba_)
+    if labels:
+        said, true, sure = P[:, 1] > np.ravel(decider.estimator_.threshold_)[-1], y[:, 1] == 1, P[:, 1]
+        sure = np.where(said, sure, 1 - sure)
+    else:
+        said, true, sure = P[:, 1] > 0.5, y == "fine", P.max(axis=1)
+    threshold = safe_threshold(Decisions(sure, said != true, np.ones(N), None), 0.1, 0.05)
+    assert np.ravel(decider.threshold_)[-1] == threshold
+    out = model.predict_table(NEW)
+    if not labels:
+        assert [d is not None for d in out["decision"]] == (out["confidence"] >= model.decider_.threshold_).tolist()
+    assert model.evaluate(NEW)["set_coverage"] > 0.75
+
+
+def test_sets_after_a_second_calibration_by_their_definition():
+    model = model_of(target="finding", recalibrate=True, model=LSPC(sigma=2.0, alpha=0.01), coverage=0.8).fit(TRAIN)
+    P, true = model.model_.heldout_proba_, TRAIN["finding"] == "fine"
+    left = np.sort(1 - P[np.arange(N), true.astype(int)])
+    level = left[int(np.ceil(0.8 * (N + 1))) - 1]
+    new = model.model_.predict_proba(model.encoder_.transform(NEW))
+    expected = (1 - new <= level) | (new == new.max(axis=1, keepdims=True))
+    assert model.predict_table(NEW)["set"].tolist() == [
+        "|".join(np.array(["Fault", "fine"])[row]) for row in expected
+    ]
+
+
+def test_pickled():
+    model = model_of(target="finding", max_error=0.1, model=LSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_table(NEW)["p_fine"], model.predict_table(NEW)["p_fine"])
+    assert again.model_ is again.decider_.estimator_

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -385,3 +387,24 @@ def test_columns_that_are_not_there_are_named():
     assert table.without(["a"]).names == ["b"]
     assert table.take([0]).lines.tolist() == [1]
     assert str(table.take([0]).error(0, "a", "no")) == 'row 1, column "a": no'
+
+
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = file_of(tmp_path, b"PAR1", "a.parquet")
+    with pytest.raises(ImportError, match=r"This needs pyarrow: install it with  pip install 'leastwise\[frames\]'"):
+        read_table(path)
+
+
+def test_text_needs_the_core_only():
+    code = """
+import io, sys
+sys.modules.update(dict.fromkeys(["pandas", "polars", "pyarrow", "narwhals"]))
+from leastwise import LSPC
+from leastwise.tables import TableModel, read_table, write_table
+table = read_table(io.StringIO("x,y\\n" + "".join(f"{i % 7}.5,{'ab'[i % 7 > 3]}\\n" for i in range(30))))
+model = TableModel(target="y", model=LSPC(sigma=1.0, alpha=0.01)).fit(table)
+write_table(model.predict_table(table), "-")
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.startswith("row,prediction,p_a,p_b,confidence,set,trust\n1,a,")

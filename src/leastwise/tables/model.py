@@ -68,8 +68,7 @@ class TableModel(BaseEstimator):
     coverage : float, default=0.9
         Of sets of classes, and of intervals.
     recalibrate : bool, default=False
-        Calibrate once more on held-out predictions, see :class:`leastwise.calibration.Recalibrated`. There are no
-        sets and no decisions then.
+        Calibrate once more on held-out predictions, see :class:`leastwise.calibration.Recalibrated`.
     n_centers : "auto", int or None, default="auto"
         Kernels on so many rows. "auto" takes all; for classes and labels of more than 5,000 rows it takes 500.
     random_state : int, RandomState or None, default=0
@@ -81,7 +80,7 @@ class TableModel(BaseEstimator):
     columns_ : list of Column
         What was found in the input columns.
     model_ : estimator
-        The fitted estimator of this library.
+        The fitted estimator.
     decider_ : Abstaining or None
         With ``max_error`` or ``min_confidence``: ``model_`` and the threshold.
     fitted_ : Abstaining, Recalibrated or estimator
@@ -182,8 +181,6 @@ class TableModel(BaseEstimator):
                 f'column "{roles.target}" holds numbers: max_error, min_confidence and recalibrate are for classes '
                 "and labels. Numbers have intervals (coverage=)."
             )
-        if self.recalibrate and rule:
-            raise TableError("recalibrate=True goes with neither max_error nor min_confidence: leave one out.")
 
     def _features(self, table: Table) -> Array:
         X = self.encoder_.transform(table)
@@ -207,7 +204,7 @@ class TableModel(BaseEstimator):
         model = self._chosen(len(X), roles.task)
         if self.recalibrate:
             model = Recalibrated(model)
-        elif self.max_error is not None or self.min_confidence is not None:
+        if self.max_error is not None or self.min_confidence is not None:
             model = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
         self.fitted_ = model.fit(X, y, **params)
 

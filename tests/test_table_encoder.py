@@ -223,7 +223,11 @@ def test_values_that_training_has_not_seen_are_counted():
     plain = TableEncoder().fit({"k": ["x", "x", "y", "y"]}).encode({"k": ["x", "new", "new", None]})
     assert plain.X.tolist() == [[1, 0], [0, 0], [0, 0], [0, 0]]
     assert plain.unseen == {"k": 2}
-    assert plain.notes == ['Column "k": 2 cells with values that training has not seen.']
+    assert plain.gaps == {"k": 1}
+    assert plain.notes == [
+        'Column "k": 2 cells with values that training has not seen.',
+        'Column "k": 1 cells missing; in training there were none.',
+    ]
     pooled = TableEncoder().fit({"k": ["x", "x", "y", "y", "z"]}).encode({"k": ["z", "new"]})
     assert pooled.X.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert pooled.unseen == {"k": 1}

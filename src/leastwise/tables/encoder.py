@@ -30,18 +30,22 @@ class Encoded:
     X : ndarray of shape (n, n_features)
     unseen : dict of str to int
         For each column with categories that training has not seen, the number of such cells.
+    gaps : dict of str to int
+        For each column that had no missing cells in training, the number of missing ones.
     extra : list of str
         Columns that the model does not know.
     """
 
     X: Array
     unseen: dict[str, int]
+    gaps: dict[str, int]
     extra: list[str]
 
     @property
     def notes(self) -> list[str]:
         """The same in words."""
         notes = [f'Column "{c}": {k} cells with values that training has not seen.' for c, k in self.unseen.items()]
+        notes += [f'Column "{c}": {k} cells missing; in training there were none.' for c, k in self.gaps.items()]
         if self.extra:
             more = f" and {len(self.extra) - 10} more" if len(self.extra) > 10 else ""
             notes.append(f"Columns that the model does not use: {', '.join(self.extra[:10])}{more}.")
@@ -180,14 +184,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"{len(table)} rows with {width} features need {human(8 * len(table) * width)}, more than there is: "
                 "leave columns out (ignore=), or rows."
             )
-        out, unseen, at = np.zeros((len(table), width)), {}, 0
+        out, at = np.zeros((len(table), width)), 0
+        unseen, gaps = {}, {}
         for column in used:
-            strange = _encode(table, column, out[:, at : at + len(column.features)])
+            unseen[column.name], gaps[column.name] = _encode(table, column, out[:, at : at + len(column.features)])
             at += len(column.features)
-            if strange:
-                unseen[column.name] = strange
         known = {column.name for column in self.columns_}
-        return Encoded(out, unseen, [name for name in table.names if name not in known])
+        extra = [name for name in table.names if name not in known]
+        return Encoded(out, _some(unseen), _some(gaps), extra)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names of the features: those of the columns, with ``=value`` for categories and ``=(missing)``."""
@@ -213,8 +217,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sum(len(column.features) for column in self.columns_)
 
 
-def _encode(table: Table, column: Column, out: Array) -> int:
-    """Write the features of a column, and count the cells with categories that training has not seen."""
+def _some(counts: dict[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if count}
+
+
+def _encode(table: Table, column: Column, out: Array) -> tuple[int, int]:
+    """Write the features of a column; count cells that training has not seen, and gaps where it had none."""
     if column.kind == "category":
         return _encode_category(text_cells(table[column.name]), column, out)
     values = values_of(table, column.name, column.kind)
@@ -225,10 +233,10 @@ def _encode(table: Table, column: Column, out: Array) -> int:
         with np.errstate(over="ignore"):
             scaled = (np.where(missing, column.fill, values) - column.mean) / column.scale
         out[:, 0] = np.clip(scaled, -FAR, FAR)
-    return 0
+    return 0, 0 if column.n_missing else int(missing.sum())
 
 
-def _encode_category(texts: list[str | None], column: Column, out: Array) -> int:
+def _encode_category(texts: list[str | None], column: Column, out: Array) -> tuple[int, int]:
     place: dict[str | None, int] = {text: k for k, text in enumerate(column.categories)}
     other = len(column.categories) if column.pooled else -1
     if column.n_missing:
@@ -237,4 +245,5 @@ def _encode_category(texts: list[str | None], column: Column, out: Array) -> int
     rows = np.flatnonzero(codes >= 0)
     out[rows, codes[rows]] = 1
     known = {None, *column.categories, *column.pooled}
-    return sum(text not in known for text in texts) if column.categories else 0
+    unseen = sum(text not in known for text in texts) if column.categories else 0
+    return unseen, 0 if column.n_missing else texts.count(None)

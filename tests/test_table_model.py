@@ -367,6 +367,16 @@ def test_wrong_calls_are_named(options, message):
     assert message in str(caught.value)
 
 
+def test_what_is_said_of_columns():
+    options = {"kinds": {"size": "ignore", "site": "category"}, "ignore": ["id", "amount", "finding"], "id": "id"}
+    model = TableModel(
+        target="finding", task="site", model=MultiTaskLSPC(sigma=2.0, alpha=0.01, sharing=0.5), **options
+    )
+    assert "size" not in model.fit(TRAIN).encoder_.get_feature_names_out()
+    with pytest.raises(TableError, match="kinds= and ignore= name the column 'sise', not found"):
+        TableModel(target="finding", ignore=["sise"]).fit(TRAIN)
+
+
 def test_nothing_to_learn_from_is_an_error():
     with pytest.raises(TableError, match=r'there is no column to learn from \("x": constant\)'):
         TableModel(target="y").fit({"x": ["a"] * 20, "y": ["0", "1"] * 10})

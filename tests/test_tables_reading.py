@@ -1,5 +1,6 @@
 """Tables from and to files: what is written comes back, and what is broken is named by file, line and column."""
 
+import csv
 import gzip
 import io
 import subprocess
@@ -52,6 +53,15 @@ def test_text_comes_back(format, columns):
     back = through(columns, format, decimal=".")
     assert back.names == list(columns)
     assert {name: back[name].tolist() for name in back.names} == columns
+
+
+@settings(deadline=None, max_examples=40)
+@given(columns=text_tables())
+def test_what_pandas_writes(columns):
+    pd = pytest.importorskip("pandas")
+    text = pd.DataFrame(columns).to_csv(index=False, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    table = read_table(io.StringIO(text, newline=""), delimiter=",")
+    assert {name: table[name].tolist() for name in table.names} == columns
 
 
 @settings(deadline=None, max_examples=40)
@@ -279,6 +289,18 @@ def test_broken_binary_files_are_named(tmp_path):
         path.write_bytes(path.read_bytes()[:-30])
         with pytest.raises(TableError, match=name):
             read_table(path)
+
+
+def test_one_column(tmp_path):
+    assert read_table(file_of(tmp_path, "a\n1\n\n2\n"))["a"].tolist() == ["1", "2"]
+    with pytest.raises(TableError, match="line 2 has 2 cells, the header has 1"):
+        read_table(file_of(tmp_path, "a\n1,5\n2\n"))
+
+
+@pytest.mark.parametrize("cell", [[1], (1,), {"a": 1}, b"a", 1j, np.ones(2)])
+def test_cells_without_a_meaning_are_refused(cell):
+    with pytest.raises(TableError, match=f'column "b" holds values of type {type(cell).__name__}'):
+        Table.of({"a": ["x", "y"], "b": [None, cell]})
 
 
 def test_columns_of_lists_are_refused(tmp_path):

@@ -163,7 +163,7 @@ class TableModel(BaseEstimator):
         self._check_rule(target.kind, roles)
         used, target, self.left_out_ = complete(table, target, roles.task)
         params = self._fit_params(used, roles)
-        inputs, encoder = table.without(roles.all), TableEncoder(kinds=self.kinds, ignore=self.ignore)
+        inputs, encoder = table.without(roles.all), self._encoder(roles)
         if not inputs.names:
             raise TableError("there is no column to learn from: there is none but the target and what goes with it.")
         self.encoder_ = encoder.fit_rows(inputs, np.flatnonzero(target.known))
@@ -181,6 +181,11 @@ class TableModel(BaseEstimator):
                 f'column "{roles.target}" holds numbers: max_error, min_confidence and recalibrate are for classes '
                 "and labels. Numbers have intervals (coverage=)."
             )
+
+    def _encoder(self, roles: Roles) -> TableEncoder:
+        """What was said of columns with a part of their own has no meaning for the inputs."""
+        kinds = {name: kind for name, kind in (self.kinds or {}).items() if name not in roles.all}
+        return TableEncoder(kinds=kinds, ignore=[name for name in self.ignore if name not in roles.all])
 
     def _features(self, table: Table) -> Array:
         X = self.encoder_.transform(table)

@@ -171,7 +171,15 @@ def column_of(values: Any, name: str = "") -> Array:
         return array
     if array.dtype.kind in "cmV":
         raise TableError(f'column "{name}" holds values of type {array.dtype}: give numbers, text, or dates.')
-    return _mixed(array.tolist())
+    cells = array.tolist()
+    strange = next((type(v) for v in cells if isinstance(v, _STRANGE)), None)
+    if strange is not None:
+        raise TableError(f'column "{name}" holds values of type {strange.__name__}: give numbers, text, or dates.')
+    return _mixed(cells)
+
+
+#: What has no meaning as a cell.
+_STRANGE = (list, tuple, dict, set, bytes, complex, np.ndarray)
 
 
 def _array(values: list) -> Array:

@@ -196,6 +196,7 @@ def test_columns_of_numbers():
     np.testing.assert_allclose(np.column_stack([out["lower"], out["upper"]]), by_hand.predict_interval(new, 0.8))
     scores, y = model.evaluate(NEW), NEW["amount"].astype(float)
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((y - out["prediction"]) ** 2)))
+    assert scores["mae"] == pytest.approx(np.mean(np.abs(y - out["prediction"])))
     assert scores["interval_coverage"] == np.mean((out["lower"] <= y) & (y <= out["upper"]))
     assert scores["baseline"]["rmse"] == pytest.approx(
         np.sqrt(np.mean((y - TRAIN["amount"].astype(float).mean()) ** 2))

@@ -402,6 +402,12 @@ def test_categories_of_frames_are_declared():
     assert Table.of(pl.DataFrame({"a": pl.Series(["1"], dtype=pl.Enum(["1"]))})).declared == {"a": "category"}
 
 
+def test_lists_of_mixed_values():
+    table = Table.of({"a": ["x", np.nan, None, 1, True], "b": [1, None, 2.5, np.nan, np.int64(3)]})
+    assert table["a"].tolist() == ["x", None, None, "1", "true"]
+    np.testing.assert_array_equal(table["b"], [1, np.nan, 2.5, np.nan, 3])
+
+
 def test_columns_that_are_not_there_are_named():
     table = Table.of({"a": [1], "b": [2]})
     with pytest.raises(TableError, match=r"there is no column 'c'; the columns are \['a', 'b'\]"):

@@ -54,6 +54,7 @@ LAYERS = [
     ["task_text", "calibration"],
     ["task_reports"],
     ["datasets"],
+    ["tables"],
     ["baselines"],
     ["onnx"],
     ["displays"],

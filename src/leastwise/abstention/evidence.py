@@ -10,7 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._sets import ClassSets, label_tables
+from leastwise.estimators._sets import label_tables
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.evidence import Evidence, HeldRows, gather
 from leastwise.labels.encoding import encode_known
@@ -48,8 +48,13 @@ def inner_model(model: Any) -> Any:
 
 
 def is_labels(model: Any) -> bool:
-    """Whether this is a model of many labels."""
-    return isinstance(model, LabelClassifier)
+    """Whether this is a model of many labels, calibrated once more or not."""
+    return isinstance(model, LabelClassifier) or isinstance(getattr(model, "estimator_", None), LabelClassifier)
+
+
+def is_tasks(model: Any) -> bool:
+    """Whether this is a model of many tasks, calibrated once more or not."""
+    return isinstance(model, TaskClassifier) or isinstance(getattr(model, "estimator_", None), TaskClassifier)
 
 
 def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
@@ -57,7 +62,7 @@ def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
     inner = inner_model(model)
     if isinstance(model, FrozenEstimator):
         return _heard_frozen(model, inner, X, y, params)
-    if not isinstance(inner, ClassSets):
+    if not hasattr(inner, "_held_rows"):
         raise ValueError(
             f"{type(inner).__name__} keeps no held-out predictions to set a threshold on: use a classifier of this "
             "library, or fit it on other rows and give sklearn.frozen.FrozenEstimator(model)."
@@ -66,7 +71,7 @@ def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
     if is_labels(inner):
         return _heard_labels(inner, inner.heldout_proba_, held)
     evidence = inner._evidence()
-    if not isinstance(inner, TaskClassifier):
+    if not is_tasks(inner):
         return Heard([_decisions(evidence)])
     stranger = inner._stranger_evidence()
     return Heard(
@@ -138,7 +143,7 @@ def judged(model: Any, P: Any) -> tuple[Array, Array]:
 
 def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     """Places of the tasks of rows among those that are known, -1 where not; None for a model without tasks."""
-    if not isinstance(inner_model(model), TaskClassifier):
+    if not is_tasks(inner_model(model)):
         return None
     while isinstance(model, FrozenEstimator | Pipeline):
         X = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.calibration.choice import choose_family
 from leastwise.calibration.families import FAMILIES
 from leastwise.calibration.reading import Layout, Truth, read_heldout, read_proba, read_truth
+from leastwise.calibration.sets import RecalibratedSets
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
 from leastwise.estimators._model import all_or_nothing, row_index
@@ -26,7 +27,7 @@ Array = np.ndarray
 KEPT = ("classes_", "class_prior_", "n_features_in_", "feature_names_in_", "tasks_", "labels_", "label_index_")
 
 
-class Recalibrated(FittedRepr, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier of this package with probabilities calibrated once more, without a refit.
 
     The model is fitted as it is, once. Maps from its probabilities to better ones are then fitted to

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from leastwise.datasets.files import Array, opened
 
-_NUMERIC = ("numeric", "real", "integer")
+NUMERIC = ("numeric", "real", "integer")
 #: A quoted text, a comment, a brace, a word, or a quote that is not closed.
 _TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|%.*|[{}]|[^\s,%{}'"][^\s,%{}]*|['"]""")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
@@ -71,7 +71,7 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a file; whatever is wrong is a ValueError that names it and the line."""
     with opened(path) as stream:
-        lines = _tokenized(stream)
+        lines = tokenized(stream)
         relation, attributes = _read_header(lines)
         return _read_rows(lines, relation, attributes)
 
@@ -79,7 +79,7 @@ def read_table(path: Path) -> Table:
 # ---------------------------------------------------------------------- words
 
 
-class _Line(list):
+class Line(list):
     """The words of a line, and its number."""
 
     def __init__(self, words: list[str], number: int) -> None:
@@ -87,13 +87,14 @@ class _Line(list):
         self.number = number
 
     def error(self, message: object) -> ValueError:
+        """An error that names the line."""
         return ValueError(f"line {self.number}: {message}")
 
 
-def _tokenized(stream: IO[bytes]) -> Iterator[_Line]:
+def tokenized(stream: IO[bytes]) -> Iterator[Line]:
     """The lines that are neither empty nor a comment."""
     for number, line in enumerate(stream, start=1):
-        words = _Line([], number)
+        words = Line([], number)
         try:
             words.extend(_words(line.decode(errors="backslashreplace").removeprefix("\ufeff")))
         except ValueError as error:
@@ -128,7 +129,7 @@ def _as_number(text: str, message: str) -> float:
 # --------------------------------------------------------------------- header
 
 
-def _read_header(lines: Iterator[_Line]) -> tuple[str, list[Attribute]]:
+def _read_header(lines: Iterator[Line]) -> tuple[str, list[Attribute]]:
     """The name of the relation and the attributes; the lines after @data are left."""
     relation, attributes = "", dict[str, Attribute]()
     for line in lines:
@@ -149,11 +150,11 @@ def _read_header(lines: Iterator[_Line]) -> tuple[str, list[Attribute]]:
     raise ValueError("there is no line @data")
 
 
-def _attribute(line: _Line) -> Attribute:
+def _attribute(line: Line) -> Attribute:
     if len(line) < 3:
         raise line.error("an attribute needs a name and a type")
     _, name, kind, *values = line
-    if kind.lower() in _NUMERIC:
+    if kind.lower() in NUMERIC:
         return Attribute(name, None)
     if kind == "{" and len(values) > 1 and values[-1] == "}":
         return Attribute(name, _codes(values[:-1], name, line))
@@ -163,7 +164,7 @@ def _attribute(line: _Line) -> Attribute:
     )
 
 
-def _codes(values: list[str], name: str, line: _Line) -> dict[str, float]:
+def _codes(values: list[str], name: str, line: Line) -> dict[str, float]:
     """Numbers stand for themselves; of two words, the first is 0 and the second 1."""
     try:
         return {value: float(value) for value in values}
@@ -179,7 +180,7 @@ def _codes(values: list[str], name: str, line: _Line) -> dict[str, float]:
 # ----------------------------------------------------------------------- rows
 
 
-def _read_rows(lines: Iterator[_Line], relation: str, attributes: list[Attribute]) -> Table:
+def _read_rows(lines: Iterator[Line], relation: str, attributes: list[Attribute]) -> Table:
     defaults = {j: a.default for j, a in enumerate(attributes) if a.default != 0}
     data, columns, ends, numbers = array("d"), array("q"), array("q", [0]), array("q")
     any_sparse = False

@@ -52,7 +52,7 @@ class RecalibratedSets:
 
     def _answer(self, X: Any, tasks: Any = None) -> Calibrated:
         task = self._validated_rows(X, tasks)[1] if isinstance(self.estimator_, TaskClassifier) else None
-        return Calibrated(self._proba(X, tasks), task)
+        return Calibrated(self._proba(X, tasks, None), task)
 
     def _held_rows(self) -> HeldRows:
         return self.estimator_._held_rows()
@@ -82,7 +82,7 @@ class RecalibratedSets:
         """What stands for a label that is not known, in a model of many labels."""
         return self.estimator_.missing
 
-    def _proba(self, X: Any, tasks: Any) -> Array:
+    def _proba(self, X: Any, tasks: Any, class_prior: Any) -> Array:
         raise NotImplementedError
 
     estimator_: Any

@@ -73,11 +73,6 @@ class RecalibratedSets:
         return self.estimator_.heldout_rows_
 
     @property
-    def label_index_(self) -> Any:
-        """That of a model of many labels."""
-        return self.estimator_.label_index_
-
-    @property
     def missing(self) -> Any:
         """What stands for a label that is not known, in a model of many labels."""
         return self.estimator_.missing

@@ -39,6 +39,7 @@ LAYERS = [
     ["task_reports"],
     ["datasets"],
     ["baselines"],
+    ["files"],
     ["displays"],
     ["display", "display_tasks"],
     ["__init__"],

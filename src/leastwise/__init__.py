@@ -7,6 +7,7 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
+from leastwise.files import load, save
 from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
@@ -21,5 +22,7 @@ __all__ = [
     "MultiTaskLSSVC",
     "MultiTaskLSSVR",
     "__version__",
+    "load",
+    "save",
     "task_report",
 ]

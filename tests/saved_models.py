@@ -2,6 +2,8 @@
 
 import warnings
 from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 from scipy import sparse
@@ -101,7 +103,12 @@ def _tasks():
     yield "tasks", lw.MultiTaskLSPC(**GRID, sharing=[0.3, 0.8]), (X, Y1), {"tasks": TASK}
     yield "tasks-words", lw.MultiTaskLSPC(**FIXED, sharing=0.5), (X, WORDS), by
     yield "tasks-pairs", lw.MultiTaskLSPC(**FIXED, sharing=0.5), (X, Y1), {"tasks": PAIRS}
-    yield "tasks-mixed", lw.MultiTaskLSPC(**FIXED, sharing=0.5), (X, Y1), {"tasks": [("a", 1.5, (True,)), 7, "x"] * 16}
+    yield (
+        "tasks-mixed",
+        lw.MultiTaskLSPC(**FIXED, sharing=0.5),
+        (X, Y1),
+        {"tasks": [("a", 1.5, (True,)), 7, "x"] * 16},
+    )
     S = np.array([[1, 0.5, 0.1], [0.5, 1, 0.2], [0.1, 0.2, 1]])
     yield "tasks-similar", lw.MultiTaskLSPC(**FIXED, sharing=0.5, similarity=S), (X, Y1), by
     column = np.column_stack([X, TASK])
@@ -111,7 +118,12 @@ def _tasks():
     yield "tasks-lssvc", lw.MultiTaskLSSVC(**FIXED, sharing=0.5, bias="task"), (X, Y1), by
     yield "tasks-lssvr", lw.MultiTaskLSSVR(**FIXED, sharing=0.5), (X, VALUE), by
     yield "tasks-lssvr-shrunk", lw.MultiTaskLSSVR(**FIXED, sharing=0.5, bias="shrunk"), (X, VALUE), by
-    yield "abstaining-tasks", Abstaining(lw.MultiTaskLSPC(**FIXED, sharing=0.5), max_error=0.4, by_task=True), (X, Y1), by
+    yield (
+        "abstaining-tasks",
+        Abstaining(lw.MultiTaskLSPC(**FIXED, sharing=0.5), max_error=0.4, by_task=True),
+        (X, Y1),
+        by,
+    )
     yield "recalibrated-tasks", Recalibrated(lw.MultiTaskLSPC(**FIXED, sharing=0.5), "vector", True), (X, Y1), by
     yield "bmtl", baselines.BMTLRegressor(random_state=0, max_iter=20), (X, VALUE), by
     yield "mtl-feat-regressor", baselines.MTLFeatRegressor(), (X, VALUE), by
@@ -167,14 +179,20 @@ def _frames():
     Y["r"] = Y["r"].astype("Int64")
     yield "labels-pandas", lw.MultiLabelLSPC(**FIXED, sharing=0.3), (numbers, Y), {}
     Y = polars.DataFrame({"p": LABELS[:, 0].astype(int), "q": np.where(LABELS[:, 1] > 0, "yes", "no")})
-    yield "labels-polars", lw.MultiLabelLSPC(**FIXED, sharing=0.3), (polars.DataFrame(X, schema=["a", "b", "c"]), Y), {}
+    yield (
+        "labels-polars",
+        lw.MultiLabelLSPC(**FIXED, sharing=0.3),
+        (polars.DataFrame(X, schema=["a", "b", "c"]), Y),
+        {},
+    )
     dated = pandas.date_range("2024-01-01", periods=3)[TASK]
     yield "tasks-dates", lw.MultiTaskLSPC(**FIXED, sharing=0.5), (X, Y1), {"tasks": dated}
 
 
-def models(frames=True):
-    """Name, model, arguments of fit; nothing is fitted yet."""
-    for group in (_single, _tasks, _labels, _wrapped, *((_frames,) if frames else ())):
+def models():
+    """Name, model, arguments of fit; nothing is fitted yet. Those of frames where there are such."""
+    frames = find_spec("pandas") and find_spec("polars")
+    for group in (_single, _tasks, _labels, _wrapped, *([_frames] if frames else [])):
         yield from group()
 
 
@@ -186,6 +204,13 @@ def fitted(name):
         warnings.simplefilter("ignore", UserWarning)
         model.fit(rows, y, **more)
     return model, rows, more
+
+
+@cache
+def known(name):
+    """A model that is fitted once, and what it says."""
+    model, rows, more = fitted(name)
+    return model, rows, more, answers(model, rows, more)
 
 
 def answers(model, rows, more):

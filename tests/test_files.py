@@ -2,7 +2,6 @@
 
 import json
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -11,11 +10,9 @@ import time
 import warnings
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
-import sklearn
-from saved_models import FIXED, LABELS, SITES, VALUE, Y1, X, answers, assert_same, fitted, frame, models
+from saved_models import FIXED, VALUE, Y1, X, answers, assert_same, known, models
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
@@ -28,25 +25,11 @@ import leastwise as lw
 from leastwise import baselines
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
-from leastwise.files import FileError, arrays, classes, info, registry
+from leastwise.files import FileError, arrays, atomic, classes, info, registry
 
 NAMES = [name for name, *_ in models()]
 #: A few of different kinds, where all would take long.
 SOME = ["lspc", "tasks-pairs", "labels-unknown", "lssvr", "rmtl", "ml-knn", "abstaining-tasks", "frame-2"]
-
-
-@pytest.fixture(scope="module")
-def known():
-    """Models that were fitted once, and what they say."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            model, rows, more = fitted(name)
-            made[name] = model, rows, more, answers(model, rows, more)
-        return made[name]
-
-    return get
 
 
 @pytest.fixture
@@ -60,7 +43,7 @@ def through(model, path, **options):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_model_says_the_same_after_a_round_trip(name, path, known, monkeypatch):
+def test_a_model_says_the_same_after_a_round_trip(name, path, monkeypatch):
     model, rows, more, said = known(name)
     lw.save(model, path)
     assert_same(said, answers(lw.load(path), rows, more))
@@ -71,22 +54,8 @@ def test_a_model_says_the_same_after_a_round_trip(name, path, known, monkeypatch
     assert_same(said, answers(through(again, path), rows, more))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_pickle_joblib_and_skops_work_too(name, path, known):
-    model, rows, more, said = known(name)
-    assert_same(said, answers(pickle.loads(pickle.dumps(model)), rows, more))
-    joblib.dump(model, path)
-    assert_same(said, answers(joblib.load(path), rows, more))
-    skops = pytest.importorskip("skops.io")
-    if name == "labels-pandas":
-        pytest.skip("skops knows no types of pandas columns")
-    data = skops.dumps(model)
-    strange = skops.get_untrusted_types(data=data)
-    assert_same(said, answers(skops.loads(data, trusted=strange), rows, more))
-
-
 @pytest.mark.parametrize("name", SOME)
-def test_a_loaded_model_is_cloned_and_fitted_again(name, path, known):
+def test_a_loaded_model_is_cloned_and_fitted_again(name, path):
     model, rows, more, said = known(name)
     _, _, (_, y), _ = next(case for case in models() if case[0] == name)
     with warnings.catch_warnings():
@@ -100,13 +69,15 @@ def test_a_loaded_model_is_cloned_and_fitted_again(name, path, known):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_for_predictions_alone_predicts_the_same(name, path, known):
+def test_a_file_for_predictions_alone_predicts_the_same(name, path):
     model, rows, more, said = known(name)
     lw.save(model, path)
     whole = path.stat().st_size
     back = through(model, path, keep="predict")
-    assert path.stat().st_size < whole or isinstance(model, (baselines.RMTLRegressor, baselines.BMTLRegressor)) or (
-        not hasattr(model, "heldout_rows_")
+    assert (
+        path.stat().st_size < whole
+        or isinstance(model, (baselines.RMTLRegressor, baselines.BMTLRegressor))
+        or (not hasattr(model, "heldout_rows_"))
     )
     for method in ("predict", "predict_proba", "decision_function", "accepts"):
         if method in said:
@@ -125,22 +96,24 @@ def test_what_predictions_do_without_is_missed_with_a_word(path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_single_precision(name, path, known):
+def test_single_precision(name, path):
     """Half the bytes of arrays, probabilities that are near, and classes and pre-processing that are untouched."""
     model, rows, more, said = known(name)
     if name == "lspc":  # its ridge is so small that single precision shows
         return
     back = through(model, path, dtype="float32")
     for method in ("predict_proba", "predict"):
-        a, b = said.get(method), getattr(back, method, lambda *_, **__: None)(rows, **more)
-        if isinstance(a, np.ndarray) and a.dtype.kind == "f" and not isinstance(model, Abstaining):
+        if method not in said or isinstance(said[method], list):
+            continue
+        a, b = (np.asarray(v) for v in (said[method], getattr(back, method)(rows, **more)))
+        if a.dtype.kind == "f" and not isinstance(model, Abstaining):
             np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-5)
-        elif isinstance(a, np.ndarray) and method == "predict":
+        elif method == "predict" and a.ndim:
             assert_same(a, b)
     if hasattr(model, "classes_"):
         assert_same(model.classes_, back.classes_)
     if isinstance(model, lw.LSPC):
-        assert back.coef_.dtype == back.predict_proba(rows).dtype == np.float32
+        assert back.coef_.dtype == np.asarray(back.predict_proba(rows)).dtype == np.float32
 
 
 def test_float_classes_keep_their_digits(path):
@@ -175,16 +148,11 @@ def test_large_arrays_stay_in_the_file_and_are_stored_once(path):
     assert isinstance(back.centers_.base, np.memmap)
     assert not back.centers_.flags.writeable
     assert back.again_ is back.centers_
-    assert info(path).size < sum(a.nbytes for a in (model.centers_, *_arrays_of(vars(model)))) + 20000
     assert info(path).arrays[0] == ("<f8", (600, 20), 96000)
     assert [a[1] for a in info(path).arrays].count((600, 20)) == 1
     plain = lw.load(path, mmap=False).centers_
     assert plain.base is None
     assert not plain.flags.writeable
-
-
-def _arrays_of(state):
-    return [v for v in state.values() if isinstance(v, np.ndarray) and v.nbytes < 90000]
 
 
 def test_a_model_with_centres_holds_no_other_rows(path):
@@ -223,7 +191,13 @@ def test_all_that_a_file_can_hold(path):
         "group": ({1, 2}, frozenset({"a"}), slice(1, None, 2), range(3), b"\x00\xff", (), [], {}),
         "pairs": {None: 1, (1, "a"): 2, 3: [4], "é\ud800": True},
         "scalars": [np.float32(0.1), np.int8(-3), np.bool_(True), np.str_("né"), np.float64(2.0)],
-        "arrays": [np.array(3.0), np.zeros((0, 3)), np.arange(6).reshape(2, 3).T, np.array(["a", "né"]), X[::2, ::-1]],
+        "arrays": [
+            np.array(3.0),
+            np.zeros((0, 3)),
+            np.arange(6).reshape(2, 3).T,
+            np.array(["a", "né"]),
+            X[::2, ::-1],
+        ],
         "more": [np.array([True, False]), np.array(["2020-01-01"], dtype="M8[D]"), np.array([1, 2], dtype=">i4")],
         "objects": np.array([["a", None], [1.5, ("b", 2)]], dtype=object),
         "sparse": [sparse.csr_matrix(np.eye(3)), sparse.csc_array(X)],
@@ -338,7 +312,7 @@ def test_a_newer_format_is_refused(path):
     data = bytearray(path.read_bytes())
     data[8] = 2
     path.write_bytes(data)
-    with pytest.raises(FileError, match="format 2, and this leastwise reads formats up to 1.*Upgrade"):
+    with pytest.raises(FileError, match=r"format 2, and this leastwise reads formats up to 1.*Upgrade"):
         lw.load(path)
     with pytest.raises(FileError, match="Upgrade"):
         info(path)
@@ -347,7 +321,7 @@ def test_a_newer_format_is_refused(path):
 def test_a_newer_version_of_a_class_is_refused(path):
     lw.save(lw.LSPC(), path)
     rewritten(path, lambda header: header["objects"][0].update(version=2))
-    with pytest.raises(FileError, match="LSPC is of version 2.*Upgrade"):
+    with pytest.raises(FileError, match=r"LSPC is of version 2.*Upgrade"):
         lw.load(path)
 
 
@@ -355,7 +329,10 @@ def test_attributes_of_older_versions_are_brought_up_to_date(path, monkeypatch):
     lw.save(lw.LSPC(**FIXED).fit(X, Y1), path)
     rewritten(path, lambda header: _rename(header["objects"][-1]["state"], "alpha_", "ridge_"))
     old = registry.table()["LSPC"]
-    steps = {1: lambda s: {**s, "lambda_": s.pop("ridge_")}, 2: lambda s: {**s, "alpha_": s.pop("lambda_")}}
+    steps = {
+        1: lambda state: _rename(state, "ridge_", "lambda_"),
+        2: lambda state: _rename(state, "lambda_", "alpha_"),
+    }
     new = registry.Entry(old.name, old.path, version=3, migrations=steps)
     monkeypatch.setattr("leastwise.files.decode.table", lambda: {**registry.table(), "LSPC": new})
     back = lw.load(path)
@@ -365,6 +342,7 @@ def test_attributes_of_older_versions_are_brought_up_to_date(path, monkeypatch):
 
 def _rename(state, old, new):
     state[new] = state.pop(old)
+    return state
 
 
 def test_parameters_that_are_new_have_their_defaults(path):
@@ -377,9 +355,12 @@ def test_another_scikit_learn_is_told(path):
     model = make_pipeline(StandardScaler(), lw.LSPC(**FIXED)).fit(X, Y1)
     lw.save(model, path)
     rewritten(path, lambda header: header["versions"].update({"scikit-learn": "1.5.0"}))
-    with pytest.warns(InconsistentVersionWarning, match=r"StandardScaler from version 1\.5\.0") as seen:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
         lw.load(path)
-    assert len(seen) == 2  # of Pipeline too, and not of LSPC
+    assert [type(w.message) for w in seen] == [InconsistentVersionWarning] * 2
+    assert [w.message.estimator_name for w in seen] == ["Pipeline", "StandardScaler"]  # and not LSPC
+    assert all(w.message.original_sklearn_version == "1.5.0" for w in seen)
     lw.save(lw.LSPC(), path)
     rewritten(path, lambda header: header["versions"].update({"scikit-learn": "1.5.0"}))
     lw.load(path)
@@ -391,7 +372,9 @@ def test_all_classes_are_where_the_list_says():
         assert registry.entry_of(entry.cls) is entry
         assert all(v in entry.migrations for v in range(1, entry.version))
     public = [getattr(lw, name) for name in lw.__all__] + [getattr(baselines, name) for name in baselines.__all__]
-    missing = [cls for cls in [*public, Abstaining, Recalibrated] if isinstance(cls, type) and not registry.entry_of(cls)]
+    missing = [
+        cls for cls in [*public, Abstaining, Recalibrated] if isinstance(cls, type) and not registry.entry_of(cls)
+    ]
     assert not missing
 
 
@@ -438,29 +421,35 @@ def test_a_failing_disk_leaves_the_old_file(path, monkeypatch):
         assert list(path.parent.iterdir()) == [path]
 
 
-CHILD = """
+FULL = """
 import sys, resource
 import numpy as np
 import leastwise as lw
-path, limit = sys.argv[1], int(sys.argv[2])
 model = lw.LSPC(sigma=1.0, alpha=0.1)
-model.big_ = np.zeros(int(sys.argv[3]))
-if limit:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+model.big_ = np.zeros(100_000)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    lw.save(model, sys.argv[1])
+except OSError as error:
+    print(error)
+"""
+#: Writes a file over and over again, in small parts, by the function that save calls.
+BUSY = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("atomic", sys.argv[1])
+atomic = module_from_spec(spec)
+spec.loader.exec_module(atomic)
+data = open(sys.argv[2], "rb").read()
 print("ready", flush=True)
 while True:
-    try:
-        model.big_ = model.big_ + 1
-        lw.save(model, path)
-    except OSError as error:
-        print(error)
-        break
+    atomic.write_atomically(sys.argv[3], (data[k : k + 999] for k in range(0, len(data), 999)))
 """
 
 
-def child(path, limit, size):
+def child(code, *arguments):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", CHILD, str(path), str(limit), str(size)]
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
@@ -468,30 +457,38 @@ def child(path, limit, size):
 def test_a_full_disk_leaves_the_old_file(path):
     lw.save(lw.LSPC(sigma=2.0), path)
     before = path.read_bytes()
-    out, _ = child(path, 100_000, 100_000).communicate(timeout=60)
+    out, _ = child(FULL, path).communicate(timeout=60)
     assert "File too large); what was there before is as it was" in out
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="kill is that of Unix")
-def test_a_killed_process_leaves_an_old_or_a_new_file(path):
-    """Whenever it comes: the process does nothing but save."""
-    lw.save(lw.LSPC(sigma=2.0), path)
-    seen = set()
-    for wait in (0.0, 0.013, 0.03, 0.07):
-        process = child(path, 0, 400_000)
+def test_a_killed_process_leaves_an_old_or_a_new_file(tmp_path, path):
+    """Whenever it comes: the process does nothing but write."""
+    model = lw.LSPC(sigma=1.0)
+    model.big_ = np.ones(300_000)
+    other = tmp_path / "other"
+    other.mkdir()
+    lw.save(model, other / "new.lw")
+    lw.save(lw.LSPC(sigma=2.0), other / "old.lw")
+    old, new = ((other / f"{name}.lw").read_bytes() for name in ("old", "new"))
+    cut = 0
+    for wait in np.linspace(0, 0.05, 12):
+        path.write_bytes(old)
+        process = child(BUSY, atomic.__file__, other / "new.lw", path)
         assert process.stdout.readline() == "ready\n"
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-        model = lw.load(path)
-        seen.add(model.sigma)
-        if model.sigma == 1.0:
-            assert len(np.unique(model.big_)) == 1
-        assert all(re.fullmatch(r"model\.lw|\.model\.lw\.\w{8}\.tmp", p.name) for p in path.parent.iterdir())
-    assert 1.0 in seen
+        assert path.read_bytes() in (old, new)
+        left = [p for p in tmp_path.iterdir() if p not in (path, other)]
+        assert all(re.fullmatch(r"\.model\.lw\.\w{8}\.tmp", p.name) for p in left)
+        cut += len(left)
+        for p in left:
+            p.unlink()
+    assert cut  # else nothing was interrupted, and this shows nothing
 
 
 def test_paths(tmp_path, path):
@@ -540,5 +537,5 @@ def test_a_folder_that_takes_no_file(path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(PermissionError, match="Permission denied.; what was there before is as it was"):
+    with pytest.raises(PermissionError, match=r"Permission denied.; what was there before is as it was"):
         lw.save(lw.LSPC(), path)

@@ -81,7 +81,8 @@ def read_entries(entries: Any, start: int, size: int) -> list[Stored]:
     """The arrays that a header speaks of, each within the file and in its place."""
     if not isinstance(entries, list):
         raise FileError("its header has no list of arrays")
-    base, end, stored = aligned(start), 0, []
+    base, end = aligned(start), 0
+    stored: list[Stored] = []
     for number, entry in enumerate(entries):
         here = _read_entry(entry, number)
         if here.offset != aligned(end) or here.size > size - base - here.offset:
@@ -133,7 +134,7 @@ def read_array(file: BinaryIO, stored: Stored, whole: Array | None, verify: bool
         array = np.empty(stored.shape, stored.dtype, order=_order(stored))
         flat = as_bytes(array)
         file.seek(stored.offset)
-        if file.readinto(memoryview(flat)) != stored.size:  # type: ignore[attr-defined]
+        if file.readinto(flat) != stored.size:  # type: ignore[attr-defined]
             raise FileError("it was cut off while it was read")
         if verify and digest(flat) != stored.sha256:
             raise _damaged(stored)

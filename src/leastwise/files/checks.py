@@ -29,7 +29,7 @@ def _is_array(value: Any, dtype: str, shape: tuple[int, ...]) -> bool:
 
 
 def _whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and low <= value <= high
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(low <= value <= high)
 
 
 def check_jobs(state: dict[str, Any]) -> None:
@@ -49,7 +49,8 @@ def check_encoder(state: dict[str, Any]) -> None:
     if "categories_" not in state:
         return
     what, cats = "OneHotEncoder", state["categories_"]
-    outs, drops = state.get("_n_features_outs"), state.get("_drop_idx_after_grouping")
+    outs: Any = state.get("_n_features_outs")
+    drops = state.get("_drop_idx_after_grouping")
     rare = state.get("_infrequent_indices") if state.get("_infrequent_enabled") else None
     maps = state.get("_default_to_infrequent_mappings") if state.get("_infrequent_enabled") else None
     _demand(isinstance(cats, list) and isinstance(outs, list) and len(outs) == len(cats), what)
@@ -90,7 +91,9 @@ def _check_columns(n: int, n_columns: Any, drop: Any, rare: Any, mapping: Any) -
 def check_polynomial(state: dict[str, Any]) -> None:
     """Space is made for all columns before any is computed."""
     if "_n_out_full" in state:
-        _demand(all(_whole(state.get(n), 0, MAX_COLUMNS) for n in ("_n_out_full", "n_output_features_")), "polynomial")
+        _demand(
+            all(_whole(state.get(n), 0, MAX_COLUMNS) for n in ("_n_out_full", "n_output_features_")), "polynomial"
+        )
 
 
 def check_machine(state: dict[str, Any]) -> None:
@@ -99,13 +102,14 @@ def check_machine(state: dict[str, Any]) -> None:
     _demand(state.get("kernel") == "precomputed" and not callable(state["kernel"]), what)
     if "support_" not in state:
         return
-    support, shape, classes = state["support_"], state.get("shape_fit_"), state.get("classes_")
+    support, classes = state["support_"], state.get("classes_")
+    shape: Any = state.get("shape_fit_")
     c = 2 if classes is None else len(classes)
     m, pairs = len(support), 1 if classes is None else c * (c - 1) // 2
     _demand(_is_array(support, "int32", (m,)) and c >= 2 and state.get("_sparse") is False, what)
     _demand(isinstance(shape, tuple) and len(shape) == 2 and all(_whole(n, 0, 2**31 - 1) for n in shape), what)
     _demand(m == 0 or (support.min() >= 0 and support.max() < shape[0]), what)
-    counts = state.get("_n_support")
+    counts: Any = state.get("_n_support")
     _demand(_is_array(counts, "int32", (c,)) and counts.min() >= 0, what)
     _demand(classes is None or int(counts.sum(dtype=np.int64)) == m, what)
     _demand(_is_array(state.get("support_vectors_"), "float64", (0, 0)), what)

@@ -156,7 +156,9 @@ class Decoder:
         cls, shape = find_type(node[0]), node[1]
         form = cls.__name__[:3]
         data, indices, indptr = (self._array(k) for k in node[2:])
-        bounded = isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**31 for n in shape)
+        bounded = (
+            isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**31 for n in shape)
+        )
         whole = indices.dtype.kind == "i" and indptr.dtype.kind == "i" and data.dtype.kind in "biuf"
         if form not in COMPRESSED or not bounded or not whole:
             raise FileError("it has a sparse matrix of another kind than csr or csc, or without a valid shape")

@@ -116,8 +116,8 @@ def save(model: Any, path: Path, *, keep: str = "all", dtype: str | None = None)
         raise ValueError(f"keep={keep!r}, dtype={dtype!r}: keep is one of {KEEP}, and dtype one of {DTYPES}.")
     if entry_of(type(model)) is None or not hasattr(model, "get_params"):
         raise FileError(
-            f"A {type(model).__name__} cannot be saved: give an estimator of leastwise, or a scikit-learn pipeline of "
-            "plain pre-processing that ends in one. For others use skops or joblib (see the page Model files)."
+            f"A {type(model).__name__} cannot be saved: give an estimator of leastwise, or a scikit-learn pipeline "
+            "of plain pre-processing that ends in one. For others use skops or joblib (see the page Model files)."
         )
     encoder = Encoder(single=dtype == "float32", report=keep == "all")
     root = encoder.node(model, "model")["object"]
@@ -140,10 +140,12 @@ def load(path: Path, *, mmap: bool = True, verify: bool = True) -> Any:
     ----------
     path : str or path-like
     mmap : bool, default=True
-        Whether arrays of 64 KiB or more stay in the file and come into memory where they are used. (They are read only
-        either way. The file must not be overwritten in place while the model is in use; ``save`` does not do that.)
+        Whether arrays of 64 KiB or more stay in the file and come into memory where they are used. (They are read
+        only either way. The file must not be overwritten in place while the model is in use; ``save`` does not do
+        that.)
     verify : bool, default=True
-        Whether the checksums of all arrays are checked, for which the file is read once. That of the header always is.
+        Whether the checksums of all arrays are checked, for which the file is read once. That of the header always
+        is.
 
     Returns
     -------

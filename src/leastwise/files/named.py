@@ -26,10 +26,19 @@ TYPES: dict[str, type] = {
 }
 #: Functions without side effects that pre-processing is made of.
 FUNCTIONS = {
-    **{f"numpy.{f}": f"numpy:{f}" for f in ("abs", "exp", "expm1", "log", "log10", "log1p", "log2", "sqrt", "square")},
+    **{
+        f"numpy.{f}": f"numpy:{f}" for f in ("abs", "exp", "expm1", "log", "log10", "log1p", "log2", "sqrt", "square")
+    },
     **{
         f"sklearn.{f}": f"sklearn.feature_selection:{f}"
-        for f in ("chi2", "f_classif", "f_regression", "mutual_info_classif", "mutual_info_regression", "r_regression")
+        for f in (
+            "chi2",
+            "f_classif",
+            "f_regression",
+            "mutual_info_classif",
+            "mutual_info_regression",
+            "r_regression",
+        )
     },
 }
 CONSTANTS = {"pandas.NA": "pandas:NA", "pandas.NaT": "pandas:NaT"}

@@ -91,11 +91,8 @@ def is_estimator(name: str) -> bool:
 
 def attributes(entry: Entry, thing: Any) -> State:
     """What is stored of an object: the fields of a dataclass, else all that it has."""
-    if is_dataclass(thing):
-        state = {f.name: getattr(thing, f.name) for f in fields(thing)}
-    else:
-        state = dict(vars(thing))
-    return {name: value for name, value in state.items() if name not in entry.skip}
+    names = [f.name for f in fields(thing)] if is_dataclass(thing) else list(vars(thing))
+    return {name: getattr(thing, name) for name in names if name not in entry.skip}
 
 
 def exact_names(entry: Entry, thing: Any) -> set[str]:
@@ -120,8 +117,8 @@ def migrate(entry: Entry, version: Any, state: State) -> State:
         raise FileError(f"{entry.name} has no valid version, {version!r}")
     if version > entry.version:
         raise FileError(
-            f"{entry.name} is of version {version}, and this leastwise knows versions up to {entry.version}: the file "
-            "was written by a newer one. Upgrade leastwise to read it"
+            f"{entry.name} is of version {version}, and this leastwise knows versions up to {entry.version}: the "
+            "file was written by a newer one. Upgrade leastwise to read it"
         )
     for old in range(version, entry.version):
         state = entry.migrations[old](state)
@@ -141,6 +138,6 @@ def build(entry: Entry, state: State) -> Any:
     if is_dataclass(cls):
         return cls(**state)
     missing = {name: value for name, value in defaults(cls).items() if value is not Parameter.empty}
-    thing = cls.__new__(cls)
+    thing: Any = object.__new__(cls)
     vars(thing).update({**missing, **state})
     return thing

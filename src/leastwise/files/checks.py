@@ -32,6 +32,15 @@ def _whole(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(low <= value <= high)
 
 
+def check_compressed(data: Array, indices: Array, indptr: Array, n: int, width: int) -> None:
+    """Each of n rows of a sparse matrix has a start, in order, and each entry a column. (SciPy looks at less.)"""
+    what = "sparse matrix"
+    _demand(data.ndim == indices.ndim == indptr.ndim == 1 and len(data) == len(indices), what)
+    _demand(len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == len(data), what)
+    _demand((indptr[:-1] <= indptr[1:]).all(), what)
+    _demand(not len(indices) or (indices.min() >= 0 and indices.max() < width), what)
+
+
 def check_jobs(state: dict[str, Any]) -> None:
     """Nobody starts a thousand processes by a file."""
     jobs = state.get("n_jobs")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.files.checks import check_compressed
 from leastwise.files.encode import COMPRESSED, MAX_DEPTH
 from leastwise.files.errors import FileError
 from leastwise.files.named import find_constant, find_dtype, find_function, find_type
@@ -162,13 +163,8 @@ class Decoder:
         whole = indices.dtype.kind == "i" and indptr.dtype.kind == "i" and data.dtype.kind in "biuf"
         if form not in COMPRESSED or not bounded or not whole:
             raise FileError("it has a sparse matrix of another kind than csr or csc, or without a valid shape")
-        if not data.ndim == indices.ndim == indptr.ndim == 1 or len(data) != len(indices):
-            raise FileError("it has a sparse matrix whose parts have different lengths")
-        if len(indptr) != shape[form == "csc"] + 1:
-            raise FileError("it has a sparse matrix without a start for each of its rows")
-        matrix = cls((data, indices, indptr), shape=tuple(shape))
-        matrix.check_format(full_check=True)  # or else compiled code would go astray
-        return matrix
+        check_compressed(data, indices, indptr, *(shape if form == "csr" else shape[::-1]))
+        return cls((data, indices, indptr), shape=tuple(shape))
 
     def _object(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self._objects):

@@ -104,11 +104,9 @@ def exact_names(entry: Entry, thing: Any) -> set[str]:
 
 def defaults(cls: type) -> State:
     """The parameters of an estimator, with their defaults."""
-    return {
-        name: p.default
-        for name, p in signature(cls).parameters.items()
-        if p.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-    }
+    made: Any = getattr(cls, "__init__")  # noqa: B009
+    given = [] if made is object.__init__ else list(signature(made).parameters.values())[1:]
+    return {p.name: p.default for p in given if p.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)}
 
 
 def migrate(entry: Entry, version: Any, state: State) -> State:

@@ -7,14 +7,15 @@ from importlib.util import find_spec
 
 import numpy as np
 from scipy import sparse
-from sklearn.compose import make_column_transformer
-from sklearn.decomposition import PCA
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_selection import SelectKBest, VarianceThreshold
+from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
+    Binarizer,
     FunctionTransformer,
     KBinsDiscretizer,
     MaxAbsScaler,
@@ -157,7 +158,10 @@ def _wrapped():
     plain = [StandardScaler(), RobustScaler(), MinMaxScaler(), MaxAbsScaler(), Normalizer(), PCA(2)]
     plain += [VarianceThreshold(), SelectKBest(k=2), PolynomialFeatures(2), QuantileTransformer(n_quantiles=20)]
     plain += [PowerTransformer(), KBinsDiscretizer(4, strategy="uniform"), FunctionTransformer()]
-    plain += [FunctionTransformer(np.square)]
+    plain += [FunctionTransformer(np.square), TruncatedSVD(2), Binarizer(), SelectPercentile(percentile=70)]
+    plain += [FeatureUnion([("a", StandardScaler()), ("b", PCA(2))])]
+    target = TransformedTargetRegressor(lw.LSSVR(**FIXED), transformer=StandardScaler())
+    yield "transformed-target", target, (X, VALUE), {}
     for k, step in enumerate(plain):
         yield f"pipeline-{k}-{type(step).__name__}", make_pipeline(step, lw.LSPC(**FIXED)), (X, Y1), {}
 

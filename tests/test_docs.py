@@ -18,6 +18,7 @@ PAGES = [
     "explanations.md",
     "shift.md",
     "tutorial.md",
+    "files.md",
 ]
 
 

@@ -1,6 +1,5 @@
 """Models come back from files as they were."""
 
-import json
 import os
 import re
 import signal
@@ -12,11 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mutated_files import read, write
 from saved_models import FIXED, VALUE, Y1, X, answers, assert_same, known, models
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +26,7 @@ import leastwise as lw
 from leastwise import baselines
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
-from leastwise.files import FileError, arrays, atomic, classes, info, registry
+from leastwise.files import FileError, arrays, atomic, classes, info, registry, text
 
 NAMES = [name for name, *_ in models()]
 #: A few of different kinds, where all would take long.
@@ -276,6 +277,25 @@ def test_only_estimators_are_saved(thing, path):
         lw.save(thing, path)
 
 
+def test_a_search_says_what_to_save(path):
+    search = GridSearchCV(lw.LSPC(**FIXED), {"alpha": [0.01, 0.1]}, cv=2).fit(X, Y1)
+    with pytest.raises(FileError, match="save its best_estimator_"):
+        lw.save(search, path)
+    assert_same(search.predict(X), through(search.best_estimator_, path).predict(X))
+
+
+def test_too_many_names(path, monkeypatch):
+    monkeypatch.setattr(text, "MAX_GROUPS", 1000)
+    monkeypatch.setattr(text, "MAX_BYTES", 100_000)
+    model = lw.LSPC()
+    model.names_ = [[]] * 1000
+    with pytest.raises(FileError, match="too many things that are no arrays"):
+        lw.save(model, path)
+    model.names_ = ["a" * 1000] * 100
+    with pytest.raises(FileError, match="too many things that are no arrays"):
+        lw.save(model, path)
+
+
 def test_options_are_checked(path):
     for options in ({"keep": "some"}, {"dtype": "float16"}, {"dtype": np.float32}):
         with pytest.raises(ValueError, match="keep is one of"):
@@ -293,18 +313,9 @@ def test_a_cache_is_not_stored(path):
 
 def rewritten(path, change):
     """The file with another header, and right checksums."""
-    import hashlib
-    import struct
-
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[16:24])[0]
-    header = json.loads(data[64 : 64 + length])
+    header, blobs = read(path)
     change(header)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    rest = data[-(-(64 + length) // 64) * 64 :]
-    body = text + (bytes(-len(text) % 64) + rest if rest else b"")
-    start = data[:16] + struct.pack("<QQ", len(text), 64 + len(body))
-    path.write_bytes(start + hashlib.sha256(start + text).digest() + body)
+    write(path, header, blobs)
 
 
 def test_a_newer_format_is_refused(path):

@@ -1,10 +1,12 @@
 """Broken and hostile files give the clear error, or load; nothing crashes, nothing runs, memory stays bounded."""
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
 
 import leastwise as lw
-from leastwise.files import FileError, info
+from leastwise.files import FileError, info, text
 
 HERE = Path(__file__).parent
 MODELS = (
@@ -177,6 +179,23 @@ def only_fitted(header, change):
     change(header)
     for entry in other:
         entry["class"] = entry["class"].rstrip()
+
+
+@pytest.mark.parametrize("unit", ["[],", '{"tuple":[]},', "1.5,", '"a",'])
+def test_a_header_that_swells(tmp_path, unit, monkeypatch):
+    """The smallest things, as many as a header can have: memory is a small multiple of its length."""
+    length = text.MAX_BYTES // 32
+    monkeypatch.setattr(text, "MAX_GROUPS", text.MAX_GROUPS // 32)
+    start = '{"root":0,"arrays":[],"objects":[{"class":"LSPC","version":1,"state":{"a_":['
+    header = start + unit * (length // len(unit))
+    write(tmp_path / "large.lw", None, [], (header[:-1] + "]}}]}").encode())
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(FileError):
+            lw.load(tmp_path / "large.lw")
+        assert tracemalloc.get_traced_memory()[1] < 25 * length
+    finally:
+        tracemalloc.stop()
 
 
 def test_info_of_broken_files(changed, tmp_path):

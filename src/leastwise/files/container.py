@@ -26,14 +26,12 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from leastwise.files.errors import FileError
-from leastwise.files.text import parse
+from leastwise.files.text import MAX_BYTES, parse
 
 MAGIC = b"\x93LEASTW\n"
 FORMAT = 1
 ALIGN = 64
 PREAMBLE = 64
-#: A header is read as a whole; parsed it takes up to some thirty times its length.
-MAX_HEADER = 64 * 2**20
 #: Bytes that are read at a time.
 STEP = 2**20
 
@@ -68,11 +66,6 @@ def end_of(start: int, sizes: Iterable[int]) -> int:
 
 def write_parts(text: bytes, arrays: list[Any]) -> Iterator[Any]:
     """The bytes of a file, part by part; ``arrays`` are one-dimensional arrays of bytes."""
-    if len(text) > MAX_HEADER:
-        raise FileError(
-            f"The header would have {len(text)} bytes, of {MAX_HEADER} allowed: the model holds too many things that "
-            "are no arrays, such as names of categories or tasks."
-        )
     end = PREAMBLE + len(text)
     start = MAGIC + struct.pack("<IIQQ", FORMAT, 0, len(text), end_of(end, map(len, arrays)))
     yield start
@@ -103,8 +96,8 @@ def read_head(file: BinaryIO) -> Head:
         raise FileError("its first bytes are damaged")
     if whole != size:
         raise FileError(f"it has {size} bytes and should have {whole}: it was cut off, or something was added")
-    if length > min(size - PREAMBLE, MAX_HEADER):
-        raise FileError(f"its header of {length} bytes is longer than the file, or than {MAX_HEADER} bytes")
+    if length > min(size - PREAMBLE, MAX_BYTES):
+        raise FileError(f"its header of {length} bytes is longer than the file, or than {MAX_BYTES} bytes")
     text = file.read(length)
     if hashlib.sha256(start[:32] + text).digest() != start[32:]:
         raise FileError("the checksum of its header is wrong: it is damaged")

@@ -115,6 +115,8 @@ def save(model: Any, path: Path, *, keep: str = "all", dtype: str | None = None)
     if keep not in KEEP or dtype not in DTYPES:
         raise ValueError(f"keep={keep!r}, dtype={dtype!r}: keep is one of {KEEP}, and dtype one of {DTYPES}.")
     if entry_of(type(model)) is None or not hasattr(model, "get_params"):
+        if hasattr(model, "best_estimator_"):
+            raise FileError(f"A {type(model).__name__} cannot be saved: save its best_estimator_.")
         raise FileError(
             f"A {type(model).__name__} cannot be saved: give an estimator of leastwise, or a scikit-learn pipeline "
             "of plain pre-processing that ends in one. For others use skops or joblib (see the page Model files)."

@@ -113,7 +113,7 @@ def dtype_node(value: Any) -> list | None:
         if hasattr(value, "categories"):
             return ["pandas", "category", list(value.categories), bool(value.ordered)]
         return ["pandas", str(value)] if str(value) in PANDAS else None
-    if module == "polars" or getattr(value, "__module__", "").startswith("polars"):
+    if module == "polars" or str(getattr(value, "__module__", "")).startswith("polars"):
         if hasattr(value, "categories") and str(value).startswith("Enum"):
             return ["polars", "Enum", list(value.categories)]
         name = str(value).split("(")[0]

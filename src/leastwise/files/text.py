@@ -12,13 +12,30 @@ from leastwise.files.errors import FileError
 DIGITS = 40
 
 
+#: Bytes of a header, and lists and objects in it: parsed, each takes a few bytes of text to fifty of memory.
+MAX_BYTES = 16 * 2**20
+MAX_GROUPS = 10**6
+
+
 def compose(header: dict[str, Any]) -> bytes:
     """The text of a header: plain ASCII, without blanks."""
-    return json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
+    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(text) > MAX_BYTES or _groups(text) > MAX_GROUPS:
+        raise FileError(
+            f"The header would have {len(text)} bytes and {_groups(text)} brackets, of {MAX_BYTES} and {MAX_GROUPS} "
+            "allowed: the model holds too many things that are no arrays, such as names of categories or tasks."
+        )
+    return text
+
+
+def _groups(text: bytes) -> int:
+    return text.count(b"[") + text.count(b"{")
 
 
 def parse(text: bytes) -> dict[str, Any]:
     """The header behind a text."""
+    if len(text) > MAX_BYTES or _groups(text) > MAX_GROUPS:
+        raise FileError(f"its header has more than {MAX_BYTES} bytes or {MAX_GROUPS} brackets")
     try:
         header = json.loads(
             text.decode("ascii"),

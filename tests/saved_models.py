@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 from scipy import sparse
-from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
@@ -173,6 +173,9 @@ def _frames():
     for k, words in enumerate((OneHotEncoder(handle_unknown="ignore"), OneHotEncoder(drop="first"), rare, ordinal)):
         columns = make_column_transformer((numbers, ["a", "b"]), (words, ["kind"]), remainder="passthrough")
         yield f"frame-{k}", make_pipeline(columns, lw.LSPC(**FIXED)), (frame(), WORDS), {}
+    chosen = make_column_selector(dtype_include=np.number), make_column_selector(dtype_include=object)
+    columns = make_column_transformer((SimpleImputer(), chosen[0]), (OneHotEncoder(), chosen[1]))
+    yield "frame-selected", make_pipeline(columns, lw.LSPC(**FIXED)), (frame(), WORDS), {}
     columns = make_column_transformer((StandardScaler(), ["a", "b"])).set_output(transform="pandas")
     yield "frame-output", make_pipeline(columns, lw.LSPC(**FIXED)), (frame().drop(index=[3]), WORDS[N - 47 :]), {}
     numbers = frame()[["a", "b", "c"]].fillna(0.0)
@@ -261,4 +264,4 @@ def assert_same(a, b, where="model"):
         assert a.equals(b), where
         assert list(a.dtypes) == list(b.dtypes), where
     else:
-        assert a == b or a != a, where
+        assert a is b or a == b or a != a, where

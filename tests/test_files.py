@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -205,6 +206,13 @@ def test_all_that_a_file_can_hold(path):
         "types": [float, np.float32, np.dtype("f4"), np.dtype(object), sparse.csr_array],
         "functions": [np.log1p],
     }
+    if find_spec("pandas"):
+        pandas = __import__("pandas")
+        values["constants"] = [pandas.NA, pandas.NaT]
+        values["columns"] = [pandas.Int8Dtype(), pandas.CategoricalDtype(["a", "b"], ordered=True)]
+    if find_spec("polars"):
+        polars = __import__("polars")
+        values["schema"] = [polars.Int64(), polars.Enum(["a", "b"]), polars.String()]
     model = lw.LSPC()
     model.values_ = values
     model.random_ = [rng, state, np.random.Generator(np.random.Philox(3)), np.random.RandomState(1)]
@@ -304,8 +312,10 @@ def test_options_are_checked(path):
 
 def test_a_cache_is_not_stored(path):
     """What a cache holds is unpickled."""
-    model = make_pipeline(StandardScaler(), lw.LSPC(**FIXED), memory=str(path.parent / "cache"))
-    assert through(model, path).memory is None
+    model = make_pipeline(FeatureUnion([], n_jobs=2), lw.LSPC(**FIXED), memory=str(path.parent / "cache"))
+    back = through(model, path)
+    assert back.memory is None
+    assert back[0].n_jobs is None  # nor how many processes are started
 
 
 # ------------------------------------------------------------------- versions

@@ -140,9 +140,7 @@ def test_things_that_would_crash_compiled_code(changed):
         fitted[0]["_n_out_full"] = 10**12
 
     def jobs(header):
-        for entry in header["objects"]:
-            if "n_jobs" in entry["state"]:
-                entry["state"]["n_jobs"] = 10**5
+        state_of(header, "sklearn.ColumnTransformer")["n_jobs"] = 2
 
     def shape(header):
         state_of(header, "sklearn.SVC")["shape_fit_"] = {"tuple": [3, 3]}
@@ -153,6 +151,9 @@ def test_things_that_would_crash_compiled_code(changed):
     def labels(header):
         state_of(header, "MLkNN")["n_labels_"] = 10**12
 
+    def endless(header):
+        state_of(header, "LSSVR")["unit_"] = {"range": [0, 10**18, 1]}
+
     def cache(header):
         state_of(header, "sklearn.Pipeline")["memory"] = "/somewhere"
 
@@ -161,6 +162,7 @@ def test_things_that_would_crash_compiled_code(changed):
         dict(map(tuple, pairs))["state"]["dict"][1][1] = 10**6
 
     cases = [("rare", jobs), ("polynomial", wide), ("rmtl", shape), ("lspc-sparse", columns), ("ml-knn", labels)]
+    cases += [("lssvr", endless)]
     for name, change in [*cases, ("rare", cache), ("state", position)]:
         with pytest.raises(FileError):
             changed(name, change)

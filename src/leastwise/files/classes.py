@@ -97,8 +97,9 @@ PARTS = [
 ]
 SKLEARN = [
     *foreign("pipeline", "Pipeline", skip=("memory",), check=checks.check_pipeline),
-    *foreign("pipeline", "FeatureUnion", check=checks.check_jobs),
-    *foreign("compose", "ColumnTransformer", "TransformedTargetRegressor", check=checks.check_jobs),
+    *foreign("pipeline", "FeatureUnion", skip=("n_jobs",), check=checks.check_jobs),
+    *foreign("compose", "ColumnTransformer", skip=("n_jobs",), check=checks.check_jobs),
+    *foreign("compose", "TransformedTargetRegressor", "make_column_selector"),
     *foreign("preprocessing", "StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer"),
     *foreign("preprocessing", "Binarizer", "FunctionTransformer", "KBinsDiscretizer", "OrdinalEncoder"),
     *foreign("preprocessing", "PowerTransformer", "QuantileTransformer", "LabelEncoder"),
@@ -110,7 +111,9 @@ SKLEARN = [
     *foreign("feature_selection", "SelectFpr", "SelectFdr", "SelectFwe"),
     *foreign("model_selection", "KFold", "StratifiedKFold", "GroupKFold", "StratifiedGroupKFold", "LeaveOneOut"),
     *foreign("model_selection", "LeaveOneGroupOut", "ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"),
-    *foreign("neighbors", "NearestNeighbors", skip=("_tree",), check=checks.check_neighbors, build=_neighbors),
+    *foreign(
+        "neighbors", "NearestNeighbors", skip=("_tree", "n_jobs"), check=checks.check_neighbors, build=_neighbors
+    ),
     *foreign("svm", "SVC", "SVR", check=checks.check_machine),
 ]
 ENTRIES = [*ESTIMATORS, *PARTS, *SKLEARN]

@@ -21,6 +21,9 @@ from leastwise.files.registry import build, migrate, table
 
 Array = np.ndarray
 
+#: Numbers that a range may stand for.
+MAX_RANGE = 10**4
+
 
 class Decoder:
     """Builds the objects of a file; ``array(k)`` reads its k-th array."""
@@ -37,7 +40,7 @@ class Decoder:
             "frozenset": lambda v, depth: frozenset(self._list(v, depth)),
             "dict": self._dict,
             "slice": lambda v, depth: slice(*self._three(v, depth)),
-            "range": lambda v, depth: range(*self._three(v, depth)),
+            "range": lambda v, depth: _range(*self._three(v, depth)),
             "array": lambda v, _: self._array(v),
             "scalar": self._scalar,
             "objects": self._object_array,
@@ -170,6 +173,12 @@ class Decoder:
         if type(number) is not int or not 0 <= number < len(self._objects):
             raise FileError(f"it speaks of object {str(number)[:20]} before that is there")
         return self._objects[number]
+
+
+def _range(start: int, stop: int, step: int) -> range:
+    if None in (start, stop, step) or abs(stop - start) > MAX_RANGE * abs(step):  # NumPy would make an array of it
+        raise FileError(f"it has a range of more than {MAX_RANGE} numbers")
+    return range(start, stop, step)
 
 
 def _text(value: Any) -> str:

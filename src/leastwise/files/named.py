@@ -17,6 +17,7 @@ from leastwise.files.errors import FileError
 TYPES: dict[str, type] = {
     **{t.__name__: t for t in (bool, int, float, str, object)},
     **{f"numpy.{t.__name__}": t for t in (np.bool_, np.str_, np.float16, np.float32, np.float64)},
+    **{f"numpy.{t.__name__}": t for t in (np.number, np.integer, np.floating)},
     **{f"numpy.{sign}int{bits}": getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
     **{
         f"scipy.{form}_{kind}": getattr(sparse, f"{form}_{kind}")

@@ -12,6 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import (
+    array_shapes,
+    boolean_dtypes,
+    floating_dtypes,
+    integer_dtypes,
+    unicode_string_dtypes,
+)
+from hypothesis.extra.numpy import arrays as from_arrays
 from mutated_files import read, write
 from saved_models import FIXED, VALUE, Y1, X, answers, assert_same, known, models
 from scipy import sparse
@@ -37,6 +47,13 @@ SOME = ["lspc", "tasks-pairs", "labels-unknown", "lssvr", "rmtl", "ml-knn", "abs
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "model.lw"
+
+
+def from_dtype_arrays(dtypes, shapes):
+    """Arrays of all types that files hold, in both orders; text without the zeros that NumPy takes off."""
+    given = dtypes.map(lambda dtype: dtype.newbyteorder("="))
+    made = given.flatmap(lambda dtype: from_arrays(dtype, shapes))
+    return st.builds(lambda array, order: np.asarray(array, order=order), made, st.sampled_from("CF"))
 
 
 def through(model, path, **options):
@@ -222,6 +239,39 @@ def test_all_that_a_file_can_hold(path):
     assert str(back.values_["numbers"][5]) == "-0.0"
     for a, b in zip(model.random_, back.random_, strict=True):
         assert_same(a.normal(size=5), b.normal(size=5))
+
+
+PLAIN = st.none() | st.booleans() | st.integers(-(2**100), 2**100) | st.floats(allow_nan=False) | st.text(max_size=5)
+SHAPES = array_shapes(min_dims=0, min_side=0, max_dims=3, max_side=4)
+DTYPES = boolean_dtypes() | integer_dtypes() | floating_dtypes(sizes=(16, 32, 64)) | unicode_string_dtypes(max_len=3)
+VALUES = st.recursive(
+    PLAIN | from_dtype_arrays(DTYPES, SHAPES),
+    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(PLAIN, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_any_value_comes_back(tmp_path_factory, value):
+    path = tmp_path_factory.getbasetemp() / "any.lw"
+    model = lw.LSPC()
+    model.value_ = value
+    assert_same(value, through(model, path).value_)
+
+
+def test_nesting_that_can_be_saved_can_be_loaded(path):
+    for make in (lambda v: [v], lambda v: (v,), lambda v: {"a": v}, lambda v: {(1,): v}):
+        model, value = lw.LSPC(), 1
+        for _ in range(60):
+            value = make(value)
+        model.value_ = value
+        assert_same(value, through(model, path).value_)
+    model.value_ = [np.empty((0, 3), dtype=object), np.array(None, dtype=object), range(10**4), np.zeros((2,) * 8)]
+    assert_same(model.value_, through(model, path).value_)
+    for large in (range(10**5), np.zeros((1,) * 9), np.zeros((0, 10**7)), np.array(["a" * 10**5])):
+        model.value_ = large
+        with pytest.raises(FileError, match=r"model\.value_ is"):
+            lw.save(model, path)
 
 
 def test_info_reads_the_header_alone(path, monkeypatch):

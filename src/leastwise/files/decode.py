@@ -12,17 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.files.arrays import MAX_DIMENSIONS, MAX_EMPTY
 from leastwise.files.checks import check_compressed
-from leastwise.files.encode import COMPRESSED, MAX_DEPTH
+from leastwise.files.encode import COMPRESSED, MAX_DEPTH, MAX_RANGE
 from leastwise.files.errors import FileError
 from leastwise.files.named import find_constant, find_dtype, find_function, find_type
 from leastwise.files.random import read_random
 from leastwise.files.registry import build, migrate, table
 
 Array = np.ndarray
-
-#: Numbers that a range may stand for.
-MAX_RANGE = 10**4
 
 
 class Decoder:
@@ -88,7 +86,7 @@ class Decoder:
 
     def value(self, node: Any, depth: int = 0) -> Any:
         """What a node stands for."""
-        if depth > MAX_DEPTH:
+        if depth > 2 * MAX_DEPTH + 2:  # a key and a list are one level of what was stored
             raise FileError("its header is nested too deeply")
         if isinstance(node, list):
             return self._list(node, depth)
@@ -150,7 +148,8 @@ class Decoder:
         array = np.empty(len(values), dtype=object)
         for k, value in enumerate(values):
             array[k] = value
-        if not isinstance(shape, list) or not 1 <= len(shape) <= 8 or not all(0 <= n <= len(values) for n in shape):
+        longest = max(len(values), MAX_EMPTY)
+        if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS or not all(0 <= n <= longest for n in shape):
             raise FileError("it has an array of objects without a valid shape")
         return array.reshape(shape)
 
@@ -160,9 +159,7 @@ class Decoder:
         cls, shape = find_type(node[0]), node[1]
         form = cls.__name__[:3]
         data, indices, indptr = (self._array(k) for k in node[2:])
-        bounded = (
-            isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**31 for n in shape)
-        )
+        bounded = isinstance(shape, list) and len(shape) == 2 and all(map(_is_width, shape))
         whole = indices.dtype.kind == "i" and indptr.dtype.kind == "i" and data.dtype.kind in "biuf"
         if form not in COMPRESSED or not bounded or not whole:
             raise FileError("it has a sparse matrix of another kind than csr or csc, or without a valid shape")
@@ -173,6 +170,10 @@ class Decoder:
         if type(number) is not int or not 0 <= number < len(self._objects):
             raise FileError(f"it speaks of object {str(number)[:20]} before that is there")
         return self._objects[number]
+
+
+def _is_width(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**31
 
 
 def _range(start: int, stop: int, step: int) -> range:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.files.arrays import MAPPED, as_bytes, described, order_of, storable
+from leastwise.files.arrays import MAPPED, MAX_DIMENSIONS, MAX_EMPTY, as_bytes, described, order_of, storable
 from leastwise.files.container import digest
 from leastwise.files.errors import FileError
 from leastwise.files.named import constant_name, dtype_node, function_name, type_name
@@ -23,6 +23,8 @@ Array = np.ndarray
 
 #: How deeply things may stand in one another.
 MAX_DEPTH = 64
+#: Numbers that a range may stand for.
+MAX_RANGE = 10**4
 #: Kinds of sparse matrices that are stored as they are.
 COMPRESSED = ("csr", "csc")
 
@@ -75,6 +77,8 @@ class Encoder:
                 for k, v in value.items()
             ]
             return {"dict": pairs}
+        if kind is range and len(value) > MAX_RANGE:
+            raise FileError(f"{path} is a range of {len(value)} numbers: make it an array, with np.arange.")
         if kind in (slice, range):
             return {kind.__name__: [self.node(v, path) for v in (value.start, value.stop, value.step)]}
         parts = sorted(value, key=repr) if kind in (set, frozenset) else value
@@ -90,6 +94,8 @@ class Encoder:
             return {"scalar": [value.dtype.newbyteorder("<").str, self.node(value.item(), path)]}
         if type(value) not in (np.ndarray, np.memmap):
             raise FileError(f"{path} is a {type(value).__name__}: make it a plain array, with np.asarray.")
+        if value.ndim > MAX_DIMENSIONS or (not value.size and max(value.shape) > MAX_EMPTY):
+            raise FileError(f"{path} is an array of shape {value.shape}, which has too many axes, or too long ones.")
         if value.dtype.kind == "O":
             flat = [self.node(v, f"{path}[{k}]", depth=depth) for k, v in enumerate(value.ravel().tolist())]
             return {"objects": [list(value.shape), flat]}

@@ -114,5 +114,6 @@ SKLEARN = [
     *foreign(
         "neighbors", "NearestNeighbors", skip=("_tree", "n_jobs"), check=checks.check_neighbors, build=_neighbors
     ),
+    *foreign("svm", "SVC", "SVR", check=checks.check_machine),
 ]
 ENTRIES = [*ESTIMATORS, *PARTS, *SKLEARN]

@@ -1,5 +1,6 @@
 """Models come back from files as they were."""
 
+import hashlib
 import os
 import re
 import signal
@@ -272,6 +273,25 @@ def test_nesting_that_can_be_saved_can_be_loaded(path):
         model.value_ = large
         with pytest.raises(FileError, match=r"model\.value_ is"):
             lw.save(model, path)
+
+
+def test_a_reader_that_knows_the_page_alone(path):
+    """Scores from the bytes of the file, as another language would get them."""
+    model = lw.LSPC(**FIXED).fit(X, Y1)
+    lw.save(model, path)
+    header, blobs = read(path)
+    made = header["objects"][header["root"]]
+    assert made["class"] == "LSPC"
+
+    def array(name):
+        number = made["state"][name]["array"]
+        entry = header["arrays"][number]
+        assert hashlib.sha256(blobs[number]).hexdigest() == entry["sha256"]
+        return np.frombuffer(blobs[number], entry["dtype"]).reshape(entry["shape"], order=entry["order"])
+
+    distance = ((X[:, None] - array("centers_")) ** 2).sum(axis=2)
+    K = np.exp(-distance / (2 * made["state"]["sigma_"] ** 2))
+    np.testing.assert_allclose(K @ array("coef_") + array("intercept_"), model.scores(X), atol=1e-9)
 
 
 def test_info_reads_the_header_alone(path, monkeypatch):

@@ -107,7 +107,7 @@ def edit(header, blobs, rng):
     elif kind == "bytes" and blobs:
         edit_bytes(header["arrays"], blobs, rng)
     elif kind == "nest":
-        for _ in range(rng.choice([3, 70, 400])):
+        for _ in range(rng.choice([3, 70, 180])):
             node[key] = [node[key]]
 
 

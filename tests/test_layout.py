@@ -57,6 +57,7 @@ LAYERS = [
     ["tables"],
     ["baselines"],
     ["onnx"],
+    ["files"],
     ["displays"],
     ["display", "display_tasks", "report"],
     ["__init__"],

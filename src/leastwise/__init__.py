@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leastwise.estimators.multi_task import MultiTaskLSPC
     from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
     from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
+    from leastwise.files import load, save
     from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
@@ -27,6 +28,8 @@ __all__ = [
     "MultiTaskLSSVC",
     "MultiTaskLSSVR",
     "__version__",
+    "load",
+    "save",
     "task_report",
 ]
 
@@ -41,6 +44,8 @@ _HOMES = {
     "MultiTaskLSPC": "estimators.multi_task",
     "MultiTaskLSSVC": "estimators.multi_task_lssvm",
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
+    "load": "files",
+    "save": "files",
     "task_report": "task_reports",
 }
 #: Parts that can be used as attributes without being imported by name.
@@ -50,10 +55,14 @@ _PARTS = {
     "calibration",
     "datasets",
     "displays",
+    "files",
     "label_metrics",
     "metrics",
     "model_selection",
+    "onnx",
+    "report",
     "shift",
+    "tables",
 }
 
 

@@ -32,6 +32,13 @@ class Tasks:
     def __post_init__(self) -> None:
         self._place.update((name, code) for code, name in enumerate(self.ids))
 
+    def __getstate__(self) -> dict:
+        return {"ids": self.ids, "given": self.given}  # keys of any kind are not for every kind of file
+
+    def __setstate__(self, state: dict) -> None:
+        vars(self).update(state, _place={})
+        self.__post_init__()
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -243,6 +243,17 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
             else self.estimator_._framed(values, X)
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "scores_" in state:  # skops knows no key None
+            state["scores_"] = list(state["scores_"].items())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "scores_" in state:
+            state = {**state, "scores_": dict(state["scores_"])}
+        super().__setstate__(state)
+
     layout_: Layout
 
 

@@ -85,7 +85,8 @@ class Explained(TunedModel):
                 "influence() needs a model that was solved exactly with a coefficient for every training row, which "
                 "one with n_centers, centers, basis='class', norm='coefficients', prune=, kernel='precomputed', "
                 "solver='arrow', 'krylov' or 'sgd', or a linear kernel of many rows has not. Fit with all rows as "
-                "centres and norm='function' (for a linear kernel of many tasks, solver='dual')."
+                "centres and norm='function' (for a linear kernel of many tasks, solver='dual'). A file that was "
+                "saved with keep='predict' does not hold what it needs either: use keep='all'."
             )
         need, have = 4 * 8 * len(known.w) ** 2, available_memory()
         if need > have:

@@ -249,7 +249,8 @@ class KernelRegressor(RegressorMixin, TunedModel):
         known = vars(self).get("residuals_")
         if known is None:
             raise ValueError(
-                "cv=None held nothing out, so there are no residuals to make intervals of: use cv='loo'."
+                "cv=None held nothing out, so there are no residuals to make intervals of: use cv='loo'. (A model "
+                "from a file that was saved with keep='predict' has lost them: use keep='all'.)"
             )
         if method == "jackknife+" and not known.rows:
             raise ValueError(

@@ -102,7 +102,8 @@ class ClassSets:
         if held is None:
             raise ValueError(
                 "cv=None held nothing out, so there is nothing to tell how sure the model may be: use cv='loo' or a "
-                "number of folds."
+                "number of folds. (A model from a file that was saved with keep='predict' has lost it: use "
+                "keep='all'.)"
             )
         return held
 

@@ -1,0 +1,158 @@
+"""What must be right before compiled code, or memory, is trusted to numbers from a file.
+
+Wrong numbers elsewhere make wrong predictions or Python's errors, and that is all. These would make a crash.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from leastwise.files.errors import FileError
+
+Array = np.ndarray
+
+#: Columns that a polynomial may have.
+MAX_COLUMNS = 10**6
+
+
+def _demand(right: Any, what: str) -> None:
+    if not right:
+        raise FileError(f"it holds a {what} whose parts do not belong together")
+
+
+def _is_array(value: Any, dtype: str, shape: tuple[int, ...]) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == dtype and value.shape == shape
+
+
+def _whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(low <= value <= high)
+
+
+def check_compressed(data: Array, indices: Array, indptr: Array, n: int, width: int) -> None:
+    """Each of n rows of a sparse matrix has a start, in order, and each entry a column. (SciPy looks at less.)"""
+    what = "sparse matrix"
+    _demand(data.ndim == indices.ndim == indptr.ndim == 1 and len(data) == len(indices), what)
+    _demand(len(indptr) == n + 1 and indptr[0] == 0 and indptr[-1] == len(data), what)
+    _demand((indptr[:-1] <= indptr[1:]).all(), what)
+    _demand(not len(indices) or (indices.min() >= 0 and indices.max() < width), what)
+
+
+def check_jobs(state: dict[str, Any]) -> None:
+    """How many processes are started is for the machine to say, not for a file."""
+    _demand(state.get("n_jobs") is None, "number of jobs")
+
+
+def check_pipeline(state: dict[str, Any]) -> None:
+    """A pipeline caches nothing: what is in a cache is unpickled."""
+    _demand(state.get("memory") is None, "pipeline with a cache")
+
+
+def check_encoder(state: dict[str, Any]) -> None:
+    """Every category has its column, and no column is beyond the last."""
+    if "categories_" not in state:
+        return
+    what, cats = "OneHotEncoder", state["categories_"]
+    outs: Any = state.get("_n_features_outs")
+    drops = state.get("_drop_idx_after_grouping")
+    rare = state.get("_infrequent_indices") if state.get("_infrequent_enabled") else None
+    maps = state.get("_default_to_infrequent_mappings") if state.get("_infrequent_enabled") else None
+    _demand(isinstance(cats, list) and isinstance(outs, list) and len(outs) == len(cats), what)
+    _demand(all(isinstance(c, np.ndarray) and c.ndim == 1 and len(c) for c in cats), what)
+    for parts in (drops, rare, maps):
+        _demand(parts is None or (len(parts) == len(cats)), what)
+    _demand(not state.get("_infrequent_enabled") or (rare is not None and maps is not None), what)
+    for k, values in enumerate(cats):
+        _check_sorted(values, what)
+        one = [None if parts is None else parts[k] for parts in (drops, rare, maps)]
+        _check_columns(len(values), outs[k], *one)
+
+
+def _check_sorted(values: Array, what: str) -> None:
+    """Numbers are found by bisection."""
+    if values.dtype.kind not in "OUS":
+        known = values[:-1] if values.dtype.kind == "f" and np.isnan(values[-1]) else values
+        _demand((known[:-1] < known[1:]).all(), what)
+
+
+def _check_columns(n: int, n_columns: Any, drop: Any, rare: Any, mapping: Any) -> None:
+    what = "OneHotEncoder"
+    _demand(_whole(n_columns, 0, n), what)
+    code = np.arange(n)
+    if rare is not None:
+        _demand(isinstance(rare, np.ndarray) and rare.dtype.kind == "i" and rare.ndim == 1 and len(rare), what)
+        _demand(rare.min() >= 0 and rare.max() < n, what)
+    if mapping is not None:
+        _demand(isinstance(mapping, np.ndarray) and mapping.dtype.kind == "i" and mapping.shape == (n,), what)
+        code = mapping
+    if drop is not None:
+        _demand(_whole(drop, 0, n), what)
+        code = code[code != drop]
+        code = np.where(code > drop, code - 1, code)
+    _demand(not len(code) or (code.min() >= 0 and code.max() < n_columns), what)
+
+
+def check_polynomial(state: dict[str, Any]) -> None:
+    """Space is made for all columns before any is computed."""
+    if "_n_out_full" in state:
+        _demand(
+            all(_whole(state.get(n), 0, MAX_COLUMNS) for n in ("_n_out_full", "n_output_features_")), "polynomial"
+        )
+
+
+def check_machine(state: dict[str, Any]) -> None:
+    """Support vector machines are compiled code: all lengths must fit. Kernels are precomputed, as in RMTL."""
+    what = "support vector machine"
+    _demand(state.get("kernel") == "precomputed" and not callable(state["kernel"]), what)
+    if "support_" not in state:
+        return
+    support, classes = state["support_"], state.get("classes_")
+    shape: Any = state.get("shape_fit_")
+    c = 2 if classes is None else len(classes)
+    m, pairs = len(support), 1 if classes is None else c * (c - 1) // 2
+    _demand(_is_array(support, "int32", (m,)) and c >= 2 and state.get("_sparse") is False, what)
+    _demand(isinstance(shape, tuple) and len(shape) == 2 and all(_whole(n, 0, 2**31 - 1) for n in shape), what)
+    _demand(m == 0 or (support.min() >= 0 and support.max() < shape[0]), what)
+    counts: Any = state.get("_n_support")
+    _demand(_is_array(counts, "int32", (c,)) and counts.min() >= 0, what)
+    _demand(classes is None or int(counts.sum(dtype=np.int64)) == m, what)
+    _demand(_is_array(state.get("support_vectors_"), "float64", (0, 0)), what)
+    for name in ("dual_coef_", "_dual_coef_"):
+        _demand(_is_array(state.get(name), "float64", (c - 1, m)) and state[name].flags.c_contiguous, what)
+    for name in ("intercept_", "_intercept_"):
+        _demand(_is_array(state.get(name), "float64", (pairs,)), what)
+    for name in ("_probA", "_probB"):
+        _demand(_is_array(state.get(name), "float64", (0,)), what)
+    plain = (state.get("_effective_probability", False), state.get("probability", False) in (False, "deprecated"))
+    _demand(plain == (False, True), what)
+    _demand(classes is not None or counts.max() <= m, what)
+
+
+def check_neighbors(state: dict[str, Any]) -> None:
+    """What the tree is made of again."""
+    check_jobs(state)
+    _demand(isinstance(state.get("metric", "minkowski"), str), "NearestNeighbors")
+
+
+def check_labels_known(state: dict[str, Any]) -> None:
+    """As many labels as there are shares of them."""
+    if "n_labels_" in state:
+        prior = state.get("prior_")
+        _demand(isinstance(prior, np.ndarray) and state["n_labels_"] == prior.size, "MLkNN")
+
+
+def check_starts(state: dict[str, Any]) -> None:
+    """Labels fill all outputs, one after the other."""
+    for starts, filled in (("starts", "shares"), ("corners", "knots")):
+        if starts in state:
+            _check_steps(state[starts], state.get(filled))
+
+
+def _check_steps(starts: Any, filled: Any) -> None:
+    what = "calibration of labels"
+    _demand(isinstance(starts, np.ndarray) and starts.dtype.kind == "i" and starts.ndim == 1 and len(starts), what)
+    _demand(isinstance(filled, np.ndarray) and filled.ndim == 1, what)
+    steps = starts.tolist()
+    _demand(steps[0] == 0 and steps[-1] == len(filled) and all(a <= b for a, b in pairwise(steps)), what)

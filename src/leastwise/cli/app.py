@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from enum import Enum
+from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,14 +29,14 @@ app = typer.Typer(
 )
 
 
-class Kind(str, Enum):
+class Kind(StrEnum):
     """What the target column holds."""
 
     classes = "classes"
     numbers = "numbers"
 
 
-class Paper(str, Enum):
+class Paper(StrEnum):
     """The papers whose figures can be made again."""
 
     lspc = "lspc"

@@ -76,9 +76,9 @@ def _escaped(cell: Any) -> str:
 
 def shown(value: Any) -> str:
     """Numbers with as many digits as mean something, everything else as it is."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, float | np.floating):
-        return "" if value is None else str(value)
-    return f"{value:.4g}" if abs(value) < 1e5 else f"{value:.4e}"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}" if abs(float(value)) < 1e5 else f"{value:.4e}"
+    return "" if value is None else str(value)
 
 
 def plain(value: Any) -> Any:

@@ -61,6 +61,8 @@ ESTIMATORS = [
     model("MTLFeatRegressor", "baselines.mtl_feat"),
     model("RMTLClassifier", "baselines.rmtl"),
     model("RMTLRegressor", "baselines.rmtl"),
+    Entry("TableModel", "leastwise.tables.model:TableModel", exact=True, report=("heldout_",)),
+    Entry("TableEncoder", "leastwise.tables.encoder:TableEncoder", exact=True),
     Entry("StratifiedTaskKFold", "leastwise.model_selection:StratifiedTaskKFold"),
     Entry("StratifiedLabelKFold", "leastwise.model_selection:StratifiedLabelKFold"),
 ]
@@ -91,9 +93,14 @@ PARTS = [
     part("labels.Labels", "labels.encoding:Labels", exact=True),
     part("heldout.HeldRows", "evidence:HeldRows"),
     part("heldout.Learned", "influence:Learned"),
+    part("heldout.Neighbourhood", "familiarity:Neighbourhood"),
     part("heldout.Residuals", "estimators._regressor:Residuals", exact=True, skip=("inverse", "same")),
     part("heldout.Centring", "centring:Centring", exact=True),
     part("heldout.RiskCoverage", "risk:RiskCoverage", exact=True),
+    part("tables.Column", "tables.kinds:Column", exact=True),
+    part("search.Outcome", "selection.trial:Outcome", exact=True),
+    part("search.Entry", "selection.diary:Entry", exact=True),
+    part("search.Step", "selection.diary:Step", exact=True),
 ]
 SKLEARN = [
     *foreign("pipeline", "Pipeline", skip=("memory",), check=checks.check_pipeline),

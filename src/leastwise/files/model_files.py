@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-import platform
 import warnings
 from typing import Any
 
-import numpy as np
-import scipy
 import sklearn
 from sklearn.exceptions import InconsistentVersionWarning
 
-from leastwise.files.arrays import place, read_array, read_entries
-from leastwise.files.atomic import write_atomically
-from leastwise.files.container import write_parts
-from leastwise.files.decode import Decoder
-from leastwise.files.encode import Encoder
 from leastwise.files.errors import FileError
-from leastwise.files.opening import Path, opened
+from leastwise.files.opening import Path
 from leastwise.files.registry import entry_of, table
-from leastwise.files.text import compose
+from leastwise.files.things import read_thing, write_thing
 
 KEEP = ("all", "predict")
 DTYPES = (None, "float32")
@@ -73,18 +65,7 @@ def save(model: Any, path: Path, *, keep: str = "all", dtype: str | None = None)
             f"A {type(model).__name__} cannot be saved: give an estimator of leastwise, or a scikit-learn pipeline "
             "of plain pre-processing that ends in one. For others use skops or joblib (see the page Model files)."
         )
-    encoder = Encoder(single=dtype == "float32", report=keep == "all")
-    root = encoder.node(model, "model")["object"]
-    place(encoder.entries)
-    header = {
-        "keep": keep,
-        "dtype": dtype,
-        "versions": _versions(),
-        "root": root,
-        "objects": encoder.objects,
-        "arrays": encoder.entries,
-    }
-    write_atomically(os.fspath(path), write_parts(compose(header), encoder.arrays))
+    write_thing(model, path, keep, dtype)
 
 
 def load(path: Path, *, mmap: bool = True, verify: bool = True) -> Any:
@@ -111,27 +92,11 @@ def load(path: Path, *, mmap: bool = True, verify: bool = True) -> Any:
     FileError
         Where the file is no model, is damaged, holds what files may not hold, or is of a newer format.
     """
-    with opened(path) as (file, head):
-        entries = read_entries(head.header.get("arrays"), head.start, head.size)
-        whole = np.memmap(file, dtype=np.uint8, mode="r") if mmap and entries else None
-        decoder = Decoder(lambda k: read_array(file, entries[k], whole, verify), len(entries))
-        model = decoder.build_all(head.header.get("objects"), head.header.get("root"))
-        if not hasattr(model, "get_params"):
-            raise FileError("what it holds is no estimator")
-    _warn_of_versions(head.header)
+    model, header = read_thing(path, mmap, verify)
+    if not hasattr(model, "get_params"):
+        raise FileError(f"{os.fspath(path)!r} cannot be read: what it holds is no estimator.")
+    _warn_of_versions(header)
     return model
-
-
-def _versions() -> dict[str, str]:
-    import leastwise
-
-    return {
-        "leastwise": leastwise.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
 
 
 def _warn_of_versions(header: dict[str, Any]) -> None:

@@ -37,8 +37,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a step found: its best point, and all points that it saw."""
+    """What a step found: its best point, all points that it saw, and a line about it."""
 
+    step: Step
     outcome: Any
     seen: list[dict]
     line: str

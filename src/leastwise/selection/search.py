@@ -110,7 +110,7 @@ class Search:
             heldout, first = trial.heldout(sigma, count), len(self.seen)
             found: Outcome = strategy(lambda alpha, last: self._point(trial, sigma, alpha, heldout(alpha), last))
             line = self._told(found, f"{what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s", shared)
-            entry = Entry(found, self.seen[first:], line)
+            entry = Entry(step, found, self.seen[first:], line)
             listener.note(step, entry)
         else:
             self.seen.extend(entry.seen)

@@ -1,0 +1,118 @@
+"""``leastwise fit``: from a table to a model file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from leastwise.cli.failing import UsageError
+from leastwise.cli.progress import Watched
+from leastwise.cli.resuming import Kept, fingerprint
+from leastwise.cli.showing import Shown
+from leastwise.cli.telling import tell_columns, tell_model
+from leastwise.files import save
+from leastwise.selection.diary import diary
+from leastwise.tables import Table, TableModel, read_table
+
+
+def run(shown: Shown, *, data: str, output: Path | None, report: Path | None, resume: bool, **options: Any) -> None:
+    """Read, learn, write; say what was found."""
+    path = _model_path(data, output)
+    for file in (path, report):
+        _check_folder(file)
+    table = read_table(data, format=options.pop("format"))
+    model = _model(**options)
+    for note in table.notes:
+        shown.note(note)
+    began = time.monotonic()
+    kept = _learn(shown, model, table, path, resume)
+    if kept.recalled:
+        shown.note(f"{kept.recalled} steps of the search were taken from {kept.folder}.")
+    save(model, path)
+    kept.clear()
+    if report is not None:
+        from leastwise.report import write_report
+
+        write_report(model, report, title=f"{_what(model)}, from {data}", rows=table)
+    shown.answer |= {"model": str(path), "report": report and str(report), "seconds": time.monotonic() - began}
+    shown.answer |= model.summary()
+    tell_columns(shown, model)
+    tell_model(shown, model)
+    shown.say(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {time.monotonic() - began:.1f} s.")
+    if report is not None:
+        shown.say(f"Report: {report}")
+
+
+def _learn(shown: Shown, model: TableModel, table: Table, path: Path, resume: bool) -> Kept:
+    """Fit, step by step; steps of a long search are kept beside the model file."""
+    kept = Kept(path.with_name(path.name + ".steps"), fingerprint(model, table))
+    known = kept.open(resume)
+    if resume:
+        shown.note(known)
+    with shown.working(f"looking at {len(table):,} rows") as status, diary(Watched(status, kept)):
+        try:
+            model.fit(table)
+        except KeyboardInterrupt:
+            if kept.written:
+                shown.note(f"{kept.written} steps of the search are kept in {kept.folder}; --resume goes on.")
+            raise
+    return kept
+
+
+def _model(
+    *,
+    target: str | None,
+    labels: str | None,
+    ignore: str | None,
+    column: list[str] | None,
+    kind: Any,
+    centers: int | None,
+    seed: int,
+    **rest: Any,
+) -> TableModel:
+    """The model that the options describe."""
+    if (target is None) == (labels is None):
+        raise UsageError("say what to predict: --target COLUMN for one column, or --labels a,b,c for several labels.")
+    return TableModel(
+        target,
+        labels=listed(labels) or None,
+        ignore=listed(ignore),
+        kinds=dict(_kind(text) for text in column or []),
+        kind=None if kind is None else kind.value,
+        n_centers="auto" if centers is None else centers,
+        random_state=seed,
+        **rest,
+    )
+
+
+def listed(text: str | None) -> list[str]:
+    """Names between commas."""
+    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _kind(text: str) -> tuple[str, str]:
+    name, mark, kind = text.rpartition("=")
+    if not mark or not name:
+        raise UsageError(f"--column {text}: write it as NAME=KIND, such as zip=category.")
+    return name, kind
+
+
+def _model_path(data: str, output: Path | None) -> Path:
+    if output is not None:
+        return output
+    if data == "-":
+        raise UsageError("a table from stdin has no name: say where the model goes by -o MODEL.lw.")
+    return Path(data).with_suffix(".lw")
+
+
+def _check_folder(path: Path | None) -> None:
+    """Before a long search, not after it."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.absolute().parent}; make it first.")
+    if path is not None and path.is_dir():
+        raise UsageError(f"{path} is a folder; give the name of a file.")
+
+
+def _what(model: TableModel) -> str:
+    return model.target if model.target is not None else ", ".join(list(model.labels or [])[:3])

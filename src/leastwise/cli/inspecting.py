@@ -1,0 +1,29 @@
+"""``leastwise inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from leastwise.cli.showing import Shown
+from leastwise.cli.telling import tell_columns, tell_model
+from leastwise.files import info, load
+from leastwise.tables import TableModel
+
+
+def run(shown: Shown, *, model: Path) -> None:
+    """The header of the file, and for models of tables what they have learned."""
+    found = info(model)
+    loaded = load(model)
+    shown.answer |= {"file": asdict(found)}
+    rows = [
+        ["file", f"{found.path}, {found.size / 1e6:.2f} MB, format {found.format}"],
+        ["holds", found.model + (f" of {', '.join(found.steps)}" if found.steps else "")],
+        ["made with", ", ".join(f"{name} {version}" for name, version in found.versions.items())],
+        ["kept", found.keep + (f", numbers as {found.dtype}" if found.dtype else "")],
+    ]
+    shown.table("", ["", ""], rows)
+    if isinstance(loaded, TableModel):
+        shown.answer |= loaded.summary()
+        tell_columns(shown, loaded, side=False)
+        tell_model(shown, loaded)

@@ -1,0 +1,98 @@
+"""Steps of a long search, kept in a folder beside the model file until that is written."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leastwise import __version__
+from leastwise.files import FileError
+from leastwise.files.things import read_thing, write_thing
+from leastwise.selection.diary import Entry, Step
+from leastwise.tables import Table, TableModel
+
+#: A search of fewer seconds is quicker begun anew.
+SHORT = 3.0
+
+
+@dataclass
+class Kept:
+    """A diary on disk.
+
+    Attributes
+    ----------
+    folder : Path
+    mark : str
+        What data and options the steps belong to.
+    recalled, written : int
+        Steps taken from the folder, and put there.
+    """
+
+    folder: Path
+    mark: str
+    recalled: int = 0
+    written: int = 0
+    waiting: dict[int, tuple[Step, Entry]] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def open(self, resume: bool) -> str:
+        """Look what there is; steps of other data or options, or that nobody asked for, are thrown away."""
+        known = self.folder / "mark"
+        if not self.folder.is_dir():
+            return f"There is no search to take up ({self.folder}); it begins anew."
+        if resume and known.is_file() and known.read_text() == self.mark:
+            self.written = len(list(self.folder.glob("*.step")))
+            return f"The search goes on after {self.written} steps."
+        self.clear()
+        return "The search that was broken off had other data or options; it begins anew."
+
+    def clear(self) -> None:
+        """Nothing to take up any more."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def recall(self, step: Step) -> Entry | None:
+        """The step from the folder, if it is this very one and whole."""
+        try:
+            entry, _ = read_thing(self._file(step), mmap=False)
+        except (OSError, FileError):  # never reached, or cut off in the middle
+            return None
+        if not isinstance(entry, Entry) or entry.step != step:
+            return None
+        self.recalled += 1
+        return entry
+
+    def note(self, step: Step, entry: Entry) -> None:
+        """Keep a step, once the search has lasted a while."""
+        self.waiting[step.number] = step, entry
+        if time.monotonic() - self.began < SHORT:
+            return
+        self.folder.mkdir(exist_ok=True)
+        (self.folder / "mark").write_text(self.mark)
+        for waiting, found in self.waiting.values():
+            write_thing(found, self._file(waiting))
+            self.written += 1
+        self.waiting.clear()
+
+    def _file(self, step: Step) -> Path:
+        return self.folder / f"{step.number:05d}.step"
+
+
+def fingerprint(model: TableModel, table: Table) -> str:
+    """A mark of all that the search depends on."""
+    digest = hashlib.sha256(f"leastwise {__version__} numpy {np.__version__} {model.get_params()}".encode())
+    for name, column in table.columns.items():
+        digest.update(name.encode() + b"\0")
+        digest.update(_bytes(column))
+    return digest.hexdigest()
+
+
+def _bytes(column: Any) -> bytes:
+    if column.dtype.kind == "O":
+        return "\x1f".join("\x1e" if cell is None else str(cell) for cell in column.tolist()).encode()
+    return np.ascontiguousarray(column).tobytes()

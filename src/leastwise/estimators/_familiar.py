@@ -37,8 +37,8 @@ class Familiar:
         known = vars(self).get("neighbourhood_")
         if known is None:
             raise ValueError(
-                "familiarity() measures distances between rows, and a model with kernel='precomputed' knows none: "
-                "fit with another kernel."
+                "familiarity() measures distances between rows, which this model does not have: it has "
+                "kernel='precomputed', or comes from a file that was saved with keep='predict'."
             )
         return known.familiarity(self._measured_rows(X), vars(self).get("centers_"))
 

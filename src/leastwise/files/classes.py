@@ -18,6 +18,7 @@ EXACT = ("classes_", "tasks_", "labels_", "class_prior_", "unit_", "offset_", "t
 REPORT = (
     *("heldout_scores_", "heldout_decision_", "heldout_proba_", "heldout_prediction_", "heldout_rows_"),
     *("stranger_scores_", "cv_results_", "learned_", "residuals_", "risk_coverage_", "relation_", "tie_"),
+    "neighbourhood_",
 )
 
 
@@ -93,6 +94,10 @@ PARTS = [
     part("labels.Labels", "labels.encoding:Labels", exact=True),
     part("heldout.HeldRows", "evidence:HeldRows"),
     part("heldout.Learned", "influence:Learned"),
+    part("heldout.LabelLearned", "label_influence:LabelLearned"),
+    part("heldout.Tied", "heldout.labels:Tied"),
+    part("heldout.Family", "heldout.labels:Family"),
+    part("heldout.Modes", "linalg.modes:Modes"),
     part("heldout.Neighbourhood", "familiarity:Neighbourhood"),
     part("heldout.Residuals", "estimators._regressor:Residuals", exact=True, skip=("inverse", "same")),
     part("heldout.Centring", "centring:Centring", exact=True),

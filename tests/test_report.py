@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pages import Page, check, classes_model, labels_model, tasks_model, values_model
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, precision_recall_fscore_support, r2_score, roc_auc_score
@@ -35,6 +36,7 @@ from leastwise.report.tables import area
 from leastwise.report.values import coverage_of, held_out_values
 from leastwise.report.writing import as_json, page_file, replace_file
 from leastwise.risk import Decisions
+from leastwise.tables import TableModel
 from leastwise.tasks import encode_tasks
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -519,12 +521,16 @@ def test_a_page_of_much_is_small():
 
 
 def test_a_model_of_tables_is_looked_into():
-    class TableModel:
-        def __init__(self, model):
-            self.model_ = model
-
-    model = classes_model()[0]
-    assert report_data(TableModel(model), now=NOW) == report_data(model, now=NOW)
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=60)
+    table = {"size": size, "finding": np.where(size + 0.3 * rng.normal(size=60) > 0, "fault", None)}
+    table["finding"][size < -0.5] = "fine"
+    model = TableModel("finding", max_error=0.3).fit(table)
+    assert 0 < len(model.rows_used_) < 60
+    data = report_data(model, now=NOW, rows={"size": size[model.rows_used_]})
+    assert data == report_data(model.fitted_, now=NOW, rows={"size": size[model.rows_used_]})
+    with pytest.raises(NotFittedError):
+        report_data(TableModel("finding"))
 
 
 def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():

@@ -20,7 +20,7 @@ COMMANDS = (
     "leastwise predict cases.lw new.csv --keep case,site -o decisions.csv",
     "head -4 decisions.csv",
     "leastwise evaluate cases.lw later.csv",
-    "leastwise inspect cases.lw --json",
+    "leastwise inspect cases.lw",
 )
 
 

@@ -34,7 +34,7 @@ def run(shown: Shown, *, data: str, output: Path | None, report: Path | None, re
     if report is not None:
         from leastwise.report import write_report
 
-        write_report(model, report, title=f"{_what(model)}, from {data}", rows=table)
+        write_report(model, report, title=f"{_what(model)}, from {data}", rows=_shown_rows(table, model))
     shown.answer |= {"model": str(path), "report": report and str(report), "seconds": time.monotonic() - began}
     shown.answer |= model.summary()
     tell_columns(shown, model)
@@ -112,6 +112,12 @@ def _check_folder(path: Path | None) -> None:
         raise UsageError(f"{path}: there is no folder {path.absolute().parent}; make it first.")
     if path is not None and path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file.")
+
+
+def _shown_rows(table: Table, model: TableModel) -> dict[str, Any]:
+    """The rows that were learned from, for the list of those that the model is least sure of."""
+    used = table.take(model.rows_used_)
+    return {used.unit: used.line_numbers(), **used.columns}
 
 
 def _what(model: TableModel) -> str:

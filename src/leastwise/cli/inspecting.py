@@ -15,7 +15,8 @@ def run(shown: Shown, *, model: Path) -> None:
     """The header of the file, and for models of tables what they have learned."""
     found = info(model)
     loaded = load(model)
-    shown.answer |= {"file": asdict(found)}
+    arrays = {"count": len(found.arrays), "bytes": sum(size for _, _, size in found.arrays)}
+    shown.answer |= {"file": {**asdict(found), "arrays": arrays}}
     rows = [
         ["file", f"{found.path}, {found.size / 1e6:.2f} MB, format {found.format}"],
         ["holds", found.model + (f" of {', '.join(found.steps)}" if found.steps else "")],

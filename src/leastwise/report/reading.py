@@ -20,6 +20,7 @@ from leastwise.estimators._regressor import KernelRegressor
 from leastwise.estimators._sets import label_tables
 from leastwise.evidence import Evidence, HeldRows, gather
 from leastwise.report.names import Names
+from leastwise.tables import TableModel
 
 Array = np.ndarray
 
@@ -85,7 +86,9 @@ def subject_of(given: Any, names: Any = None) -> Subject:
     """Look through wrappers, pipelines and models of tables for a model of this library."""
     wrappers: list[str] = []
     found: dict[str, Any] = {}
-    whole = model = vars(given)["model_"] if "model_" in getattr(given, "__dict__", {}) else given
+    if isinstance(given, TableModel):
+        check_is_fitted(given)
+    whole = model = given.fitted_ if isinstance(given, TableModel) else given
     while not isinstance(model, KernelModel):
         wrappers.append(type(model).__name__)
         if isinstance(model, Abstaining | Recalibrated):

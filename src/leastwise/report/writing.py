@@ -42,8 +42,8 @@ def write_report(
     ----------
     model : fitted estimator
         Of this library; or within a pipeline, :class:`leastwise.calibration.Recalibrated` or
-        :class:`leastwise.abstention.Abstaining` (whose threshold the slider starts at); or an object that has one as
-        ``model_``.
+        :class:`leastwise.abstention.Abstaining` (whose threshold the slider starts at); or a
+        :class:`leastwise.tables.TableModel`.
     path : str or path
         The file. It is replaced at once: there is the old page, or the new one.
     title : str, optional

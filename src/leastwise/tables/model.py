@@ -91,6 +91,8 @@ class TableModel(BaseEstimator):
         Weighted class shares of training, shares of ones of each label, or the weighted mean number.
     n_rows_, left_out_ : int and dict
         Rows that were learned from, and how many were left out, by reason.
+    rows_used_ : ndarray of int
+        Which rows of the table were learned from, counted from 0.
     heldout_ : dict
         Scores of held-out predictions. They chose the parameters: a little optimistic.
     notes_ : list of str
@@ -168,7 +170,7 @@ class TableModel(BaseEstimator):
             raise TableError("there is no column to learn from: there is none but the target and what goes with it.")
         self.encoder_ = encoder.fit_rows(inputs, np.flatnonzero(target.known))
         X = self._features(used)
-        self.kind_, self.n_rows_ = target.kind, len(used)
+        self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         self._fit_model(X, target.y, params, roles)
         self._keep(target, roles, params.get("sample_weight", np.ones(len(used))))
         self.notes_ = self._notes(table)

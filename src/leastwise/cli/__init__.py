@@ -11,9 +11,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
-    except ImportError as error:
+
+        from leastwise.cli.app import run
+
+        return run(list(sys.argv[1:] if arguments is None else arguments))
+    except ModuleNotFoundError as error:
         print(f"leastwise: the command line needs {error.name}: pip install 'leastwise[cli]'", file=sys.stderr)
         return 6
-    from leastwise.cli.app import run
-
-    return run(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        print("leastwise: interrupted", file=sys.stderr)
+        return 130

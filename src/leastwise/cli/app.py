@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from leastwise import __version__
-from leastwise.cli.failing import BUG, MEANING, explained
-from leastwise.cli.showing import Shown
+from leastwise.cli.failing import MEANING
+from leastwise.cli.running import ended, worked
 
-EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANING.items()) + "."
+EPILOG = "Exit codes: " + ", ".join(f"{code} {text}" for code, text in MEANING.items()) + "."
 
 app = typer.Typer(
     name="leastwise",
     help="Calibrated probabilities from a table, and decisions where they are sure.",
     epilog=EPILOG,
-    no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -52,7 +47,13 @@ Format = Annotated[
     typer.Option(help="csv, tsv, parquet, arrow, arff or libsvm; else by the ending of the file.", metavar="NAME"),
 ]
 Model = Annotated[Path, typer.Argument(help="A model file, made by `leastwise fit`.", metavar="MODEL")]
-Data = Annotated[str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF, libsvm; - is stdin.")]
+Data = Annotated[
+    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF, libsvm; - is stdin.", metavar="DATA")
+]
+Delimiter = Annotated[str | None, typer.Option(help="Of CSV; else found among , ; tab and |.", metavar="CHARACTER")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark of CSV and TSV, . or ,; else found.", metavar="MARK")]
+Encoding = Annotated[str | None, typer.Option(help="Of text; else found: UTF-8, UTF-16, latin-1.", metavar="NAME")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line is data; columns are column_1, ...")]
 
 
 @app.callback()
@@ -97,6 +98,10 @@ def fit(
     seed: Annotated[int, typer.Option(help="For all that is drawn at random.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Take up a search that was broken off.")] = False,
     format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -115,8 +120,12 @@ def predict(
     output: Annotated[str, typer.Option("--output", "-o", help="Where to; - is stdout.")] = "-",
     keep: Annotated[str | None, typer.Option(help="Columns of the table to keep beside: id,site; or all.")] = None,
     coverage: Annotated[float | None, typer.Option(help="Of sets and intervals; else that of the fit.")] = None,
-    format: Format = None,
     output_format: Annotated[str | None, typer.Option(help="Format of the output; else by its ending.")] = None,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -125,7 +134,17 @@ def predict(
 
 
 @app.command()
-def evaluate(model: Model, data: Data, format: Format = None, quiet: Quiet = False, json: Json = False) -> None:
+def evaluate(
+    model: Model,
+    data: Data,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
     """How good a model is on rows with known answers that it has not seen."""
     _run("evaluating", quiet, json, locals())
 
@@ -188,30 +207,13 @@ def reproduce(
 
 
 def _run(module: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
-    """Do the work of a command, in the module of its name; errors become one line on stderr and an exit code."""
+    """Do the work of a command, in the module of its name."""
     names = {name: value for name, value in options.items() if name not in ("quiet", "json")}
-    signal.signal(signal.SIGTERM, _interrupted)
-    try:
-        shown = Shown(quiet, json)
-        import_module(f"leastwise.cli.{module}").run(shown, **names)
-        shown.end()
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (KeyboardInterrupt, Exception) as error:
-        code, line = explained(error)
-        print(line if code == BUG else f"leastwise: {line}", file=sys.stderr)
-        raise typer.Exit(code) from None
-
-
-def _interrupted(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
+    code = worked(module, quiet, json, names)
+    if code:
+        raise typer.Exit(code)
 
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code."""
-    try:
-        app(arguments, prog_name="leastwise")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    return 0
+    return ended(lambda: app(arguments or ["--help"], prog_name="leastwise", standalone_mode=False), arguments)

@@ -16,6 +16,8 @@ def run(shown: Shown, *, model: Path, data: str, **reading: Any) -> None:
     with shown.working(f"predicting {len(table):,} rows"):
         scores = loaded.evaluate(table)
     shown.answer |= scores
+    for note in scores["notes"]:
+        shown.note(note)
     baseline = scores.get("baseline", {})
     rows = [[words(name), value, baseline.get(name)] for name, value in scores.items() if _single(value)]
     shown.table(f"{model} on {data}", ["", "model", "shares alone" if loaded.kind_ != "numbers" else "mean"], rows)

@@ -26,7 +26,7 @@ OPTIONS = {
     "random_state": "--seed",
     "header": "--no-header",
     **{name: f"--{name}" for name in ("format", "encoding", "delimiter", "decimal", "ignore", "kind", "target")},
-    **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage")},
+    **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage", "data")},
     "max_error": "--max-error",
     "min_confidence": "--min-confidence",
 }

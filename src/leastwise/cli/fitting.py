@@ -57,6 +57,7 @@ def _learn(shown: Shown, model: TableModel, table: Table, path: Path, resume: bo
         try:
             model.fit(table)
         except KeyboardInterrupt:
+            kept.keep()
             if kept.written:
                 shown.note(f"{kept.written} steps of the search are kept in {kept.folder}; --resume goes on.")
             raise

@@ -94,9 +94,10 @@ class Shown:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.table import Column
 
-        line = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis"))
-        parts = SpinnerColumn(), TimeElapsedColumn(), line
-        with Progress(*parts, console=self.side, transient=True) as progress:
+        rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # of the line; spinner and time are always seen
+        line = TextColumn("{task.description}", markup=False, table_column=rest)
+        time = TimeElapsedColumn(table_column=Column(no_wrap=True))
+        with Progress(SpinnerColumn(), time, line, console=self.side, transient=True, expand=True) as progress:
             yield Spinning(progress, progress.add_task(text, total=None))
 
 

@@ -16,6 +16,7 @@ WORDS = {
     "brier": "Brier score",
     "ece": "calibration error (ECE)",
     "auc": "AUC",
+    "f1": "F1",
     "rmse": "RMSE",
     "mae": "MAE",
     "r2": "R2",
@@ -41,12 +42,16 @@ MANY = 60
 def tell_found(shown: Shown, found: dict[str, Any]) -> None:
     """What will be learned from, before it is."""
     tell_columns(shown, found["columns"], side=True)
-    target = found["target"] if isinstance(found["target"], str) else _some(found["target"])
     classes = [f"{name} ({count:,})" for name, count in found.get("classes", {}).items()]
-    shown.note(f"To predict: {target}, {found['kind']}" + (f": {_some(classes)}" if classes else ""))
+    shown.note(f"To predict: {_target(found)}" + (f": {_some(classes)}" if classes else ""))
     tasks = f", {found['tasks']:,} tasks" if "tasks" in found else ""
     left = "".join(f", {count:,} left out with {why}" for why, count in found["left_out"].items() if count)
     shown.note(f"From: {found['rows']:,} rows{tasks}{left}")
+
+
+def _target(story: dict[str, Any]) -> str:
+    target = story["target"]
+    return f"{target} ({story['kind']})" if isinstance(target, str) else f"{len(target)} labels: {_some(target)}"
 
 
 def _some(names: list[str], most: int = 10) -> str:
@@ -65,10 +70,9 @@ def tell_columns(shown: Shown, columns: list[dict[str, Any]], side: bool) -> Non
 def tell_model(shown: Shown, model: TableModel, notes: Callable[[str], bool] = lambda note: True) -> None:
     """What was learned, how good it is on rows that were held out, and the notes that are asked for."""
     story = model.summary()
-    target = story["target"] if isinstance(story["target"], str) else f"{len(story['target'])} labels"
-    chosen = ", ".join(f"{name} {text(value)}" for name, value in story["chosen"].items())
+    chosen = ", ".join(f"{name} {text(value)}" for name, value in story["chosen"].items() if value is not None)
     rows = [
-        ["predicts", f"{target} ({story['kind']})"],
+        ["predicts", _target(story)],
         ["from", f"{story['rows']:,} rows, {len(story['features'])} features"],
         ["by", f"{story['model']}: {chosen}"],
     ]

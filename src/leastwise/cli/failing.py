@@ -31,7 +31,7 @@ OPTIONS = {
     "min_confidence": "--min-confidence",
 }
 #: Text in quotes is from the table, and stays as it is.
-_PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=(False\b|'[^']*'|"[^"]*")?""")
+_PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=('[^']*'|"[^"]*"|[-\w.]*\w)?""")
 
 
 class UsageError(Exception):
@@ -78,7 +78,7 @@ def _option(match: re.Match) -> str:
     name, value = match.group(1), match.group(2)
     if name is None:
         return match.group(0)
-    return OPTIONS[name] + (f" {value[1:-1]}" if value and value != "False" else "" if value else " ").rstrip(" ")
+    return OPTIONS[name] + ("" if value in (None, "False") else " " + value.strip("'\""))
 
 
 def _of_system(error: OSError) -> str:

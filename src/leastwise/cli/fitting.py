@@ -8,7 +8,7 @@ from typing import Any
 
 from leastwise.cli.failing import UsageError
 from leastwise.cli.progress import Watched
-from leastwise.cli.reading import check_place, listed, share, table_of
+from leastwise.cli.reading import check_place, check_source, listed, share, table_of
 from leastwise.cli.resuming import Kept, fingerprint
 from leastwise.cli.showing import Shown
 from leastwise.cli.telling import tell_found, tell_model
@@ -24,6 +24,7 @@ READING = ("format", "delimiter", "decimal", "encoding", "no_header")
 
 def run(shown: Shown, *, data: str, output: Path | None, report: Path | None, resume: bool, **options: Any) -> None:
     """Read, learn, write; say what was found."""
+    check_source(data)
     path = _model_path(data, output)
     for file in (path, report):
         check_place(file)
@@ -38,7 +39,7 @@ def run(shown: Shown, *, data: str, output: Path | None, report: Path | None, re
         from leastwise.report import write_report
 
         write_report(model, report, title=f"{_what(model)}, from {data}", rows=_shown_rows(table, model))
-    shown.answer |= {"model": str(path), "report": report and str(report), "seconds": time.monotonic() - began}
+    shown.answer |= {"model_file": str(path), "report": report and str(report), "seconds": time.monotonic() - began}
     shown.answer |= {"steps_recalled": kept.recalled, **model.summary()}
     # columns and rows that are not used were shown before the search
     tell_model(shown, model, lambda note: note.startswith("Of "))

@@ -14,6 +14,7 @@ from leastwise.tables import Table, TableModel, read_table
 
 def table_of(shown: Shown, data: str, format: str | None, **options: Any) -> Table:
     """The table of a file or of stdin; what had to be decided on the way is said."""
+    check_source(data)
     if data == "-" and sys.stdin.isatty():
         shown.note("The table is read from the terminal; end it with Ctrl-D.")
     if options.pop("no_header", False):
@@ -46,6 +47,12 @@ def share(option: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
         raise UsageError(f"{option} {value:g}: give a share between 0 and 1, such as 0.9.")
     return value
+
+
+def check_source(data: str) -> None:
+    """A folder is no table."""
+    if Path(data).is_dir():
+        raise UsageError(f"{data} is a folder; give the name of a file.")
 
 
 def check_place(path: Path | None) -> None:

@@ -132,7 +132,7 @@ class Table:
     def _near(self, names: list[str]) -> str:
         """What may have been meant."""
         small = {name.casefold(): name for name in reversed(self.names)}
-        near = [small[close[0]] for n in names[:3] if (close := get_close_matches(n.casefold(), small, 1))]
+        near = [small[close[0]] for n in names[:3] if (close := get_close_matches(n.casefold(), small, 1, 0.7))]
         return f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
 
     def _listed(self) -> str:

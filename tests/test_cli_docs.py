@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-typer = pytest.importorskip("typer")
+pytest.importorskip("typer")
+
+import typer
 
 from leastwise.cli.app import app
 from leastwise.cli.failing import MEANING

@@ -73,6 +73,7 @@ def test_intervals_of_means_are_the_usual_ones(rng):
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=80))
+@example([(2.2250738585e-313, False)])
 def test_a_diagram_has_bins_of_ten_rows_and_all_rows(rows):
     p, true = (np.array(column) for column in zip(*rows, strict=True))
     curve = curve_of(p, true, np.ones(len(p)))

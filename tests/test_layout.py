@@ -28,6 +28,8 @@ LAYERS = [
         "risk",
         "prior",
         "chance",
+        "inside",
+        "naming",
     ],
     [
         "basis",

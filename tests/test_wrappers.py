@@ -366,6 +366,22 @@ def test_sparse_labels_are_an_array_since_zero_is_a_class():
     np.testing.assert_array_equal(np.isnan(said), ~model.accepts(LABELS.X))
 
 
+# ---------------------------------------------------------------------------- ONNX graphs
+
+
+@pytest.mark.parametrize(
+    "build", [lambda m: piped(warmed(m)), lambda m: warmed(piped(m))], ids=["last step", "around"]
+)
+def test_graphs_of_both_together(build):
+    pytest.importorskip("onnxruntime")
+    from leastwise.onnx import check, to_onnx
+
+    model = Abstaining(build(lspc()), cost=0.2).fit(X, Y)
+    assert check(model, to_onnx(model), NEW) < 1e-5
+    tagger = Abstaining(build(labelled()), cost=0.2).fit(LABELS.X, LABELS.Y)
+    assert check(tagger, to_onnx(tagger), LABELS.X) < 1e-5
+
+
 # --------------------------------------------------------------------------------- words
 
 

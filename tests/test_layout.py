@@ -29,6 +29,8 @@ LAYERS = [
         "prior",
         "chance",
         "svg",
+        "inside",
+        "naming",
     ],
     [
         "basis",

@@ -12,12 +12,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.abstention import Abstaining
-from leastwise.abstention.evidence import inner_model
 from leastwise.calibration.recalibrated import Recalibrated
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._regressor import KernelRegressor
+from leastwise.inside import core
 from leastwise.onnx._baselines import BASELINES
 from leastwise.onnx._calibrators import shifted
 from leastwise.onnx._columns import Columns, TextNeeded, column_names, open_columns
@@ -161,7 +161,7 @@ def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any
     if isinstance(model, KernelRegressor):
         return put_values(g, model, columns, wishes.interval)
     if isinstance(model, KernelClassifier | Recalibrated):
-        labels = isinstance(getattr(model, "estimator_", model), LabelClassifier)
+        labels = isinstance(core(model), LabelClassifier)
         said = _said(g, model, columns, wishes.class_prior)
         return (put_labels if labels else put_classes)(g, model, said, abstaining)
     for kind, put in BASELINES.items():
@@ -175,16 +175,14 @@ def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any
 
 def _said(g: Graph, model: Any, columns: Columns, class_prior: Any) -> Said:
     if isinstance(model, Recalibrated):
-        return recalibrate(g, model, say(g, model.estimator_, columns))
+        return recalibrate(g, model, say(g, *_unpacked(g, model.estimator_, columns)))
     said, shift = say(g, model, columns), model._shift(class_prior)
     return said if shift is None else replace(said, P=shifted(g, shift, said.P))
 
 
 def _notes(model: Any, g: Graph) -> dict[str, str]:
     """What a reader of the file may want to know."""
-    inner = inner_model(model)
-    while hasattr(inner, "estimator_"):
-        inner = inner_model(inner.estimator_)
+    inner = core(model)
     notes = {"estimator": type(inner).__name__, "inside": g.real.name}
     for key in ("classes_", "tasks_", "labels_"):
         known = getattr(inner, key, None)

@@ -69,7 +69,7 @@ def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
     evidence = inner._evidence()
     if not isinstance(core(inner), TaskClassifier):
         return Heard([_decisions(evidence)])
-    stranger = inner._stranger_evidence()  # type: ignore[attr-defined]
+    stranger = inner._stranger_evidence()
     return Heard(
         [_decisions(evidence)], task=evidence.task, stranger=None if stranger is None else _decisions(stranger)
     )

@@ -28,6 +28,7 @@ LAYERS = [
         "risk",
         "prior",
         "chance",
+        "atomic",
         "svg",
         "inside",
         "naming",

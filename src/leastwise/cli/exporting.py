@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from leastwise.atomic import write_atomically
 from leastwise.cli.showing import Shown
 from leastwise.files import load
-from leastwise.files.atomic import write_atomically
 
 
 def run(shown: Shown, *, model: Path, output: Path, double: bool) -> None:

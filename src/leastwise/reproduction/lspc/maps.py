@@ -54,7 +54,7 @@ def draw_posteriors(path: Path, posteriors: Posteriors) -> None:
     figure = new_figure(8, 2.4 * len(posteriors))
     axes = figure.subplots(len(posteriors), 3, sharex=True, sharey=True)
     for line, (name, posterior) in zip(axes, posteriors.items(), strict=True):
-        display = PosteriorDisplay.from_function(posterior, BEYOND, names=NAMES, axes=line, colorbar=False)
+        display = PosteriorDisplay.from_function(posterior, BEYOND, names=NAMES, ax=line, colorbar=False)
         line[0].set_ylabel(f"{name}\n$x_2$")
         for ax in line:
             _frame(ax)

@@ -153,6 +153,9 @@ def export(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.")],
     double: Annotated[bool, typer.Option("--double", help="Double precision instead of single.")] = False,
+    coverage: Annotated[
+        float | None, typer.Option(help="Add sets of classes, or intervals of numbers, that are right so often.")
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:

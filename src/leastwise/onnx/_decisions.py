@@ -23,15 +23,16 @@ def put_classes(g: Graph, model: Any, said: Said, abstaining: Any = None, marks:
     """
     classes, P = plain_classes(model.classes_), said.P + said.gap
     codes = P.argmax()
-    label = named(g, codes, classes)
+    label, accepted = named(g, codes, classes), None
     if abstaining is not None:
         sure = _entries(g, P, codes.widened(1)).squeezed(1)
         accepted = sure >= _level(g, abstaining, said)
         if marks:
             label, classes = marked(g, label, accepted, classes, abstaining.reject)
-        g.output("accepted", accepted, np.bool_)
     put_out(g, "label", label, classes)
     g.output("probabilities", P, g.outer, [len(model.classes_)])
+    if accepted is not None:
+        g.output("accepted", accepted, np.bool_)
 
 
 def _entries(g: Graph, P: Value, places: Value) -> Value:
@@ -85,9 +86,10 @@ def put_labels(g: Graph, model: Any, said: Said, abstaining: Any = None, marks: 
     accepted = None
     if abstaining is not None:
         accepted = _entries(g, P, place) >= np.asarray(abstaining.threshold_, dtype=float)
-        _put_wide(g, labels, "accepted", accepted.cast(np.int64), np.array([False, True]))
     _put_label_classes(g, labels, place, accepted if marks else None, getattr(abstaining, "reject", None))
     _put_label_tables(g, labels, P)
+    if accepted is not None:
+        _put_wide(g, labels, "accepted", accepted.cast(np.int64), np.array([False, True]))
 
 
 def _decided(g: Graph, P: Value, starts: Array, threshold: Array) -> Value:

@@ -21,7 +21,7 @@ def run(shown: Shown, *, model: Path, output: Path, double: bool, coverage: floa
     numbers = getattr(fitted, "kind_", "") == "numbers" or is_regressor(fitted)
     more: dict[str, Any] = {} if coverage is None else {"interval" if numbers else "coverage": coverage}
     try:
-        proto = to_onnx(fitted, dtype="float64" if double else "float32", **more)
+        proto = to_onnx(fitted, dtype="float64" if double else None, **more)
     except TypeError as error:
         raise FileError(f"{model}: {error}") from error
     except ValueError as error:

@@ -131,14 +131,16 @@ def _check_table(model: TableModel, out: dict[str, Array], table: Table, inputs:
 
 def _rounded(X: Any, inputs: dict[str, Array], kinds: dict[str, str]) -> Any:
     """Rows as they were fed."""
-    if not hasattr(X, "columns"):
+    if not _has_names(X):
         return inputs["X"].astype(float) if "X" in inputs else X
+    if not hasattr(X, "assign"):
+        return X
     table = inputs.get("X")
     fed = dict(zip(X.columns, table.T, strict=True)) if table is not None and table.shape[1] > 1 else {}
     some = [name for name, v in inputs.items() if v.ndim == 2 and name in X.columns and kinds.get(name) != "date"]
     fed |= {name: inputs[name][:, 0] for name in some}
     real = {name: values.astype(float) for name, values in fed.items() if values.dtype.kind == "f"}
-    return X.assign(**real) if hasattr(X, "assign") else X
+    return X.assign(**real)
 
 
 def _largest(values: Array) -> float:

@@ -37,7 +37,7 @@ TYPES = {"float32": np.float32, "float64": np.float64}
 def to_onnx(
     model: Any,
     *,
-    dtype: Any = "float32",
+    dtype: Any = None,
     inside: Any = "float64",
     interval: float | None = None,
     class_prior: Any = None,
@@ -52,8 +52,9 @@ def to_onnx(
         Any estimator of this library, :class:`~leastwise.calibration.Recalibrated` or
         :class:`~leastwise.abstention.Abstaining`, a pipeline of pre-processing with one at its end, or a
         :class:`~leastwise.tables.TableModel`. Fitted.
-    dtype : {"float32", "float64"}, default="float32"
-        Of numbers that come in and go out.
+    dtype : {"float32", "float64"}, optional
+        Of numbers that come in and go out. By default float32; for a ``TableModel``, whose numbers come as they stand
+        in a file and are not scaled yet, float64.
     inside : {"float64", "float32"}, default="float64"
         Of weights and all that is computed. "float32" takes half the room, and is what accelerators want; sums of
         kernels with large coefficients of both signs then lose digits, see :func:`leastwise.onnx.check`.
@@ -94,7 +95,8 @@ def to_onnx(
     """
     import leastwise
 
-    outer, real = _type("dtype", dtype), _type("inside", inside)
+    usual = "float64" if isinstance(model, TableModel) else "float32"
+    outer, real = _type("dtype", usual if dtype is None else dtype), _type("inside", inside)
     check_is_fitted(model)
     wishes = Wishes(interval, class_prior, coverage)
     if isinstance(model, TableModel):

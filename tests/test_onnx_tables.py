@@ -243,6 +243,19 @@ def test_columns_that_are_zero_where_they_are_not_there(tmp_path):
     assert check(model, proto, read_table(tmp_path / "new.svm")) < 1e-6
 
 
+@pytest.mark.parametrize("name", ["tasks", "labels"])
+def test_another_runtime_and_no_rows(name):
+    proto, table = to_onnx(MODELS[name](), coverage=0.8), strange(cases(seed=5))
+    wanted = run(proto, table)
+    places = [output.name for output in proto.graph.output]
+    found = dict(zip(places, ReferenceEvaluator(proto).run(None, feeds(proto, table)), strict=True))
+    np.testing.assert_allclose(found.pop("probabilities"), wanted["probabilities"], rtol=0, atol=1e-12)
+    assert all(np.array_equal(found[key], wanted[key]) for key in found)
+    none = run(proto, Table.of(table).take([]))
+    assert {key: values.shape[1:] for key, values in none.items()} == {k: v.shape[1:] for k, v in wanted.items()}
+    assert {len(values) for values in none.values()} == {0}
+
+
 def test_single_precision_within():
     model = MODELS["tasks"]()
     assert check(model, to_onnx(model, inside="float32"), cases(seed=1)) < 1e-3

@@ -39,8 +39,7 @@ def encoded(g: Graph, step: TableEncoder, columns: Columns) -> Columns:
 def _scaled(g: Graph, step: TableEncoder, columns: Columns, which: list[int]) -> dict[int, Columns]:
     """Numbers and dates, filled and standardised all at once, and where they are missing."""
     found = [step.columns_[j] for j in which]
-    dates = [step.columns_[j].kind == "date" for j in which]
-    X = g.beside([columns.days(j) if d else columns.pick([j]).numbers() for j, d in zip(which, dates, strict=True)])
+    X = _numbers(g, columns, which, [c.kind == "date" for c in found])
     fill, mean, scale = (np.array([getattr(c, name) for c in found]) for name in ("fill", "mean", "scale"))
     gap, wrong = g.node("IsNaN", X), g.node("IsInf", X)
     Z = ((g.where(gap, fill, X) - mean) / np.where(scale > 0, scale, 1.0)).at_least(-FAR).at_most(FAR)
@@ -49,6 +48,14 @@ def _scaled(g: Graph, step: TableEncoder, columns: Columns, which: list[int]) ->
     for k, (j, c) in enumerate(zip(which, found, strict=True)):
         own[j] = Columns(g, (((values, k),) if c.scale > 0 else ()) + (((gaps, k),) if c.n_missing else ()))
     return own
+
+
+def _numbers(g: Graph, columns: Columns, which: list[int], dates: list[bool]) -> Value:
+    if not any(dates):
+        return columns.pick(which).numbers()
+    return g.beside(
+        [columns.days(j) if d else columns.pick([j]).numbers() for j, d in zip(which, dates, strict=True)]
+    )
 
 
 def _of_booleans(g: Graph, column: Column, text: Value) -> Columns:

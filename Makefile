@@ -9,11 +9,12 @@ DATA ?= $(LEASTWISE_DATA)
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/.run  ## LSPC beside SVC + Platt with a picture, twenty related tasks, twenty labels mostly hidden, thirty machines
+demo: $(VENV)/.run  ## LSPC beside SVC + Platt with a picture, related tasks, hidden labels, quantities, and the command line
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/demo_tasks.py
 	$(BIN)/python examples/demo_labels.py
 	$(BIN)/python examples/demo_regression.py
+	$(BIN)/leastwise demo
 
 test: $(VENV)/.dev  ## run the whole test suite
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
@@ -31,7 +32,7 @@ docs: $(VENV)/.docs  ## build the documentation into docs/_build/html
 
 $(VENV)/.run: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,cli]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml

@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.abstention import Abstaining
+from leastwise.calibration import Recalibrated
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.risk import BETS, GRID, Decisions, fewest, risk_coverage, safe_threshold
 
@@ -215,18 +216,21 @@ def three_classes(rng, n):
 
 
 @pytest.mark.filterwarnings("ignore:max_error")
-@pytest.mark.parametrize("kind", ["split", "isotonic", "searched"])
+@pytest.mark.parametrize("kind", ["split", "isotonic", "searched", "recalibrated"])
 def test_the_error_on_new_rows_is_kept(kind):
     """30 draws at a doubt of 0.1: up to 9 misses are within four standard errors of three.
 
-    "searched": sigma, alpha and the calibration are fitted to the rows that set the threshold.
+    "searched": sigma, alpha and the calibration are fitted to the rows that set the threshold; "recalibrated": so are
+    the maps of another calibration, but for the fold of the row.
     """
     rng, misses, coverage = np.random.default_rng(0), 0, []
     X_new, y_new = three_classes(rng, 2000)
     for _ in range(30):
         X, y = three_classes(rng, 120)
         searched = lspc(sigma=[0.5, 1.0, 2.0], alpha=[1e-3, 1e-2, 1e-1])
-        inner = {"isotonic": lspc(calibration="isotonic"), "searched": searched}.get(kind, lspc())
+        again = Recalibrated(lspc(calibration=None), "vector")
+        kinds = {"isotonic": lspc(calibration="isotonic"), "searched": searched, "recalibrated": again}
+        inner = kinds.get(kind, lspc())
         if kind == "split":
             inner = FrozenEstimator(inner.fit(*three_classes(rng, 100)))
         model = Abstaining(inner, max_error=0.09, confidence=0.9).fit(X, y)
@@ -289,7 +293,7 @@ def test_nothing_accepted_is_told_with_what_would_be_possible():
     assert (model.threshold_, model.coverage_) == (np.inf, 0)
     assert np.isnan(model.error_bound_)
     assert np.isnan(model.predict(NEW)).all()
-    assert np.isnan(model.score(NEW, TRUE))
+    assert model.score(NEW, TRUE) == 0  # no right answer
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
+from leastwise.abstention import Abstaining
 from leastwise.calibration import Given, HeldOut, Recalibrated, choose_family
 from leastwise.calibration.families import Setting, fit_family
 from leastwise.calibration.linear import Logits, matrices
@@ -486,8 +487,10 @@ def test_errors_say_what_to_do():
     X, y = blobs(30)
     with pytest.raises(TypeError, match="held-out predictions"):
         Recalibrated(LogisticRegression()).fit(X, y)
-    with pytest.raises(TypeError, match="last step"):
-        Recalibrated(make_pipeline(StandardScaler(), LSPC())).fit(X, y)
+    with pytest.raises(TypeError, match="pipeline that ends in one"):
+        Recalibrated(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
+    with pytest.raises(TypeError, match="Abstaining stands around"):
+        Recalibrated(Abstaining(LSPC(), cost=0.1)).fit(X, y)
     with pytest.raises(ValueError, match="cv='loo'"):
         Recalibrated(LSPC(0.5, 0.01, calibration=None, cv=None)).fit(X, y)
     with pytest.raises(ValueError, match="method='platt' is not known"):

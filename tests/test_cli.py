@@ -189,6 +189,12 @@ def test_report_and_export(made, tmp_path):
     code, _, err = spoken("report", made / "cases.lw", "-o", tmp_path / "no" / "r.html")
     assert code == USAGE
     assert "there is no folder" in err
+    pytest.importorskip("onnx")
+    told = answered("export", made / "cases.lw", "-o", tmp_path / "m.onnx", "--coverage", "0.9")
+    assert told["inputs"] == ["size", "shade", "line", "site"]
+    assert {"label", "probabilities", "accepted"} <= set(told["outputs"])
+    assert (tmp_path / "m.onnx").stat().st_size > 1000
+    assert spoken("export", made / "cases.lw", "-o", tmp_path / "m.onnx", "--coverage", "9")[0] == USAGE
 
 
 def test_demo(tmp_path, monkeypatch):

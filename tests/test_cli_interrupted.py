@@ -35,7 +35,7 @@ Search._at = slow
 #: Killed on the spot at a moment of the writing of the model file.
 KILLED = """
 import os, signal
-import leastwise.files.atomic as atomic
+import leastwise.atomic as atomic
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 write, replace, settle = atomic._write, os.replace, atomic._settle

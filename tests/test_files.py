@@ -35,10 +35,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import leastwise as lw
-from leastwise import baselines
+from leastwise import atomic, baselines
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
-from leastwise.files import FileError, arrays, atomic, classes, info, registry, text
+from leastwise.files import FileError, arrays, classes, info, registry, text
 
 NAMES = [name for name, *_ in models()]
 #: A few of different kinds, where all would take long.

@@ -28,7 +28,10 @@ LAYERS = [
         "risk",
         "prior",
         "chance",
+        "atomic",
         "svg",
+        "inside",
+        "naming",
     ],
     [
         "basis",

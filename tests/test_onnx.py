@@ -122,6 +122,24 @@ def test_kernels(Estimator, kernel, dtype):
     agrees(model, rows[:40] if kernel in ("poly", "sigmoid") else rows, dtype=dtype)
 
 
+@pytest.mark.parametrize("extrapolate", [False, True])
+def test_logistic_regression_far_from_the_data(extrapolate):
+    X, y = blobs(90, c=3)
+    y = np.where(np.arange(90) % 4 == 0, 0, y)  # class shares that are not equal
+    task = np.arange(90) % 2
+    far = np.array([[1e3, 1e3], [-1e5, 3.0]]) + X[0]
+    single = KernelLogisticRegression(**FIXED, extrapolate=extrapolate).fit(X, y)
+    tasks = MultiTaskKernelLogisticRegression(**FIXED, sharing=0.4, extrapolate=extrapolate).fit(X, y, tasks=task)
+    shares = np.bincount(y) / 90
+    for model, ids in ((single, None), (tasks, np.array([0, 7]))):
+        out = agrees(model, far, ids, dtype="float64")
+        assert np.allclose(out["probabilities"], shares, atol=1e-6) != extrapolate
+        between = X[:30] * np.linspace(1, 5, 30)[:, None]  # trust falls from 1 to 0
+        ids = None if ids is None else np.arange(30) % 3
+        assert extrapolate or ((single.trust(between) > 0.01) & (single.trust(between) < 0.99)).sum() > 5
+        agrees(model, between, ids, dtype="float64")
+
+
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 @pytest.mark.parametrize("c", [2, 4])
 @pytest.mark.parametrize("Estimator", [LSPC, LSSVC])
@@ -434,8 +452,8 @@ def test_other_class_shares():
     out = run(to_onnx(labels, dtype="float64", class_prior=[0.1, 0.5, 0.9, 0.2]), X)
     wanted = labels.predict_proba(X, class_prior=[0.1, 0.5, 0.9, 0.2])
     np.testing.assert_allclose(out["probabilities"], wanted, rtol=0, atol=1e-9)
-    with pytest.raises(ValueError, match="Recalibrated does not"):
-        to_onnx(Recalibrated(LSPC(**FIXED), None).fit(*blobs(60)), class_prior="uniform")
+    with pytest.raises(ValueError, match="RMTLClassifier does not"):
+        to_onnx(RMTLClassifier().fit(*blobs(60), tasks=np.arange(60) % 3), class_prior="uniform")
 
 
 def test_one_label_given_flat():
@@ -479,6 +497,23 @@ def test_recalibrated_labels(method):
     out = run(to_onnx(binary, dtype="float64"), X)
     np.testing.assert_allclose(out["probabilities"], binary.predict_proba(X), rtol=0, atol=1e-9)
     assert np.array_equal(out["label"], binary.predict(X))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_recalibrated_under_other_class_shares(method):
+    X, y, task = task_data(n=120)
+    rows, ids = somewhere(X), some_tasks(np.resize(task, 46), "elsewhere")
+    tasks = Recalibrated(MultiTaskLSPC(**FIXED, sharing=0.4), method, by_task=True).fit(X, y, tasks=task)
+    single = Recalibrated(KernelLogisticRegression(**FIXED), method).fit(X, y)
+    for model, more in ((tasks, {"tasks": ids}), (single, {})):
+        out = run(to_onnx(model, dtype="float64", class_prior=[0.6, 0.1, 0.3]), rows, more.get("tasks"))
+        wanted = model.predict_proba(rows, **more, class_prior=[0.6, 0.1, 0.3])
+        np.testing.assert_allclose(out["probabilities"], wanted, rtol=0, atol=1e-9)
+    X, Y = label_data(T=3)
+    labels = Recalibrated(MultiLabelLSPC(**FIXED, sharing=0.3), method).fit(X, Y)
+    out = run(to_onnx(labels, dtype="float64", class_prior=[0.1, 0.5, 0.9]), somewhere(X))
+    wanted = labels.predict_proba(somewhere(X), class_prior=[0.1, 0.5, 0.9])
+    np.testing.assert_allclose(out["probabilities"], wanted, rtol=0, atol=1e-9)
 
 
 def same_answers(one, other):
@@ -606,6 +641,8 @@ STEPS = [
     FunctionTransformer(),
     SimpleImputer(),
     SimpleImputer(strategy="constant", fill_value=-1.0),
+    SimpleImputer(add_indicator=True),
+    make_pipeline(SimpleImputer(add_indicator=True, keep_empty_features=True), StandardScaler()),
     FeatureUnion([("a", StandardScaler()), ("b", PCA(1))]),
     make_pipeline(StandardScaler(), MinMaxScaler()),
     ColumnTransformer([("a", StandardScaler(), [2, 0]), ("b", "drop", [1])], remainder="passthrough"),
@@ -620,8 +657,8 @@ STEPS = [
 def test_steps_in_front(step, dtype):
     X, y = blobs(60, d=3)
     X = np.column_stack([X, np.arange(60) % 3]).astype(np.float32).astype(float)
-    if isinstance(step, SimpleImputer):
-        X[::7, 1] = np.nan
+    if "SimpleImputer" in str(step):
+        X[::7, 1], X[::9, 3], X[:, 0] = np.nan, np.nan, np.nan if "empty" in str(step) else X[:, 0]
     model = make_pipeline(step, LSPC(**FIXED)).fit(X, y)
     agrees(model, X + 0.0, dtype=dtype)
 
@@ -681,13 +718,64 @@ def test_text_that_is_missing_may_be_a_category():
         agrees(model, more, dtype="float64")
 
 
+def test_columns_that_were_empty_are_told_too():
+    X, y = blobs(60, d=3)
+    X[:, 1] = np.nan
+    model = make_pipeline(SimpleImputer(add_indicator=True), LSPC(**FIXED)).fit(X, y)
+    X[::2, 1] = 5.0
+    agrees(model, X, dtype="float64")
+
+
+@pytest.mark.parametrize("unknown", ["ignore", "infrequent_if_exist", "error"])
+@pytest.mark.parametrize("drop", [None, "first", "if_binary"])
+@pytest.mark.parametrize("rare", [{"min_frequency": 6}, {"max_categories": 3}, {"min_frequency": 2}])
+def test_rare_categories(unknown, drop, rare):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Ulm", "Bonn", "Kiel", "Rom", "Graz"], 80, p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(object)
+    city[:4] = np.nan
+    frame = pandas.DataFrame({"city": city, "grade": np.minimum(rng.poisson(1.5, 80), 5), "two": np.arange(80) % 2})
+    step = OneHotEncoder(handle_unknown=unknown, drop=drop, **rare)
+    model = make_pipeline(step, LSPC(**FIXED)).fit(frame, rng.integers(3, size=80))
+    agrees(model, frame, dtype="float64")
+    if unknown != "error":
+        strange = frame.assign(city=np.where(np.arange(80) % 2, "Oslo", frame["city"]), grade=99)
+        agrees(model, strange, dtype="float64")
+
+
+def test_the_pipeline_of_the_tutorial():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X, y, site = task_data(n=160, c=2)
+    table = pandas.DataFrame({"site": site, "size": X[:, 0], "shade": X[:, 1]})
+    table["line"] = rng.choice(["north", "south", "west"], size=160).astype(object)
+    table.loc[rng.random(160) < 0.05, "shade"] = np.nan
+    table.loc[rng.random(160) < 0.05, "line"] = np.nan
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    fill = SimpleImputer(strategy="constant", fill_value="?")
+    words = make_pipeline(fill, OneHotEncoder(sparse_output=False, handle_unknown="ignore"))
+    columns = ColumnTransformer(
+        [("numbers", numbers, ["size", "shade"]), ("words", words, ["line"]), ("site", "passthrough", ["site"])],
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    pipeline = make_pipeline(columns, MultiTaskLSPC(**FIXED, sharing=0.4, task_column="site"))
+    model = Abstaining(pipeline, min_confidence=0.9).fit(table, np.where(y == 1, "fault", "fine"))
+    new = table.assign(site=some_tasks(site, "new"), line=np.where(np.arange(160) % 5, table["line"], "east"))
+    new.loc[::3, "size"] = np.nan  # no gaps in training
+    proto = to_onnx(model, dtype="float64")
+    assert [i.name for i in proto.graph.input] == ["site", "size", "shade", "line"]
+    assert check(model, proto, new) < 1e-9
+    out = run(proto, new)
+    assert np.array_equal(out["accepted"], model.accepts(new))
+    assert same_answers(out["label"], model.predict(new))
+
+
 @pytest.mark.parametrize(
     ("step", "words"),
     [
         (PolynomialFeatures(), "PolynomialFeatures in front"),
         (FunctionTransformer(np.abs), "cannot be written down"),
-        (SimpleImputer(add_indicator=True), "add_indicator"),
-        (OneHotEncoder(max_categories=3, handle_unknown="ignore"), "rare categories"),
+        (OrdinalEncoder(max_categories=3), "rare categories"),
     ],
 )
 def test_other_steps_are_refused(step, words):

@@ -1,6 +1,7 @@
 """The papers' experiments: what is printed, what is missing, what is written; and shortcuts against the long way."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -210,7 +211,7 @@ def test_a_record_is_whole_or_the_old_one(tmp_path, monkeypatch):
     assert json.loads(path.read_text()) == {"a": 1.5, "b": [0, 1, 2]}
     with pytest.raises(TypeError, match="does not go into JSON"):
         files.write_json(path, {"a": object()})
-    monkeypatch.setattr(files.os, "fsync", lambda _: (_ for _ in ()).throw(OSError("the disk is full")))
+    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("the disk is full")))
     with pytest.raises(OSError, match="full"):
         files.write_json(path, {"a": 2})
     assert json.loads(path.read_text())["a"] == 1.5

@@ -9,6 +9,7 @@ import numpy as np
 
 from leastwise.calibration_metrics import Binned, check_whole, coded
 from leastwise.label_metrics.checking import as_truth
+from leastwise.naming import NAME, shortened
 from leastwise.tasks import encode_tasks
 
 Array = np.ndarray
@@ -56,10 +57,10 @@ class CalibrationReport:
     def __str__(self) -> str:
         shown = ("log_loss", "brier", "ece", "classwise_ece")
         lines = [["", "rows", *(name.replace("_", "-") for name in shown), "reliability", "resolution"]]
-        for i, name in enumerate(self.names):
+        for i, name in enumerate([*map(str, self.names[:1]), *shortened(self.names[1:], NAME)]):
             cells = [f"{self.values[m][i]:.4f} [{self.low[m][i]:.4f}, {self.high[m][i]:.4f}]" for m in shown]
             parts = [f"{self.values[m][i]:.4f}" for m in ("reliability", "resolution")]
-            lines.append([str(name), str(self.rows[i]), *cells, *parts])
+            lines.append([name, str(self.rows[i]), *cells, *parts])
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         table = [
             "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))])

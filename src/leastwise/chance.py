@@ -16,6 +16,7 @@ def chance(count: Array, p: Array, gap: Array) -> Array:
     """What is taken off a gap: a exp(-gap^2 / 2v), for bins of so many rows with mean probability p."""
     q, n = np.clip(np.minimum(p, 1 - p), 0, 0.5), np.maximum(np.round(count), 1)
     v = q * (1 - q) / n
+    v = np.where(v > 1e-300, v, 0)  # smaller ones have no reciprocal
     v_safe = np.where(v > 0, v, 1)
     a = 2 * np.sqrt(v / np.pi)
     few = (n * q < FEW) & (v > 0)

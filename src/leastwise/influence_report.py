@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from textwrap import wrap
 from typing import Any, ClassVar
 
 import numpy as np
 
+from leastwise.naming import LINE, NAME, shortened
+
 Array = np.ndarray
 
 #: So many predictions, and so many other tasks of each, are printed.
-SHOWN, TASKS = 5, 5
+SHOWN, TASKS = 5, 3
+#: The first line.
+HEAD = "row: place of a training row in what fit was given, counted from 0 (not an index of a frame)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +27,7 @@ class Influence:
     Attributes
     ----------
     rows : ndarray of int of shape (m, k)
-        Places of the training rows in what ``fit`` was given.
+        Places of the training rows in what ``fit`` was given, counted from 0, whatever index a frame has.
     target : ndarray of shape (m, k), or (m, k, n_outputs)
         Their classes, or values.
     contribution : ndarray of shape (m, k, n_outputs)
@@ -96,7 +102,7 @@ class Influence:
         return pd.DataFrame({**columns, "contribution": self.contribution.ravel(), "effect": self.effect.ravel()})
 
     def __str__(self) -> str:
-        lines = [line for i in range(min(len(self), SHOWN)) for line in self._lines(i)]
+        lines = [HEAD, *(line for i in range(min(len(self), SHOWN)) for line in self._lines(i))]
         hidden = len(self) - SHOWN
         return "\n".join(lines + ([f"... {hidden} more predictions: to_frame() has them all"] if hidden > 0 else []))
 
@@ -104,14 +110,18 @@ class Influence:
         """One prediction: the output with the largest score, its rows, and its tasks."""
         j = int(self.score[i].argmax())
         of = f"score of {self.outputs[j]!s}" if len(self.outputs) > 1 else "value"
-        lines = [f"prediction {i}: {of} {self.score[i, j]:.4g}{self._tasks(i, j)}"]
+        lines = wrapped(f"prediction {i}: {of} {self.score[i, j]:.4g}{self._tasks(i, j)}")
         lines += [f"{'row':>8}  {'target':>10}  {'contribution':>12}  {'effect':>10}" + ("  task" * self._tasked)]
         for r, row in enumerate(self.rows[i]):
             target = np.atleast_1d(self.target[i, r])[j if self.target.ndim == 3 else 0]
             shown = f"{target:.4g}" if isinstance(target, float) else str(target)
             line = f"{row:>8}  {shown:>10}  {self.contribution[i, r, j]:>12.4g}  {self.effect[i, r, j]:>+10.4g}"
-            lines.append(line + (f"  {self.tasks[self.row_task[i, r]]!s}" if self._tasked else ""))  # type: ignore[index]
+            lines.append(line + (f"  {self._task_names[self.row_task[i, r]]}" if self._tasked else ""))  # type: ignore[index]
         return lines
+
+    @cached_property
+    def _task_names(self) -> list[str]:
+        return shortened(self.tasks or [], NAME)
 
     @property
     def _tasked(self) -> bool:
@@ -121,7 +131,20 @@ class Influence:
         """Where the score comes from, task by task."""
         if self.tasks is None or self.by_task is None or self.task is None:
             return ""
-        t, part = int(self.task[i]), self.by_task[i, :, j]
-        order = [u for u in np.argsort(-np.abs(part), kind="stable") if u != t][:TASKS]
-        own = "a task that is not known" if t < 0 else f"{part[t]:.4g} from its own task {self.tasks[t]!s}"
-        return f" ({own}; " + ", ".join(f"{part[u]:.4g} from {self.tasks[u]!s}" for u in order) + ")"
+        t, part, names = int(self.task[i]), self.by_task[i, :, j], self._task_names
+        order = [u for u in np.argsort(-np.abs(part), kind="stable") if u != t]
+        own = "a task that is not known" if t < 0 else f"{part[t]:.4g} from its own task {names[t]}"
+        return f" ({'; '.join([own, *sources(part, order, names, TASKS)])})"
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines that are not too long."""
+    return wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def sources(part: Array, order: list[int], names: Sequence[str], shown: int) -> list[str]:
+    """Where a score comes from, the largest parts by name and the others as a sum; empty where there are none."""
+    told = [f"{part[u]:.4g} from {names[u]}" for u in order[:shown]]
+    rest = order[shown:]
+    told += [f"{part[rest].sum():.4g} from {len(rest)} others"] if rest else []
+    return [", ".join(told)] if told else []

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.influence_report import Influence
+from leastwise.influence_report import Influence, sources, wrapped
+from leastwise.naming import NAME, short, shortened
 
 Array = np.ndarray
 
 #: So many labels of a prediction, and so many labels that one comes from, are printed.
-SHOWN, FROM = 3, 5
+SHOWN, FROM = 3, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,8 @@ class LabelInfluence(Influence):
     def _block(self, i: int, t: int) -> list[str]:
         places = np.flatnonzero(self.output_label == t)
         j = int(places[self.score[i, places].argmax()])
-        of = f"label {self.labels[t]!s}, score of {self.outputs[j]!s}"
-        lines = [f"prediction {i}: {of} {self.score[i, j]:.4g} ({self._sources(i, j)})"]
+        of = f"label {short(self.labels[t], NAME)}, score of {self.outputs[j]!s}"
+        lines = wrapped(f"prediction {i}: {of} {self.score[i, j]:.4g} ({self._sources(i, j)})")
         lines += [f"{'row':>8}  {'target':>10}  {'contribution':>12}  {'of its own':>12}  {'effect':>10}"]
         for r, row in enumerate(self.rows[i]):
             parts = f"{self.contribution[i, r, j]:>12.4g}  {self.own_contribution[i, r, j]:>12.4g}"
@@ -80,6 +81,6 @@ class LabelInfluence(Influence):
     def _sources(self, i: int, j: int) -> str:
         """Where the score comes from, label by label."""
         t, part = int(self.output_label[j]), self.by_label[i, :, j]
-        order = [s for s in np.argsort(-np.abs(part), kind="stable") if s != t and part[s] != 0][:FROM]
-        others = ", ".join(f"{part[s]:.4g} from {self.labels[s]!s}" for s in order)
-        return f"{part[t]:.4g} from the label itself" + (f"; {others}" if others else "")
+        order = [s for s in np.argsort(-np.abs(part), kind="stable") if s != t and part[s] != 0]
+        own = f"{part[t]:.4g} from the label itself"
+        return "; ".join([own, *sources(part, order, shortened(self.labels, NAME), FROM)])

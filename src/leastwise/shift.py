@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators._sets import label_tables
+from leastwise.inside import core, own_params
 from leastwise.prior import read_prior
 
 Array = np.ndarray
@@ -30,7 +29,8 @@ def estimate_class_prior(
     Parameters
     ----------
     model : fitted classifier
-        Of this library, or a pipeline that ends in one; any other with ``train_prior``.
+        Of this library, or a pipeline that ends in one, within ``Abstaining`` and ``Recalibrated`` too; any other
+        with ``train_prior``.
     X
         New rows, as the model takes them.
     train_prior : mapping, array-like or "uniform", optional
@@ -52,7 +52,7 @@ def estimate_class_prior(
     The training shares count as one more row, so that a few new rows, however sure, do not exclude a class.
     """
     check_is_fitted(model)
-    P, inner = model.predict_proba(X, **params), _inner(model)
+    P, inner = model.predict_proba(X, **own_params(model, params)), core(model)
     labels = getattr(inner, "label_index_", None)
     if labels is None:
         return most_likely_shares(np.asarray(P, dtype=float), _trained(inner, train_prior), max_iter, tol)
@@ -88,13 +88,6 @@ def _trained(model: Any, train_prior: Any) -> Array:
             f"{type(model).__name__} does not know the class shares it was trained on: give them as train_prior=."
         )
     return model.class_prior_
-
-
-def _inner(model: Any) -> Any:
-    """The classifier at the end of pipelines."""
-    while isinstance(model, FrozenEstimator | Pipeline):
-        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
-    return model
 
 
 def _as_rows(prior: Any) -> Any:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from re import finditer
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
+
+from leastwise.naming import LINE, NAME, one_line, short, shortened
 
 Array = np.ndarray
 
@@ -21,8 +22,8 @@ ALL = "all tasks"
 COLUMNS = {"independent": "indep.", "pooled": "pooled", "multi_task": "multi"}
 OTHERS = {"independent": "alone", "pooled": "pooled"}
 
-#: So many tasks are printed, names cut after so many letters, lines of at most so many.
-SHOWN, NAME, LINE = 30, 18, 118
+#: So many tasks are printed.
+SHOWN = 30
 #: A gain counts as clear beyond so many standard errors; a smaller gain than this is rounding.
 CLEAR, ROUNDING = 2.0, 1e-9
 
@@ -103,7 +104,7 @@ class ReportText:
 
     def _html_cells(self, i: int, style: str = "") -> list[str]:
         t = self.table
-        cells = [_td(_one_line(t["task"][i]), style, left=True), _td(str(t["rows"][i]), style)]
+        cells = [_td(one_line(t["task"][i]), style, left=True), _td(str(t["rows"][i]), style)]
         cells.append(_td(_number(self._share[i]), style))
         for other in OTHERS:
             worse = _rounded(t[f"gain_over_{other}"][i]) < 0
@@ -121,7 +122,7 @@ class ReportText:
     def _subject(self) -> str:
         """What the numbers are of."""
         classes = self._classes
-        share = f"of class {_short(classes[1], NAME)}" if len(classes) == 2 else "of the task's most frequent class"
+        share = f"of class {short(classes[1], NAME)}" if len(classes) == 2 else "of the task's most frequent class"
         n, T = self.table["rows"][-1], len(self.order)
         return f"Held-out predictions of {T} tasks, {n} rows, {len(classes)} classes; share is that {share}."
 
@@ -223,40 +224,3 @@ def _number(value: float) -> str:
 
 def _rounded(value: float) -> float:
     return round(float(value), 3) + 0.0  # no -0.000
-
-
-# ------------------------------------------------------------------- names
-
-
-def shortened(names: Sequence[Any] | Array, width: int) -> list[str]:
-    """Names on one line, of at most so many letters.
-
-    Where some are too long and all begin alike, they lose whole words at the front, as few as will do. What is still
-    too long loses its middle.
-    """
-    texts = [_one_line(name) for name in names]
-    longest = max(map(len, texts), default=0)
-    if longest > width and len(texts) > 1:
-        starts = [match.end() for match in finditer(r"[\W_]+", _common_start(texts))]
-        starts = [start for start in starts if 4 <= start < min(map(len, texts))]
-        if starts:
-            start = next((s for s in starts if longest - s < width), starts[-1])
-            texts = ["…" + text[start:] for text in texts]
-    return [_short(text, width) for text in texts]
-
-
-def _common_start(texts: list[str]) -> str:
-    first, last = min(texts), max(texts)  # all others are between the two
-    differ = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return first[: next(differ, len(first))]
-
-
-def _one_line(name: Any) -> str:
-    return " ".join(str(name).split())
-
-
-def _short(name: Any, width: int) -> str:
-    """A name on one line. Long ones lose their middle: names that begin alike often end differently."""
-    text = _one_line(name)
-    half = width // 2
-    return text if len(text) <= width else f"{text[: width - half - 1]}…{text[-half:]}"

@@ -206,7 +206,8 @@ def _position(X: Any, column: Any) -> int:
     if not names:
         raise ValueError(
             f"task_column={column!r} is a name, and {type(X).__name__} has no column names: give its position, or a "
-            "pandas or polars frame."
+            "pandas or polars frame. (In a pipeline, steps before the model make arrays of frames, unless the "
+            'pipeline, or step, is told by .set_output(transform="pandas").)'
         )
     if names.count(column) != 1:
         how = "is not among" if column not in names else f"occurs {names.count(column)} times among"

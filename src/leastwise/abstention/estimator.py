@@ -7,23 +7,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.abstention.evidence import hear, inner_model, is_labels, judged, task_codes
-from leastwise.abstention.rule import Rule, marked
+from leastwise.abstention.evidence import check_frozen, compared, hear, is_flat, is_labels, judged, task_codes
+from leastwise.abstention.inherited import Inherited
+from leastwise.abstention.marking import marked, marked_labels
+from leastwise.abstention.rule import Rule
 from leastwise.abstention.settling import settle_labels, settle_rows
-from leastwise.labels.encoding import Labels, encode_known
+from leastwise.estimators._model import row_index
+from leastwise.inside import fit_inside, has, inner_model, is_frozen, own_params, split_params
 from leastwise.notebook import FittedRepr
 
 Array = np.ndarray
 
 
-def _has(name: str) -> Any:
-    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
-
-
-class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""A classifier that decides where it is sure enough, by a threshold from held-out rows.
 
     A row is *accepted* where the probability of the class that it is given, its confidence, is at least a threshold.
@@ -33,9 +31,9 @@ class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     Parameters
     ----------
     estimator : classifier of this library
-        Or a pipeline that ends in one. Or any classifier, of another library too, as a
-        :class:`sklearn.frozen.FrozenEstimator`: it is not fitted again, and ``fit`` sets the threshold on the rows
-        that it is given, which the classifier should not have seen.
+        Or :class:`leastwise.calibration.Recalibrated` around one, or a pipeline that ends in one. Or any classifier,
+        of another library too, as a :class:`sklearn.frozen.FrozenEstimator`: it is not fitted again, and ``fit``
+        sets the threshold on the rows that it is given, which the classifier should not have seen.
     max_error : float, optional
         Errors among accepted rows, as a share of these, are to be at most so many; see Notes for the guarantee.
     min_confidence : float, optional
@@ -52,18 +50,21 @@ class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         guarantee for these together; if that is too few as well, they have the common threshold, on trust.
     reject : object, optional
         What ``predict`` says of rejected rows: a value that is no class. By default NaN where classes are numbers
-        (which are floats then), and None elsewhere.
+        (which are floats then), and None elsewhere; in frames of labels what these have for missing.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
-    classes_
-        Its classes.
+    classes_, class_prior_, heldout_proba_
+        Its classes, their shares, and what it says of training rows that are held out (of a frozen one: not there).
     threshold_ : float, or ndarray of shape (T,) for many labels
         Rows with at least this confidence are accepted; inf where nothing is.
     task_thresholds_ : ndarray of shape (T,)
-        With ``by_task``: those of the tasks ``estimator_.tasks_``.
+        With ``by_task``: those of the tasks ``estimator_.tasks_``; inf where a task is rejected whole.
+    task_guarantees_ : ndarray of str of shape (T,)
+        With ``by_task``: what each task is promised. "own": ``max_error`` on its own rows; "together": ``max_error``
+        on the rows of all such tasks together; "none": nothing, as these are too few, or for other rules.
     stranger_threshold_ : float
         That of tasks that were not there in training. With ``max_error`` it is set on tasks that were held out whole,
         each of which is one witness: with few tasks it is inf.
@@ -88,10 +89,12 @@ class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     - errors do not become rarer as the threshold is lowered.
 
     The held-out predictions of a fit are those of models without the row (or fold), which differ from the final one,
-    and its parameters were chosen by them: then the guarantee is approximate. It speaks of all accepted rows
-    together, not of every row, class or place; and of the population of the training rows, weighted as they were, by
-    ``class_weight`` too. A row that is there twice counts twice: copies that were made to balance classes are no
-    witnesses, give weights or ``groups`` instead. See :mod:`leastwise.risk` for the procedure.
+    and its parameters were chosen by them: then the guarantee is approximate. The same is true of ``Recalibrated``:
+    the map for a held-out row was fitted to other rows, with a family that was chosen by all; that for new rows is
+    fitted to all. The guarantee speaks of all accepted rows together, not of every row, class or place; and of the
+    population of the training rows, weighted as they were, by ``class_weight`` too. A row that is there twice counts
+    twice: copies that were made to balance classes are no witnesses, give weights or ``groups`` instead. See
+    :mod:`leastwise.risk` for the procedure.
 
     For a model of many labels every label of every row is decided or left open, and the guarantee holds for each
     label. A label that is hardly ever there may be decided everywhere, by always saying no.
@@ -144,12 +147,16 @@ class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, or, for many labels, of each label of each row.
         **fit_params
-            What else it takes: ``groups``, ``tasks``.
+            What else it takes: ``groups``, ``tasks``. In a pipeline plain names are for its last step:
+            ``groups`` is the same as ``lspc__groups``.
         """
         fit_params |= {} if sample_weight is None else {"sample_weight": sample_weight}
-        rule = Rule(self.max_error, self.min_confidence, self.cost, self.confidence)
-        model = clone(self.estimator).fit(X, y, **fit_params)
-        heard, inner = hear(model, X, y, fit_params), inner_model(model)
+        rule, model = Rule(self.max_error, self.min_confidence, self.cost, self.confidence), clone(self.estimator)
+        own, before = split_params(model, fit_params)
+        if is_frozen(model):
+            check_frozen(own, before)
+        model = fit_inside(model, X, y, own, before)
+        heard, inner = hear(model, X, y, own), inner_model(model)
         self._check_choices(inner)
         self.estimator_, self.classes_ = model, inner.classes_
         if heard.labels:
@@ -178,7 +185,7 @@ class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         """Which rows are decided, of shape (n,), or (n, T) for many labels; ``params`` as in ``predict``."""
         return self._judge(X, params)[1]
 
-    def predict(self, X: Any, **params: Any) -> Array:
+    def predict(self, X: Any, **params: Any) -> Any:
         """Classes, with rejected rows marked.
 
         Parameters
@@ -186,78 +193,58 @@ class Abstaining(FittedRepr, ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         X
             Rows, as the estimator takes them.
         **params
-            What else it takes: ``tasks``.
+            What else it takes: ``tasks``, ``class_prior``.
 
         Returns
         -------
         ndarray of shape (n,), or (n, T) for many labels
-            Rejected rows have the value ``reject``; without one NaN, where the classes are numbers, or None.
+            Rejected rows have the value ``reject``; without one NaN, where the classes are numbers, or None. Labels
+            that were given to ``fit`` as a frame are a frame: rejected ones are NaN in pandas, where numbers are
+            floats, and null in polars. Those given as a sparse matrix are an array, since 0 is a class.
         """
         codes, accepted = self._judge(X, params)
         inner = inner_model(self.estimator_)
         if is_labels(inner):
-            table = Labels(inner.label_index_.names, inner.label_index_.classes).decode(codes.reshape(len(codes), -1))
-            return marked(table.reshape(codes.shape), accepted, self.reject)
+            return marked_labels(inner.label_index_, codes, accepted, self.reject, row_index(X))
         return marked(self.classes_[codes], accepted, self.reject)
 
-    @_has("predict_proba")
+    @has("predict_proba")
     def predict_proba(self, X: Any, **params: Any) -> Any:
         """Probabilities, those of the estimator."""
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X, **params)
+        return self.estimator_.predict_proba(X, **own_params(self.estimator_, params))
 
-    @_has("decision_function")
+    @has("decision_function")
     def decision_function(self, X: Any, **params: Any) -> Any:
         """Decision values, those of the estimator."""
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X, **params)
+        return self._ask("decision_function", X, params)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
-        """Share of right answers among what is accepted: rows, or labels of rows; NaN where nothing is."""
+        """Share of right answers among what is accepted: rows, or labels of rows.
+
+        0 where nothing is accepted: there is no right answer then, and a search that compares scores does not choose
+        a model that never decides. ``accepts(X).mean()`` is the share that is accepted.
+        """
         codes, accepted = self._judge(X, params)
-        inner = inner_model(self.estimator_)
-        if is_labels(inner):
-            Y = np.asarray(y).reshape(-1, 1) if codes.ndim == 1 else y
-            true = encode_known(Y, inner.label_index_, len(codes), inner.missing).reshape(codes.shape)
-            right, accepted = codes == true, accepted & (true >= 0)
-        else:
-            right = self.classes_[codes] == np.asarray(y)
+        right, known = compared(inner_model(self.estimator_), codes, y)
         w = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        w = np.broadcast_to(w if codes.ndim == w.ndim else w[:, None], codes.shape)[accepted]
-        return float(np.average(right[accepted], weights=w)) if w.sum() > 0 else np.nan
+        w = np.broadcast_to(w if codes.ndim == w.ndim else w[:, None], codes.shape)[accepted & known]
+        return float(np.average(right[accepted & known], weights=w)) if w.sum() > 0 else 0.0
 
     def _judge(self, X: Any, params: dict[str, Any]) -> tuple[Array, Array]:
         """Codes of the classes decided for, and which of these decisions stand."""
         check_is_fitted(self)
+        params = own_params(self.estimator_, params)
         codes, sure = judged(self.estimator_, self.estimator_.predict_proba(X, **params))
         level, task = self.threshold_, task_codes(self.estimator_, X, params)
         if task is not None:
             known = getattr(self, "task_thresholds_", np.full(int(task.max(initial=0)) + 1, self.threshold_))
             level = np.where(task < 0, self.stranger_threshold_, known[np.maximum(task, 0)])
         accepted = sure >= level
-        return (codes[:, 0], accepted[:, 0]) if _flat(inner_model(self.estimator_)) else (codes, accepted)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns seen in ``fit``."""
-        return self._fitted().n_features_in_
-
-    @property
-    def feature_names_in_(self) -> Array:
-        """Names of the columns seen in ``fit``, where they had names."""
-        return self._fitted().feature_names_in_
-
-    def _fitted(self) -> Any:
-        if "estimator_" not in vars(self):
-            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
-        return self.estimator_
+        return (codes[:, 0], accepted[:, 0]) if is_flat(inner_model(self.estimator_)) else (codes, accepted)
 
     threshold_: Any
     coverage_: Any
     error_bound_: Any
     risk_coverage_: Any
     stranger_threshold_: float
-
-
-def _flat(inner: Any) -> bool:
-    return is_labels(inner) and inner.label_index_.form == "flat"

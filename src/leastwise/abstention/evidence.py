@@ -6,17 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
+from leastwise.estimators._checks import check_groups
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._sets import label_tables
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.evidence import Evidence, HeldRows, gather
+from leastwise.inside import arrive, core, inner_model, is_frozen
 from leastwise.labels.encoding import encode_known
 from leastwise.risk import Decisions
 
 Array = np.ndarray
+
+#: What a frozen model's rows may come with.
+BESIDE = ("sample_weight", "groups", "tasks")
 
 
 @dataclass(frozen=True)
@@ -40,27 +43,20 @@ class Heard:
     stranger: Decisions | None = None
 
 
-def inner_model(model: Any) -> Any:
-    """The classifier itself, within a pipeline or frozen."""
-    while isinstance(model, FrozenEstimator | Pipeline):
-        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
-    return model
-
-
 def is_labels(model: Any) -> bool:
-    """Whether this is a model of many labels, calibrated once more or not."""
-    return isinstance(model, LabelClassifier) or isinstance(getattr(model, "estimator_", None), LabelClassifier)
+    """Whether this is a model of many labels."""
+    return isinstance(core(model), LabelClassifier)
 
 
-def is_tasks(model: Any) -> bool:
-    """Whether this is a model of many tasks, calibrated once more or not."""
-    return isinstance(model, TaskClassifier) or isinstance(getattr(model, "estimator_", None), TaskClassifier)
+def is_flat(model: Any) -> bool:
+    """Whether it is one of one label, given as one class a row."""
+    return is_labels(model) and model.label_index_.form == "flat"
 
 
 def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
     """The decisions of a fitted model on rows that were held out."""
     inner = inner_model(model)
-    if isinstance(model, FrozenEstimator):
+    if is_frozen(model):
         return _heard_frozen(model, inner, X, y, params)
     if not hasattr(inner, "_held_rows"):
         raise ValueError(
@@ -71,7 +67,7 @@ def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
     if is_labels(inner):
         return _heard_labels(inner, inner.heldout_proba_, held)
     evidence = inner._evidence()
-    if not is_tasks(inner):
+    if not isinstance(core(inner), TaskClassifier):
         return Heard([_decisions(evidence)])
     stranger = inner._stranger_evidence()
     return Heard(
@@ -84,18 +80,48 @@ def _heard_frozen(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]
     more = {"tasks": params["tasks"]} if params.get("tasks") is not None else {}
     P = model.predict_proba(X, **more)
     n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
-    w = np.ones(n) if params.get("sample_weight") is None else np.asarray(params["sample_weight"], dtype=float)
-    groups = params.get("groups")
-    group = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+    w, group = _beside(n, params)
     if is_labels(inner):
-        flat = inner.label_index_.form == "flat"
-        codes = encode_known(np.asarray(y).reshape(-1, 1) if flat else y, inner.label_index_, n, inner.missing)
+        codes = label_codes(inner, y, n)
         W = np.where(codes >= 0, w if w.ndim == 2 else w[:, None], 0)
         return _heard_labels(inner, P, HeldRows(codes, W, np.ones(n), group))
     task = task_codes(model, X, more)
     w = w if task is None else np.where(task < 0, 0, w)
     evidence = gather(np.asarray(P), HeldRows(class_codes(inner.classes_, y), w, np.ones(n), group, task))
     return Heard([_decisions(evidence)], task=evidence.task)
+
+
+def check_frozen(own: dict[str, Any], before: dict[str, Any]) -> None:
+    """A frozen model's ``fit`` takes anything and does nothing: what has no meaning is refused here."""
+    unknown = [name for name in own if name not in BESIDE] + list(before)
+    if unknown:
+        raise TypeError(
+            f"fit got {', '.join(unknown)}, and the estimator is frozen: nothing is fitted again. Rows that set the "
+            f"threshold may come with {', '.join(BESIDE)}."
+        )
+
+
+def _beside(n: int, params: dict[str, Any]) -> tuple[Array, Array | None]:
+    """Weights and groups of n rows."""
+    given, groups = params.get("sample_weight"), params.get("groups")
+    w = np.ones(n) if given is None else np.asarray(given, dtype=float)
+    if not w.ndim or len(w) != n:
+        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    return w, None if groups is None else check_groups(groups, n)
+
+
+def label_codes(inner: Any, y: Any, n: int) -> Array:
+    """Places of the classes of all labels of rows, (n, T); -1 where one is not known."""
+    Y = np.asarray(y).reshape(-1, 1) if is_flat(inner) else y
+    return encode_known(Y, inner.label_index_, n, core(inner).missing)
+
+
+def compared(inner: Any, codes: Array, y: Any) -> tuple[Array, Array]:
+    """Which decisions are right, and of which that is known; both of the shape of the codes."""
+    if not is_labels(inner):
+        return inner.classes_[codes] == np.asarray(y), np.ones(len(codes), dtype=bool)
+    true = label_codes(inner, y, len(codes)).reshape(codes.shape)
+    return codes == true, true >= 0
 
 
 def class_codes(classes: Array, y: Any) -> Array:
@@ -143,9 +169,7 @@ def judged(model: Any, P: Any) -> tuple[Array, Array]:
 
 def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     """Places of the tasks of rows among those that are known, -1 where not; None for a model without tasks."""
-    if not is_tasks(inner_model(model)):
+    if not isinstance(core(model), TaskClassifier):
         return None
-    while isinstance(model, FrozenEstimator | Pipeline):
-        X = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
-        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
+    model, X = arrive(model, X, through=True)
     return model._validated_rows(X, params.get("tasks"))[1]

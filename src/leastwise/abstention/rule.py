@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -52,22 +51,22 @@ class Rule:
         assert self.max_error is not None
         return safe_threshold(decisions, float(self.max_error), self.doubt)
 
-    def task_thresholds(self, decisions: Decisions, task: Array, count: int, common: float) -> Array:
-        """The tasks' own thresholds; those with too few rows are one together, or have the common one.
+    def task_thresholds(self, decisions: Decisions, task: Array, count: int, common: float) -> tuple[Array, Array]:
+        """The tasks' own thresholds, and what they promise; tasks with few rows are one together, or have the common.
 
         Which tasks these are depends on numbers of rows alone, so that the guarantee holds for all of them together.
         """
-        thresholds = np.full(count, common)
+        thresholds, promised = np.full(count, common), np.full(count, "none", dtype="<U8")
         if self.max_error is None:
-            return thresholds
+            return thresholds, promised
         own = {t: decisions.part(np.flatnonzero(task == t)) for t in range(count)}
         large = [t for t, part in own.items() if self._enough(part)]
         small = np.setdiff1d(np.arange(count), large)
         together = decisions.part(np.flatnonzero(np.isin(task, small)))
         if self._enough(together):
-            thresholds[small] = self.threshold(together)
-        thresholds[large] = [self.threshold(own[t]) for t in large]
-        return thresholds
+            thresholds[small], promised[small] = self.threshold(together), "together"
+        thresholds[large], promised[large] = [self.threshold(own[t]) for t in large], "own"
+        return thresholds, promised
 
     def _enough(self, decisions: Decisions) -> bool:
         """Whether these rows could vouch for the limit, if all were right."""
@@ -111,13 +110,3 @@ class Rule:
             if np.isfinite(threshold):
                 return f"max_error={limit:.2g} would accept {decisions.coverage(threshold):.0%} of the rows."
         return "No limit would do with so few."
-
-
-def marked(values: Array, accepted: Array, reject: Any) -> Array:
-    """Classes with another value in the place of those that are not accepted."""
-    number = values.dtype.kind in "biuf"
-    value = (np.nan if number else None) if reject is None else reject
-    alike = isinstance(value, Real) if number else values.dtype.kind == "U" and isinstance(value, str)
-    out = values.astype(np.result_type(values, np.asarray(value)) if alike else object)
-    out[~accepted] = value
-    return out

@@ -24,11 +24,12 @@ class Settled:
     risk_coverage: Any
     stranger_threshold: float | None = None
     task_thresholds: Array | None = None
+    task_guarantees: Array | None = None
 
 
 def settle_rows(rule: Rule, heard: Heard, tasks: list | None) -> Settled:
     """The thresholds of all rows, of tasks that are not known, and, by their ids, of those that are."""
-    decisions, stranger, own = heard.decisions[0], None, None
+    decisions, stranger, own, promised = heard.decisions[0], None, None, None
     threshold = rule.threshold(decisions)
     level = np.full(len(decisions), threshold)
     if heard.task is not None:
@@ -36,7 +37,7 @@ def settle_rows(rule: Rule, heard: Heard, tasks: list | None) -> Settled:
         if rule.max_error is not None and heard.stranger is None:
             stranger = np.inf
         if tasks is not None:
-            own = rule.task_thresholds(decisions, heard.task, len(tasks), threshold)
+            own, promised = rule.task_thresholds(decisions, heard.task, len(tasks), threshold)
             level = own[heard.task]
     coverage, bound = rule.outcome(decisions, level)
     if not coverage:
@@ -44,7 +45,7 @@ def settle_rows(rule: Rule, heard: Heard, tasks: list | None) -> Settled:
     elif own is not None and np.isinf(own).any():
         assert tasks is not None
         rule.warn_tasks([tasks[t] for t in np.flatnonzero(np.isinf(own))])
-    return Settled(threshold, coverage, bound, risk_coverage(decisions, rule.doubt), stranger, own)
+    return Settled(threshold, coverage, bound, risk_coverage(decisions, rule.doubt), stranger, own, promised)
 
 
 def settle_labels(rule: Rule, heard: Heard, names: tuple) -> Settled:

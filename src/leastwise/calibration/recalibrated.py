@@ -6,28 +6,32 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.calibration.answering import Answering
 from leastwise.calibration.choice import choose_family
 from leastwise.calibration.families import FAMILIES
-from leastwise.calibration.reading import Layout, Truth, read_heldout, read_proba, read_truth
-from leastwise.calibration.sets import RecalibratedSets
+from leastwise.calibration.reading import Truth, read_heldout, read_proba, read_truth
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
 from leastwise.estimators._model import all_or_nothing, row_index
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.inside import arrive, fit_inside, split_params, within
 from leastwise.labels.encoding import encode_known
 from leastwise.labels.thresholds import choose_thresholds, decide
 from leastwise.notebook import FittedRepr
 
 Array = np.ndarray
 
-KEPT = ("classes_", "class_prior_", "n_features_in_", "feature_names_in_", "tasks_", "labels_", "label_index_")
+#: What is that of the model, and of the pipeline that it may be in.
+KEPT = ("classes_", "class_prior_", "tasks_", "labels_", "label_index_", "heldout_rows_")
+SEEN = ("n_features_in_", "feature_names_in_")
 
 
-class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier of this package with probabilities calibrated once more, without a refit.
 
     The model is fitted as it is, once. Maps from its probabilities to better ones are then fitted to
@@ -37,7 +41,8 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
     Parameters
     ----------
     estimator : LSPC, LSSVC, KernelLogisticRegression, their versions for many tasks, or MultiLabelLSPC
-        What is fitted. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
+        What is fitted, or a pipeline that ends in one. It must hold rows out: ``cv=None`` leaves nothing to
+        calibrate on.
     method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None} or sequence, default="auto"
         The family of maps, or several of them. Of several the simplest is taken that is not told from the best by
         held-out log-loss, which may be None: the probabilities as they are, unless some of them are 0. "auto" has the
@@ -62,7 +67,7 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
     heldout_proba_, heldout_decision_ : ndarray
         What ``predict_proba`` and ``decision_function`` say of training rows that are held out, both from the model
         and from the map.
-    classes_, class_prior_, n_features_in_, feature_names_in_, tasks_, labels_
+    classes_, class_prior_, n_features_in_, feature_names_in_, tasks_, labels_, heldout_rows_
         Those of ``estimator_``.
 
     Notes
@@ -95,7 +100,9 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
     # ------------------------------------------------------------------ fit
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> Recalibrated:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None, **fit_params: Any
+    ) -> Recalibrated:
         """Fit the model, then the calibration on what it says of held-out rows.
 
         Parameters
@@ -107,18 +114,23 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
             Rows of one group are held out together, by the model and in the choice of the calibration.
         tasks : array-like of shape (n,), optional
             The task of every row, for models of tasks where X does not hold it.
+        **fit_params
+            For a pipeline: names with that of a step, such as ``lspc__groups``, which is the same as ``groups``.
         """
         self._check()
-        optional = {"sample_weight": sample_weight, "groups": groups, "tasks": tasks}
+        plain = {"sample_weight": sample_weight, "groups": groups, "tasks": tasks}
+        given = {name: value for name, value in plain.items() if value is not None} | fit_params
         self.estimator_ = clone(self.estimator)
-        self.estimator_.fit(X, y, **{name: value for name, value in optional.items() if value is not None})
-        if not hasattr(self.estimator_, "heldout_proba_"):
+        own, before = split_params(self.estimator_, given)
+        fit_inside(self.estimator_, X, y, own, before)
+        model, rows = arrive(self.estimator_, X)
+        if not hasattr(model, "heldout_proba_"):
             raise ValueError(
-                f"{type(self.estimator).__name__} has held nothing out (cv=None), so there is nothing to calibrate "
-                "on: set cv='loo' or a number of folds."
+                f"{type(model).__name__} has held nothing out (cv=None), so there is nothing to calibrate on: set "
+                "cv='loo' or a number of folds."
             )
-        self._keep_names()
-        self._calibrate(read_truth(self.estimator_, X, tasks))
+        self._keep_names(model)
+        self._calibrate(read_truth(model, rows, own.get("tasks")))
         return self
 
     def _check(self) -> None:
@@ -127,27 +139,31 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
                 choose("method", family, list(FAMILIES))
         else:
             choose("method", self.method, ["auto", *FAMILIES])
-        name = type(self.estimator).__name__
-        if not isinstance(self.estimator, KernelClassifier):
+        inner = self.estimator
+        while isinstance(inner, Pipeline):
+            inner = within(inner)
+        name = type(inner).__name__
+        if not isinstance(inner, KernelClassifier):
             raise TypeError(
                 f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
-                "LSPC or MultiTaskLSPC. A pipeline has Recalibrated(...) as its last step; for other classifiers "
-                "there is sklearn.calibration.CalibratedClassifierCV."
+                "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Abstaining stands around Recalibrated, not "
+                "inside.) For other classifiers there is sklearn.calibration.CalibratedClassifierCV."
             )
-        if self.by_task and not isinstance(self.estimator, TaskClassifier):
+        if self.by_task and not isinstance(inner, TaskClassifier):
             raise ValueError(f"by_task=True needs a model of tasks, and {name} is none: use by_task=False.")
 
-    def _keep_names(self) -> None:
-        for name in KEPT:
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+    def _keep_names(self, model: Any) -> None:
+        for holder, names in ((model, KEPT), (self.estimator_, SEEN)):
+            for name in names:
+                if hasattr(holder, name):
+                    setattr(self, name, getattr(holder, name))
 
     def _calibrate(self, truth: Truth) -> None:
-        self.layout_, samples, places = read_heldout(self.estimator_, truth, self.by_task)
+        self.layout_, samples, places = read_heldout(self._model, truth, self.by_task)
         choice = choose_family(samples, self.method)
         self.setting_, self.method_ = choice.setting, choice.setting.family
         self.scores_, self.calibrators_ = choice.scores, choice.maps
-        P = read_proba(self.estimator_)
+        P = read_proba(self._model)
         parts = [
             m.proba(given)
             for m, given in zip(choice.maps, self.layout_.given(P, truth.task, truth.trust), strict=True)
@@ -156,12 +172,12 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
             part[here] = own
         P = self.layout_.table(P, parts)
         self.heldout_proba_, self.heldout_decision_ = self._by_label(P), self._by_label(_log(P), True)
-        if isinstance(self.estimator_, MultiLabelLSPC):
+        if isinstance(self._model, MultiLabelLSPC):
             self.threshold_ = self._threshold(P, truth)
 
     def _threshold(self, P: Array, truth: Truth) -> Any:
         """Thresholds that were given, or those that suit the new probabilities."""
-        model = self.estimator_
+        model = self._model
         if not isinstance(model.threshold, str):
             return model.threshold_
         scorer, held = model._scorer(), ~np.isnan(P[:, 0])
@@ -194,54 +210,32 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
     def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """The most probable class; of many labels those above their thresholds."""
         codes = self._codes(X, tasks, class_prior)
-        if isinstance(self.estimator_, MultiLabelLSPC):
-            return self.estimator_.label_index_.decode(codes, row_index(X))
+        if isinstance(self._model, MultiLabelLSPC):
+            return self.label_index_.decode(codes, row_index(X))
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Share of rows that are predicted rightly, in all of their known labels where there are several."""
         codes = self._codes(X, tasks)
-        if not isinstance(self.estimator_, MultiLabelLSPC):
+        if not isinstance(self._model, MultiLabelLSPC):
             return float(np.average(self.classes_[codes] == np.asarray(y), weights=sample_weight))
         y = np.asarray(y).reshape(-1, 1) if np.ndim(y) == 1 else y
-        true = encode_known(y, self.estimator_.label_index_, len(codes), self.estimator_.missing)
+        true = encode_known(y, self.label_index_, len(codes), self._model.missing)
         right, w = ((codes == true) | (true < 0)).all(axis=1), (true >= 0).any(axis=1).astype(float)
         return float(np.average(right, weights=w if sample_weight is None else w * np.asarray(sample_weight)))
 
     def _codes(self, X: Any, tasks: Any, class_prior: Any = None) -> Array:
         P = self._proba(X, tasks, class_prior)
-        if isinstance(self.estimator_, MultiLabelLSPC):
-            return decide(P, self.estimator_.label_index_.starts, self.threshold_)
+        if isinstance(self._model, MultiLabelLSPC):
+            return decide(P, self.label_index_.starts, self.threshold_)
         return P.argmax(axis=1)
 
     def _proba(self, X: Any, tasks: Any, class_prior: Any) -> Array:
         """Probabilities of all classes of all labels, side by side."""
         check_is_fitted(self)
-        model = self.estimator_
-        shift = model._shift(class_prior)
-        if tasks is not None and not isinstance(model, TaskClassifier):
-            raise ValueError(f"tasks= was given, and {type(model).__name__} knows no tasks: leave it out.")
-        answer = model._answer(X, tasks) if isinstance(model, TaskClassifier) else model._answer(X)
-        P = answer.proba()
-        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.trust)
-        if answer.stranger is not None and answer.strange is not None:
-            new[answer.strange] = P[answer.strange]
+        shift = self._model._shift(class_prior)
+        new = self._mapped(self._answer(X, tasks))
         return new if shift is None else shift.proba(new)
-
-    def _by_label(self, A: Array, difference: bool = False) -> Any:
-        if isinstance(self.estimator_, MultiLabelLSPC):
-            return self.estimator_._by_label(A, difference)
-        return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
-
-    def _shown(self, values: Any, X: Any) -> Any:
-        """In the container that ``set_output`` of the model asked for."""
-        if isinstance(values, list) or values.ndim == 1:
-            return values
-        return (
-            self.estimator_._shown(values, X)
-            if isinstance(self.estimator_, MultiLabelLSPC)
-            else self.estimator_._framed(values, X)
-        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -253,8 +247,6 @@ class Recalibrated(FittedRepr, RecalibratedSets, MetaEstimatorMixin, ClassifierM
         if "scores_" in state:
             state = {**state, "scores_": dict(state["scores_"])}
         super().__setstate__(state)
-
-    layout_: Layout
 
 
 def _log(P: Array) -> Array:

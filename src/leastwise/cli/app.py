@@ -171,7 +171,12 @@ def report(
 def export(
     model: Model,
     output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.")],
-    double: Annotated[bool, typer.Option("--double", help="Double precision instead of single.")] = False,
+    double: Annotated[
+        bool, typer.Option("--double", help="Double precision, which models of tables have anyway.")
+    ] = False,
+    coverage: Annotated[
+        float | None, typer.Option(help="Add sets of classes, or intervals of numbers, that are right so often.")
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from leastwise.cli.reading import check_place
+from sklearn.base import is_regressor
+
+from leastwise.atomic import write_atomically
+from leastwise.cli.failing import UsageError
+from leastwise.cli.reading import check_place, share
 from leastwise.cli.showing import Shown
 from leastwise.files import FileError, load
-from leastwise.files.atomic import write_atomically
 
 
-def run(shown: Shown, *, model: Path, output: Path, double: bool) -> None:
+def run(shown: Shown, *, model: Path, output: Path, double: bool, coverage: float | None = None) -> None:
     """Load, convert, write."""
     from leastwise.onnx import to_onnx
 
     check_place(output)
+    share("--coverage", coverage)
+    fitted = load(model)
+    numbers = getattr(fitted, "kind_", "") == "numbers" or is_regressor(fitted)
+    more: dict[str, Any] = {} if coverage is None else {"interval" if numbers else "coverage": coverage}
     try:
-        proto = to_onnx(load(model), dtype="float64" if double else "float32")
-    except TypeError as error:  # of this model there is no graph
-        raise FileError(f"{model}: {error}") from None
+        proto = to_onnx(fitted, dtype="float64" if double else None, **more)
+    except TypeError as error:
+        raise FileError(f"{model}: {error}") from error
+    except ValueError as error:
+        raise UsageError(f"{model}: {error}") from error
     write_atomically(str(output), [proto.SerializeToString()])
     inputs, outputs = ([part.name for part in parts] for parts in (proto.graph.input, proto.graph.output))
     shown.answer |= {"onnx": str(output), "inputs": inputs, "outputs": outputs}

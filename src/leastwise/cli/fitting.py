@@ -122,7 +122,7 @@ def _model_path(data: str, output: Path | None) -> Path:
 def _shown_rows(table: Table, model: TableModel) -> dict[str, Any]:
     """The rows that were learned from, for the list of those that the model is least sure of."""
     used = table.take(model.rows_used_)
-    return {used.unit: used.line_numbers(), **used.columns}
+    return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **used.columns}
 
 
 def _what(model: TableModel) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
+from leastwise.atomic import write_atomically
 from leastwise.files import FileError
-from leastwise.files.atomic import write_atomically
 from leastwise.files.things import read_thing, write_thing
 from leastwise.selection.diary import Entry, Step
 from leastwise.tables import Table, TableModel

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from re import finditer
 from typing import Any
 
-from leastwise.task_text import shortened
+from leastwise.naming import shortened
 
 #: A class is named at the axes with so many letters.
 NAME = 26

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.conformal import METHODS, levels, nonconformity, sets
 from leastwise.estimators._checks import choose
 from leastwise.evidence import Evidence, HeldRows, gather
+from leastwise.labels.encoding import Labels
 
 Array = np.ndarray
 
@@ -46,6 +47,21 @@ class Wanted:
         for t, values in own.items():
             level[task == t] = values
         return sets(nonconformity(P, self.method, self.rng), level, self.allow_empty)
+
+    def of_tasks(self, P: Array, task: Array, evidence: Evidence, stranger: Evidence | None) -> Array:
+        """The same, where tasks that are not known (-1) have evidence of their own, if there is any."""
+        inside, strange = self.of(P, evidence, task), task < 0
+        if strange.any() and stranger is not None:
+            inside[strange] = self.of(P[strange], stranger)
+        return inside
+
+    def of_labels(self, P: Array, known: list[Array], held: HeldRows, labels: Labels) -> Any:
+        """The sets of every label, from probabilities side by side, and held-out tables of each label."""
+        parts = [P[:, a:b] for a, b in pairwise(labels.starts.tolist())]
+        made = [self.of(p, gather(known[t], held, t)) for t, p in enumerate(parts)]
+        if labels.form == "flat":
+            return made[0]
+        return np.stack(made, axis=1) if labels.binary else made
 
 
 class ClassSets:
@@ -151,11 +167,7 @@ class TaskSets(ClassSets):
         wanted = Wanted.checked(coverage, method, random_state, **flags)
         evidence, stranger = self._evidence(), self._stranger_evidence()
         answer = self._answer(X, tasks)  # type: ignore[attr-defined]
-        P, strange = answer.proba(), answer.task < 0
-        inside = wanted.of(P, evidence, answer.task)
-        if strange.any() and stranger is not None:
-            inside[strange] = wanted.of(P[strange], stranger)
-        return inside
+        return wanted.of_tasks(answer.proba(), answer.task, evidence, stranger)
 
     def _stranger_evidence(self) -> Evidence | None:
         """What the model would have said of its rows had it not known their tasks; None where that is not known."""
@@ -197,12 +209,7 @@ class LabelSets(ClassSets):
         wanted = Wanted.checked(coverage, method, random_state, **flags)
         held = self._held_rows()
         P, labels = self._answer(X).proba(), self.label_index_  # type: ignore[attr-defined]
-        known = label_tables(self.heldout_proba_, labels.form)
-        parts = [P[:, a:b] for a, b in pairwise(labels.starts.tolist())]
-        made = [wanted.of(p, gather(known[t], held, t)) for t, p in enumerate(parts)]
-        if labels.form == "flat":
-            return made[0]
-        return np.stack(made, axis=1) if labels.binary else made
+        return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held, labels)
 
 
 def label_tables(P: Any, form: str) -> list[Array]:

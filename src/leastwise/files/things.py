@@ -10,8 +10,8 @@ import numpy as np
 import scipy
 import sklearn
 
+from leastwise.atomic import write_atomically
 from leastwise.files.arrays import place, read_array, read_entries
-from leastwise.files.atomic import write_atomically
 from leastwise.files.container import write_parts
 from leastwise.files.decode import Decoder
 from leastwise.files.encode import Encoder

@@ -25,7 +25,7 @@ def probabilities(g: Graph, calibrator: Any, F: Value, trust: Value | None) -> V
     if isinstance(calibrator, Signed):
         return probabilities(g, calibrator.inner, (F + 1.0) * 0.5, trust)
     if isinstance(calibrator, Softmax):
-        return g.node("Softmax", F, axis=-1)
+        return _softmax(g, F, trust, calibrator.shares)
     if isinstance(calibrator, ClipNormalise):
         return clip(g, F, _floats(calibrator.shares))
     if isinstance(calibrator, Blend):
@@ -90,6 +90,13 @@ def clip(g: Graph, F: Value, shares: Array) -> Value:
     total = P.sum(-1)
     some = total > 0.0
     return g.where(some, P / g.where(some, total, 1.0), shares)
+
+
+def _softmax(g: Graph, F: Value, trust: Value | None, shares: Array | None) -> Value:
+    """Scores that are log-probabilities, drawn to those of the class shares as far as rows are not believed."""
+    if trust is not None and shares is not None:
+        F = F * trust + (1.0 - trust) * np.log(_floats(shares))
+    return g.node("Softmax", F, axis=-1)
 
 
 def blend(

@@ -28,7 +28,11 @@ def is_missing(x: Any) -> bool:
 def impute(g: Graph, step: SimpleImputer, columns: Columns) -> Columns:
     """Gaps filled; columns that were empty in training are left out where the imputer leaves them out."""
     if step.add_indicator:
-        raise TypeError("SimpleImputer(add_indicator=True) has no converter to ONNX: use add_indicator=False.")
+        return Columns.joined(g, [_imputed(g, step, columns), _indicated(g, step, columns)])
+    return _imputed(g, step, columns)
+
+
+def _imputed(g: Graph, step: SimpleImputer, columns: Columns) -> Columns:
     fill = np.asarray(step.statistics_)
     kept = [j for j in range(len(columns)) if not is_missing(fill[j])]
     if step.strategy == "constant" or step.keep_empty_features:
@@ -36,8 +40,24 @@ def impute(g: Graph, step: SimpleImputer, columns: Columns) -> Columns:
     if fill.dtype.kind in "OUS" and any(isinstance(value, str) for value in fill.tolist()):
         return Columns.joined(g, [_filled_text(g, step, columns, j, str(fill[j])) for j in kept])
     X, fill = columns.pick(kept).numbers(), np.asarray(fill[kept], dtype=float)
-    gap = g.node("IsNaN", X) if is_missing(step.missing_values) else X.equals(float(step.missing_values))
-    return Columns.of(Block(g.where(gap, np.nan_to_num(fill), X), len(kept)))
+    return Columns.of(Block(g.where(_gaps(g, step, X), np.nan_to_num(fill), X), len(kept)))
+
+
+def _gaps(g: Graph, step: SimpleImputer, X: Value) -> Value:
+    return g.node("IsNaN", X) if is_missing(step.missing_values) else X.equals(float(step.missing_values))
+
+
+def _indicated(g: Graph, step: SimpleImputer, columns: Columns) -> Columns:
+    """1 where a number is missing, for the columns that the imputer says so of."""
+    if np.asarray(step.statistics_).dtype.kind in "OUS":
+        raise TypeError(
+            "SimpleImputer(add_indicator=True) on text has no converter to ONNX: use add_indicator=False, and encode "
+            "the gap as a category."
+        )
+    which = step.indicator_.features_.tolist()
+    if not which:
+        return columns.pick([])
+    return Columns.of(Block(_gaps(g, step, columns.pick(which).numbers()).cast(g.real), len(which)))
 
 
 def _filled_text(g: Graph, step: SimpleImputer, columns: Columns, j: int, fill: str) -> Columns:
@@ -50,18 +70,39 @@ def _filled_text(g: Graph, step: SimpleImputer, columns: Columns, j: int, fill: 
 
 
 def one_hot(g: Graph, step: OneHotEncoder, columns: Columns) -> Columns:
-    """One column for every category, without those that are dropped; zeros for one that is not known."""
-    if step.min_frequency is not None or step.max_categories is not None:
-        raise TypeError(
-            "OneHotEncoder with rare categories in one has no converter to ONNX: leave min_frequency= out."
-        )
-    tables = []
-    for j, categories in enumerate(step.categories_):
-        table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
-        if step.drop_idx_ is not None and step.drop_idx_[j] is not None:
-            table = np.delete(table, step.drop_idx_[j], axis=1)
-        tables.append((j, list(categories), table))
-    return Columns.joined(g, [_encoded(g, columns, *each, step.handle_unknown == "error") for each in tables])
+    """One column for every category, rare ones together, without those that are dropped.
+
+    A category that is not known is a rare one, or zeros.
+    """
+    refuse = step.handle_unknown == "error"
+    each = enumerate(step.categories_)
+    return Columns.joined(g, [_encoded(g, columns, j, list(c), _one_hot_table(step, j), refuse) for j, c in each])
+
+
+def _one_hot_table(step: OneHotEncoder, j: int) -> Array:
+    """A row for each category of a column, the last for one that is not known."""
+    categories = list(step.categories_[j])
+    rare = _rare(step, j)
+    common = [k for k in range(len(categories)) if k not in rare]
+    code = np.full(len(categories), len(common))
+    code[common] = np.arange(len(common))
+    width = len(common) + bool(rare)
+    strange = np.zeros(width)
+    if rare and step.handle_unknown in ("infrequent_if_exist", "warn"):
+        strange[-1] = 1
+    table = np.vstack([np.eye(width)[code], strange])
+    if step.drop_idx_ is not None and step.drop_idx_[j] is not None:
+        table = np.delete(table, code[step.drop_idx_[j]], axis=1)
+    return table
+
+
+def _rare(step: OneHotEncoder, j: int) -> list[int]:
+    """Places of the categories that share a column."""
+    listed = getattr(step, "infrequent_categories_", None)
+    if listed is None or listed[j] is None:
+        return []
+    rare, gap = list(listed[j]), any(is_missing(c) for c in listed[j])
+    return [k for k, c in enumerate(step.categories_[j]) if (gap if is_missing(c) else c in rare)]
 
 
 def ordinal(g: Graph, step: OrdinalEncoder, columns: Columns) -> Columns:

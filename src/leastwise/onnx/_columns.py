@@ -34,11 +34,12 @@ class Waiting:
     name: str
     block: Block | None = None
 
-    def read(self, g: Graph, text: bool) -> Block:
-        """The column as text or numbers, which it then is for good."""
+    def read(self, g: Graph, text: bool, dtype: Any = None) -> Block:
+        """The column as text or numbers (of a type), which it then is for good."""
         if self.block is None:
-            value = g.input(self.name, object if text else g.outer, [1])
-            self.block = Block(value if text or g.outer == g.real else value.cast(g.real), 1, text)
+            outer = np.dtype(object if text else dtype or g.outer)
+            value = g.input(self.name, outer, [1])
+            self.block = Block(value if text or outer == g.real else value.cast(g.real), 1, text)
         if self.block.text != text:
             raise ValueError(
                 f"Column {self.name!r} is used as text in one place and as numbers in another, which one input of "
@@ -91,6 +92,19 @@ class Columns:
             else:
                 parts.append((block, [j]))
         return self.g.beside([_taken(block, which) for block, which in parts])
+
+    def days(self, j: int) -> Value:
+        """One column as days since 1970, of shape (n, 1), always in double precision where they come in."""
+        block = self.places[j][0]
+        if not isinstance(block, Waiting):
+            raise TextNeeded("A column of numbers goes into a step that was fitted on dates: use the same types.")
+        return block.read(self.g, text=False, dtype=np.float64).value
+
+    def tell(self, j: int, kind: str) -> None:
+        """Say what a column of a table holds, if it is an input of its own."""
+        block = self.places[j][0]
+        if isinstance(block, Waiting):
+            self.g.kinds[block.name] = kind
 
     def text(self, j: int) -> Value:
         """One column as text, of shape (n, 1)."""

@@ -16,18 +16,23 @@ from leastwise.onnx._models import Said
 Array = np.ndarray
 
 
-def put_classes(g: Graph, model: Any, said: Said, abstaining: Any = None) -> None:
-    """``label`` (n,) and ``probabilities`` (n, c) of a model without labels; ``accepted`` (n,) where it abstains."""
+def put_classes(g: Graph, model: Any, said: Said, abstaining: Any = None, marks: bool = True) -> None:
+    """``label`` (n,) and ``probabilities`` (n, c) of a model without labels; ``accepted`` (n,) where it abstains.
+
+    With ``marks`` a label that is not accepted is none, as ``Abstaining.predict`` has it.
+    """
     classes, P = plain_classes(model.classes_), said.P + said.gap
     codes = P.argmax()
-    label = named(g, codes, classes)
+    label, accepted = named(g, codes, classes), None
     if abstaining is not None:
         sure = _entries(g, P, codes.widened(1)).squeezed(1)
         accepted = sure >= _level(g, abstaining, said)
-        label, classes = marked(g, label, accepted, classes, abstaining.reject)
-        g.output("accepted", accepted, np.bool_)
+        if marks:
+            label, classes = marked(g, label, accepted, classes, abstaining.reject)
     put_out(g, "label", label, classes)
     g.output("probabilities", P, g.outer, [len(model.classes_)])
+    if accepted is not None:
+        g.output("accepted", accepted, np.bool_)
 
 
 def _entries(g: Graph, P: Value, places: Value) -> Value:
@@ -68,7 +73,7 @@ def marked(g: Graph, label: Value, accepted: Value, classes: Array, reject: Any)
 # --------------------------------------------------------------------- labels
 
 
-def put_labels(g: Graph, model: Any, said: Said, abstaining: Any = None) -> None:
+def put_labels(g: Graph, model: Any, said: Said, abstaining: Any = None, marks: bool = True) -> None:
     """``label`` and ``probabilities`` of a model of many labels, both of shape (n, T).
 
     Where a label has more than two classes there is an output for each, ``probabilities_0`` and so on, as
@@ -81,9 +86,10 @@ def put_labels(g: Graph, model: Any, said: Said, abstaining: Any = None) -> None
     accepted = None
     if abstaining is not None:
         accepted = _entries(g, P, place) >= np.asarray(abstaining.threshold_, dtype=float)
-        _put_wide(g, labels, "accepted", accepted.cast(np.int64), np.array([False, True]))
-    _put_label_classes(g, labels, place, accepted, getattr(abstaining, "reject", None))
+    _put_label_classes(g, labels, place, accepted if marks else None, getattr(abstaining, "reject", None))
     _put_label_tables(g, labels, P)
+    if accepted is not None:
+        _put_wide(g, labels, "accepted", accepted.cast(np.int64), np.array([False, True]))
 
 
 def _decided(g: Graph, P: Value, starts: Array, threshold: Array) -> Value:

@@ -137,6 +137,9 @@ class Graph:
         self.constants: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
+        #: What the inputs of a table hold, by name; and ids of tasks, where these are among its columns.
+        self.kinds: dict[str, str] = {}
+        self.ids: Value | None = None
         self._known: dict[tuple, Value] = {}
         self._names, self._count = set(reserved), 0
 
@@ -197,10 +200,10 @@ class Graph:
         """Tensors side by side."""
         return self.value(parts[0]) if len(parts) == 1 else self.node("Concat", *parts, axis=axis)
 
-    def lookup(self, x: Value, keys: list, missing: int = -1) -> Value:
-        """Places of entries among ``keys``, text or whole numbers; ``missing`` for others."""
+    def lookup(self, x: Value, keys: list, missing: int = -1, values: list[int] | None = None) -> Value:
+        """Places of entries among ``keys``, text or whole numbers, or their ``values``; ``missing`` for others."""
         text = isinstance(keys[0], str)
-        table: dict[str, Any] = {"values_int64s": list(range(len(keys))), "default_int64": missing}
+        table: dict[str, Any] = {"values_int64s": values or list(range(len(keys))), "default_int64": missing}
         table["keys_strings" if text else "keys_int64s"] = keys if text else [int(k) for k in keys]
         return self.node("LabelEncoder", x, domain="ai.onnx.ml", **table)
 

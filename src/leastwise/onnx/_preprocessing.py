@@ -30,6 +30,8 @@ from sklearn.preprocessing import (
 from leastwise.onnx._categories import impute, one_hot, ordinal
 from leastwise.onnx._columns import Block, Columns
 from leastwise.onnx._graph import Graph, Value
+from leastwise.onnx._tables import encoded
+from leastwise.tables import TableEncoder
 
 Array = np.ndarray
 
@@ -150,6 +152,7 @@ CONVERTERS: dict[type, Callable[[Graph, Any, Columns], Columns]] = {
     SimpleImputer: impute,
     OneHotEncoder: one_hot,
     OrdinalEncoder: ordinal,
+    TableEncoder: encoded,
     StandardScaler: _numeric(_standardised),
     MinMaxScaler: _numeric(_min_max),
     MaxAbsScaler: _numeric(lambda g, step, X: X / np.asarray(step.scale_)),

@@ -18,11 +18,13 @@ TYPES: dict[str, Any] = {"text": object, "whole": np.int64, "real": np.float64}
 def split(g: Graph, columns: Columns, model: Any, tasks: Tasks) -> tuple[Value, Value]:
     """Rows without the task column, and the codes of the tasks, of shape (n,); -1 for those that are not known.
 
-    Without a task column the ids are an input of their own, ``tasks``, of text or numbers.
+    Without a task column the ids are an input of their own, ``tasks``, of text or numbers, if they have not come with
+    a table.
     """
     kind = _kind(tasks.ids)
     if model.task_column is None:
-        X, code = columns.numbers(), _codes(g, g.input("tasks", TYPES[kind], []), tasks.ids, kind)
+        ids = g.input("tasks", TYPES[kind], []) if g.ids is None else g.ids
+        X, code = columns.numbers(), _codes(g, ids, tasks.ids, kind)
     else:
         place = _place(model, len(columns))
         ids = columns.text(place) if kind == "text" else columns.pick([place]).numbers()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leastwise.extras import needed
 from leastwise.onnx._categories import is_missing
+from leastwise.onnx._tables import cells
+from leastwise.tables import Table, TableModel
 
 Array = np.ndarray
 
@@ -19,22 +24,39 @@ def feeds(proto: Any, X: Any, tasks: Any = None) -> dict[str, Array]:
     ----------
     proto : onnx.ModelProto
         From :func:`to_onnx`.
-    X : array-like, frame or sparse matrix of shape (n, n_features)
+    X : array-like, frame or sparse matrix of shape (n, n_features), or table
         Rows, as the model takes them. Text that is missing becomes "".
     tasks : array-like of shape (n,) or a single id, optional
         Tasks of the rows, for models that take ``tasks=``.
     """
-    X = X.toarray() if hasattr(X, "toarray") else X if hasattr(X, "columns") else np.asarray(X)
+    kinds = _kinds(proto)
+    table = _table(X) if kinds else None
+    X = X.toarray() if hasattr(X, "toarray") else X if _has_names(X) else np.asarray(X)
     fed = {}
     for given in proto.graph.input:
         kind, shape = given.type.tensor_type.elem_type, given.type.tensor_type.shape.dim
-        if len(shape) == 1:
-            fed[given.name] = _typed(_ids(tasks, X.shape[0]), kind)
+        if table is not None and given.name in kinds:
+            fed[given.name] = _typed(cells(table, given.name, kinds[given.name]), kind)[:, None]
+        elif len(shape) == 1:
+            fed[given.name] = _typed(_ids(tasks, len(X if table is None else table)), kind)
         elif given.name == "X" and shape[1].dim_value == X.shape[1]:
             fed[given.name] = _typed(X, kind)
         else:
             fed[given.name] = _typed(_column(X, given.name), kind)[:, None]
     return fed
+
+
+def _kinds(proto: Any) -> dict[str, str]:
+    """What the inputs of a table hold."""
+    return next((json.loads(p.value) for p in proto.metadata_props if p.key == "columns"), {})
+
+
+def _has_names(X: Any) -> bool:
+    return isinstance(X, Mapping) or hasattr(X, "columns") or hasattr(X, "column_names")
+
+
+def _table(X: Any) -> Table:
+    return Table.of(X if _has_names(X) else {f"column_{j}": column for j, column in enumerate(np.asarray(X).T)})
 
 
 def _ids(tasks: Any, n: int) -> Array:
@@ -70,7 +92,7 @@ def check(model: Any, proto: Any, X: Any, tasks: Any = None) -> float:
         That was given to :func:`to_onnx`.
     proto : onnx.ModelProto
     X, tasks
-        Rows, as the model takes them.
+        Rows, as the model takes them; for a ``TableModel`` a table.
 
     Returns
     -------
@@ -83,7 +105,9 @@ def check(model: Any, proto: Any, X: Any, tasks: Any = None) -> float:
     inputs = feeds(proto, X, tasks)
     out = dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
     more = {} if tasks is None else {"tasks": tasks}
-    rows = _rounded(X, inputs)
+    if isinstance(model, TableModel):
+        return _check_table(model, out, Table.of(X), inputs)
+    rows = _rounded(X, inputs, _kinds(proto))
     if "variable" in out:
         wanted = np.asarray(model.predict(rows, **more), dtype=float)
         return _largest(out["variable"] - wanted) / max(_largest(wanted), np.finfo(float).tiny)
@@ -96,15 +120,27 @@ def check(model: Any, proto: Any, X: Any, tasks: Any = None) -> float:
     return _largest(out["probabilities"] - np.asarray(P))
 
 
-def _rounded(X: Any, inputs: dict[str, Array]) -> Any:
+def _check_table(model: TableModel, out: dict[str, Array], table: Table, inputs: dict[str, Array]) -> float:
+    """The largest difference from what ``predict_table`` says."""
+    numbers = {name: values[:, 0] for name, values in inputs.items() if values.dtype == np.float32}
+    answer = model.answer(replace(table, columns={**table.columns, **numbers}))
+    if answer.proba is None:
+        return _largest(out["variable"] - answer.prediction) / max(_largest(answer.prediction), np.finfo(float).tiny)
+    return _largest(out["probabilities"] - answer.proba)
+
+
+def _rounded(X: Any, inputs: dict[str, Array], kinds: dict[str, str]) -> Any:
     """Rows as they were fed."""
-    if not hasattr(X, "columns"):
+    if not _has_names(X):
         return inputs["X"].astype(float) if "X" in inputs else X
+    if not hasattr(X, "assign"):
+        return X
     table = inputs.get("X")
     fed = dict(zip(X.columns, table.T, strict=True)) if table is not None and table.shape[1] > 1 else {}
-    fed |= {name: values[:, 0] for name, values in inputs.items() if values.ndim == 2 and name in X.columns}
+    some = [name for name, v in inputs.items() if v.ndim == 2 and name in X.columns and kinds.get(name) != "date"]
+    fed |= {name: inputs[name][:, 0] for name in some}
     real = {name: values.astype(float) for name, values in fed.items() if values.dtype.kind == "f"}
-    return X.assign(**real) if hasattr(X, "assign") else X
+    return X.assign(**real)
 
 
 def _largest(values: Array) -> float:

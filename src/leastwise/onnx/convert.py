@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.abstention import Abstaining
-from leastwise.abstention.evidence import inner_model
 from leastwise.calibration.recalibrated import Recalibrated
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._regressor import KernelRegressor
+from leastwise.inside import core
 from leastwise.onnx._baselines import BASELINES
 from leastwise.onnx._calibrators import shifted
 from leastwise.onnx._columns import Columns, TextNeeded, column_names, open_columns
@@ -27,36 +27,21 @@ from leastwise.onnx._models import Said, say
 from leastwise.onnx._preprocessing import transformed
 from leastwise.onnx._recalibration import recalibrate
 from leastwise.onnx._regression import put_values
+from leastwise.onnx._sets import put_sets
+from leastwise.onnx._wishes import Wishes
+from leastwise.tables import TableModel
 
 TYPES = {"float32": np.float32, "float64": np.float64}
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What some models can be asked for beside their answer."""
-
-    interval: float | None
-    class_prior: Any
-
-    def check(self, model: Any) -> None:
-        """Refuse what this one cannot."""
-        if self.interval is not None and not isinstance(model, KernelRegressor):
-            raise ValueError(
-                f"interval={self.interval!r} is for regressors such as LSSVR; {type(model).__name__} is none."
-            )
-        if self.class_prior is not None and not isinstance(model, KernelClassifier):
-            raise ValueError(
-                f"class_prior= is for classifiers that take it in predict_proba; {type(model).__name__} does not."
-            )
 
 
 def to_onnx(
     model: Any,
     *,
-    dtype: Any = "float32",
+    dtype: Any = None,
     inside: Any = "float64",
     interval: float | None = None,
     class_prior: Any = None,
+    coverage: float | None = None,
     name: str = "leastwise",
 ) -> Any:
     """A fitted model as an ONNX graph that says what ``predict_proba`` and ``predict`` say.
@@ -65,10 +50,11 @@ def to_onnx(
     ----------
     model : estimator
         Any estimator of this library, :class:`~leastwise.calibration.Recalibrated` or
-        :class:`~leastwise.abstention.Abstaining`, or a pipeline of scikit-learn's pre-processing with one at its end.
-        Fitted.
-    dtype : {"float32", "float64"}, default="float32"
-        Of numbers that come in and go out.
+        :class:`~leastwise.abstention.Abstaining`, a pipeline of pre-processing with one at its end, or a
+        :class:`~leastwise.tables.TableModel`. Fitted.
+    dtype : {"float32", "float64"}, optional
+        Of numbers that come in and go out. By default float32; for a ``TableModel``, whose numbers come as they stand
+        in a file and are not scaled yet, float64.
     inside : {"float64", "float32"}, default="float64"
         Of weights and all that is computed. "float32" takes half the room, and is what accelerators want; sums of
         kernels with large coefficients of both signs then lose digits, see :func:`leastwise.onnx.check`.
@@ -77,6 +63,9 @@ def to_onnx(
         ``predict_interval(X, interval, method="jackknife")`` has them.
     class_prior : mapping, array-like or "uniform", optional
         For classifiers: class shares where the graph is used, as in ``predict_proba``.
+    coverage : float, optional
+        For classifiers: the output ``set`` says which classes cannot be excluded, as ``predict_set(X, coverage)``
+        has them.
     name : str, default="leastwise"
         Name of the graph.
 
@@ -84,9 +73,9 @@ def to_onnx(
     -------
     onnx.ModelProto
         Inputs are ``X``, of shape (n, n_features), and ``tasks``, of shape (n,), where the model was fitted with
-        ``tasks=``. If a column holds text there is an input of shape (n, 1) for every column instead, with its name.
-        Outputs are ``label`` and ``probabilities`` of classifiers, ``accepted`` where they abstain, and ``variable``
-        of regressors.
+        ``tasks=``. If a column holds text there is an input of shape (n, 1) for every column instead, with its name;
+        a ``TableModel`` has these always, and its task column is one of them. Outputs are ``label`` and
+        ``probabilities`` of classifiers, ``accepted`` where they abstain, and ``variable`` of regressors.
 
     Raises
     ------
@@ -106,15 +95,15 @@ def to_onnx(
     """
     import leastwise
 
-    outer, real = _type("dtype", dtype), _type("inside", inside)
+    usual = "float64" if isinstance(model, TableModel) else "float32"
+    outer, real = _type("dtype", usual if dtype is None else dtype), _type("inside", inside)
     check_is_fitted(model)
-    names = column_names(model)
-    wishes = Wishes(interval, class_prior)
-    g = _together(model, names, real, outer, wishes)
-    if g is None:
-        g = Graph(real, outer, names)
-        _write(g, model, open_columns(g, names, together=False), wishes)
-        g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
+    wishes = Wishes(interval, class_prior, coverage)
+    if isinstance(model, TableModel):
+        g, model = _of_table(model, real, outer, wishes), model.fitted_
+    else:
+        names = column_names(model)
+        g = _together(model, names, real, outer, wishes) or _apart(model, names, real, outer, wishes)
     return g.model(name, leastwise.__version__, _notes(model, g))
 
 
@@ -132,6 +121,33 @@ def _together(model: Any, names: list[str], real: Any, outer: Any, wishes: Wishe
         return None
     every = len(columns.places[0][0].used) == len(names)  # type: ignore[union-attr]
     return g if every or not hasattr(model, "feature_names_in_") else None
+
+
+def _apart(model: Any, names: list[str], real: Any, outer: Any, wishes: Wishes) -> Graph:
+    """The graph with an input for each column."""
+    g = Graph(real, outer, names)
+    _write(g, model, open_columns(g, names, together=False), wishes)
+    return _sorted(g, names)
+
+
+def _sorted(g: Graph, names: list[str]) -> Graph:
+    """Inputs in the order of the columns."""
+    g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
+    return g
+
+
+def _of_table(model: TableModel, real: Any, outer: Any, wishes: Wishes) -> Graph:
+    """The graph with an input for each column that is used, and for the tasks.
+
+    Labels are the predictions, whatever is accepted: ``predict_table`` has both.
+    """
+    names = [column.name for column in model.columns_]
+    g = Graph(real, outer, [column.name for column in model.columns_ if column.features] + [model.task or ""])
+    columns = transformed(g, model.encoder_, open_columns(g, names, together=False))
+    if model.task:
+        g.ids, g.kinds[model.task] = g.input(model.task, object, [1]).squeezed(1), "task"
+    _write(g, model.fitted_, columns, replace(wishes, marks=False))
+    return _sorted(g, names)
 
 
 def _write(g: Graph, model: Any, columns: Columns, wishes: Wishes) -> None:
@@ -161,9 +177,10 @@ def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any
     if isinstance(model, KernelRegressor):
         return put_values(g, model, columns, wishes.interval)
     if isinstance(model, KernelClassifier | Recalibrated):
-        labels = isinstance(getattr(model, "estimator_", model), LabelClassifier)
+        labels = isinstance(core(model), LabelClassifier)
         said = _said(g, model, columns, wishes.class_prior)
-        return (put_labels if labels else put_classes)(g, model, said, abstaining)
+        (put_labels if labels else put_classes)(g, model, said, abstaining, wishes.marks)
+        return None if wishes.coverage is None else put_sets(g, model, said, wishes.coverage)
     for kind, put in BASELINES.items():
         if isinstance(model, kind) and abstaining is None:
             return put(g, model, columns)
@@ -174,20 +191,20 @@ def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any
 
 
 def _said(g: Graph, model: Any, columns: Columns, class_prior: Any) -> Said:
+    inner = core(model)
+    said = say(g, *_unpacked(g, model.estimator_, columns)) if inner is not model else say(g, model, columns)
+    shift = inner._shift(class_prior)
     if isinstance(model, Recalibrated):
-        return recalibrate(g, model, say(g, model.estimator_, columns))
-    said, shift = say(g, model, columns), model._shift(class_prior)
+        said = recalibrate(g, model, said)
     return said if shift is None else replace(said, P=shifted(g, shift, said.P))
 
 
 def _notes(model: Any, g: Graph) -> dict[str, str]:
     """What a reader of the file may want to know."""
-    inner = inner_model(model)
-    while hasattr(inner, "estimator_"):
-        inner = inner_model(inner.estimator_)
+    inner = core(model)
     notes = {"estimator": type(inner).__name__, "inside": g.real.name}
     for key in ("classes_", "tasks_", "labels_"):
         known = getattr(inner, key, None)
         if known is not None:
             notes[key.rstrip("_")] = json.dumps([np.asarray(k).tolist() for k in known], default=str)
-    return notes
+    return notes | ({"columns": json.dumps(g.kinds)} if g.kinds else {})

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
@@ -13,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from leastwise.atomic import write_atomically
 from leastwise.report import sections, threshold_section, value_sections
 from leastwise.report.data import report_data
 from leastwise.report.sections import Section
@@ -83,24 +82,7 @@ def write_report(
     if not path.parent.is_dir():
         raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}. Make it first.")
     data = report_data(model, title=title, names=names, rows=rows, X=X, y=y, tasks=tasks)
-    return replace_file(path, report_html(data))
-
-
-def replace_file(path: Path, text: str) -> Path:
-    """Write a file such that there is the old one or the new one, and never a part of it."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # a temporary file is for its owner alone
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_atomically(str(path), [report_html(data).encode()])
     return path
 
 

@@ -6,11 +6,11 @@ import gzip
 import io
 import os
 import sys
-import tempfile
 import zlib
 from pathlib import Path
 from typing import IO, Any
 
+from leastwise.atomic import write_atomically
 from leastwise.memory import available_memory, human
 from leastwise.tables.arff import read_arff
 from leastwise.tables.arrow import read_arrow, write_arrow
@@ -123,7 +123,7 @@ def write_table(table: Any, target: str | os.PathLike | IO, format: str | None =
         data = write_text(table, "\t" if format == "tsv" else ",").encode()
         data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data
     if isinstance(target, str | os.PathLike) and str(target) != "-":
-        replace_file(Path(target), data)
+        _write_file(str(target), data)
     else:
         _write_stream(sys.stdout.buffer if isinstance(target, str | os.PathLike) else target, data, format)
 
@@ -200,21 +200,8 @@ def _write_stream(stream: Any, data: bytes, format: str) -> None:
     stream.flush()
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write beside, then move: never half a file."""
+def _write_file(path: str, data: bytes) -> None:
     try:
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        write_atomically(path, [data])
     except OSError as error:
-        raise TableFileError(f"{path}: it cannot be written ({error.strerror}).") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(beside, 0o666 & ~umask)  # mkstemp makes files for the owner only
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+        raise TableFileError(f"{path}: it cannot be written ({error.strerror or error}).") from None

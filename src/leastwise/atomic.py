@@ -30,7 +30,7 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
         _remove(new)
         why = os.strerror(error.errno) if error.errno else str(error)
         raise type(error)(
-            error.errno, f"The model could not be written ({why}); what was there before is as it was", path
+            error.errno, f"The file could not be written ({why}); what was there before is as it was", path
         ) from error
     except BaseException:  # Ctrl-C too
         _remove(new)

@@ -1,0 +1,25 @@
+"""What the README shows is what comes out."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+
+
+@pytest.mark.skipif(not README.is_file(), reason="the README is not beside the tests")
+def test_the_first_lines_say_what_stands_below_them(capsys):
+    code, said = re.search(r"```python\n(.*?)```\s*```text\n(.*?)```", README.read_text(), flags=re.S).groups()
+    assert len([line for line in code.splitlines() if line]) == 10
+    exec(compile(code, "README.md", "exec"), {})
+    out = capsys.readouterr().out
+    assert re.sub(r"[\d.]+", "#", out) == re.sub(r"[\d.]+", "#", said)
+    numbers = [[float(x.strip(".")) for x in re.findall(r"[\d.]+", text)] for text in (out, said)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=2)  # other machines round otherwise
+
+
+@pytest.mark.skipif(not README.is_file(), reason="the README is not beside the tests")
+def test_its_links_lead_somewhere():
+    for link in re.findall(r"\]\(([^)#]+)", README.read_text()):
+        assert link.startswith("http") or (README.parent / link).exists(), link

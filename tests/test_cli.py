@@ -20,6 +20,7 @@ from leastwise.cli import main
 from leastwise.cli.failing import BUG, DATA, DONE, EXTRA, MODEL, SYSTEM, USAGE, in_options
 from leastwise.cli.progress import Watched
 from leastwise.cli.showing import Shown
+from leastwise.cli.telling import tell_columns
 from leastwise.tables import Table, read_table, write_table
 
 
@@ -369,6 +370,12 @@ def test_errors_are_one_line(arguments, code, message, made):
     assert sorted(os.listdir(made)) == before
 
 
+def test_a_place_that_cannot_be_written_is_told_before_the_search(made, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    code, _, err = spoken("fit", made / "cases.csv", "-t", "finding", "-o", made / "m.lw")
+    assert (code, err) == (SYSTEM, f"leastwise: {made / 'm.lw'}: the folder cannot be written to\n")
+
+
 def test_a_bug_is_told_as_one(made, monkeypatch):
     from leastwise.tables import TableModel
 
@@ -493,6 +500,16 @@ def _step(number, score):
     step = Step(number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"
     return step, Entry(step, SimpleNamespace(score=score), [], line)
+
+
+def test_long_names_on_a_narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    names = ["size", "a name of many, many words that goes on and on 1"]
+    tell_columns(Shown(), [{"column": n, "kind": "number", "missing": 0, "note": ""} for n in names], side=True)
+    assert re.search(r"^size +number", screen.getvalue(), re.M)
+    assert re.search(r"^a name of …on and on 1  number", screen.getvalue(), re.M)
 
 
 def test_no_colour_where_it_is_not_wanted(monkeypatch):

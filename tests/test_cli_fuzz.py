@@ -195,6 +195,23 @@ def test_mutated_tables(part, model, tmp_path, capsys):
     assert 0 < done < 3 * COUNT  # some are whole still, some are not
 
 
+@pytest.mark.parametrize("ending", ["arff", "libsvm"])
+def test_mutated_tables_of_other_formats(ending, tmp_path, capsys):
+    rng, path = random.Random(0), tmp_path / f"new.{ending}"
+    values = np.random.default_rng(0).normal(size=(20, 2)).round(2)
+    if ending == "arff":
+        head = "@relation r\n@attribute a numeric\n@attribute b real\n@attribute y {p,q}\n@data\n"
+        text = head + "".join(f"{a},{b},{'p' if a > 0 else 'q'}\n" for a, b in values)
+    else:
+        text = "".join(f"{int(a > 0)} 1:{a} 2:{b}\n" for a, b in values)
+    path.write_text(text)
+    assert said(capsys, ["fit", path, "--target", "y"]) == (DONE, "")
+    for _ in range(COUNT // 5):
+        path.write_bytes(mutated(text, rng))
+        code, err = said(capsys, ["evaluate", tmp_path / "new.lw", path])
+        judged(code, err, f"new.{ending}")
+
+
 # ------------------------------------------------------------ other new tables
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,3 +63,5 @@ def check_place(path: Path | None) -> None:
         raise UsageError(f"{path}: there is no folder {path.absolute().parent}; make it first.")
     if path is not None and path.is_dir():
         raise UsageError(f"{path} is a folder; give the name of a file.")
+    if path is not None and not os.access(path.absolute().parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "the folder cannot be written to", str(path))

@@ -37,6 +37,8 @@ def words(name: str) -> str:
 
 #: Of a wide table so many columns are shown.
 MANY = 60
+#: Room for what stands beside the name of a column.
+BESIDE = 48
 
 
 def tell_found(shown: Shown, found: dict[str, Any]) -> None:
@@ -47,6 +49,12 @@ def tell_found(shown: Shown, found: dict[str, Any]) -> None:
     tasks = f", {found['tasks']:,} tasks" if "tasks" in found else ""
     left = "".join(f", {count:,} left out with {why}" for why, count in found["left_out"].items() if count)
     shown.note(f"From: {found['rows']:,} rows{tasks}{left}")
+
+
+def _short(name: str, room: int) -> str:
+    """A name that fits in a line: its middle is left out."""
+    half = max(room, 16) // 2
+    return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"
 
 
 def _target(story: dict[str, Any]) -> str:
@@ -60,7 +68,9 @@ def _some(names: list[str], most: int = 10) -> str:
 
 def tell_columns(shown: Shown, columns: list[dict[str, Any]], side: bool) -> None:
     """What was found in the columns; of many the first, and how many of each kind the others are."""
-    shown.table("Columns", list(columns[0]), [list(column.values()) for column in columns[:MANY]], side=side)
+    room = (shown.side if side else shown.front).width - BESIDE
+    rows = [[_short(name, room), *rest] for name, *rest in (column.values() for column in columns[:MANY])]
+    shown.table("Columns", list(columns[0]), rows, side=side)
     rest = Counter(column["kind"] for column in columns[MANY:])
     if rest:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in rest.items())

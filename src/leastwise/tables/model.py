@@ -163,7 +163,7 @@ class TableModel(BaseEstimator):
         found = prepare(self, table)
         roles, used, target, params = found.roles, found.used, found.target, found.params
         self.left_out_, self.encoder_ = found.left_out, found.encoder
-        X = self._features(used)
+        X = self.encoder_.transform(used)
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         self._fit_model(X, target.y, params, roles)
         self._keep(target, roles, params.get("sample_weight", np.ones(len(used))))
@@ -173,13 +173,6 @@ class TableModel(BaseEstimator):
     def look(self, table: Any) -> dict[str, Any]:
         """What ``fit`` would learn from, without learning: kinds of the columns and of the target, rows, classes."""
         return plain(prepare(self, Table.of(table)).story())
-
-    def _features(self, table: Table) -> Array:
-        X = self.encoder_.transform(table)
-        if X.shape[1]:
-            return X
-        found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in self.encoder_.columns_[:10])
-        raise TableError(f"there is no column to learn from ({found}).")
 
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
         model = self._chosen(len(X), roles.task)

@@ -70,6 +70,9 @@ def prepare(model: Any, table: Table) -> Prepared:
     if not inputs.names:
         raise TableError("there is no column to learn from: there is none but the target and what goes with it.")
     encoder = _encoder(model, roles).fit_rows(inputs, np.flatnonzero(target.known))
+    if not any(column.features for column in encoder.columns_):
+        found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
+        raise TableError(f"there is no column to learn from ({found}).")
     return Prepared(roles, used, target, left_out, params, encoder)
 
 

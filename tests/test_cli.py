@@ -398,6 +398,17 @@ def test_missing_libraries_name_the_extra(made, monkeypatch):
     assert (code, err) == (EXTRA, "leastwise: the command line needs typer: pip install 'leastwise[cli]'\n")
 
 
+def test_csv_needs_no_library_for_frames(made, tmp_path, monkeypatch):
+    for name in ("pandas", "polars", "pyarrow", "matplotlib", "onnx"):
+        monkeypatch.setitem(sys.modules, name, None)
+    fit = ["fit", made / "cases.csv", "-t", "finding", "-o", tmp_path / "m.lw", "--report", tmp_path / "r.html", "-q"]
+    assert spoken(*fit)[0] == DONE
+    assert spoken("predict", tmp_path / "m.lw", made / "new.csv", "-q")[0] == DONE
+    code, _, err = spoken("export", tmp_path / "m.lw", "-o", tmp_path / "m.onnx")
+    assert code == EXTRA
+    assert "leastwise[onnx]" in err
+
+
 def test_a_model_without_columns_is_refused(tmp_path, made):
     from leastwise import LSPC, save
 
@@ -500,6 +511,39 @@ def _step(number, score):
     step = Step(number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"
     return step, Entry(step, SimpleNamespace(score=score), [], line)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals of POSIX")
+def test_a_fit_on_a_real_terminal(made, tmp_path):
+    """The line of progress is there while it runs; what goes to a pipe knows nothing of it."""
+    import pty
+
+    slow = (
+        "import sys, time; from leastwise.selection.search import Search; quick = Search._at\n"
+        "Search._at = lambda *a, **k: (time.sleep(0.15), quick(*a, **k))[1]\n"
+        "from leastwise.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    fit = ["fit", str(made / "cases.csv"), "-t", "finding", "-o", str(tmp_path / "m.lw")]
+    ours, theirs = pty.openpty()
+    environment = {**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "100"}
+    environment.pop("NO_COLOR", None)
+    process = subprocess.Popen(
+        [sys.executable, "-c", slow, *fit], stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment
+    )
+    os.close(theirs)
+    screen = b""
+    with contextlib.suppress(OSError):  # the terminal is gone when the process is
+        while piece := os.read(ours, 65536):
+            screen += piece
+    os.close(ours)
+    out = process.stdout.read()
+    process.stdout.close()
+    assert process.wait() == DONE
+    text = screen.decode()
+    assert re.search(r"\d:\d\d:\d\d.*step \d+, 120 rows; best so far: sigma [\d.]+: best alpha", text)
+    assert text.index("Columns") < text.index("step 1")
+    assert "\x1b" not in out
+    assert out.startswith("Model\n")
 
 
 def test_long_names_on_a_narrow_terminal(monkeypatch):

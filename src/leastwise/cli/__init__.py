@@ -9,15 +9,19 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; see :mod:`leastwise.cli.failing` for the codes."""
     try:
-        import rich  # noqa: F401
-        import typer  # noqa: F401
-
-        from leastwise.cli.app import run
-
-        return run(list(sys.argv[1:] if arguments is None else arguments))
-    except ModuleNotFoundError as error:
-        print(f"leastwise: the command line needs {error.name}: pip install 'leastwise[cli]'", file=sys.stderr)
-        return 6
-    except KeyboardInterrupt:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # before the command has begun
         print("leastwise: interrupted", file=sys.stderr)
         return 130
+
+
+def _main(arguments: list[str]) -> int:
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError as error:
+        print(f"leastwise: the command line needs {error.name}: pip install 'leastwise[cli]'", file=sys.stderr)
+        return 6
+    from leastwise.cli.app import run
+
+    return run(arguments)

@@ -27,7 +27,7 @@ from leastwise.cli.options import (
     flag,
     option,
 )
-from leastwise.cli.running import ended, worked
+from leastwise.cli.running import Ended, ended, worked
 
 EPILOG = "Exit codes: " + ", ".join(f"{code} {text}" for code, text in MEANING.items()) + "."
 
@@ -235,7 +235,7 @@ def _run(module: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
     names = {name: value for name, value in options.items() if name not in ("quiet", "json")}
     code = worked(module, quiet, json, names)
     if code:
-        raise typer.Exit(code)
+        raise Ended(code)
 
 
 def run(arguments: list[str]) -> int:

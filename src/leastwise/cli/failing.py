@@ -48,14 +48,14 @@ def explained(error: BaseException, source: str = "") -> tuple[int, str]:
 
 
 def _explained(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, KeyboardInterrupt):  # perhaps in the middle of an import
+        return INTERRUPTED, "interrupted"
+    if isinstance(error, UsageError):
+        return USAGE, str(error)
     from leastwise.files import FileError
     from leastwise.tables import TableError
     from leastwise.tables.table import TableFileError
 
-    if isinstance(error, KeyboardInterrupt):
-        return INTERRUPTED, "interrupted"
-    if isinstance(error, UsageError):
-        return USAGE, str(error)
     if isinstance(error, TableError):
         return SYSTEM if isinstance(error, TableFileError) else DATA, str(error)
     if isinstance(error, FileError):

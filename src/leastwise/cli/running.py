@@ -17,11 +17,15 @@ from leastwise.cli.failing import BUG, DONE, INTERRUPTED, USAGE, explained
 from leastwise.cli.showing import Shown
 
 
+class Ended(Exception):
+    """A command has ended, and said why."""
+
+
 def worked(module: str, quiet: bool, json: bool, options: dict[str, Any]) -> int:
     """Do the work of a command, in the module of its name, and return its exit code."""
     source = str(options.get("data") or "").replace("-", "<stdin>", options.get("data") == "-")
-    shown = Shown(quiet, json)
     try:
+        shown = Shown(quiet, json)
         with _stoppable(), _warnings_told(shown):
             import_module(f"leastwise.cli.{module}").run(shown, **options)
             shown.end()
@@ -41,16 +45,20 @@ def ended(call: Callable[[], Any], arguments: list[str]) -> int:
         code = call()
     except SystemExit as end:
         code = end.code
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+    except Ended as end:
+        return int(end.args[0])
     except Exception as error:
-        if not hasattr(error, "format_message"):  # Ctrl-C while options are read
-            return INTERRUPTED if type(error).__name__ == "Abort" else _broken(error)
+        if type(error).__name__ == "Abort":  # as older versions of typer say so
+            raise KeyboardInterrupt from None
+        if not hasattr(error, "format_message"):
+            return _broken(error)
         command = next((word for word in arguments[:1] if not word.startswith("-")), "")
         see = f"leastwise {command} --help".replace("  ", " ")
         said = " ".join(error.format_message().replace("Value error, ", "").split()).removesuffix(".")
         _complain(f"leastwise: {said}. See {see}", USAGE, "--json" in arguments)
         return USAGE
+    if code == INTERRUPTED:  # while options were read
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else DONE
 
 

@@ -3,6 +3,8 @@
 import gzip
 import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ pytest.importorskip("typer")
 
 from leastwise.cli import main
 from leastwise.cli.failing import BUG, DATA, DONE, MEANING, SYSTEM
+from leastwise.tables import read_table, write_table
 
 #: So many mutated tables; more by the environment.
 COUNT = int(os.environ.get("LEASTWISE_FUZZ_CLI", "200"))
@@ -210,6 +213,36 @@ def test_mutated_tables_of_other_formats(ending, tmp_path, capsys):
         path.write_bytes(mutated(text, rng))
         code, err = said(capsys, ["evaluate", tmp_path / "new.lw", path])
         judged(code, err, f"new.{ending}")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_mutated_tables_of_bytes(ending, model, tmp_path):
+    """In a process of its own: offsets that point outside of the data must not crash it."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "whole.csv").write_text(cases(20))
+    write_table(read_table(tmp_path / "whole.csv"), tmp_path / f"whole.{ending}")
+    code = """
+import random, sys
+from pathlib import Path
+from leastwise.cli import main
+model, ending, count = sys.argv[1:]
+whole, rng = Path(f"whole.{ending}").read_bytes(), random.Random(0)
+for _ in range(int(count)):
+    data = bytearray(whole)
+    for _ in range(rng.randint(1, 5)):
+        data[rng.choice([rng.randrange(len(data)), -rng.randint(1, 300)])] = rng.randrange(256)
+    Path(f"new.{ending}").write_bytes(data if rng.random() < 0.9 else data[: rng.randrange(len(data))])
+    print(main(["predict", model, f"new.{ending}", "-o", "out.csv", "-q"]), file=sys.stderr)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code, str(model), ending, str(COUNT // 2)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True)
+    codes = [int(line) for line in done.stderr.splitlines() if line.isdecimal()]
+    lines = [line for line in done.stderr.splitlines() if not line.isdecimal()]
+    assert len(codes) == COUNT // 2
+    assert set(codes) == {DONE, DATA}
+    assert len(lines) == codes.count(DATA)
+    assert all(line.startswith(f"leastwise: new.{ending}: ") for line in lines)
 
 
 # ------------------------------------------------------------ other new tables

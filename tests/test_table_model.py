@@ -518,3 +518,25 @@ def test_pickled():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_table(NEW)["p_fine"], model.predict_table(NEW)["p_fine"])
     assert again.model_ is again.decider_.estimator_
+
+
+def test_look_finds_what_fit_finds():
+    """Without learning: nothing is kept in the model."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=60)
+    table = {
+        "size": np.where(rng.random(60) < 0.1, np.nan, size),
+        "line": rng.choice(["north", "south"], 60),
+        "site": rng.choice(["a", "b"], 60),
+        "finding": [None if i == 7 else "fault" if s > 0 else "fine" for i, s in enumerate(size)],
+    }
+    model = TableModel(target="finding", task="site")
+    found = model.look(table)
+    assert not hasattr(model, "encoder_")
+    story = model.fit(table).summary()
+    assert {name: found[name] for name in ("kind", "target", "rows", "left_out", "columns")} == {
+        name: story[name] for name in ("kind", "target", "rows", "left_out", "columns")
+    }
+    assert list(found["classes"]) == story["classes"]
+    assert sum(found["classes"].values()) == found["rows"] == 59
+    assert found["tasks"] == len(story["tasks"])

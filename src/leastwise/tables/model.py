@@ -295,8 +295,8 @@ class TableModel(BaseEstimator):
             Plain numbers. For classes ``rows``, ``log_loss``, ``brier``, ``ece``, ``accuracy``, ``auc``,
             ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``,
             ``r2``, ``interval_coverage`` and ``interval_width``; for labels those of each and of all. ``baseline``
-            has those of class shares, or of the mean; ``tasks`` some of every task. Every row counts once, whatever
-            its weight.
+            has those of class shares, or of the mean; ``tasks`` some of every task; ``notes`` what was strange about
+            the rows. Every row counts once, whatever its weight.
         """
         return evaluated(self, Table.of(table))
 

@@ -9,6 +9,14 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; see :mod:`leastwise.cli.failing` for the codes."""
     try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # before the command has begun
+        print("leastwise: interrupted", file=sys.stderr)
+        return 130
+
+
+def _main(arguments: list[str]) -> int:
+    try:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ImportError as error:
@@ -16,4 +24,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 6
     from leastwise.cli.app import run
 
-    return run(list(sys.argv[1:] if arguments is None else arguments))
+    return run(arguments)

@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
-from enum import StrEnum
-from importlib import import_module
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from leastwise import __version__
-from leastwise.cli.failing import BUG, MEANING, explained
-from leastwise.cli.showing import Shown
+from leastwise.cli.failing import MEANING
+from leastwise.cli.options import (
+    DECIDING,
+    LEARNING,
+    Data,
+    Decimal,
+    Delimiter,
+    Encoding,
+    Format,
+    Json,
+    Kind,
+    Model,
+    NoHeader,
+    Paper,
+    Quiet,
+    flag,
+    option,
+)
+from leastwise.cli.running import Ended, ended, worked
 
-EPILOG = "Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANING.items()) + "."
+EPILOG = "Exit codes: " + ", ".join(f"{code} {text}" for code, text in MEANING.items()) + "."
 
 app = typer.Typer(
     name="leastwise",
     help="Calibrated probabilities from a table, and decisions where they are sure.",
     epilog=EPILOG,
-    no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Kind(StrEnum):
-    """What the target column holds."""
-
-    classes = "classes"
-    numbers = "numbers"
-
-
-class Paper(StrEnum):
-    """The papers whose figures can be made again."""
-
-    lspc = "lspc"
-    lspc_mt = "lspc-mt"
-    ml_lspc = "ml-lspc"
-    mtls_svm = "mtls-svm"
-
-
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes; results only.")]
-Json = Annotated[bool, typer.Option("--json", help="Results as one JSON object on stdout.")]
-Format = Annotated[
-    str | None,
-    typer.Option(help="csv, tsv, parquet, arrow, arff or libsvm; else by the ending of the file.", metavar="NAME"),
-]
-Model = Annotated[Path, typer.Argument(help="A model file, made by `leastwise fit`.", metavar="MODEL")]
-Data = Annotated[str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF, libsvm; - is stdin.")]
-
-
-@app.callback()
-def everything(
-    version: Annotated[
-        bool, typer.Option("--version", callback=lambda on: _version(on), is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Calibrated probabilities from a table, and decisions where they are sure."""
 
 
 def _version(on: bool) -> None:
@@ -70,40 +47,74 @@ def _version(on: bool) -> None:
         raise typer.Exit
 
 
+Version = typer.Option("--version", callback=_version, is_eager=True, help="Show the version.", metavar="")
+
+
+@app.callback()
+def everything(version: Annotated[bool, Version] = False) -> None:
+    """Calibrated probabilities from a table, and decisions where they are sure."""
+
+
 @app.command()
 def fit(
     data: Data,
-    target: Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")] = None,
+    target: Annotated[str | None, option("--target", "-t", help="The column to predict.", metavar="COLUMN")] = None,
     labels: Annotated[
-        str | None, typer.Option(help="Instead: columns of yes/no labels, a,b,c; empty cells are not known.")
+        str | None,
+        option(help="Instead: columns of yes/no labels; empty cells are not known.", metavar="A,B,..."),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="A column of sites, machines, persons: learned together.")] = None,
-    group: Annotated[str | None, typer.Option(help="A column whose rows are held out together.")] = None,
-    weight: Annotated[str | None, typer.Option(help="A column of weights.")] = None,
-    ignore: Annotated[str | None, typer.Option(help="Columns to leave out: id,comment.")] = None,
+    task: Annotated[
+        str | None, option(help="A column of sites, machines, persons: learned together.", metavar="COLUMN")
+    ] = None,
+    output: Annotated[
+        Path | None, option("--output", "-o", help="The model file; else DATA.lw.", metavar="FILE")
+    ] = None,
+    report: Annotated[Path | None, option(help="Also write a report, one HTML page.", metavar="FILE")] = None,
+    resume: Annotated[bool, flag("--resume", help="Take up a search that was broken off.")] = False,
+    ignore: Annotated[str | None, option(help="Columns to leave out.", metavar="A,B,...", panel=LEARNING)] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="Say what a column is: zip=category, or number, boolean, date.")
+        list[str] | None,
+        option(
+            help="Say what a column is: zip=category; or number, boolean, date.", metavar="A=KIND", panel=LEARNING
+        ),
     ] = None,
-    kind: Annotated[Kind | None, typer.Option(help="Whether the target has classes or numbers.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The model file; else DATA.lw.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Also write a report, one HTML page.")] = None,
+    kind: Annotated[
+        Kind | None, option(help="What the target has: classes or numbers.", metavar="KIND", panel=LEARNING)
+    ] = None,
+    group: Annotated[
+        str | None, option(help="A column whose rows are held out together.", metavar="COLUMN", panel=LEARNING)
+    ] = None,
+    weight: Annotated[str | None, option(help="A column of weights.", metavar="COLUMN", panel=LEARNING)] = None,
+    centers: Annotated[
+        int | None, option(help="Number of centres; else by the number of rows.", metavar="N", panel=LEARNING)
+    ] = None,
+    seed: Annotated[int, option(help="For all that is drawn at random.", metavar="N", panel=LEARNING)] = 0,
+    recalibrate: Annotated[
+        bool, flag("--recalibrate", help="Calibrate once more, by the family that suits.", panel=LEARNING)
+    ] = False,
     max_error: Annotated[
-        float | None, typer.Option(help="Decide only where at most this share of decisions is wrong: 0.01.")
+        float | None,
+        option(help="Decide only where at most this share is wrong: 0.01.", metavar="SHARE", panel=DECIDING),
     ] = None,
-    min_confidence: Annotated[float | None, typer.Option(help="Decide from this probability on.")] = None,
-    coverage: Annotated[float, typer.Option(help="Of sets of classes, and of intervals.")] = 0.9,
-    recalibrate: Annotated[bool, typer.Option(help="Calibrate once more, by the family that suits.")] = False,
-    centers: Annotated[int | None, typer.Option(help="Number of centres; else by the number of rows.")] = None,
-    seed: Annotated[int, typer.Option(help="For all that is drawn at random.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Take up a search that was broken off.")] = False,
+    min_confidence: Annotated[
+        float | None, option(help="Decide from this probability on.", metavar="SHARE", panel=DECIDING)
+    ] = None,
+    coverage: Annotated[
+        float, option(help="Of sets of classes, and of intervals.", metavar="SHARE", panel=DECIDING)
+    ] = 0.9,
     format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Learn from a table with a target column; choose, calibrate, and write a model file.
 
-    Categories are made one-hot, numbers are standardised, missing cells are filled in and marked; all of it is kept
-    with the model. Example: leastwise fit cases.csv --target finding --task site --max-error 0.01 -o cases.lw
+    Categories are made one-hot, numbers standardised, missing cells filled in and marked, by rules that are kept.
+
+    Example: leastwise fit cases.csv --target finding --task site --max-error 0.01 -o cases.lw
     """
     _run("fitting", quiet, json, locals())
 
@@ -112,11 +123,21 @@ def fit(
 def predict(
     model: Model,
     data: Data,
-    output: Annotated[str, typer.Option("--output", "-o", help="Where to; - is stdout.")] = "-",
-    keep: Annotated[str | None, typer.Option(help="Columns of the table to keep beside: id,site; or all.")] = None,
-    coverage: Annotated[float | None, typer.Option(help="Of sets and intervals; else that of the fit.")] = None,
+    output: Annotated[str, option("--output", "-o", help="Where to; - is stdout.", metavar="FILE")] = "-",
+    keep: Annotated[
+        str | None, option(help="Columns of the table to keep beside: id,site; or all.", metavar="A,B,...")
+    ] = None,
+    coverage: Annotated[
+        float | None, option(help="Of sets and intervals; else that of the fit.", metavar="SHARE")
+    ] = None,
+    output_format: Annotated[
+        str | None, option(help="Format of the output; else by its ending.", metavar="NAME")
+    ] = None,
     format: Format = None,
-    output_format: Annotated[str | None, typer.Option(help="Format of the output; else by its ending.")] = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -125,7 +146,17 @@ def predict(
 
 
 @app.command()
-def evaluate(model: Model, data: Data, format: Format = None, quiet: Quiet = False, json: Json = False) -> None:
+def evaluate(
+    model: Model,
+    data: Data,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
     """How good a model is on rows with known answers that it has not seen."""
     _run("evaluating", quiet, json, locals())
 
@@ -139,8 +170,10 @@ def inspect(model: Model, quiet: Quiet = False, json: Json = False) -> None:
 @app.command()
 def report(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("report.html"),
-    title: Annotated[str | None, typer.Option(help="Its heading.")] = None,
+    output: Annotated[Path, option("--output", "-o", help="The page to write.", metavar="FILE")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str | None, option(help="Its heading.", metavar="TEXT")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -151,12 +184,11 @@ def report(
 @app.command()
 def export(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The ONNX file to write.")],
-    double: Annotated[
-        bool, typer.Option("--double", help="Double precision, which models of tables have anyway.")
-    ] = False,
+    output: Annotated[Path, option("--output", "-o", help="The ONNX file to write.", metavar="FILE")],
+    double: Annotated[bool, flag("--double", help="Double precision, which models of tables have anyway.")] = False,
     coverage: Annotated[
-        float | None, typer.Option(help="Add sets of classes, or intervals of numbers, that are right so often.")
+        float | None,
+        option(help="Add sets of classes, or intervals of numbers, that are right so often.", metavar="SHARE"),
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
@@ -167,7 +199,7 @@ def export(
 
 @app.command()
 def demo(
-    folder: Annotated[Path | None, typer.Option(help="Keep the files of the demonstration here.")] = None,
+    folder: Annotated[Path | None, option(help="Keep the files of the demonstration here.", metavar="FOLDER")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -177,11 +209,17 @@ def demo(
 
 @app.command()
 def reproduce(
-    paper: Annotated[Paper, typer.Argument(help="Which paper.")],
-    data: Annotated[Path | None, typer.Option(help="Folder of the papers' data; else LEASTWISE_DATA.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for tables and figures.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer draws, about a minute.")] = False,
-    part: Annotated[list[str] | None, typer.Option(help="Only this table or figure; may be given again.")] = None,
+    paper: Annotated[Paper, typer.Argument(help="lspc, lspc-mt, ml-lspc or mtls-svm.", metavar="PAPER")],
+    data: Annotated[
+        Path | None, option(help="Folder of the papers' data; else LEASTWISE_DATA.", metavar="FOLDER")
+    ] = None,
+    output: Annotated[
+        Path | None, option("--output", "-o", help="Folder for tables and figures.", metavar="FOLDER")
+    ] = None,
+    quick: Annotated[bool, flag("--quick", help="Fewer draws, about a minute.")] = False,
+    part: Annotated[
+        list[str] | None, option(help="Only this table or figure; may be given again.", metavar="NAME")
+    ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -193,30 +231,19 @@ def reproduce(
 
 
 def _run(module: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
-    """Do the work of a command, in the module of its name; errors become one line on stderr and an exit code."""
+    """Do the work of a command, in the module of its name."""
     names = {name: value for name, value in options.items() if name not in ("quiet", "json")}
-    signal.signal(signal.SIGTERM, _interrupted)
-    try:
-        shown = Shown(quiet, json)
-        import_module(f"leastwise.cli.{module}").run(shown, **names)
-        shown.end()
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (KeyboardInterrupt, Exception) as error:
-        code, line = explained(error)
-        print(line if code == BUG else f"leastwise: {line}", file=sys.stderr)
-        raise typer.Exit(code) from None
-
-
-def _interrupted(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
+    code = worked(module, quiet, json, names)
+    if code:
+        raise Ended(code)
 
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code."""
-    try:
-        app(arguments, prog_name="leastwise")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
-    return 0
+    return ended(lambda: _made()(arguments or ["--help"], prog_name="leastwise", standalone_mode=False), arguments)
+
+
+@cache
+def _made() -> Any:
+    """The commands, ready to be called; made once."""
+    return typer.main.get_command(app)

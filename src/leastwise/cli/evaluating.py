@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from leastwise.cli.opening import opened
+from leastwise.cli.reading import opened, table_of
 from leastwise.cli.showing import Shown
 from leastwise.cli.telling import words
-from leastwise.tables import read_table
 
 
-def run(shown: Shown, *, model: Path, data: str, format: str | None) -> None:
+def run(shown: Shown, *, model: Path, data: str, **reading: Any) -> None:
     """Read, predict, compare."""
-    loaded, table = opened(model), read_table(data, format=format)
-    for note in table.notes:
-        shown.note(note)
-    scores = loaded.evaluate(table)
+    loaded, table = opened(model), table_of(shown, data, **reading)
+    with shown.working(f"predicting {len(table):,} rows"):
+        scores = loaded.evaluate(table)
     shown.answer |= scores
+    for note in scores["notes"]:
+        shown.note(note)
     baseline = scores.get("baseline", {})
     rows = [[words(name), value, baseline.get(name)] for name, value in scores.items() if _single(value)]
     shown.table(f"{model} on {data}", ["", "model", "shares alone" if loaded.kind_ != "numbers" else "mean"], rows)

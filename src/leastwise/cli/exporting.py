@@ -9,6 +9,7 @@ from sklearn.base import is_regressor
 
 from leastwise.atomic import write_atomically
 from leastwise.cli.failing import UsageError
+from leastwise.cli.reading import check_place, share
 from leastwise.cli.showing import Shown
 from leastwise.files import FileError, load
 
@@ -17,6 +18,8 @@ def run(shown: Shown, *, model: Path, output: Path, double: bool, coverage: floa
     """Load, convert, write."""
     from leastwise.onnx import to_onnx
 
+    check_place(output)
+    share("--coverage", coverage)
     fitted = load(model)
     numbers = getattr(fitted, "kind_", "") == "numbers" or is_regressor(fitted)
     more: dict[str, Any] = {} if coverage is None else {"interval" if numbers else "coverage": coverage}

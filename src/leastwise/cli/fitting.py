@@ -8,37 +8,41 @@ from typing import Any
 
 from leastwise.cli.failing import UsageError
 from leastwise.cli.progress import Watched
+from leastwise.cli.reading import check_place, check_source, listed, share, table_of
 from leastwise.cli.resuming import Kept, fingerprint
 from leastwise.cli.showing import Shown
-from leastwise.cli.telling import tell_columns, tell_model
+from leastwise.cli.telling import tell_found, tell_model
 from leastwise.files import save
 from leastwise.selection.diary import diary
-from leastwise.tables import Table, TableModel, read_table
+from leastwise.tables import Table, TableError, TableModel
+from leastwise.tables.kinds import KINDS
+from leastwise.tables.roles import Roles
+
+#: Options of how a table is read.
+READING = ("format", "delimiter", "decimal", "encoding", "no_header")
 
 
 def run(shown: Shown, *, data: str, output: Path | None, report: Path | None, resume: bool, **options: Any) -> None:
     """Read, learn, write; say what was found."""
+    check_source(data)
     path = _model_path(data, output)
     for file in (path, report):
-        _check_folder(file)
-    table = read_table(data, format=options.pop("format"))
-    model = _model(**options)
-    for note in table.notes:
-        shown.note(note)
-    began = time.monotonic()
+        check_place(file)
+    reading = {name: options.pop(name) for name in READING}
+    model, began = _model(**options), time.monotonic()
+    table = table_of(shown, data, **reading)
+    tell_found(shown, model.look(table))
     kept = _learn(shown, model, table, path, resume)
-    if kept.recalled:
-        shown.note(f"{kept.recalled} steps of the search were taken from {kept.folder}.")
     save(model, path)
     kept.clear()
     if report is not None:
         from leastwise.report import write_report
 
         write_report(model, report, title=f"{_what(model)}, from {data}", rows=_shown_rows(table, model))
-    shown.answer |= {"model": str(path), "report": report and str(report), "seconds": time.monotonic() - began}
-    shown.answer |= model.summary()
-    tell_columns(shown, model)
-    tell_model(shown, model)
+    shown.answer |= {"model_file": str(path), "report": report and str(report), "seconds": time.monotonic() - began}
+    shown.answer |= {"steps_recalled": kept.recalled, **model.summary()}
+    # columns and rows that are not used were shown before the search
+    tell_model(shown, model, lambda note: note.startswith("Of "))
     shown.say(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {time.monotonic() - began:.1f} s.")
     if report is not None:
         shown.say(f"Report: {report}")
@@ -54,9 +58,12 @@ def _learn(shown: Shown, model: TableModel, table: Table, path: Path, resume: bo
         try:
             model.fit(table)
         except KeyboardInterrupt:
+            kept.keep()
             if kept.written:
                 shown.note(f"{kept.written} steps of the search are kept in {kept.folder}; --resume goes on.")
             raise
+    if kept.recalled:
+        shown.note(f"{kept.recalled} steps of the search were taken from {kept.folder}.")
     return kept
 
 
@@ -74,7 +81,11 @@ def _model(
     """The model that the options describe."""
     if (target is None) == (labels is None):
         raise UsageError("say what to predict: --target COLUMN for one column, or --labels a,b,c for several labels.")
-    return TableModel(
+    for name in ("coverage", "max_error", "min_confidence"):
+        share(f"--{name.replace('_', '-')}", rest[name])
+    if centers is not None and centers < 1:
+        raise UsageError(f"--centers {centers}: give a number of 1 or more.")
+    model = TableModel(
         target,
         labels=listed(labels) or None,
         ignore=listed(ignore),
@@ -84,17 +95,19 @@ def _model(
         random_state=seed,
         **rest,
     )
-
-
-def listed(text: str | None) -> list[str]:
-    """Names between commas."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+    try:
+        Roles.of(model)
+    except TableError as error:
+        raise UsageError(str(error)) from None
+    return model
 
 
 def _kind(text: str) -> tuple[str, str]:
     name, mark, kind = text.rpartition("=")
     if not mark or not name:
         raise UsageError(f"--column {text}: write it as NAME=KIND, such as zip=category.")
+    if kind not in KINDS:
+        raise UsageError(f"--column {text}: the kind is one of {', '.join(KINDS)}.")
     return name, kind
 
 
@@ -103,15 +116,7 @@ def _model_path(data: str, output: Path | None) -> Path:
         return output
     if data == "-":
         raise UsageError("a table from stdin has no name: say where the model goes by -o MODEL.lw.")
-    return Path(data).with_suffix(".lw")
-
-
-def _check_folder(path: Path | None) -> None:
-    """Before a long search, not after it."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.absolute().parent}; make it first.")
-    if path is not None and path.is_dir():
-        raise UsageError(f"{path} is a folder; give the name of a file.")
+    return Path(data.removesuffix(".gz")).with_suffix(".lw")
 
 
 def _shown_rows(table: Table, model: TableModel) -> dict[str, Any]:

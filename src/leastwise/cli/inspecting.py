@@ -26,5 +26,7 @@ def run(shown: Shown, *, model: Path) -> None:
     shown.table("", ["", ""], rows)
     if isinstance(loaded, TableModel):
         shown.answer |= loaded.summary()
-        tell_columns(shown, loaded, side=False)
+        shown.say("")
+        tell_columns(shown, shown.answer["columns"], side=False)
+        shown.say("")
         tell_model(shown, loaded)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from leastwise.cli.failing import UsageError
-from leastwise.cli.fitting import listed
-from leastwise.cli.opening import opened
+from leastwise.cli.reading import check_place, listed, opened, share, table_of
+from leastwise.cli.rounding import rounded
 from leastwise.cli.showing import Shown
-from leastwise.tables import Table, TableError, read_table, write_table
+from leastwise.tables import Table, TableError, write_table
+from leastwise.tables.formats import WRITTEN, checked_format
 
 
 def run(
@@ -22,28 +24,39 @@ def run(
     output: str,
     keep: str | None,
     coverage: float | None,
-    format: str | None,
     output_format: str | None,
+    **reading: Any,
 ) -> None:
     """Read, predict, write; say how much is decided."""
     if shown.json and output == "-":
         raise UsageError("--json takes stdout for itself: write the predictions to a file by -o.")
+    format = _written(output, output_format)
     loaded = opened(model)
-    if coverage is not None:
-        loaded.coverage = _share(coverage)
-    table = read_table(data, format=format)
-    said = _beside(table, keep, loaded.predict_table(table))
-    for note in (*table.notes, *said.notes):
+    loaded.coverage = share("--coverage", coverage) or loaded.coverage
+    table = table_of(shown, data, **reading)
+    with shown.working(f"predicting {len(table):,} rows"):
+        predicted = loaded.predict_table(table)
+    said = _beside(table, keep, rounded(predicted, loaded) if format in ("csv", "tsv") else predicted)
+    for note in said.notes:
         shown.note(note)
-    write_table(said, output, output_format)
+    write_table(said, output, format)
     shown.answer |= {"rows": len(said), "output": output, **_counted(said), "notes": [*table.notes, *said.notes]}
     shown.note(_told(shown.answer, output))
 
 
-def _share(coverage: float) -> float:
-    if not 0 < coverage < 1:
-        raise UsageError(f"--coverage {coverage:g}: give a share between 0 and 1, such as 0.9.")
-    return coverage
+def _written(output: str, format: str | None) -> str:
+    """The format of the output, known to be possible before the work."""
+    try:
+        format = checked_format(format, "<stdout>" if output == "-" else output, WRITTEN)
+    except TableError as error:
+        raise UsageError(
+            str(error).replace("give format=", "give --output-format").replace("format=", "--output-format ")
+        ) from None
+    if output != "-":
+        check_place(Path(output))
+    elif format in ("parquet", "arrow") and sys.stdout.isatty():
+        raise UsageError(f"{format} is not for terminals: write it to a file by -o, or to a pipe.")
+    return format
 
 
 def _beside(table: Table, keep: str | None, said: Table) -> Table:

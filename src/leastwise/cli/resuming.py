@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
+from leastwise.atomic import write_atomically
 from leastwise.files import FileError
 from leastwise.files.things import read_thing, write_thing
 from leastwise.selection.diary import Entry, Step
@@ -40,13 +41,15 @@ class Kept:
     written: int = 0
     waiting: dict[int, tuple[Step, Entry]] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
+    marked: bool = False
 
     def open(self, resume: bool) -> str:
         """Look what there is; steps of other data or options, or that nobody asked for, are thrown away."""
         known = self.folder / "mark"
         if not self.folder.is_dir():
             return f"There is no search to take up ({self.folder}); it begins anew."
-        if resume and known.is_file() and known.read_text() == self.mark:
+        if resume and known.is_file() and known.read_bytes() == self.mark.encode():
+            self.marked = True
             self.written = len(list(self.folder.glob("*.step")))
             return f"The search goes on after {self.written} steps."
         self.clear()
@@ -58,6 +61,7 @@ class Kept:
 
     def recall(self, step: Step) -> Entry | None:
         """The step from the folder, if it is this very one and whole."""
+        self.keep()
         try:
             entry, _ = read_thing(self._file(step), mmap=False)
         except (OSError, FileError):  # never reached, or cut off in the middle
@@ -68,16 +72,22 @@ class Kept:
         return entry
 
     def note(self, step: Step, entry: Entry) -> None:
-        """Keep a step, once the search has lasted a while."""
+        """A step is done."""
         self.waiting[step.number] = step, entry
-        if time.monotonic() - self.began < SHORT:
+        self.keep()
+
+    def keep(self) -> None:
+        """Write the steps that are done, once the search has lasted a while."""
+        if not self.waiting or time.monotonic() - self.began < SHORT:
             return
         self.folder.mkdir(exist_ok=True)
-        (self.folder / "mark").write_text(self.mark)
-        for waiting, found in self.waiting.values():
-            write_thing(found, self._file(waiting))
+        if not self.marked:
+            write_atomically(str(self.folder / "mark"), [self.mark.encode()])
+            self.marked = True
+        for number, (step, entry) in list(self.waiting.items()):
+            write_thing(entry, self._file(step))
             self.written += 1
-        self.waiting.clear()
+            del self.waiting[number]
 
     def _file(self, step: Step) -> Path:
         return self.folder / f"{step.number:05d}.step"

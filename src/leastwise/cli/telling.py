@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from leastwise.cli.showing import Shown
@@ -14,6 +16,7 @@ WORDS = {
     "brier": "Brier score",
     "ece": "calibration error (ECE)",
     "auc": "AUC",
+    "f1": "F1",
     "rmse": "RMSE",
     "mae": "MAE",
     "r2": "R2",
@@ -32,23 +35,54 @@ def words(name: str) -> str:
     return WORDS.get(name, name.replace("_", " "))
 
 
-def tell_columns(shown: Shown, model: TableModel, side: bool = True) -> None:
-    """What was found in the columns."""
-    table = model.encoder_.describe()
-    lines = [*zip(*(table[name].tolist() for name in table.names), strict=True)]
-    some = lines[:60]
-    shown.table("Columns", [name.replace("_", " ") for name in table.names], some, side=side)
-    if len(lines) > len(some):
-        shown.note(f"... and {len(lines) - len(some)} more columns")
+#: Of a wide table so many columns are shown.
+MANY = 60
+#: Room for what stands beside the name of a column.
+BESIDE = 48
 
 
-def tell_model(shown: Shown, model: TableModel) -> None:
-    """What was learned, and how good it is on rows that were held out."""
+def tell_found(shown: Shown, found: dict[str, Any]) -> None:
+    """What will be learned from, before it is."""
+    tell_columns(shown, found["columns"], side=True)
+    classes = [f"{name} ({count:,})" for name, count in found.get("classes", {}).items()]
+    shown.note(f"To predict: {_target(found)}" + (f": {_some(classes)}" if classes else ""))
+    tasks = f", {found['tasks']:,} tasks" if "tasks" in found else ""
+    left = "".join(f", {count:,} left out with {why}" for why, count in found["left_out"].items() if count)
+    shown.note(f"From: {found['rows']:,} rows{tasks}{left}")
+
+
+def _short(name: str, room: int) -> str:
+    """A name that fits in a line: its middle is left out."""
+    half = max(room, 16) // 2
+    return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"
+
+
+def _target(story: dict[str, Any]) -> str:
+    target = story["target"]
+    return f"{target} ({story['kind']})" if isinstance(target, str) else f"{len(target)} labels: {_some(target)}"
+
+
+def _some(names: list[str], most: int = 10) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def tell_columns(shown: Shown, columns: list[dict[str, Any]], side: bool) -> None:
+    """What was found in the columns; of many the first, and how many of each kind the others are."""
+    room = (shown.side if side else shown.front).width - BESIDE
+    rows = [[_short(name, room), *rest] for name, *rest in (column.values() for column in columns[:MANY])]
+    shown.table("Columns", list(columns[0]), rows, side=side)
+    rest = Counter(column["kind"] for column in columns[MANY:])
+    if rest:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in rest.items())
+        (shown.note if side else shown.say)(f"... and {sum(rest.values()):,} more columns: {kinds}")
+
+
+def tell_model(shown: Shown, model: TableModel, notes: Callable[[str], bool] = lambda note: True) -> None:
+    """What was learned, how good it is on rows that were held out, and the notes that are asked for."""
     story = model.summary()
-    target = story["target"] if isinstance(story["target"], str) else f"{len(story['target'])} labels"
-    chosen = ", ".join(f"{name} {text(value)}" for name, value in story["chosen"].items())
+    chosen = ", ".join(f"{name} {text(value)}" for name, value in story["chosen"].items() if value is not None)
     rows = [
-        ["predicts", f"{target} ({story['kind']})"],
+        ["predicts", _target(story)],
         ["from", f"{story['rows']:,} rows, {len(story['features'])} features"],
         ["by", f"{story['model']}: {chosen}"],
     ]
@@ -57,7 +91,7 @@ def tell_model(shown: Shown, model: TableModel) -> None:
     rows += [[f"held out: {words(name)}", text(value)] for name, value in story["heldout"].items() if _number(value)]
     rows += _decisions(story.get("decisions"))
     shown.table("Model", ["", ""], rows)
-    for note in story["notes"]:
+    for note in filter(notes, story["notes"]):
         shown.note(note)
 
 

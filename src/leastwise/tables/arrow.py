@@ -17,7 +17,9 @@ def read_arrow(data: bytes | str, format: str, source: str) -> Table:
         raise TableError(f"{source}: format={format!r} needs a stream of bytes; given is one of text.")
     pa = frames("pyarrow")
     try:
-        return from_arrow(_opened(data, format), source)
+        arrow = _opened(data, format)
+        arrow.validate(full=True)  # broken files may point to places outside of their data
+        return from_arrow(arrow, source)
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise TableError(f"{source}: this is no {format} file that can be read ({reason}).") from None

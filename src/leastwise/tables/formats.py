@@ -15,7 +15,7 @@ from leastwise.memory import available_memory, human
 from leastwise.tables.arff import read_arff
 from leastwise.tables.arrow import read_arrow, write_arrow
 from leastwise.tables.libsvm import read_libsvm
-from leastwise.tables.table import Table, TableError
+from leastwise.tables.table import Table, TableError, TableFileError
 from leastwise.tables.text import DELIMITERS, decode, read_text, write_text
 
 #: Formats by the ending of a file.
@@ -167,9 +167,9 @@ def _content(source: Any, name: str) -> bytes | str:
     try:
         return Path(source).read_bytes()
     except FileNotFoundError:
-        raise TableError(f"{name}: there is no such file.") from None
+        raise TableFileError(f"{name}: there is no such file.") from None
     except OSError as error:
-        raise TableError(f"{name}: it cannot be read ({error.strerror}).") from None
+        raise TableFileError(f"{name}: it cannot be read ({error.strerror}).") from None
 
 
 def _unpacked(data: bytes, name: str) -> bytes:
@@ -204,4 +204,4 @@ def _write_file(path: str, data: bytes) -> None:
     try:
         write_atomically(path, [data])
     except OSError as error:
-        raise TableError(f"{path}: it cannot be written ({error.strerror or error}).") from None
+        raise TableFileError(f"{path}: it cannot be written ({error.strerror or error}).") from None

@@ -19,13 +19,13 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
-from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.kinds import Column
+from leastwise.tables.prepared import prepare
 from leastwise.tables.roles import Roles
-from leastwise.tables.rows import complete, group_numbers, task_ids, weights
-from leastwise.tables.story import evaluated, heldout_scores, summarised
+from leastwise.tables.rows import task_ids
+from leastwise.tables.story import evaluated, heldout_scores, plain, summarised
 from leastwise.tables.table import Array, Table, TableError
-from leastwise.tables.targets import Target, read_labels, read_target
+from leastwise.tables.targets import Target
 
 #: Beyond so many rows the kernels stand on some of them,
 MANY_ROWS = 5000
@@ -159,53 +159,20 @@ class TableModel(BaseEstimator):
             With the target in it.
         y : ignored
         """
-        roles, table = Roles.of(self), Table.of(table)
-        roles.check(table)
-        target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, self.kind)
-        self._check_rule(target.kind, roles)
-        used, target, self.left_out_ = complete(table, target, roles.task)
-        params = self._fit_params(used, roles)
-        inputs, encoder = table.without(roles.all), self._encoder(roles)
-        if not inputs.names:
-            raise TableError("there is no column to learn from: there is none but the target and what goes with it.")
-        self.encoder_ = encoder.fit_rows(inputs, np.flatnonzero(target.known))
-        X = self._features(used)
+        table = Table.of(table)
+        found = prepare(self, table)
+        roles, used, target, params = found.roles, found.used, found.target, found.params
+        self.left_out_, self.encoder_ = found.left_out, found.encoder
+        X = self.encoder_.transform(used)
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         self._fit_model(X, target.y, params, roles)
         self._keep(target, roles, params.get("sample_weight", np.ones(len(used))))
         self.notes_ = self._notes(table)
         return self
 
-    def _check_rule(self, kind: str, roles: Roles) -> None:
-        rule = self.max_error is not None or self.min_confidence is not None
-        if kind == "numbers" and (rule or self.recalibrate):
-            raise TableError(
-                f'column "{roles.target}" holds numbers: max_error, min_confidence and recalibrate are for classes '
-                "and labels. Numbers have intervals (coverage=)."
-            )
-
-    def _encoder(self, roles: Roles) -> TableEncoder:
-        """What was said of columns with a part of their own has no meaning for the inputs."""
-        kinds = {name: kind for name, kind in (self.kinds or {}).items() if name not in roles.all}
-        return TableEncoder(kinds=kinds, ignore=[name for name in self.ignore if name not in roles.all])
-
-    def _features(self, table: Table) -> Array:
-        X = self.encoder_.transform(table)
-        if X.shape[1]:
-            return X
-        found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in self.encoder_.columns_[:10])
-        raise TableError(f"there is no column to learn from ({found}).")
-
-    def _fit_params(self, table: Table, roles: Roles) -> dict[str, Any]:
-        """Weights, groups and tasks of the rows, where there are such."""
-        params: dict[str, Any] = {}
-        if roles.weight:
-            params["sample_weight"] = weights(table, roles.weight)
-        if roles.group:
-            params["groups"] = group_numbers(table, roles.group)
-        if roles.task:
-            params["tasks"] = task_ids(table, roles.task)
-        return params
+    def look(self, table: Any) -> dict[str, Any]:
+        """What ``fit`` would learn from, without learning: kinds of the columns and of the target, rows, classes."""
+        return plain(prepare(self, Table.of(table)).story())
 
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
         model = self._chosen(len(X), roles.task)

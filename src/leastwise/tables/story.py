@@ -29,7 +29,7 @@ def evaluated(model: Any, table: Table) -> dict[str, Any]:
         raise table.lacks(lost, "to be compared with, there must be")
     answer = model.answer(table)
     scores = {"classes": _classes, "numbers": _numbers, "labels": _labels}[model.kind_](model, table, answer)
-    return {**scores, "left_out": len(table) - scores["rows"]}
+    return {**scores, "left_out": len(table) - scores["rows"], "notes": list(answer.notes)}
 
 
 def _classes(model: Any, table: Table, answer: Any) -> dict[str, Any]:

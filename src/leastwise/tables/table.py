@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,10 @@ Array = np.ndarray
 
 class TableError(ValueError):
     """A table that cannot be used; the message says which file, line and column, and what to do."""
+
+
+class TableFileError(TableError, OSError):
+    """A file that is not there, or cannot be read or written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +75,7 @@ class Table:
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.columns:
-            raise TableError(f"{self._file()}there is no column {name!r}; {self._listed()}")
+            raise TableError(f"{self._file()}there is no column {name!r}{self._near([name])}; {self._listed()}")
         return self.columns[name]
 
     def take(self, rows: Any) -> Table:
@@ -119,10 +124,16 @@ class Table:
         """An error about columns that are not there."""
         some = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         word = "column" if len(names) == 1 else "columns"
-        return TableError(f"{self._file()}{what} the {word} {some}, not found; {self._listed()}")
+        return TableError(f"{self._file()}{what} the {word} {some}, not found{self._near(names)}; {self._listed()}")
 
     def _file(self) -> str:
         return f"{self.source}: " if self.source else ""
+
+    def _near(self, names: list[str]) -> str:
+        """What may have been meant."""
+        small = {name.casefold(): name for name in reversed(self.names)}
+        near = [small[close[0]] for n in names[:3] if (close := get_close_matches(n.casefold(), small, 1, 0.7))]
+        return f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
 
     def _listed(self) -> str:
         more = f" and {len(self.columns) - 20} more" if len(self.columns) > 20 else ""

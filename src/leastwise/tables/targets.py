@@ -72,6 +72,8 @@ def find_target_kind(table: Table, name: str) -> str:
         different = len(np.unique(values))
         few = different <= FEW_CLASSES and len(values) >= ROWS_OF_A_CLASS * different
         return "classes" if few and (values == np.round(values)).all() else "numbers"
+    if found.note == "no values":
+        raise TableError(f'column "{name}", the target, holds no values.')
     why = "it holds dates" if found.kind == "date" else found.note
     raise TableError(
         f'column "{name}" cannot be the target as it is ({why}). Say kind="classes" or kind="numbers" if it is meant.'

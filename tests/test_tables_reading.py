@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import dump_svmlight_file
 
 from leastwise.tables import Table, TableError, read_table, write_table
 from leastwise.tables.text import guess_decimal, records, sniff
@@ -361,11 +362,20 @@ def test_libsvm():
     assert table.absent == 0
 
 
+def test_libsvm_from_scikit_learn(tmp_path, rng):
+    """Which counts columns from 0 unless it is told otherwise."""
+    X, y = rng.normal(size=(4, 3)).round(3), np.array([0, 1, 1, 0])
+    for first in (0, 1):
+        dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=first == 0)
+        table = read_table(tmp_path / "a.svm")
+        assert table.names == ["y", *(f"x{j + first}" for j in range(3))]
+        np.testing.assert_array_equal(np.column_stack([table[name] for name in table.names[1:]]), X)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 1:2\n1 a:3\n", "line 2 holds 'a:3'; there should be a whole number of 1 or more"),
-        ("1 0:2\n", "line 1 holds '0:2'"),
+        ("1 1:2\n1 a:3\n", "line 2 holds 'a:3'; there should be a whole number of 0 or more"),
         ("1 1:x\n", "line 1 holds '1:x'"),
         ("1 1:2 1:3\n", "line 1 gives index 1 twice."),
         ("1:2\n", "line 1 begins with '1:2'; there should be a label."),

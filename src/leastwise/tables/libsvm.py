@@ -13,7 +13,10 @@ MAX_COLUMNS = 1_000_000
 
 
 def read_libsvm(text: str, source: str) -> Table:
-    """The label as the column y, and a column of numbers for every index up to the largest, 0 where not given."""
+    """The label as the column y, and a column of numbers for every index up to the largest, 0 where not given.
+
+    Indices begin at 1; at 0, where a row has that one.
+    """
     labels, rows, lines = [], [], []
     for line, row in enumerate(text.splitlines(), start=1):
         words = row.split("#", 1)[0].split()
@@ -26,10 +29,11 @@ def read_libsvm(text: str, source: str) -> Table:
         lines.append(line)
     if not rows:
         raise TableError(f"{source}: the file is empty: there must be rows such as '1 3:0.5 7:2'.")
-    X = _dense(rows, source)
+    first = 0 if any(0 in row for row in rows) else 1
+    X = _dense(rows, first, source)
     y = np.empty(len(labels), dtype=object)
     y[:] = labels
-    columns = {"y": y, **{f"x{j}": X[:, j - 1] for j in range(1, X.shape[1] + 1)}}
+    columns = {"y": y, **{f"x{j + first}": X[:, j] for j in range(X.shape[1])}}
     return Table(columns, source, np.array(lines), "line", absent=0.0)
 
 
@@ -38,9 +42,9 @@ def _pairs(words: list[str], line: int, source: str) -> dict[int, float]:
     for word in words:
         index, _, value = word.partition(":")
         given = number(value)
-        if not (index.isascii() and index.isdecimal()) or len(index) > 9 or int(index) < 1 or given is None:
+        if not (index.isascii() and index.isdecimal()) or len(index) > 9 or given is None:
             raise TableError(
-                f"{source}: line {line} holds {word!r}; there should be a whole number of 1 or more, a colon and a "
+                f"{source}: line {line} holds {word!r}; there should be a whole number of 0 or more, a colon and a "
                 "number, such as 3:0.5."
             )
         if int(index) in row:
@@ -49,8 +53,8 @@ def _pairs(words: list[str], line: int, source: str) -> dict[int, float]:
     return row
 
 
-def _dense(rows: list[dict[int, float]], source: str) -> np.ndarray:
-    width = max((max(row, default=0) for row in rows), default=0)
+def _dense(rows: list[dict[int, float]], first: int, source: str) -> np.ndarray:
+    width = 1 - first + max((max(row, default=0) for row in rows), default=0)
     need = 8 * len(rows) * width
     if need > available_memory() // 4 or width > MAX_COLUMNS:
         raise TableError(
@@ -60,5 +64,5 @@ def _dense(rows: list[dict[int, float]], source: str) -> np.ndarray:
         )
     X = np.zeros((len(rows), width))
     for i, row in enumerate(rows):
-        X[i, np.fromiter(row.keys(), int, len(row)) - 1] = list(row.values())
+        X[i, np.fromiter(row.keys(), int, len(row)) - first] = list(row.values())
     return X

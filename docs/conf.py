@@ -21,13 +21,15 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 templates_path = ["_templates"]
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = f"leastwise {version}"
 exclude_patterns = ["_build", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.md5", "gallery/*.zip"]
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"plot_",
-    "ignore_pattern": r"demo",
+    "ignore_pattern": r"demo|readme_picture",
     "download_all_examples": False,
     "remove_config_comments": True,
 }

@@ -447,10 +447,10 @@ def test_a_table_shows_its_first_rows_on_short_lines():
     head, names, first, *others, more = repr(table).splitlines()
     assert head == "100 rows, 30 columns"
     assert names.split()[:2] == ["column", "0"]
-    assert first.startswith("0 xxxxxxxxxxxxxxx...")
+    assert first.startswith(f"0 {'x' * 27}...  1 x")
     assert max(map(len, [head, names, first, *others, more])) <= 100
     assert len(others) == 4
-    assert more == "... 95 more rows and 26 more columns"
+    assert more == "... 95 more rows and 27 more columns"
 
 
 def test_small_tables_are_shown_whole():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 #: Rows shown, letters of a cell, and letters of a line.
-ROWS, CELL, LINE = 5, 20, 100
+ROWS, CELL, LINE = 5, 32, 100
 
 
 def preview(columns: dict[str, np.ndarray], n_rows: int, source: str = "") -> str:

@@ -18,6 +18,7 @@ extensions = [
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 autosummary_generate = True
+autodoc_typehints = "none"  # docstrings say what parameters are
 numpydoc_show_class_members = False
 templates_path = ["_templates"]
 html_theme = "furo"

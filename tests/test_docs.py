@@ -14,6 +14,8 @@ PAGES = sorted(
     for page in DOCS.rglob("*.md")
     if "_build" not in page.parts and "gallery" not in page.parts and "```python\n" in page.read_text()
 )
+#: A block, and what it prints where that stands right below it.
+BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```\n(?:\n```text\n(.*?)^```)?", flags=re.S | re.M)
 
 
 def test_pages_are_found():
@@ -24,12 +26,19 @@ def test_pages_are_found():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_blocks_of_a_page_run(page, capsys):
-    found = re.findall(r"^( *)```python\n(.*?)^\1```", (DOCS / page).read_text(), flags=re.S | re.M)
-    blocks = [textwrap.dedent(block) for _, block in found]
-    if "leastwise.displays" in "".join(blocks):
+    text = (DOCS / page).read_text()
+    if "leastwise.displays" in text:
         pytest.importorskip("matplotlib").use("Agg")
     scope: dict = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), scope)
+    for _, block, said in BLOCK.findall(text):
+        capsys.readouterr()
+        exec(compile(textwrap.dedent(block), page, "exec"), scope)
+        if said:
+            assert words(capsys.readouterr().out) == words(said), page
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+def words(text):
+    """Without its numbers, which other machines round otherwise, and without spaces, which line them up."""
+    return re.sub(r"[\d.]+(e[-+]\d+)?", "#", text).split()

@@ -5,11 +5,13 @@ import pytest
 from pages import Page, classes_model, labels_model, tasks_model, values_model
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from leastwise import LSPC
 from leastwise.calibration import Recalibrated
 from leastwise.notebook import facts_of, fitted_block
+from leastwise.tables import TableModel
 
 
 def models():
@@ -67,3 +69,12 @@ def test_the_numbers_are_held_out():
     known = ~np.isnan(Y)
     loss = -np.log(np.where(Y[known] == 1, p[known], 1 - p[known])).mean()
     assert dict(facts_of(model))["held-out log-loss"] == f"{loss:.4f}"
+
+
+def test_a_model_of_a_table_shows_what_it_has_fitted():
+    _, X, y = classes_model()
+    table = {"a": X[:, 0], "b": X[:, 1], "y": y}
+    model = TableModel(target="y", kind="classes", model=LSPC(random_state=0)).fit(table)
+    assert model._repr_html_().startswith(fitted_block(model.model_))
+    other = TableModel(target="y", kind="classes", model=LogisticRegression()).fit(table)
+    assert "leastwise-fitted" not in other._repr_html_()

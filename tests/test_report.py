@@ -528,10 +528,21 @@ def test_a_model_of_tables_is_looked_into():
     table["finding"][size < -0.5] = "fine"
     model = TableModel("finding", max_error=0.3).fit(table)
     assert 0 < len(model.rows_used_) < 60
-    data = report_data(model, now=NOW, rows={"size": size[model.rows_used_]})
-    assert data == report_data(model.fitted_, now=NOW, rows={"size": size[model.rows_used_]})
+    given = {"title": "x", "now": NOW, "rows": {"size": size[model.rows_used_]}}
+    assert report_data(model, **given) == report_data(model.fitted_, **given)
     with pytest.raises(NotFittedError):
         report_data(TableModel("finding"))
+
+
+def test_a_page_is_about_the_target_and_says_where_nothing_is_decided():
+    rng = np.random.default_rng(0)
+    table = {"size": rng.normal(size=40), "finding": rng.choice(["fault", "fine"], 40)}
+    with pytest.warns(UserWarning, match="everything is rejected"):
+        model = TableModel("finding", max_error=0.01).fit(table)
+    known = report_data(model)
+    assert known["title"] == "finding: report on LSPC"
+    assert report_data(model.model_)["title"] == "LSPC: report"
+    assert dict(known["facts"])["Threshold"] == "none: no row is sure enough"
 
 
 def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():

@@ -450,3 +450,26 @@ write_table(model.predict_table(table), "-")
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.startswith("row,prediction,p_a,p_b,confidence,set,trust\n1,a,")
+
+
+def test_a_table_shows_its_first_rows_on_short_lines():
+    table = Table.of({f"column {i}": [f"{i}\n{'x' * 50}", None, *map(str, range(98))] for i in range(30)})
+    head, names, first, *others, more = repr(table).splitlines()
+    assert head == "100 rows, 30 columns"
+    assert names.split()[:2] == ["column", "0"]
+    assert first.startswith(f"0 {'x' * 27}...  1 x")
+    assert max(map(len, [head, names, first, *others, more])) <= 100
+    assert len(others) == 4
+    assert more == "... 95 more rows and 27 more columns"
+
+
+def test_small_tables_are_shown_whole():
+    lines = repr(Table.of({"size": [1.5, float("nan")], "known": [True, False]})).splitlines()
+    assert lines == ["2 rows, 2 columns", "size  known", "1.5   True", "      False"]
+    assert repr(Table.of({})) == "0 rows, 0 columns\n"
+    assert repr(Table.of({"a": []})) == "0 rows, 1 column\na"
+
+
+def test_the_name_of_a_file_is_no_table():
+    with pytest.raises(TableError, match=r"read_table\('cases\.csv'\)"):
+        Table.of("cases.csv")

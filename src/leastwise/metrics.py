@@ -10,6 +10,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from leastwise.tasks import encode_tasks
 
+__all__ = ["brier_score", "expected_calibration_error", "task_auc", "task_log_loss"]
+
 Array = np.ndarray
 
 

@@ -16,6 +16,8 @@ from leastwise.folds import task_fold_labels
 from leastwise.label_folds import label_fold_labels
 from leastwise.tasks import encode_tasks, split_tasks
 
+__all__ = ["StratifiedLabelKFold", "StratifiedTaskKFold"]
+
 Array = np.ndarray
 
 

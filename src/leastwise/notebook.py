@@ -40,8 +40,11 @@ class FittedRepr:
 
 
 def fitted_block(model: Any) -> str:
-    """The block, or nothing for a model that is not fitted."""
+    """The block, or nothing for a model that is not fitted, or is of another library."""
     if not _is_fitted(model):
+        return ""
+    model = vars(model).get("fitted_", model)  # what a TableModel has fitted
+    if not isinstance(model, FittedRepr):
         return ""
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts_of(model))
     statements = said(model)

@@ -18,6 +18,8 @@ from leastwise.estimators._sets import label_tables
 from leastwise.inside import core, own_params
 from leastwise.prior import read_prior
 
+__all__ = ["estimate_class_prior"]
+
 Array = np.ndarray
 
 

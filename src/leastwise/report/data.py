@@ -53,7 +53,7 @@ def report_data(
     subject = subject_of(model, names)
     known, trained = _rows(subject, X, y, tasks)
     made: dict[str, Any] = {
-        "title": clean(title if title is not None else f"{type(subject.model).__name__}: report"),
+        "title": clean(title if title is not None else _title(model, subject)),
         "kind": subject.kind,
         "by": subject.part_word if subject.parts else None,
         "source": None if known is None else "heldout" if known.heldout else "given",
@@ -67,6 +67,12 @@ def report_data(
     if subject.kind == "values":
         return {**made, "values": value_data(subject, known, shown)}
     return made | _of_classes(subject, known, trained, shown)
+
+
+def _title(model: Any, subject: Subject) -> str:
+    """The model, and the column that it predicts where it is one of a table."""
+    name, target = type(subject.model).__name__, getattr(model, "target", None)
+    return f"{target}: report on {name}" if isinstance(target, str) else f"{name}: report"
 
 
 def _rows(subject: Subject, X: Any, y: Any, tasks: Any) -> tuple[Any, Any]:

@@ -68,7 +68,8 @@ def _abstention(subject: Subject) -> list[list[str]]:
     asked = [(name, getattr(model, name)) for name in ("max_error", "min_confidence", "cost")]
     made = [["Decides", ", ".join(f"{name}={value:g}" for name, value in asked if value is not None)]]
     if np.ndim(model.threshold_) == 0:
-        made.append(["Threshold", f"{model.threshold_:.4g}"])
+        none = "none: no row is sure enough"
+        made.append(["Threshold", f"{model.threshold_:.4g}" if np.isfinite(model.threshold_) else none])
     return made
 
 

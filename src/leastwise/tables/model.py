@@ -18,6 +18,7 @@ from leastwise.estimators.lssvm import LSSVR
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
+from leastwise.notebook import FittedRepr
 from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
 from leastwise.tables.kinds import Column
 from leastwise.tables.prepared import prepare
@@ -33,7 +34,7 @@ MANY_ROWS = 5000
 CENTERS = 500
 
 
-class TableModel(BaseEstimator):
+class TableModel(FittedRepr, BaseEstimator):
     """A model of a table: columns of any kind in, predictions with their probabilities, sets and decisions out.
 
     Kinds of columns, and of the target, are found by stated rules; see the page "Tables".

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from leastwise.extras import frames
+from leastwise.tables.preview import preview
 
 Array = np.ndarray
 
@@ -22,7 +24,7 @@ class TableFileError(TableError, OSError):
     """A file that is not there, or cannot be read or written."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Named columns of equal length.
 
@@ -50,6 +52,11 @@ class Table:
     >>> table = Table.of({"size": [1.5, 2.0], "line": ["north", None]})
     >>> len(table), table.names
     (2, ['size', 'line'])
+    >>> table
+    2 rows, 2 columns
+    size  line
+    1.5   north
+    2
     """
 
     columns: dict[str, Array]
@@ -67,6 +74,9 @@ class Table:
 
     def __len__(self) -> int:
         return next((len(column) for column in self.columns.values()), 0)
+
+    def __repr__(self) -> str:
+        return preview(self.columns, len(self), self.source)
 
     @property
     def names(self) -> list[str]:
@@ -105,6 +115,10 @@ class Table:
             return from_arrow(data)
         if hasattr(data, "columns") and hasattr(data, "__getitem__"):
             return _from_frame(data)
+        if isinstance(data, str | PathLike):
+            raise TableError(
+                f"a table is needed, not the name of a file: give leastwise.tables.read_table({str(data)!r})."
+            )
         raise TableError(
             f"{type(data).__name__} is no table: give a frame of pandas or polars, a mapping from names to columns, "
             "or what leastwise.tables.read_table returns."

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
+from leastwise.calibration_metrics import calibration_error
 from leastwise.metrics import brier_score
 from leastwise.risk import Decisions, safe_threshold
 from leastwise.tables import Table, TableError, TableModel, read_table, write_table
@@ -287,6 +288,7 @@ def test_scores_by_their_definitions(finding):
     assert scores["rows"] == len(NEW)
     assert scores["log_loss"] == pytest.approx(log_loss(y, P))
     assert scores["brier"] == pytest.approx(brier_score(y, P))
+    assert scores["ece"] == max(calibration_error(y, P), 0)
     assert scores["auc"] == pytest.approx(roc_auc_score(y, P[:, 1]))
     assert scores["accuracy"] == np.mean(out["prediction"] == y)
     decided = np.array([d is not None for d in out["decision"]])

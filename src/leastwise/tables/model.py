@@ -293,11 +293,11 @@ class TableModel(FittedRepr, BaseEstimator):
         Returns
         -------
         dict
-            Plain numbers. For classes ``rows``, ``log_loss``, ``brier``, ``ece``, ``accuracy``, ``auc``,
-            ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``,
-            ``r2``, ``interval_coverage`` and ``interval_width``; for labels those of each and of all. ``baseline``
-            has those of class shares, or of the mean; ``tasks`` some of every task; ``notes`` what was strange about
-            the rows. Every row counts once, whatever its weight.
+            Plain numbers. For classes ``rows``, ``log_loss``, ``brier``, ``ece`` (debiased, 0 at least),
+            ``accuracy``, ``auc``, ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers
+            ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and ``interval_width``; for labels those of each and of
+            all. ``baseline`` has those of class shares, or of the mean; ``tasks`` some of every task; ``notes`` what
+            was strange about the rows. Every row counts once, whatever its weight.
         """
         return evaluated(self, Table.of(table))
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.calibration_metrics import calibration_error
 from leastwise.label_metrics import label_report
-from leastwise.metrics import brier_score, expected_calibration_error, task_auc
+from leastwise.metrics import brier_score, task_auc
 
 Array = np.ndarray
 
@@ -21,7 +22,7 @@ def class_scores(codes: Array, P: Array) -> dict[str, float]:
         "rows": len(codes),
         "log_loss": float(-np.log(np.maximum(P[rows, codes], tiny)).mean()),
         "brier": brier_score(codes, P, classes=classes),
-        "ece": expected_calibration_error(codes, P, classes=classes),
+        "ece": max(calibration_error(codes, P, classes=classes), 0.0),  # without what chance makes of it
         "accuracy": float(np.mean(P.argmax(axis=1) == codes)),
         "auc": float(task_auc(codes, score, np.zeros(len(codes)), average="pooled", labels=classes)),  # type: ignore[arg-type]
     }

@@ -10,6 +10,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.abstention import Abstaining
@@ -518,3 +520,58 @@ def test_pickled():
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_table(NEW)["p_fine"], model.predict_table(NEW)["p_fine"])
     assert again.model_ is again.decider_.estimator_
+
+
+# ---------------------------------------------------------- pipelines, weights, names
+
+
+@pytest.mark.parametrize("options", [{}, {"recalibrate": True}, {"recalibrate": True, "max_error": 0.3}])
+def test_a_pipeline_is_as_good_as_a_model(options):
+    """A step before it that changes nothing: weights, tasks, groups, sets and trust find their way."""
+    parts = {
+        "target": ("finding", MultiTaskLSPC(sigma=2.0, alpha=0.1, sharing=0.5), {"task": "site", "weight": "weight"}),
+        "labels": (["hot", "wet"], MultiLabelLSPC(sigma=2.0, alpha=0.1), {"group": "person"}),
+    }
+    for name, (what, model, more) in parts.items():
+        given = {name: what, **more, **options}
+        bare = model_of(model=model, **given).fit(TRAIN)
+        piped = model_of(model=make_pipeline(FunctionTransformer(), model), **given).fit(TRAIN)
+        said, wanted = piped.predict_table(NEW), bare.predict_table(NEW)
+        assert said.names == wanted.names
+        for column in said.names:
+            np.testing.assert_array_equal(said[column], wanted[column])
+        assert piped.evaluate(NEW) == bare.evaluate(NEW)
+        assert piped.summary() == bare.summary()
+        if name == "labels":
+            assert piped._spoken.labels_.tolist() == bare._spoken.labels_.tolist() == ["hot", "wet"]
+
+
+def test_a_pipeline_has_intervals():
+    model = LSSVR(sigma=2.0, alpha=0.1)
+    piped = model_of(target="amount", model=make_pipeline(FunctionTransformer(), model)).fit(TRAIN)
+    wanted = model_of(target="amount", model=model).fit(TRAIN).predict_table(NEW)
+    np.testing.assert_array_equal(piped.predict_table(NEW)["lower"], wanted["lower"])
+    assert piped.heldout_["rmse"] > 0
+
+
+def test_rows_of_no_weight_are_left_out():
+    """Also a class that no other row has."""
+    none = np.arange(N) < 6
+    columns = {**TRAIN.columns, "weight": np.where(none, "0", "1").astype(object)}
+    columns["finding"] = np.where(none, "between", TRAIN["finding"]).astype(object)
+    fixed = {"target": "finding", "weight": "weight", "model": LSPC(sigma=2.0, alpha=0.1)}
+    model = model_of(**fixed).fit(columns)
+    assert model.classes_.tolist() == ["Fault", "fine"]
+    assert model.left_out_ == {"no target": 0, "weight 0": 6}
+    assert model.rows_used_.tolist() == list(range(6, N))
+    wanted = model_of(**fixed).fit(Table.of(columns).take(~none))
+    assert (model.heldout_, model.baseline_.tolist()) == (wanted.heldout_, wanted.baseline_.tolist())
+    with pytest.raises(TableError, match='"weight": all weights are 0'):
+        model_of(**fixed).fit({**columns, "weight": np.zeros(N)})
+
+
+@pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "trust"])
+def test_labels_whose_columns_would_be_lost_are_refused(name):
+    table = Table.of({"size": TRAIN["size"], "hot": TRAIN["hot"], name: TRAIN["wet"]})
+    with pytest.raises(TableError, match=f'label "{name}": predictions have a column of that name'):
+        TableModel(labels=["hot", name]).fit(table)

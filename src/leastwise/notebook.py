@@ -45,7 +45,7 @@ def fitted_block(model: Any) -> str:
         return ""
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts_of(model))
     statements = said(model)
-    sketch = "" if statements is None else reliability_sketch(*statements)
+    sketch = "" if statements is None else reliability_sketch(*statements[:3])
     return f'{STYLE}<div class="leastwise-fitted"><dl>{facts}</dl>{sketch}</div>'
 
 
@@ -131,7 +131,7 @@ def bin_means(bins: Binned, w: Array) -> tuple[Array, Array, Array]:
     return p_sum[there] / mass[there], t_sum[there] / mass[there], mass[there]
 
 
-def reliability_sketch(p: Array, true: Array, w: Array, loss: Array) -> str:
+def reliability_sketch(p: Array, true: Array, w: Array) -> str:
     """A small reliability diagram."""
     mean, share, _ = bin_means(bins_of(p, true, w, BINS), w)
     frame = Frame.of((4, 4, SIDE - 4, SIDE - 4), (0, 1), (0, 1))

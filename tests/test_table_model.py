@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
+from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR, load, save
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
 from leastwise.metrics import brier_score
@@ -575,3 +575,15 @@ def test_labels_whose_columns_would_be_lost_are_refused(name):
     table = Table.of({"size": TRAIN["size"], "hot": TRAIN["hot"], name: TRAIN["wet"]})
     with pytest.raises(TableError, match=f'label "{name}": predictions have a column of that name'):
         TableModel(labels=["hot", name]).fit(table)
+
+
+def test_a_coverage_that_cannot_be_is_refused_before_the_fit():
+    with pytest.raises(TableError, match="coverage=1.5 must be a number above 0 and below 1"):
+        model_of(target="finding", coverage=1.5).look(TRAIN)
+
+
+def test_a_small_file_says_what_it_knows(finding, tmp_path):
+    """Without what predictions do without, there is a summary still."""
+    save(finding, tmp_path / "m.lw", keep="predict")
+    small = load(tmp_path / "m.lw")
+    assert small.summary() == {**finding.summary(), "heldout": {}}

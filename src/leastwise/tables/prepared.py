@@ -77,6 +77,8 @@ def prepare(model: Any, table: Table) -> Prepared:
 
 
 def _check_rule(model: Any, kind: str, roles: Roles) -> None:
+    if not 0 < model.coverage < 1:
+        raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
     rule = model.max_error is not None or model.min_confidence is not None
     if kind == "numbers" and (rule or model.recalibrate):
         raise TableError(

@@ -120,7 +120,7 @@ def summarised(model: Any) -> dict[str, Any]:
         "columns": [dict(zip(described.names, row, strict=True)) for row in _lines(described)],
         "chosen": {name: value for name, value in chosen.items() if value is not None},
         "baseline": model.baseline_,
-        "heldout": model.heldout_,
+        "heldout": getattr(model, "heldout_", {}),  # files may leave it out
         "coverage": model.coverage,
         "notes": model.notes_,
     }

@@ -213,6 +213,13 @@ def test_demo(tmp_path, monkeypatch):
     assert code == DONE
     assert out.count("\n$ ") == len(demonstrating.COMMANDS)
     assert {"cases.lw", "decisions.csv", "report.html"} <= set(os.listdir(tmp_path / "kept"))
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == sorted(demonstrating.FILES)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "cases.csv").write_text("mine")
+    code, _, err = spoken("demo", "--folder", tmp_path / "mine")
+    assert code == USAGE
+    assert "has cases.csv already" in err
+    assert (tmp_path / "mine" / "cases.csv").read_text() == "mine"
     assert answered("demo")["exit codes"] == [0] * len(demonstrating.COMMANDS)
 
 

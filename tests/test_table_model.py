@@ -578,7 +578,7 @@ def test_labels_whose_columns_would_be_lost_are_refused(name):
 
 
 def test_a_coverage_that_cannot_be_is_refused_before_the_fit():
-    with pytest.raises(TableError, match="coverage=1.5 must be a number above 0 and below 1"):
+    with pytest.raises(TableError, match=r"coverage=1\.5 must be a number above 0 and below 1"):
         model_of(target="finding", coverage=1.5).look(TRAIN)
 
 

@@ -19,7 +19,8 @@ from leastwise.calibration import Recalibrated
 from leastwise.metrics import brier_score
 from leastwise.risk import Decisions, safe_threshold
 from leastwise.tables import Table, TableError, TableModel, read_table, write_table
-from leastwise.tables.rows import group_numbers
+from leastwise.tables.cells import text_cells
+from leastwise.tables.rows import group_numbers, task_ids
 from leastwise.tables.targets import find_target_kind, known_classes, read_target
 
 N = 140
@@ -587,3 +588,25 @@ def test_a_small_file_says_what_it_knows(finding, tmp_path):
     save(finding, tmp_path / "m.lw", keep="predict")
     small = load(tmp_path / "m.lw")
     assert small.summary() == {**finding.summary(), "heldout": {}}
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("form", ["mapping", "array", "arrow", "pandas", "polars"])
+def test_ids_of_many_digits_stay_apart(form, gap):
+    """Floats of 2**60 and 2**60 + 1 are the same: tasks, groups and ids would be."""
+    ids = [2**60 + i // 2 for i in range(40)]
+    ids[7] = None if gap else ids[7]
+    if form == "array" and gap:
+        pytest.skip("an array of whole numbers has no gaps")
+    made = {
+        "mapping": lambda: {"id": ids},
+        "array": lambda: {"id": np.array(ids)},
+        "arrow": lambda: pytest.importorskip("pyarrow").table({"id": ids}),
+        "pandas": lambda: (p := pytest.importorskip("pandas")).DataFrame({"id": p.array(ids, dtype="Int64")}),
+        "polars": lambda: pytest.importorskip("polars").DataFrame({"id": ids}),
+    }
+    table = Table.of(made[form]())
+    assert text_cells(table["id"]) == [None if v is None else str(v) for v in ids]
+    assert [None if v is None else int(v) for v in table["id"].tolist()] == ids
+    assert len(set(task_ids(table, "id").tolist())) == 20 + gap
+    assert len(set(group_numbers(table, "id").tolist())) == 20 + gap

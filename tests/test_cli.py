@@ -15,13 +15,13 @@ import pytest
 
 pytest.importorskip("typer")
 
-from leastwise import load
+from leastwise import load, save
 from leastwise.cli import main
 from leastwise.cli.failing import BUG, DATA, DONE, EXTRA, MODEL, SYSTEM, USAGE, in_options
 from leastwise.cli.progress import Watched
 from leastwise.cli.showing import Shown
 from leastwise.cli.telling import tell_columns
-from leastwise.tables import Table, read_table, write_table
+from leastwise.tables import Table, TableModel, read_table, write_table
 
 
 def cases(n=120, seed=0):
@@ -213,6 +213,13 @@ def test_demo(tmp_path, monkeypatch):
     assert code == DONE
     assert out.count("\n$ ") == len(demonstrating.COMMANDS)
     assert {"cases.lw", "decisions.csv", "report.html"} <= set(os.listdir(tmp_path / "kept"))
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == sorted(demonstrating.FILES)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "cases.csv").write_text("mine")
+    code, _, err = spoken("demo", "--folder", tmp_path / "mine")
+    assert code == USAGE
+    assert "has cases.csv already" in err
+    assert (tmp_path / "mine" / "cases.csv").read_text() == "mine"
     assert answered("demo")["exit codes"] == [0] * len(demonstrating.COMMANDS)
 
 
@@ -575,3 +582,47 @@ def test_no_colour_where_it_is_not_wanted(monkeypatch):
     Shown().table("Title", ["name", "value"], [["[a]", 1.5], ["b", None]])
     assert "\x1b[3" not in screen.getvalue()  # bold is no colour
     assert "[a]" in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fit cases.csv --target finding -o cases.csv",
+        "fit cases.csv --target finding --report cases.csv",
+        "fit cases.csv --target finding -o m.lw --report m.lw",
+        "fit cases.csv --target finding -o link.csv",
+        "predict cases.lw new.csv -o new.csv",
+        "predict cases.lw new.csv -o cases.lw --output-format csv",
+        "report cases.lw -o cases.lw",
+        "export cases.lw -o cases.lw",
+    ],
+)
+def test_what_is_read_is_not_written_over(line, made, tmp_path):
+    for name in ("cases.csv", "new.csv", "cases.lw"):
+        (tmp_path / name).write_bytes((made / name).read_bytes())
+    (tmp_path / "link.csv").symlink_to(tmp_path / "cases.csv")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with contextlib.chdir(tmp_path):
+        code, _, err = spoken(*line.split())
+    assert code == USAGE, err
+    assert "another" in err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_own_row_numbers_and_ids_are_kept_as_they_are(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = cases(60)
+    own = {"row": np.arange(60) * 7, "place": np.arange(60) + 0.123456789}
+    table = Table({**own, **table.without(["case", "weighs", "finding"]).columns})
+    model = TableModel(labels=["broken", "late"], id="place", ignore=["row"]).fit(table)
+    save(model, tmp_path / "m.lw")
+    write_table(table, tmp_path / "t.parquet")
+    code, out, err = spoken("predict", tmp_path / "m.lw", tmp_path / "t.parquet", "--keep", "place,row")
+    assert code == DONE, err
+    said = read_table(io.StringIO(out))
+    assert said.names[:3] == ["place", "row", "broken"]
+    assert said["row"].astype(int).tolist() == own["row"].tolist()
+    assert said["place"].astype(float).tolist() == own["place"].tolist()
+    save(TableModel("broken", ignore=["row", "place", "late"]).fit(table), tmp_path / "m.lw")
+    code, out, err = spoken("predict", tmp_path / "m.lw", tmp_path / "t.parquet", "--keep", "row")
+    assert (code, read_table(io.StringIO(out))["row"].astype(int).tolist()) == (DONE, own["row"].tolist()), err

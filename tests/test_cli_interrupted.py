@@ -236,3 +236,14 @@ def test_stopped_while_a_file_is_written(file, folder, monkeypatch, capsys):
     assert (folder / file).read_bytes() == b"the old one"
     assert not hidden(folder)
     assert capsys.readouterr().err == "leastwise: interrupted\n"
+
+
+@pytest.mark.parametrize("more", [[], ["--resume"]])
+def test_a_folder_of_that_name_keeps_what_is_not_of_a_search(more, folder):
+    mine = folder / "m.lw.steps"
+    (mine / "sub").mkdir(parents=True)
+    for name in ("thesis.txt", "mark", "00001.step", ".00009.step.0a1b.tmp", "sub/00001.step"):
+        (mine / name).write_text("mine")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        assert main([*FIT, "--quiet", *more]) == 0
+    assert sorted(str(p.relative_to(mine)) for p in mine.rglob("*")) == ["sub", "sub/00001.step", "thesis.txt"]

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from importlib.util import find_spec
@@ -630,3 +631,25 @@ def test_a_folder_that_takes_no_file(path, monkeypatch):
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match=r"Permission denied.; what was there before is as it was"):
         lw.save(lw.LSPC(), path)
+
+
+def test_pipes_and_devices_stay_what_they_are(tmp_path):
+    """Nothing is put in the place of /dev/null, and a pipe gets the file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    lw.save(lw.LSPC(sigma=3.0), pipe)
+    reader.join(timeout=20)
+    assert pipe.is_fifo()
+    (tmp_path / "copy.lw").write_bytes(got[0])
+    assert lw.load(tmp_path / "copy.lw").sigma == 3.0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["copy.lw", "pipe"]
+
+
+def test_names_are_as_long_as_the_system_has_them(tmp_path):
+    """Bytes count, not letters."""
+    path = tmp_path / ("ä" * 125 + ".lw")
+    lw.save(lw.LSPC(sigma=3.0), path)
+    assert lw.load(path).sigma == 3.0

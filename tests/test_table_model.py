@@ -10,15 +10,18 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
+from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR, load, save
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
 from leastwise.calibration_metrics import calibration_error
 from leastwise.metrics import brier_score
 from leastwise.risk import Decisions, safe_threshold
 from leastwise.tables import Table, TableError, TableModel, read_table, write_table
-from leastwise.tables.rows import group_numbers
+from leastwise.tables.cells import text_cells
+from leastwise.tables.rows import group_numbers, task_ids
 from leastwise.tables.targets import find_target_kind, known_classes, read_target
 
 N = 140
@@ -542,3 +545,92 @@ def test_look_finds_what_fit_finds():
     assert list(found["classes"]) == story["classes"]
     assert sum(found["classes"].values()) == found["rows"] == 59
     assert found["tasks"] == len(story["tasks"])
+
+
+# ---------------------------------------------------------- pipelines, weights, names
+
+
+@pytest.mark.parametrize("options", [{}, {"recalibrate": True}, {"recalibrate": True, "max_error": 0.3}])
+def test_a_pipeline_is_as_good_as_a_model(options):
+    """A step before it that changes nothing: weights, tasks, groups, sets and trust find their way."""
+    parts = {
+        "target": ("finding", MultiTaskLSPC(sigma=2.0, alpha=0.1, sharing=0.5), {"task": "site", "weight": "weight"}),
+        "labels": (["hot", "wet"], MultiLabelLSPC(sigma=2.0, alpha=0.1), {"group": "person"}),
+    }
+    for name, (what, model, more) in parts.items():
+        given = {name: what, **more, **options}
+        bare = model_of(model=model, **given).fit(TRAIN)
+        piped = model_of(model=make_pipeline(FunctionTransformer(), model), **given).fit(TRAIN)
+        said, wanted = piped.predict_table(NEW), bare.predict_table(NEW)
+        assert said.names == wanted.names
+        for column in said.names:
+            np.testing.assert_array_equal(said[column], wanted[column])
+        assert piped.evaluate(NEW) == bare.evaluate(NEW)
+        assert piped.summary() == bare.summary()
+        if name == "labels":
+            assert piped._spoken.labels_.tolist() == bare._spoken.labels_.tolist() == ["hot", "wet"]
+
+
+def test_a_pipeline_has_intervals():
+    model = LSSVR(sigma=2.0, alpha=0.1)
+    piped = model_of(target="amount", model=make_pipeline(FunctionTransformer(), model)).fit(TRAIN)
+    wanted = model_of(target="amount", model=model).fit(TRAIN).predict_table(NEW)
+    np.testing.assert_array_equal(piped.predict_table(NEW)["lower"], wanted["lower"])
+    assert piped.heldout_["rmse"] > 0
+
+
+def test_rows_of_no_weight_are_left_out():
+    """Also a class that no other row has."""
+    none = np.arange(N) < 6
+    columns = {**TRAIN.columns, "weight": np.where(none, "0", "1").astype(object)}
+    columns["finding"] = np.where(none, "between", TRAIN["finding"]).astype(object)
+    fixed = {"target": "finding", "weight": "weight", "model": LSPC(sigma=2.0, alpha=0.1)}
+    model = model_of(**fixed).fit(columns)
+    assert model.classes_.tolist() == ["Fault", "fine"]
+    assert model.left_out_ == {"no target": 0, "weight 0": 6}
+    assert model.rows_used_.tolist() == list(range(6, N))
+    wanted = model_of(**fixed).fit(Table.of(columns).take(~none))
+    assert (model.heldout_, model.baseline_.tolist()) == (wanted.heldout_, wanted.baseline_.tolist())
+    with pytest.raises(TableError, match='"weight": all weights are 0'):
+        model_of(**fixed).fit({**columns, "weight": np.zeros(N)})
+
+
+@pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "trust"])
+def test_labels_whose_columns_would_be_lost_are_refused(name):
+    table = Table.of({"size": TRAIN["size"], "hot": TRAIN["hot"], name: TRAIN["wet"]})
+    with pytest.raises(TableError, match=f'label "{name}": predictions have a column of that name'):
+        TableModel(labels=["hot", name]).fit(table)
+
+
+def test_a_coverage_that_cannot_be_is_refused_before_the_fit():
+    with pytest.raises(TableError, match=r"coverage=1\.5 must be a number above 0 and below 1"):
+        model_of(target="finding", coverage=1.5).look(TRAIN)
+
+
+def test_a_small_file_says_what_it_knows(finding, tmp_path):
+    """Without what predictions do without, there is a summary still."""
+    save(finding, tmp_path / "m.lw", keep="predict")
+    small = load(tmp_path / "m.lw")
+    assert small.summary() == {**finding.summary(), "heldout": {}}
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("form", ["mapping", "array", "arrow", "pandas", "polars"])
+def test_ids_of_many_digits_stay_apart(form, gap):
+    """Floats of 2**60 and 2**60 + 1 are the same: tasks, groups and ids would be."""
+    ids = [2**60 + i // 2 for i in range(40)]
+    ids[7] = None if gap else ids[7]
+    if form == "array" and gap:
+        pytest.skip("an array of whole numbers has no gaps")
+    made = {
+        "mapping": lambda: {"id": ids},
+        "array": lambda: {"id": np.array(ids)},
+        "arrow": lambda: pytest.importorskip("pyarrow").table({"id": ids}),
+        "pandas": lambda: (p := pytest.importorskip("pandas")).DataFrame({"id": p.array(ids, dtype="Int64")}),
+        "polars": lambda: pytest.importorskip("polars").DataFrame({"id": ids}),
+    }
+    table = Table.of(made[form]())
+    assert text_cells(table["id"]) == [None if v is None else str(v) for v in ids]
+    assert [None if v is None else int(v) for v in table["id"].tolist()] == ids
+    assert len(set(task_ids(table, "id").tolist())) == 20 + gap
+    assert len(set(group_numbers(table, "id").tolist())) == 20 + gap

@@ -14,15 +14,19 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
     """Write to a new file beside ``path``, then put it in its place in one step.
 
     Whatever goes wrong, the file that was there before is as it was, and the new one is taken away; only a process
-    that is killed on the spot can leave it, under a name such as ``.model.lw.0a1b2c3d.tmp``.
+    that is killed on the spot can leave it, under a name such as ``.model.lw.0a1b2c3d.tmp``. A pipe or a device, such
+    as ``/dev/null``, stays in its place and is written to.
     """
+    if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+        _pass_on(path, parts)
+        return
     path = os.path.realpath(path)  # a link stays a link
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder: give the name of a file in it.")
     folder, name = os.path.split(path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"There is no folder {folder!r} to write {name!r} to: make it first.")
-    new = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.tmp")
+    new = os.path.join(folder, f".{_start(name)}.{secrets.token_hex(4)}.tmp")
     try:
         _write(new, parts, _mode(path))
         os.replace(new, path)
@@ -36,6 +40,17 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
         _remove(new)
         raise
     _settle(folder)
+
+
+def _pass_on(path: str, parts: Iterable[Any]) -> None:
+    with open(path, "wb") as file:
+        for part in parts:
+            file.write(part)
+
+
+def _start(name: str) -> str:
+    """So much of a name that there is room for more; systems count bytes."""
+    return os.fsencode(name)[:200].decode(errors="ignore")
 
 
 def _write(new: str, parts: Iterable[Any], mode: int | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import _is_fitted
 
 from leastwise.calibration_metrics import Binned, equal_mass
+from leastwise.inside import core, within
 from leastwise.svg import Frame, element
 
 Array = np.ndarray
@@ -48,13 +49,13 @@ def fitted_block(model: Any) -> str:
         return ""
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts_of(model))
     statements = said(model)
-    sketch = "" if statements is None else reliability_sketch(*statements)
+    sketch = "" if statements is None else reliability_sketch(*statements[:3])
     return f'{STYLE}<div class="leastwise-fitted"><dl>{facts}</dl>{sketch}</div>'
 
 
 def facts_of(model: Any) -> list[tuple[str, str]]:
     """Names and values of what the fit chose, and how good held-out predictions were."""
-    inner = innermost(model)
+    inner = core(model)
     chosen = [(name, getattr(inner, f"{name}_", None)) for name in ("sigma", "alpha", "sharing")]
     facts = [(name, f"{value:.4g}") for name, value in chosen if isinstance(value, float | np.floating)]
     if isinstance(getattr(model, "method_", None), str):
@@ -75,23 +76,12 @@ def facts_of(model: Any) -> list[tuple[str, str]]:
     return [*facts, ("held-out ECE", f"{error:.4f}")]
 
 
-def innermost(model: Any) -> Any:
-    """The kernel model within wrappers and pipelines."""
-    while True:
-        inside = vars(model).get("estimator_", vars(model).get("estimator"))
-        if inside is None and hasattr(model, "steps"):
-            inside = model.steps[-1][1]
-        if inside is None:
-            return model
-        model = inside
-
-
 def said(model: Any) -> tuple[Array, Array, Array, Array] | None:
     """Of held-out rows: confidence in the most probable class, whether it is true, weight and log-loss.
 
     Of labels, all known entries. None where nothing was held out.
     """
-    held, P = getattr(innermost(model), "heldout_rows_", None), _heldout_proba(model)
+    held, P = getattr(core(model), "heldout_rows_", None), _heldout_proba(model)
     if held is None or P is None:
         return None
     if held.codes.ndim == 1 or (not isinstance(P, list) and held.codes.shape[1] == 1 and P.shape[1] > 1):
@@ -108,8 +98,7 @@ def _heldout_proba(model: Any) -> Any:
     while model is not None:
         if (P := vars(model).get("heldout_proba_")) is not None:
             return P
-        inside = vars(model).get("estimator_", vars(model).get("estimator"))
-        model = model.steps[-1][1] if inside is None and hasattr(model, "steps") else inside
+        model = within(model)
     return None
 
 
@@ -134,7 +123,7 @@ def bin_means(bins: Binned, w: Array) -> tuple[Array, Array, Array]:
     return p_sum[there] / mass[there], t_sum[there] / mass[there], mass[there]
 
 
-def reliability_sketch(p: Array, true: Array, w: Array, loss: Array) -> str:
+def reliability_sketch(p: Array, true: Array, w: Array) -> str:
     """A small reliability diagram."""
     mean, share, _ = bin_means(bins_of(p, true, w, BINS), w)
     frame = Frame.of((4, 4, SIDE - 4, SIDE - 4), (0, 1), (0, 1))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from leastwise.cli.failing import UsageError
 from leastwise.cli.showing import Shown
 from leastwise.datasets import make_related_tasks
 from leastwise.tables import Table, write_table
@@ -22,11 +23,16 @@ COMMANDS = (
     "leastwise evaluate cases.lw later.csv",
     "leastwise inspect cases.lw",
 )
+#: What it writes.
+FILES = ("cases.csv", "new.csv", "later.csv", "cases.lw", "report.html", "decisions.csv")
 
 
 def run(shown: Shown, *, folder: Path | None) -> None:
     """Make the files and run the commands on them."""
     if folder is not None:
+        taken = [name for name in FILES if (folder / name).exists()]
+        if taken:
+            raise UsageError(f"{folder} has {', '.join(taken)} already: give a folder without, or take these away.")
         folder.mkdir(parents=True, exist_ok=True)
         _play(shown, folder)
         shown.say(f"\nThe files are in {folder}.")

@@ -18,7 +18,7 @@ def run(shown: Shown, *, model: Path, output: Path, double: bool, coverage: floa
     """Load, convert, write."""
     from leastwise.onnx import to_onnx
 
-    check_place(output)
+    check_place(output, model)
     share("--coverage", coverage)
     fitted = load(model)
     numbers = getattr(fitted, "kind_", "") == "numbers" or is_regressor(fitted)

@@ -27,7 +27,9 @@ def run(shown: Shown, *, data: str, output: Path | None, report: Path | None, re
     check_source(data)
     path = _model_path(data, output)
     for file in (path, report):
-        check_place(file)
+        check_place(file, data)
+    if report is not None and report.absolute() == path.absolute():
+        raise UsageError(f"{path} cannot be the model file and the report: give another name to one of them.")
     reading = {name: options.pop(name) for name in READING}
     model, began = _model(**options), time.monotonic()
     table = table_of(shown, data, **reading)

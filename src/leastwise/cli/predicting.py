@@ -14,6 +14,7 @@ from leastwise.cli.rounding import rounded
 from leastwise.cli.showing import Shown
 from leastwise.tables import Table, TableError, write_table
 from leastwise.tables.formats import WRITTEN, checked_format
+from leastwise.tables.roles import Roles
 
 
 def run(
@@ -30,13 +31,14 @@ def run(
     """Read, predict, write; say how much is decided."""
     if shown.json and output == "-":
         raise UsageError("--json takes stdout for itself: write the predictions to a file by -o.")
-    format = _written(output, output_format)
+    format = _written(output, output_format, data, model)
     loaded = opened(model)
     loaded.coverage = share("--coverage", coverage) or loaded.coverage
     table = table_of(shown, data, **reading)
     with shown.working(f"predicting {len(table):,} rows"):
         predicted = loaded.predict_table(table)
-    said = _beside(table, keep, rounded(predicted, loaded) if format in ("csv", "tsv") else predicted)
+    said = rounded(predicted, loaded) if format in ("csv", "tsv") else predicted
+    said = _beside(table, keep, said, Roles.of(loaded).ids or ["row"])
     for note in said.notes:
         shown.note(note)
     write_table(said, output, format)
@@ -44,7 +46,7 @@ def run(
     shown.note(_told(shown.answer, output))
 
 
-def _written(output: str, format: str | None) -> str:
+def _written(output: str, format: str | None, *sources: str | Path) -> str:
     """The format of the output, known to be possible before the work."""
     try:
         format = checked_format(format, "<stdout>" if output == "-" else output, WRITTEN)
@@ -53,28 +55,21 @@ def _written(output: str, format: str | None) -> str:
             str(error).replace("give format=", "give --output-format").replace("format=", "--output-format ")
         ) from None
     if output != "-":
-        check_place(Path(output))
+        check_place(Path(output), *sources)
     elif format in ("parquet", "arrow") and sys.stdout.isatty():
         raise UsageError(f"{format} is not for terminals: write it to a file by -o, or to a pipe.")
     return format
 
 
-def _beside(table: Table, keep: str | None, said: Table) -> Table:
-    """Columns of the table in front of the predictions."""
+def _beside(table: Table, keep: str | None, said: Table, ids: list[str]) -> Table:
+    """Columns of the table in front of the predictions, also of ``ids``, which say what row it is."""
     if keep is None:
         return said
-    names = [name for name in (table.names if keep == "all" else listed(keep)) if name not in ("row",)]
-    kept = {name: table[name] for name in names}
-    double = sorted(set(kept) & set(said.names) - set(_ids(said)))
+    kept = {name: table[name] for name in (table.names if keep == "all" else listed(keep))}
+    double = sorted(set(kept) & set(said.names) - set(ids))
     if double:
         raise TableError(f"{table.source}: the columns {double} are in the predictions, too: rename them.")
     return Table({**kept, **{n: c for n, c in said.columns.items() if n not in kept}}, notes=said.notes)
-
-
-def _ids(said: Table) -> list[str]:
-    """The columns that stand before the prediction."""
-    names = said.names
-    return names[: next((k for k, name in enumerate(names) if name == "prediction"), 0)]
 
 
 def _counted(said: Table) -> dict[str, Any]:

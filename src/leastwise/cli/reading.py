@@ -57,8 +57,10 @@ def check_source(data: str) -> None:
         raise UsageError(f"{data} is a folder; give the name of a file.")
 
 
-def check_place(path: Path | None) -> None:
-    """Whether a file can be written there: before the work, not after it."""
+def check_place(path: Path | None, *sources: str | Path) -> None:
+    """Whether a file can be written there, and is none of those that are read: before the work, not after it."""
+    if path is not None and path.is_file() and any(os.path.exists(s) and path.samefile(s) for s in sources):
+        raise UsageError(f"{path} is what is read here: write to another file.")
     if path is not None and not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.absolute().parent}; make it first.")
     if path is not None and path.is_dir():

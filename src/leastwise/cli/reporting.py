@@ -13,7 +13,7 @@ def run(shown: Shown, *, model: Path, output: Path, title: str | None) -> None:
     """Load and write."""
     from leastwise.report import write_report
 
-    check_place(output)
+    check_place(output, model)
     write_report(load(model), output, title=title or f"{model.name}")
     shown.answer |= {"report": str(output)}
     shown.say(f"Report: {output}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import shutil
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from leastwise.tables import Table, TableModel
 
 #: A search of fewer seconds is quicker begun anew.
 SHORT = 3.0
+#: Files of a search, also those that were not written to their end.
+OWN = re.compile(r"mark|\d{5,}\.step|\.(mark|\d{5,}\.step)\.[0-9a-f]+\.tmp")
 
 
 @dataclass
@@ -56,8 +59,12 @@ class Kept:
         return "The search that was broken off had other data or options; it begins anew."
 
     def clear(self) -> None:
-        """Nothing to take up any more."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Nothing to take up any more; files in the folder that are not of a search stay, and so does the folder."""
+        with contextlib.suppress(OSError):
+            for path in self.folder.iterdir():
+                if OWN.fullmatch(path.name):
+                    path.unlink()
+            self.folder.rmdir()
 
     def recall(self, step: Step) -> Entry | None:
         """The step from the folder, if it is this very one and whole."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.tables import Table, TableModel
+from leastwise.tables.roles import Roles
 
 #: Of probabilities, confidence and trust.
 DECIMALS = 6
@@ -16,10 +17,11 @@ DIGITS = 7
 
 def rounded(said: Table, model: TableModel) -> Table:
     """The table of predictions with shares of six decimals, or numbers of seven digits."""
+    ids = Roles.of(model).ids
     if model.kind_ == "numbers":
         change = dict.fromkeys(("prediction", "lower", "upper"), _number)
     else:
-        change = {name: _share for name in said.names if said[name].dtype.kind == "f"}
+        change = {name: _share for name in said.names if said[name].dtype.kind == "f" and name not in ids}
     columns = {name: _changed(c, change[name]) if name in change else c for name, c in said.columns.items()}
     return Table(columns, said.source, notes=said.notes)
 

@@ -82,9 +82,9 @@ class LabelExplained(LabelClassifier):
             k_new = self.kernel_(X[part], self.centers_, self.sigma_).astype(float)
             whole = _joined(smoothers, k_new, places, columns, Z.shape[1])
             found.append(_largest(whole, len(K) if k is None else min(k, len(K))))
-        return self._told(known, places, columns, [np.concatenate(values) for values in zip(*found, strict=True)])
+        return self._told(known, places, [np.concatenate(values) for values in zip(*found, strict=True)])
 
-    def _told(self, known: LabelLearned, places: Array, columns: Array, values: list[Array]) -> LabelInfluence:
+    def _told(self, known: LabelLearned, places: Array, values: list[Array]) -> LabelInfluence:
         place, contribution, own, effect, score, by_label = values
         index = self.label_index_
         output_label = np.repeat(places, np.diff(index.starts)[places])

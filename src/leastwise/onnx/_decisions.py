@@ -80,7 +80,7 @@ def put_labels(g: Graph, model: Any, said: Said, abstaining: Any = None, marks: 
     ``predict_proba`` then returns a list. Where some labels are text and others numbers there is ``label_0`` and so
     on, too.
     """
-    labels: Labels = (model if hasattr(model, "label_index_") else model.estimator_).label_index_
+    labels: Labels = model.label_index_
     P = said.P + said.gap
     place = _decided(g, P, labels.starts, np.broadcast_to(np.asarray(model.threshold_, float), labels.n_labels))
     accepted = None

@@ -6,31 +6,14 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 
-from leastwise.abstention.estimator import Abstaining
 from leastwise.abstention.evidence import class_codes
-from leastwise.calibration.recalibrated import Recalibrated
 from leastwise.evidence import HeldRows
+from leastwise.inside import arrive
 from leastwise.labels.encoding import encode_known
 from leastwise.report.reading import Seen, Subject, seen_of
 
 Array = np.ndarray
-
-
-def inner_rows(model: Any, X: Any) -> Any:
-    """Rows as they come to the model within, through all earlier steps of pipelines."""
-    while True:
-        if isinstance(model, Abstaining | Recalibrated):
-            model = model.estimator_
-        elif isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif isinstance(model, Pipeline):
-            X = model[:-1].transform(X) if len(model) > 1 else X
-            model = model.steps[-1][1]
-        else:
-            return X
 
 
 def with_tasks(function: Any, X: Any, tasks: Any, **more: Any) -> Any:
@@ -42,7 +25,7 @@ def with_tasks(function: Any, X: Any, tasks: Any, **more: Any) -> Any:
 def given_rows(subject: Subject, X: Any, y: Any, tasks: Any) -> Seen:
     """What a classifier says of rows that are given."""
     P = subject.whole.predict_proba(X, **({} if tasks is None else {"tasks": tasks}))
-    model, within = subject.model, inner_rows(subject.whole, X)
+    model, within = subject.model, arrive(subject.whole, X, through=True)[1]
     n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries and X has {n} rows: give one for each.")

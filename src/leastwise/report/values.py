@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.inside import arrive
 from leastwise.intervals import upper_quantile
 from leastwise.report.doubts import UNSURE, Shown
-from leastwise.report.given import inner_rows, with_tasks
+from leastwise.report.given import with_tasks
 from leastwise.report.numbers import LEVEL, mean_of, plain, plain_list
 from leastwise.report.reading import Subject
 from leastwise.report.tables import column, table
@@ -99,7 +100,7 @@ def _tasks(model: Any, tasks: Any, rows: Array, n: int) -> Array | None:
 
 def given_values(subject: Subject, X: Any, y: Any, tasks: Any) -> Predicted:
     """What a regressor says of rows that are given, with its intervals where it has any."""
-    model, within = subject.model, inner_rows(subject.whole, X)
+    model, within = subject.model, arrive(subject.whole, X, through=True)[1]
     F = np.asarray(with_tasks(model.predict, within, tasks), dtype=float)
     y = np.asarray(y, dtype=float)
     if y.shape != F.shape:

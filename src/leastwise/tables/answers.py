@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.inside import arrive
 from leastwise.tables.table import Array
 from leastwise.tables.targets import class_text
 
@@ -103,25 +104,28 @@ def answer_labels(model: Any, X: Array, params: dict[str, Any]) -> Answer:
     """Probabilities, decisions, sets and trust of rows with many labels."""
     P = np.asarray(model.model_.predict_proba(X), dtype=float)
     decided = None if model.decider_ is None else model.decider_.accepts(X)
-    codes = (np.broadcast_to(model.model_.threshold_, P.shape) < P).astype(int)
+    codes = (np.broadcast_to(model._spoken.threshold_, P.shape) < P).astype(int)
     return Answer(codes, P, decided, _sets(model, X, params), trust=_trust(model, X, params))
 
 
 def answer_numbers(model: Any, X: Array, params: dict[str, Any]) -> Answer:
     """Numbers with intervals."""
     values = np.asarray(model.model_.predict(X, **params), dtype=float)
-    if not hasattr(model.model_, "predict_interval"):
+    inner, rows = arrive(model.model_, X)
+    if not hasattr(inner, "predict_interval"):
         return Answer(values)
-    return Answer(values, ends=model.model_.predict_interval(X, coverage=model.coverage, **params).astype(float))
+    return Answer(values, ends=inner.predict_interval(rows, coverage=model.coverage, **params).astype(float))
 
 
 def _sets(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
     """Sets of classes, where the model has them."""
-    if not hasattr(model.model_, "predict_set") or not hasattr(model.model_, "heldout_rows_"):
+    inner, rows = arrive(model.model_, X)
+    if not hasattr(inner, "predict_set") or not hasattr(inner, "heldout_rows_"):
         return None
-    return model.model_.predict_set(X, coverage=model.coverage, **params)
+    return inner.predict_set(rows, coverage=model.coverage, **params)
 
 
 def _trust(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
     """How near the training rows the rows are, where the model knows."""
-    return np.asarray(model._inner.trust(X, **params), dtype=float) if hasattr(model._inner, "trust") else None
+    inner, rows = arrive(model.model_, X, through=True)
+    return np.asarray(inner.trust(rows, **params), dtype=float) if hasattr(inner, "trust") else None

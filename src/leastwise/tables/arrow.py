@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.extras import frames
-from leastwise.tables.table import Array, Table, TableError
+from leastwise.tables.table import Array, Table, TableError, column_of
 
 
 def read_arrow(data: bytes | str, format: str, source: str) -> Table:
@@ -53,6 +53,8 @@ def _column(chunked: Any, name: str, source: str) -> Array:
     if types.is_dictionary(kind):
         chunked = chunked.cast(kind.value_type)
         kind = chunked.type
+    if types.is_integer(kind) and chunked.null_count:
+        return column_of(chunked.to_pylist(), name)
     if types.is_integer(kind) or types.is_floating(kind):
         return np.asarray(chunked.to_numpy())
     if types.is_decimal(kind):

@@ -83,6 +83,8 @@ def text_cells(column: Array) -> list[str | None]:
         return [None if np.isnat(v) else str(v) for v in column]
     if kind == "b":
         return ["true" if v else "false" for v in column.tolist()]
+    if kind in "iu":  # ids may have more digits than floats
+        return [str(v) for v in column.tolist()]
     return [None if v != v else _shortest(v) for v in column.tolist()]
 
 

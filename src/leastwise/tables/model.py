@@ -18,6 +18,7 @@ from leastwise.estimators.lssvm import LSSVR
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
+from leastwise.inside import core, fit_inside, inner_model, split_params
 from leastwise.notebook import FittedRepr
 from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
 from leastwise.tables.kinds import Column
@@ -181,7 +182,7 @@ class TableModel(FittedRepr, BaseEstimator):
             model = Recalibrated(model)
         if self.max_error is not None or self.min_confidence is not None:
             model = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
-        self.fitted_ = model.fit(X, y, **params)
+        self.fitted_ = fit_inside(model, X, y, *split_params(model, params))
 
     def _chosen(self, n: int, task: str | None) -> Any:
         """The estimator: the user's, or the one for this kind of target."""
@@ -202,8 +203,9 @@ class TableModel(FittedRepr, BaseEstimator):
         """What is known of the training rows, as few plain values."""
         inner = self._inner
         if self.kind_ == "labels":
-            inner.label_index_ = replace(inner.label_index_, names=tuple(roles.labels))
-            inner.labels_ = np.array(roles.labels)
+            for holder in (inner, self._spoken):
+                holder.label_index_ = replace(holder.label_index_, names=tuple(roles.labels))
+                holder.labels_ = np.array(roles.labels)
             self.baseline_: Any = np.nanmean(target.y, axis=0)
         elif self.kind_ == "classes":
             self.classes_ = inner.classes_
@@ -242,9 +244,14 @@ class TableModel(FittedRepr, BaseEstimator):
         return [column for column in self.columns_ if column.kind == "ignore" and column.name not in said]
 
     @property
+    def _spoken(self) -> Any:
+        """What predictions come from, at the end of a pipeline: the estimator, or its second calibration."""
+        return inner_model(self.model_)
+
+    @property
     def _inner(self) -> Any:
-        """The estimator itself, beneath a second calibration."""
-        return self.model_.estimator_ if isinstance(self.model_, Recalibrated) else self.model_
+        """The estimator itself, beneath pipelines and a second calibration."""
+        return core(self.model_)
 
     # -------------------------------------------------------------- predict
 

@@ -22,7 +22,7 @@ class Prepared:
     ----------
     roles : Roles
     used : Table
-        The rows with a target and a task.
+        The rows with a target and a task, and a weight above 0.
     target : Target
     left_out : dict of str to int
         Rows that are not used, by reason.
@@ -64,7 +64,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     roles.check(table)
     target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, model.kind)
     _check_rule(model, target.kind, roles)
-    used, target, left_out = complete(table, target, roles.task)
+    used, target, left_out = complete(table, target, roles.task, roles.weight)
     params = _fit_params(used, roles)
     inputs = table.without(roles.all)
     if not inputs.names:
@@ -77,6 +77,8 @@ def prepare(model: Any, table: Table) -> Prepared:
 
 
 def _check_rule(model: Any, kind: str, roles: Roles) -> None:
+    if not 0 < model.coverage < 1:
+        raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
     rule = model.max_error is not None or model.min_confidence is not None
     if kind == "numbers" and (rule or model.recalibrate):
         raise TableError(

@@ -49,3 +49,11 @@ class Roles:
         double = next((name for name in different if different.count(name) > 1), None)
         if double is not None or self.group in (self.target, *self.labels):
             raise TableError(f'column "{double or self.group}" is given two parts: one of target, labels, task, ....')
+        said = {
+            "trust",
+            *(() if self.ids else ("row",)),
+            *(part + name for part in ("p_", "decision_", "set_") for name in self.labels),
+        }
+        clash = next((name for name in self.labels if name in said), None)
+        if clash is not None:
+            raise TableError(f'label "{clash}": predictions have a column of that name beside the labels: rename it.')

@@ -15,8 +15,10 @@ from leastwise.tables.targets import Target
 NO_TASK = "(missing)"
 
 
-def complete(table: Table, target: Target, task: str | None) -> tuple[Table, Target, dict[str, int]]:
-    """The rows with a target and a task, and how many have none."""
+def complete(
+    table: Table, target: Target, task: str | None, weight: str | None = None
+) -> tuple[Table, Target, dict[str, int]]:
+    """The rows with a target, a task and a weight above 0, and how many have none."""
     keep = target.known.copy()
     left_out = {"no target": int((~keep).sum())}
     if task:
@@ -25,6 +27,13 @@ def complete(table: Table, target: Target, task: str | None) -> tuple[Table, Tar
         keep &= given
     if not keep.any():
         raise TableError("there is no row with a target and a task.")
+    if weight:
+        heavy = np.ones(len(table), dtype=bool)
+        heavy[keep] = weights(table.take(np.flatnonzero(keep)), weight) > 0
+        left_out["weight 0"] = int((~heavy).sum())
+        keep &= heavy
+        if not keep.any():
+            raise TableError(f'column "{weight}": all weights are 0.')
     return table.take(np.flatnonzero(keep)), replace(target, y=target.y[keep[target.known]], known=keep), left_out
 
 

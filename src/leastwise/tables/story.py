@@ -64,7 +64,7 @@ def _labels(model: Any, table: Table, answer: Any) -> dict[str, Any]:
     names = list(model.labels)
     target = read_labels(table, names)
     Y, P, rows = target.y, answer.proba[target.known], np.flatnonzero(target.known)
-    scores = label_scores(Y, P, model.model_.threshold_, names)
+    scores = label_scores(Y, P, model._spoken.threshold_, names)
     known = ~np.isnan(Y)
     if answer.decided is not None:
         scores |= decision_scores((answer.prediction[rows] != Y)[known], answer.decided[rows][known])
@@ -87,7 +87,7 @@ def _rows(known: Array, target: str) -> Array:
 def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
     """Scores of held-out predictions of the training rows, whose target is y; nothing where none were held out."""
     name = "heldout_prediction_" if model.kind_ == "numbers" else "heldout_proba_"
-    said = getattr(model.model_, name, None)
+    said = getattr(model._spoken, name, None)
     if said is None:
         return {}
     said = np.asarray(said, dtype=float)
@@ -96,7 +96,7 @@ def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
     if model.kind_ == "numbers":
         return number_scores(y, said)
     if model.kind_ == "labels":
-        return label_scores(y, said, model.model_.threshold_, list(model.labels))
+        return label_scores(y, said, model._spoken.threshold_, list(model.labels))
     return class_scores(np.searchsorted(model.classes_, y), said)
 
 
@@ -120,7 +120,7 @@ def summarised(model: Any) -> dict[str, Any]:
         "columns": [dict(zip(described.names, row, strict=True)) for row in _lines(described)],
         "chosen": {name: value for name, value in chosen.items() if value is not None},
         "baseline": model.baseline_,
-        "heldout": model.heldout_,
+        "heldout": getattr(model, "heldout_", {}),  # files may leave it out
         "coverage": model.coverage,
         "notes": model.notes_,
     }

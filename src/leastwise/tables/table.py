@@ -178,6 +178,9 @@ _CATEGORIES = ("categor", "enum")
 
 def _from_series(series: Any, name: str) -> Array:
     values = series.to_numpy()
+    if values.dtype.kind == "f" and str(series.dtype).lower().startswith(("int", "uint")):  # by its gaps
+        cells = zip(series.to_list(), np.isnan(values).tolist(), strict=True)
+        return column_of([None if gap else value for value, gap in cells], name)
     if values.dtype.kind == "O" and hasattr(series, "isna"):  # pandas: pd.NA, NaN and None are all missing
         values = np.where(series.isna().to_numpy(), None, values)
     return column_of(values, name)
@@ -203,6 +206,8 @@ def column_of(values: Any, name: str = "") -> Array:
     return _mixed(cells)
 
 
+#: Beyond this floats skip whole numbers.
+WHOLE = 2**53
 #: What has no meaning as a cell.
 _STRANGE = (list, tuple, dict, set, bytes, complex, np.ndarray)
 
@@ -220,9 +225,10 @@ def _array(values: list) -> Array:
 
 
 def _mixed(values: list) -> Array:
-    """Objects: numbers with gaps become floats, other things text; missing ones are None."""
+    """Objects: numbers with gaps become floats, other things text, also ids too long for floats; None is missing."""
     known = [v for v in values if not _is_nothing(v)]
-    if known and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known):
+    numbers = known and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known)
+    if numbers and not any(isinstance(v, int | np.integer) and abs(int(v)) > WHOLE for v in known):
         return np.array([np.nan if _is_nothing(v) else float(v) for v in values])
     out = np.empty(len(values), dtype=object)
     out[:] = [None if _is_nothing(v) else _text(v) for v in values]

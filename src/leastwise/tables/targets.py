@@ -41,7 +41,7 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
     if kind == "numbers":
         values = values_of(table, name, "number")
         known = ~np.isnan(values)
-        return Target("numbers", _some(values[known], table, name), known)
+        return Target("numbers", _some(values[known], name), known)
     texts = text_cells(table[name])
     known = np.array([text is not None for text in texts], dtype=bool)
     numbers = [number(text) for text in texts if text is not None]
@@ -52,10 +52,10 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         y = np.array(numbers, dtype=float).astype(np.int64)
     else:
         y = np.array([text for text in texts if text is not None])
-    return Target("classes", _some(y, table, name), known)
+    return Target("classes", _some(y, name), known)
 
 
-def _some(y: Array, table: Table, name: str) -> Array:
+def _some(y: Array, name: str) -> Array:
     if not len(y):
         raise TableError(f'column "{name}", the target, holds no values.')
     return y

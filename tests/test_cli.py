@@ -626,3 +626,11 @@ def test_own_row_numbers_and_ids_are_kept_as_they_are(tmp_path):
     save(TableModel("broken", ignore=["row", "place", "late"]).fit(table), tmp_path / "m.lw")
     code, out, err = spoken("predict", tmp_path / "m.lw", tmp_path / "t.parquet", "--keep", "row")
     assert (code, read_table(io.StringIO(out))["row"].astype(int).tolist()) == (DONE, own["row"].tolist()), err
+
+
+def test_quiet_does_not_hide_that_everything_is_rejected(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [f"{x:.3f},{'a' if rng.random() < 0.5 else 'b'}" for x in rng.normal(size=60)]
+    (tmp_path / "coins.csv").write_text("\n".join(["x,y", *rows]))
+    assert main(["fit", str(tmp_path / "coins.csv"), "-t", "y", "--max-error", "0.01", "--quiet"]) == 0
+    assert "warning: " in capsys.readouterr().err

@@ -56,6 +56,6 @@ def settle_labels(rule: Rule, heard: Heard, names: tuple) -> Settled:
     coverage, bound = map(np.array, zip(*outcomes, strict=True))
     empty = np.flatnonzero(coverage == 0)
     if len(empty):
-        more = "" if len(empty) == 1 else f" (and of {len(empty) - 1} other labels)"
+        more = "" if len(empty) == 1 else f" (and of {len(empty) - 1} other{'s' if len(empty) > 2 else ''})"
         rule.warn_empty(heard.decisions[empty[0]], f" of label {names[empty[0]]!r}{more}")
     return Settled(thresholds, coverage, bound, [risk_coverage(d, rule.doubt) for d in heard.decisions])

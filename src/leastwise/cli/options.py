@@ -39,7 +39,7 @@ def flag(*names: str, help: str, panel: str | None = None) -> Any:
     return typer.Option(*names, help=help, metavar="", rich_help_panel=panel)
 
 
-Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress and no notes; results only.")]
+Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress and no notes; results, warnings and errors only.")]
 Json = Annotated[bool, flag("--json", help="Results as one JSON object on stdout.")]
 Format = Annotated[
     str | None,

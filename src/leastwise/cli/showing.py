@@ -43,6 +43,7 @@ class Shown:
         from rich.console import Console
 
         self.side = Console(stderr=True, quiet=self.quiet, highlight=False, width=_width(sys.stderr))
+        self.alarm = Console(stderr=True, highlight=False, width=_width(sys.stderr))  # quiet or not
         self.front = Console(quiet=self.json, highlight=False, width=_width(sys.stdout))
 
     def note(self, text: str) -> None:
@@ -54,7 +55,7 @@ class Shown:
         text = " ".join(in_options(text).split())
         if text not in self.warnings:
             self.warnings.append(text)
-            self.side.print(f"warning: {text}", markup=False)
+            self.alarm.print(f"warning: {text}", markup=False)
 
     def say(self, text: str) -> None:
         """A result in words."""

@@ -634,3 +634,16 @@ def test_quiet_does_not_hide_that_everything_is_rejected(tmp_path, capsys):
     (tmp_path / "coins.csv").write_text("\n".join(["x,y", *rows]))
     assert main(["fit", str(tmp_path / "coins.csv"), "-t", "y", "--max-error", "0.01", "--quiet"]) == 0
     assert "warning: " in capsys.readouterr().err
+
+
+def test_keep_all_leaves_out_what_the_predictions_are_called(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    rows = [f"{a:.3f},{int(a > 0)},{int(a < 1)}" for a in x]
+    file = tmp_path / "labels.csv"
+    file.write_text("\n".join(["x,hot,wet", *rows]))
+    assert main(["fit", str(file), "--labels", "hot,wet", "--quiet"]) == 0
+    out = tmp_path / "out.csv"
+    assert main(["predict", str(file.with_suffix(".lw")), str(file), "--keep", "all", "-o", str(out)]) == 0
+    assert "Not kept, as predictions have columns of these names: hot, wet." in capsys.readouterr().err
+    assert read_table(out).names[:3] == ["x", "row", "hot"]

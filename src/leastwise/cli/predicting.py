@@ -66,10 +66,13 @@ def _beside(table: Table, keep: str | None, said: Table, ids: list[str]) -> Tabl
     if keep is None:
         return said
     kept = {name: table[name] for name in (table.names if keep == "all" else listed(keep))}
-    double = sorted(set(kept) & set(said.names) - set(ids))
-    if double:
+    double, notes = sorted(set(kept) & set(said.names) - set(ids)), said.notes
+    if double and keep != "all":
         raise TableError(f"{table.source}: the columns {double} are in the predictions, too: rename them.")
-    return Table({**kept, **{n: c for n, c in said.columns.items() if n not in kept}}, notes=said.notes)
+    if double:  # labels whose truth is known, for instance
+        kept = {name: column for name, column in kept.items() if name not in double}
+        notes = (*notes, f"Not kept, as predictions have columns of these names: {', '.join(double)}.")
+    return Table({**kept, **{n: c for n, c in said.columns.items() if n not in kept}}, notes=notes)
 
 
 def _counted(said: Table) -> dict[str, Any]:
@@ -81,5 +84,7 @@ def _counted(said: Table) -> dict[str, Any]:
 
 
 def _told(answer: dict[str, Any], output: str) -> str:
-    decided = f", {answer['decided']:.1%} decided, the rest is for a person" if "decided" in answer else ""
+    share = answer.get("decided")
+    rest = ", the rest is for a person" if share is not None and share < 1 else ""
+    decided = "" if share is None else f", {share:.1%} decided{rest}"
     return f"{answer['rows']:,} rows{decided}" + ("." if output == "-" else f"; written to {output}.")

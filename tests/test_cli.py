@@ -229,6 +229,17 @@ def test_reproduce(tmp_path):
     assert spoken("reproduce", "nonsense")[0] == USAGE
 
 
+def test_reproduce_without_data_says_which_files_to_get(tmp_path, monkeypatch):
+    """And runs what stands in for them."""
+    monkeypatch.delenv("LEASTWISE_DATA", raising=False)
+    options = ["--data", tmp_path, "--output", tmp_path / "out", "--quick"]
+    code, out, err = spoken("reproduce", "mtls-svm", *options)
+    assert code == DONE, err
+    assert "school" in out.lower()
+    assert "MTLS-SVM" in out
+    assert [file.suffix for file in (tmp_path / "out").iterdir() if "made" in file.name][:1] == [".json"]
+
+
 # --------------------------------------------------------------------- formats
 
 

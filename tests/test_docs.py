@@ -29,6 +29,8 @@ def test_the_blocks_of_a_page_run(page, capsys):
     text = (DOCS / page).read_text()
     if "leastwise.displays" in text:
         pytest.importorskip("matplotlib").use("Agg")
+    if "import skops" in text:
+        pytest.importorskip("skops")
     scope: dict = {}
     for _, block, said in BLOCK.findall(text):
         capsys.readouterr()

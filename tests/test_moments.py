@@ -1,0 +1,68 @@
+"""Sums over rows against the rows themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastwise.basis import penalty_factor
+from leastwise.linalg.moments import Moments, moment_spectrum
+
+
+def problem(n=40, b=7, c=2, seed=0, weighted=True):
+    rng = np.random.default_rng(seed)
+    X, centers = rng.normal(size=(n, 3)), rng.normal(size=(b, 3))
+    kernel = lambda A, B: np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / 2)  # noqa: E731
+    w = rng.uniform(0.5, 2, n) if weighted else np.ones(n)
+    return kernel(X, centers), rng.normal(size=(n, c)), w, kernel(centers, centers)
+
+
+def solved(Phi, Z, w, R, rho, bias):
+    """The long way: the normal equations with the intercept as a column more."""
+    b = Phi.shape[1]
+    D = np.column_stack([Phi, np.ones(len(Phi))]) if bias else Phi
+    P = np.zeros((D.shape[1], D.shape[1]))
+    P[:b, :b] = rho * R
+    theta = np.linalg.solve(D.T @ (w[:, None] * D) + P, D.T @ (w[:, None] * Z))
+    return theta[:b], theta[b] if bias else np.zeros(Z.shape[1])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("function", [False, True])
+def test_coefficients_and_leave_one_out_are_those_of_the_rows(bias, function):
+    Phi, Z, w, R = problem()
+    factor = penalty_factor(R) if function else None
+    penalty = R + factor.jitter * np.eye(len(R)) if function else np.eye(len(R))
+    spectrum = moment_spectrum(Moments.of(Phi, Z, w), factor, bias)
+    for rho in (1e-3, 0.1, 10.0):
+        theta, beta = solved(Phi, Z, w, penalty, rho, bias)
+        found = spectrum.coefficients(rho)
+        np.testing.assert_allclose(found[0], theta, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(found[1], beta, rtol=1e-7, atol=1e-8)
+        held = spectrum.heldout(spectrum.coordinates(Phi), Z, w, rho)
+        for i in (0, 11, 39):
+            out = np.arange(len(Z)) != i
+            theta, beta = solved(Phi[out], Z[out], w[out], penalty, rho, bias)
+            np.testing.assert_allclose(held[i], Phi[i] @ theta + beta, rtol=1e-6, atol=1e-7)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cuts=st.lists(st.integers(0, 40), max_size=6), seed=st.integers(0, 100))
+def test_blocks_add_up_and_can_be_taken_away(cuts, seed):
+    Phi, Z, w, _ = problem(seed=seed)
+    edges = sorted({0, 40, *cuts})
+    blocks = [Moments.of(Phi[a:b], Z[a:b], w[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    whole, total = Moments.of(Phi, Z, w), sum(blocks, Moments.zero(7, 2))
+    for name in ("A", "C", "p", "z", "mass", "n"):
+        np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+        rest = getattr(whole - blocks[0], name)
+        np.testing.assert_allclose(rest, getattr(sum(blocks[1:], Moments.zero(7, 2)), name), rtol=1e-12, atol=1e-12)
+
+
+def test_weights_are_copies():
+    Phi, Z, _, _ = problem(weighted=False)
+    w = np.tile([1.0, 2.0, 3.0, 0.0], 10)
+    copies = np.repeat(np.arange(40), w.astype(int))
+    one, other = Moments.of(Phi, Z, w), Moments.of(Phi[copies], Z[copies])
+    for name in ("A", "C", "p", "z", "mass"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12)

@@ -10,12 +10,15 @@ import numpy as np
 from leastwise.basis import Basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
+from leastwise.kernels import Precomputed
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, in_blocks, sampled_folds
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Settings
+from leastwise.selection.trial import Outcome, Rows, Settings
 
 Array = np.ndarray
 
+#: Rows times centres from where on the design is not held.
+MANY_NUMBERS = 20_000_000
 #: Folds of more rows than this have sums of their own.
 LARGE_FOLD = 2000
 
@@ -24,10 +27,10 @@ class ByMoments:
     """Mixin for least-squares models of a single task."""
 
     def _fit_by_moments(self: Any, data: Training, settings: Settings) -> Any:
-        """Choose sigma on some rows; alpha, and the calibration, by held-out scores of some rows from sums over all."""
+        """Sigma by a look at some rows; alpha and the calibration by held-out scores of some, from sums over all."""
         rows = data.rows
         basis = as_places(self._basis(rows, data.rng, settings))
-        guess, seen = self._guess(data, settings)
+        guess, seen = self._first_look(data, settings)
         sample, n_folds = self._sampled(data)
         source = in_blocks(rows, settings.n_outputs, basis.n_functions, n_folds)
         trial = MomentTrial(rows.part(sample), basis, settings, source)
@@ -41,9 +44,14 @@ class ByMoments:
         reach, trust = self._chunked_reach(rows, basis, settings, sample)
         return self._finish(data, basis, settings, outcome, solution, seen + search.seen, reach, trust)
 
-    def _guess(self: Any, data: Training, settings: Settings) -> tuple[Outcome, list[dict]]:
-        """The best point on some rows, with the alpha that suits all."""
-        raise NotImplementedError
+    def _by_moments(self: Any, rows: Rows, settings: Settings) -> bool:
+        """Whether sums over rows are asked for, or the design of all rows is large and has few columns."""
+        if self.solver != "auto":
+            return self.solver == "moments"
+        b = self.n_centers if isinstance(self.centers, str) else np.shape(self.centers)[0]
+        if b is None or self.basis != "full" or isinstance(settings.kernel, Precomputed):
+            return False
+        return int(b) < len(rows) and int(b) * len(rows) > MANY_NUMBERS
 
     def _sampled(self: Any, data: Training) -> tuple[Array, int]:
         """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""

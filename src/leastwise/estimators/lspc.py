@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from leastwise.estimators._by_moments import ByMoments
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
@@ -16,14 +17,13 @@ from leastwise.estimators._single import SingleTaskModel
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS
-from leastwise.selection.plan import SEARCH_ROWS
-from leastwise.selection.search import Search, held_out_tenth
-from leastwise.selection.trial import Settings, Trial
+from leastwise.selection.search import held_out_tenth
+from leastwise.selection.trial import Settings
 
 Array = np.ndarray
 
 
-class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
+class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -207,6 +207,8 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
         if self.solver == "sgd":
             return self._fit_by_sgd(data, settings)
+        if self._by_moments(data.rows, settings):
+            return self._fit_by_moments(data, settings)
         self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize, self.basis)
         outcome, seen, trial = self._select(data, settings)
         reach, trust = self._reach(trial)
@@ -218,7 +220,7 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
         choose("norm", self.norm, ["function", "coefficients"])
         choose("basis", self.basis, ["full", "class"])
         choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, ["auto", "sgd"])
+        choose("solver", self.solver, ["auto", "moments", "sgd"])
         if check_count("max_passes", self.max_passes) is None:
             raise ValueError("max_passes=None must be a whole number of 1 or more.")
         check_positive("tol", self.tol)
@@ -226,8 +228,10 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
         kernel = self._checked_kernel(calibrated=self.calibration is not None)
         if self.basis == "class" and not isinstance(self.centers, str):
             raise ValueError("centers given as an array serve all classes: use basis='full' with them.")
-        if self.solver == "sgd" and (isinstance(kernel, Precomputed) or self.basis == "class"):
-            raise ValueError("solver='sgd' needs rows to compute kernels from, and basis='full'.")
+        if self.solver != "auto" and (isinstance(kernel, Precomputed) or self.basis == "class"):
+            raise ValueError(f"solver={self.solver!r} needs rows to compute kernels from, and basis='full'.")
+        if self.solver == "moments" and self.n_centers is None and isinstance(self.centers, str):
+            raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
         return kernel
 
     # ------------------------------------------------------------------ sgd
@@ -238,13 +242,7 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
         basis = self._basis(rows, data.rng, settings)
         b = basis.n_functions
         check_memory(sgd_sample(len(rows), b) + b, b, itemsize, arrays=2)
-        wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(rows)
-        some = self._some(data, wish, settings)
-        search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
-        sigmas, alphas = self._data_grids(rows, settings)
-        outcome = search.run(sigmas, alphas)
-        if alphas.ratio:
-            outcome.alpha *= len(some) / len(rows)
+        outcome, seen = self._first_look(data, settings)
         held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng, "sgd")
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
         options = {"max_epochs": int(self.max_passes), "tol": self.tol}
@@ -255,7 +253,7 @@ class LSPC(Explained, SingleTaskModel, CalibratedClassifier):
             outcome.calibrator = self._calibrator(rows.sample(outcome.F), solution.intercept)
         self._warn_unsettled(solution)
         reach, trust = self._chunked_reach(rows, basis, settings, held)
-        return self._finish(data, basis, settings, outcome, solution, search.seen, reach, trust)
+        return self._finish(data, basis, settings, outcome, solution, seen, reach, trust)
 
     def _warn_unsettled(self, solution: Solution) -> None:
         """Keep the number of passes, and say so if they were too few."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from leastwise.heldout.problem import Held, Problem
 from leastwise.linalg.cholesky import Cholesky
-from leastwise.linalg.moments import MomentSpectrum, Moments, moment_spectrum
+from leastwise.linalg.moments import Moments, MomentSpectrum, moment_spectrum
 
 Array = np.ndarray
 

@@ -12,7 +12,7 @@ from leastwise.basis import Basis, penalty_factor, row_chunks
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.moments import FoldMomentHeldout, MomentHeldout
 from leastwise.linalg.cholesky import Cholesky
-from leastwise.linalg.moments import MomentSpectrum, Moments, moment_spectrum
+from leastwise.linalg.moments import Moments, MomentSpectrum, moment_spectrum
 from leastwise.selection.trial import Rows, Settings, Trial
 
 Array = np.ndarray

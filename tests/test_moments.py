@@ -1,6 +1,6 @@
 """Sums over rows against the rows themselves."""
 
-
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_coefficients_and_leave_one_out_are_those_of_the_rows(bias, function):
 def test_blocks_add_up_and_can_be_taken_away(cuts, seed):
     Phi, Z, w, _ = problem(seed=seed)
     edges = sorted({0, 40, *cuts})
-    blocks = [Moments.of(Phi[a:b], Z[a:b], w[a:b]) for a, b in itertools.pairwise(edges)]
+    blocks = [Moments.of(Phi[a:b], Z[a:b], w[a:b]) for a, b in pairwise(edges)]
     whole, total = Moments.of(Phi, Z, w), sum(blocks, Moments.zero(7, 2))
     for name in ("A", "C", "p", "z", "mass", "n"):
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,15 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, StratifiedKFold
 
+from leastwise.keys import row_keys
+
 Array = np.ndarray
 
 
 def distinct_rows(X: Any) -> Array:
     """A label for every row; rows that are equal in every entry have the same one."""
-    if sparse.issparse(X):
-        X = X.tocsr().copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        ends = X.indptr
-        keys = [hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in pairwise(ends)]
-    else:
-        keys = [hash(row.tobytes()) for row in np.ascontiguousarray(X) + 0.0]  # + 0.0 makes -0.0 and 0.0 equal
-    _, first, label = np.unique(keys, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[label]  # numbered as they come, since hashes differ from run to run
+    _, first, label = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[label]  # numbered as they come
 
 
 def fold_labels(

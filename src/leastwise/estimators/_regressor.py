@@ -136,7 +136,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
                 f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
                 "learn but that.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         # In single precision a level far above the differences would take up all digits.
         offset = Z.mean(axis=0) if np.dtype(dtype) == np.float32 and self.bias is not None else np.zeros(Z.shape[1])

@@ -33,6 +33,7 @@ LAYERS = [
         "svg",
         "inside",
         "naming",
+        "streaming",
     ],
     [
         "basis",
@@ -54,7 +55,7 @@ LAYERS = [
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["label_krylov_fitting"],
     ["estimators"],
-    ["abstention", "shift"],
+    ["abstention", "shift", "merging"],
     ["task_text", "calibration"],
     ["task_reports"],
     ["datasets"],

@@ -134,6 +134,8 @@ class ByMoments:
         rows = data.rows
         sample, n_folds = self._sampled(data)
         some = replace(data, rows=rows.take(sample, precomputed=False))
+        if rows.y.ndim == 1 and data.targets.classes is not None:  # of which the sample may lack some
+            some = replace(some, rows=replace(some.rows, shares=rows.class_shares(settings.n_outputs)))
         begun = self._begin(some, settings)
         settings = replace(settings, kernel=begun.kernel)
         sums = sums_in_memory(rows, begun.basis, settings, n_folds)

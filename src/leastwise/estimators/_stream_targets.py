@@ -15,6 +15,7 @@ from leastwise.estimators._labels import as_column, is_flat
 from leastwise.estimators._model import Targets, Training
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
 from leastwise.linalg.moments import Moments
+from leastwise.probability import class_shares
 from leastwise.selection.trial import Settings
 
 Array = np.ndarray
@@ -65,8 +66,12 @@ class StreamTargets:
         """What classes are weighted by; ``counts`` are their weights, where all rows have been seen."""
         return None
 
-    def _shares(self: Any, moments: Moments) -> Array | None:
-        """Class shares of all rows."""
+    def _shares(self: Any, moments: Moments, unit: float) -> Array | None:
+        """Class shares of all rows; ``unit`` is what a weight of 1 is."""
+        return None
+
+    def _first_shares(self: Any, codes: Array, w: Array, known: Any) -> Array | None:
+        """Class shares of the first rows, where these lack a class that is known."""
         return None
 
     def _row_weights(self: Any, w: Array, known: Any) -> Array:
@@ -147,12 +152,13 @@ class ClassStream(StreamTargets):
         norm = getattr(self, "norm", "function")
         return self._settings(data.kernel, self._judge(data.classes, self.calibration), norm)
 
-    def _shares(self: Any, moments: Moments) -> Array:
+    def _shares(self: Any, moments: Moments, unit: float) -> Array:
         shares = moments.z / moments.mass
-        shares = (shares + 1) / 2 if self.SIGNED else shares
-        # Half a row for a class that was not seen yet: its probability is low, but not zero.
-        shares = np.where(shares <= 0, 0.5 / (moments.mass + 1), shares)
-        return shares / shares.sum()
+        return above_zero((shares + 1) / 2 if self.SIGNED else shares, moments.n)
+
+    def _first_shares(self: Any, codes: Array, w: Array, known: Array) -> Array | None:
+        shares = class_shares(codes, w, len(known))
+        return None if (shares > 0).all() else above_zero(shares, len(codes))
 
 
 class ValueStream(StreamTargets):
@@ -254,5 +260,11 @@ class LabelStream(StreamTargets):
     def _stream_settings(self: Any, data: Training) -> Settings:
         return self._settings(data.kernel, self._label_judge(), self.norm)
 
-    def _shares(self: Any, moments: Moments) -> Array:
-        return np.maximum(moments.z, 0.5 * moments.mass / (moments.n + 1))
+    def _shares(self: Any, moments: Moments, unit: float) -> Array:
+        return np.maximum(moments.z, 0) / unit
+
+
+def above_zero(shares: Array, n: int) -> Array:
+    """Half a row for a class that was not seen yet: its probability is low, but not zero."""
+    shares = np.where(shares <= 0, 0.5 / (n + 1), shares)
+    return shares / shares.sum()

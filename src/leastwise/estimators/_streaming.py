@@ -308,8 +308,9 @@ class Streaming(ByMoments):
         W = self._row_weights(kept.w.astype(float), known)
         data = self._arranged(kept.X, kept.y, W, kept.group, kernel, None, known)
         if moments is None:
-            return data
-        return replace(data, rows=replace(data.rows, shares=self._shares(moments)), kernel=kernel)
+            return replace(data, rows=replace(data.rows, shares=self._first_shares(kept.y, kept.w, known)))
+        shares = self._shares(moments, data.rows.mass)
+        return replace(data, rows=replace(data.rows, shares=shares), kernel=kernel)
 
     def _places(self: Any, begun: Begun, known: Any, moments: Moments) -> Kept:
         """The centres in the place of rows, where none were kept: nothing is learned from them."""

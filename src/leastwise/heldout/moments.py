@@ -48,7 +48,7 @@ class MomentHeldout:
             some, v = self.U[block], p.root[block]
             H = (some * e) @ some.T + share * np.outer(v, v)
             left[block] = np.linalg.solve(np.eye(len(block)) - H, R[block])
-        far = (m.z - m.p @ (s.V @ (s.right * e[:, None]))) * share
+        far = s.coefficients(alpha * m.mass)[1]
         return Held((p.Z - left) / p.root[:, None], far, freedom=float(np.sum(s.g * e)) + bool(s.bias))
 
 

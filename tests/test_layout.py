@@ -52,6 +52,7 @@ LAYERS = [
     ["selection"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["label_krylov_fitting"],
+    ["streaming"],
     ["estimators"],
     ["abstention", "shift"],
     ["task_text", "calibration"],

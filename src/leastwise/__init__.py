@@ -62,6 +62,7 @@ _PARTS = {
     "onnx",
     "report",
     "shift",
+    "streaming",
     "tables",
 }
 

@@ -55,8 +55,8 @@ class IteratorSource:
         columns = columns_of(item)
         if columns is not None:
             return self._table(item, columns, name)
-        if isinstance(item, tuple):
-            return self._tuple(item, name)
+        if isinstance(item, tuple) or (isinstance(item, list) and item and np.ndim(item[0]) == 2):
+            return self._tuple(tuple(item), name)
         return self._arrays(item, {}, name)
 
     def _arrays(self, X: Any, beside: dict, name: str) -> Source:

@@ -105,6 +105,8 @@ def _source(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int |
     if hasattr(source, "collect_schema") and not hasattr(source, "get_column"):
         _nothing_else(Roles(), beside, "a lazy frame")
         return LazySource(source, roles, block_rows)
+    if hasattr(source, "__dask_graph__"):
+        raise StreamError("This is a collection of dask: give its partitions by an iterator, or fit it as it is.")
     columns = columns_of(source)
     if columns is not None:
         return TableSource(source, columns, layout_of(columns.schema(source), roles, "the table"), beside, block_rows)

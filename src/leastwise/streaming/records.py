@@ -59,15 +59,15 @@ class _Lines:
         return line
 
 
-#: What goes wrong while text is unpacked, decoded and cut into cells.
-BROKEN = (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error)
+#: What goes wrong while text is unpacked and cut into cells.
+BROKEN = (OSError, EOFError, zlib.error, csv.Error)
 
 
 def opened(path: str) -> IO[str]:
-    """Text in UTF-8, also packed by gzip."""
+    """Text in UTF-8, also packed by gzip; other bytes are passed on, since they may be in columns nobody wants."""
     if path.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
+        return gzip.open(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
+    return open(path, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 def header_of(path: str) -> tuple[Cells, list[str]]:
@@ -125,7 +125,9 @@ def _kind(values: list[str]) -> tuple[Kind, str]:
 def fits(cell: str, type: str) -> bool:
     """Whether a cell can be read as this type."""
     cell = cell.strip(" \t")
-    if cell in NULLS or type == "string":
+    if type == "string":
+        return cell.isascii() or not any("\udc80" <= c <= "\udcff" for c in cell)
+    if cell in NULLS:
         return True
     if type == "bool":
         return cell.lower() in ("true", "false", "0", "1")
@@ -133,7 +135,7 @@ def fits(cell: str, type: str) -> bool:
         value: Any = int(cell) if type == "int64" else float(cell)
     except ValueError:
         return False
-    return "_" not in cell and (type != "int64" or (-(2**63) <= value < 2**63 and cell[0] != "+"))
+    return cell.isascii() and "_" not in cell and (type != "int64" or (-(2**63) <= value < 2**63 and cell[0] != "+"))
 
 
 # --------------------------------------------------------------------- faults
@@ -150,7 +152,12 @@ class Fault:
     above: str
 
 
-_MEANING = {"double": "a number", "int64": "a whole number, as those before it", "bool": "true or false"}
+_MEANING = {
+    "double": "a number",
+    "int64": "a whole number, as those before it",
+    "bool": "true or false",
+    "string": "text in UTF-8",
+}
 
 
 def first_fault(cells: Cells, names: list[str], types: dict[str, str], start: int) -> Fault | None:

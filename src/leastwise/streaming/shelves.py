@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,17 +68,25 @@ class Form:
         objects = [name for name in fields if name in coded or getattr(block, name).dtype.kind == "O"]
         return Form(sparse.issparse(block.X), fields, {name: Codes() for name in objects})
 
+    def numbered(self, block: Block, done: tuple[str, ...] = ()) -> Block:
+        """The block with numbers for objects, but for fields that have them already."""
+        fields = [name for name in self.fields if name not in done]
+        numbers: dict[str, Any] = {name: self._numbers(name, getattr(block, name)) for name in fields}
+        return replace(block, **numbers)
+
     def pack(self, block: Block) -> list[Array]:
-        """The arrays of a record."""
+        """The arrays of a record, from a block of numbers."""
         X = block.X
         arrays = [X.data, X.indices, X.indptr, np.array(X.shape)] if self.sparse else [np.ascontiguousarray(X)]
-        return arrays + [self._packed(name, getattr(block, name)) for name in self.fields]
+        return arrays + [np.ascontiguousarray(getattr(block, name)) for name in self.fields]
 
-    def unpack(self, arrays: list[Array], where: str) -> Block:
-        """The block of a record."""
+    def unpack(self, arrays: list[Array], where: str, numbered: bool = False) -> Block:
+        """The block of a record, with the objects behind its numbers or without."""
         n = 4 if self.sparse else 1
         X = sparse.csr_matrix(tuple(arrays[:3]), shape=tuple(arrays[3])) if self.sparse else arrays[0]
-        beside = {name: self._unpacked(name, a) for name, a in zip(self.fields, arrays[n:], strict=True)}
+        beside = {
+            name: a if numbered else self._objects(name, a) for name, a in zip(self.fields, arrays[n:], strict=True)
+        }
         return Block(X, **({"y": None} | beside), where=where)
 
     @property
@@ -86,18 +94,17 @@ class Form:
         """Arrays of a record."""
         return (4 if self.sparse else 1) + len(self.fields)
 
-    def _packed(self, name: str, values: Array) -> Array:
+    def _numbers(self, name: str, values: Array) -> Array:
         if name not in self.codes:
-            if values.dtype.kind == "O":  # of numbers in the first block
-                self_type = "numbers or text of one type"
-                raise StreamError(f"{name} holds objects in one block and {self_type} in another: make them alike.")
-            return np.ascontiguousarray(values)
+            if values.dtype.kind == "O":
+                raise StreamError(f"{name} holds objects in one block and none in the first: make them alike.")
+            return values
         try:
             return self.codes[name].encode(values.ravel().tolist()).reshape(values.shape)
         except TypeError as error:
             raise StreamError(f"{name} has values that cannot be told apart ({reason_of(error)}).") from error
 
-    def _unpacked(self, name: str, values: Array) -> Array:
+    def _objects(self, name: str, values: Array) -> Array:
         return self.codes[name].decode(values) if name in self.codes else values
 
 

@@ -77,7 +77,7 @@ class Sorter:
         if self._first:
             self._begin(block)
         codes = self._codes(block.tasks)
-        block = replace(block, tasks=codes)
+        block = self.form.numbered(replace(block, tasks=codes), done=("tasks",))
         self._writing.fitting(_arrays(block), len(block))
         self._sort(block, codes, self._n_parts or BUCKETS, 0, self._buckets)
 
@@ -119,22 +119,16 @@ class Sorter:
     def _put(self, shelf: Shelf, block: Block, codes: Array, rows: Array, new: int) -> None:
         beside: dict[str, Any] = {n: None if (v := getattr(block, n)) is None else v[rows] for n in BESIDE}
         with self._writing.to(shelf.paths[0], new):
-            self._writing.bytes += append(shelf.paths[0], self._packed(Block(block.X[rows], **beside)))
+            self._writing.bytes += append(shelf.paths[0], self.form.pack(Block(block.X[rows], **beside)))
         shelf.rows += len(rows)
         shelf.tasks.update(np.unique(codes[rows]).tolist())
-
-    def _packed(self, part: Block) -> list[Array]:
-        """The tasks are numbers already."""
-        plain = replace(self.form, codes={k: c for k, c in self.form.codes.items() if k != "tasks"})
-        return plain.pack(part)
 
     def _split(self, shelf: Shelf, level: int) -> list[Shelf]:
         if shelf.rows <= self._most or len(shelf.tasks) == 1 or level > DEEPEST:
             return [shelf]
         shelves: dict[int, Shelf] = {}
-        plain = replace(self.form, codes={})
-        for record in records(shelf.paths[0], plain.n_arrays):
-            block = plain.unpack(record, "")
+        for record in records(shelf.paths[0], self.form.n_arrays):
+            block = self.form.unpack(record, "", numbered=True)
             self._sort(block, block.tasks, BUCKETS, level, shelves)  # type: ignore[arg-type]
         os.unlink(shelf.paths[0])
         return [piece for k in sorted(shelves) for piece in self._split(shelves[k], level + 1)]

@@ -95,7 +95,7 @@ class Spool:
             for block in blocks:
                 form = form or Form.of(block)
                 with writing.to(kept, len(block)):
-                    writing.bytes += append(kept, writing.fitting(form.pack(block), len(block)))
+                    writing.bytes += append(kept, writing.fitting(form.pack(form.numbered(block)), len(block)))
                 places.append(block.where)
         assert form is not None  # a stream without rows is an error
         return Kept(self, [kept], form, getattr(blocks, "names", None), writing.rows, places)

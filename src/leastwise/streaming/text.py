@@ -67,7 +67,11 @@ class TextReader:
         """Rows that had been read together with a broken one, without it."""
         csv = frames("pyarrow.csv")
         read = csv.ReadOptions(use_threads=False, column_names=self.names)
-        source, parse, convert = io.BytesIO(text.encode()), self._parse(), self._convert(types)
+        source, parse, convert = (
+            io.BytesIO(text.encode(errors="surrogateescape")),
+            self._parse(),
+            self._convert(types),
+        )
         return csv.read_csv(source, read_options=read, parse_options=parse, convert_options=convert).to_batches()
 
     def _parse(self) -> Any:

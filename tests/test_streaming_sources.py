@@ -1,6 +1,7 @@
 """Rows by blocks are the rows, wherever they come from and however they are cut."""
 
 import gzip
+import pickle
 import tracemalloc
 from itertools import pairwise
 
@@ -189,6 +190,11 @@ def test_folders_patterns_and_lists_of_files(folder, ending):
         assert [len(b) for b in blocks] == [11, 9, 3, 11, 11, 11, 1]
     mixed = [folder / "csv" / "part-0.csv", folder / ending / parts[1].name, folder / "arrow" / "part-2.arrow"]
     check(open_blocks(mixed, **ROLES))
+
+
+def test_open_files_go_to_other_processes(folder):
+    blocks = open_blocks(folder / "parquet", block_rows=11, **ROLES)
+    check(pickle.loads(pickle.dumps(blocks)), 11)
 
 
 def test_columns_are_matched_by_name(folder, tmp_path):

@@ -1,6 +1,7 @@
 """Streams on disk: the same rows again, tasks together, and nothing left behind."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -185,6 +186,23 @@ def test_wrong_input(call, message):
         with pytest.raises(ValueError, match=message):
             call(spool)
         assert os.listdir(spool.path) == [], "what was begun is taken away"
+
+
+def test_parts_go_to_other_processes():
+    with Spool() as spool:
+        parts = spool.by_task(stream("tuples"), part_rows=20)
+        for part in parts:
+            same(gather(part), gather(pickle.loads(pickle.dumps(part))))
+        sent = pickle.loads(pickle.dumps(parts[0]))
+    with pytest.raises(StreamError, match="spool is closed"):
+        list(sent)
+
+
+def test_parts_of_sparse_rows_are_cut_by_what_they_hold():
+    wide = sparse.csr_matrix((np.ones(3000), (np.arange(3000), np.arange(3000) * 300)), shape=(3000, 2**20))
+    with Spool() as spool:
+        assert len(spool.by_task(open_blocks(wide, task=np.arange(3000)))) == 1
+    assert len(list(open_blocks(wide))) == 1
 
 
 def test_a_folder_that_is_none(tmp_path):

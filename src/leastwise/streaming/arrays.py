@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.streaming.blocks import BESIDE, Block, Place, rows_per_block
+from leastwise.streaming.blocks import BESIDE, Block, Place, rows_per_block, width_of
 from leastwise.streaming.errors import StreamError, reason_of
 
 
@@ -45,17 +45,12 @@ class ArraySource:
 
     def pieces(self) -> Iterator[tuple[Place, Block]]:
         """Slices; numbers are converted, if they have to be, one block at a time."""
-        n, step = self.X.shape[0], rows_per_block(self.block_rows, self._width())
+        n, step = self.X.shape[0], rows_per_block(self.block_rows, width_of(self.X))
         whole = self.whole and n <= step
         for first in range(0, n, step):
             part = slice(first, first + step)
             beside: dict[str, Any] = {name: None if v is None else v[part] for name, v in self.beside.items()}
             yield Place(self.source, first, whole), Block(self.X[part], **beside)
-
-    def _width(self) -> int:
-        if sparse.issparse(self.X):  # a number and its column
-            return max(1, 2 * self.X.nnz // max(1, self.X.shape[0]))
-        return int(self.X.shape[1])
 
 
 def sliceable(value: Any) -> Any:

@@ -96,6 +96,11 @@ class Source(Protocol):
         ...
 
 
+def width_of(X: Any) -> int:
+    """Numbers of a row; of a sparse one those that there are, each with its column."""
+    return max(1, 2 * X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else int(X.shape[1])
+
+
 def rows_of_budget(n_columns: int, itemsize: int = 8) -> int:
     """How many rows a block has where nothing is said."""
     return max(1, min(MOST_ROWS, BUDGET // max(1, n_columns * itemsize)))

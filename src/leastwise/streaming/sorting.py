@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.streaming.blocks import BESIDE, Array, Block
+from leastwise.streaming.blocks import BESIDE, Array, Block, width_of
 from leastwise.streaming.errors import StreamError
 from leastwise.streaming.shelves import Form, append, records
 from leastwise.tasks import factor_tasks
@@ -96,7 +96,7 @@ class Sorter:
 
     def _begin(self, block: Block) -> None:
         self.form = Form.of(block, coded=("tasks",))
-        self._most = self._most or max(1, PART // max(1, 8 * block.X.shape[1]))
+        self._most = self._most or max(1, PART // max(1, 8 * width_of(block.X)))
         self._first = False
 
     def _codes(self, tasks: Array) -> Array:

@@ -98,7 +98,7 @@ class Spool:
                     writing.bytes += append(kept, writing.fitting(form.pack(form.numbered(block)), len(block)))
                 places.append(block.where)
         assert form is not None  # a stream without rows is an error
-        return Kept(self, [kept], form, getattr(blocks, "names", None), writing.rows, places)
+        return Kept(self, self.path, [kept], form, getattr(blocks, "names", None), writing.rows, places)
 
     def by_task(self, blocks: Any, n_parts: int | None = None, part_rows: int | None = None) -> Parts:
         """Rows sorted into parts so that all rows of a task are in one, in the order they came.
@@ -125,7 +125,8 @@ class Spool:
             shelves = sorter.settled()
         form = sorter.form
         parts = [
-            Kept(self, s.paths, form, getattr(blocks, "names", None), s.rows, None, s.ids(form)) for s in shelves
+            Kept(self, self.path, s.paths, form, getattr(blocks, "names", None), s.rows, None, s.ids(form))
+            for s in shelves
         ]
         return Parts(parts)
 
@@ -144,9 +145,10 @@ def _remove(path: str, owner: int) -> None:
 
 @dataclass
 class Kept:
-    """Blocks on disk."""
+    """Blocks on disk. They can be sent to other processes, which read them while the spool is open."""
 
-    spool: Spool
+    spool: Spool | None
+    folder: str
     paths: list[str]
     form: Form
     names: list[str] | None
@@ -155,11 +157,14 @@ class Kept:
     task_ids: list | None = None
     repeatable: bool = True
 
+    def __getstate__(self) -> dict:
+        return vars(self) | {"spool": None}
+
     def __iter__(self) -> Iterator[Block]:
         found = (record for path in self.paths for record in records(path, self.form.n_arrays))
         k = -1
         while True:
-            if self.spool.closed:
+            if not os.path.isdir(self.folder):
                 raise StreamError(
                     "The spool is closed, and the rows kept in it are gone: use them inside of its with."
                 )

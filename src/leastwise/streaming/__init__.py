@@ -1,5 +1,6 @@
 """Rows by blocks: from arrays, tables, files and iterators, in memory that does not grow with them."""
 
+from leastwise.streaming.answers import write_predictions
 from leastwise.streaming.blocks import Block, Blocks, gather
 from leastwise.streaming.errors import SpillError, StreamError
 from leastwise.streaming.opening import open_blocks
@@ -16,4 +17,5 @@ __all__ = [
     "gather",
     "open_blocks",
     "predict_blocks",
+    "write_predictions",
 ]

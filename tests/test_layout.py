@@ -54,6 +54,7 @@ LAYERS = [
     ["selection"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["label_krylov_fitting"],
+    ["streaming"],
     ["estimators"],
     ["abstention", "shift", "merging"],
     ["task_text", "calibration"],

@@ -16,6 +16,7 @@ LAYERS = [
     [
         "linalg",
         "kernels",
+        "leverage",
         "centers",
         "memory",
         "extras",

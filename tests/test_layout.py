@@ -34,6 +34,7 @@ LAYERS = [
         "inside",
         "naming",
     ],
+    ["center_rows"],
     [
         "basis",
         "familiarity",

@@ -112,10 +112,7 @@ PARAMETERS = {
     "max_iter none": ({"max_iter": None}, "max_iter=None must be a whole number of 1 or more"),
     "max_iter 1.5": ({"max_iter": 1.5}, "max_iter=1.5 must be .*whole number"),
     "n_centers 0": ({"n_centers": 0}, "n_centers=0 must be None or a whole number of 1 or more"),
-    "centers text": (
-        {"centers": "grid"},
-        r"centers='grid' is not known: use one of \['random', 'kmeans', 'kmeans++', 'leverage'",
-    ),
+    "centers text": ({"centers": "grid"}, r"centers='grid' is not known: use one of \['random', 'kmeans'"),
     "kmeans": ({"centers": "kmeans"}, "centers='kmeans' needs to know how many: give n_centers"),
     "search_rows": ({"search_rows": 0}, "search_rows=0 must be None or a whole number"),
     "scoring": ({"scoring": "best"}, "scoring='best' is not known: use one of"),

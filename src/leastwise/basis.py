@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.centers import cluster_centers, drawn_rows, even_rows, given_centers, random_rows, spread_rows
+from leastwise.center_rows import Recipe, center_rows
+from leastwise.centers import cluster_centers, given_centers
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.leverage import draw_leverage
 from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.spectrum import Spectrum, design_spectrum, gram_spectrum, square_spectrum
 
@@ -25,8 +25,6 @@ Array = np.ndarray
 
 #: Bytes of kernel values that prediction holds at a time.
 CHUNK = 2**26
-#: Rows whose kernels with themselves are taken out of a square block at a time.
-DIAGONAL = 64
 
 
 @dataclass(frozen=True)
@@ -78,38 +76,6 @@ class Basis:
         return pairs[self.rows] if self.rows is not None else kernel.pairs(self.centers, self.centers)
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a basis is chosen.
-
-    Attributes
-    ----------
-    kind : {"full", "class"}
-        Model (5) or (7).
-    n_centers : int or None
-        Centres, with ``kind="class"`` those of each class; None for all rows.
-    centers : {"random", "kmeans", "kmeans++", "leverage", "class", "task"} or array
-        How they are chosen.
-    norm : {"function", "coefficients"}
-    kernel : Kernel, optional
-        By which rows are scored for ``centers="leverage"``.
-    sigma : float
-        The width of that kernel.
-    """
-
-    kind: str = "full"
-    n_centers: int | None = None
-    centers: Any = "random"
-    norm: str = "function"
-    kernel: Kernel | None = None
-    sigma: float = 1.0
-
-    @property
-    def precomputed(self) -> bool:
-        """Whether rows are rows of a kernel matrix, and have no places."""
-        return isinstance(self.kernel, Precomputed)
-
-
 def make_basis(
     recipe: Recipe,
     X: Any,
@@ -159,8 +125,8 @@ def make_basis(
         chosen, own = members, [_positions(m, n) for m in members]
     else:
         kind = task if recipe.centers == "task" else y
-        both = list(zip(distinct, members, strict=True))
-        chosen = [_chosen_rows(recipe, X, kind, _joint_weights(w, copy, d, m), d, rng) for d, m in both]
+        weights = [np.bincount(copy[m], weights=w[m])[copy[d]] for m, d in zip(members, distinct, strict=True)]
+        chosen = [center_rows(recipe, X, kind, v, d, rng) for v, d in zip(weights, distinct, strict=True)]
         own = [_owners(c, m, fold, copy, n) for c, m in zip(chosen, members, strict=True)]
     rows = np.concatenate(chosen)
     return Basis(
@@ -170,45 +136,6 @@ def make_basis(
         square=len(members) == 1 and np.array_equal(rows, everyone),
         weighted=every and recipe.norm == "coefficients",
     )
-
-
-def _chosen_rows(
-    recipe: Recipe, X: Any, kind: Array | None, w: Array, rows: Array, rng: np.random.Generator
-) -> Array:
-    """Centres out of distinct rows, which have the weights ``w``."""
-    way, count = recipe.centers, recipe.n_centers
-    if way == "random" or count is None or count >= len(rows):
-        return random_rows(rows, count, rng)
-    if way == "kmeans++":
-        return spread_rows(X, w, rows, count, rng)
-    if way == "leverage":
-        return drawn_rows(rows, _row_leverage(recipe, X, w, rows, count, rng), count, rng)
-    assert kind is not None
-    return even_rows(rows, kind, count, rng)
-
-
-def _joint_weights(w: Array, copy: Array, distinct: Array, members: Array) -> Array:
-    """The weight of each distinct row with those of its copies among the members."""
-    return np.bincount(copy[members], weights=w[members])[copy[distinct]]
-
-
-def _row_leverage(recipe: Recipe, X: Any, w: Array, rows: Array, count: int, rng: np.random.Generator) -> Array:
-    """Leverage scores of rows by the recipe's kernel."""
-    kernel, sigma = recipe.kernel, recipe.sigma
-    assert kernel is not None
-    if recipe.precomputed:
-        return draw_leverage(lambda a, b: X[np.ix_(rows[a], rows[b])], X[rows, rows].astype(float), w, count, rng)
-    return draw_leverage(
-        lambda a, b: kernel(X[rows[a]], X[rows[b]], sigma), _kernel_diagonal(kernel, X[rows], sigma), w, count, rng
-    )
-
-
-def _kernel_diagonal(kernel: Kernel, X: Any, sigma: float) -> Array:
-    """``k(x, x)`` of every row."""
-    if kernel.distance:
-        return np.ones(X.shape[0])
-    parts = [X[start : start + DIAGONAL] for start in range(0, X.shape[0], DIAGONAL)]
-    return np.concatenate([np.diagonal(kernel(part, part, sigma)) for part in parts]).astype(float)
 
 
 def given_basis(C: Any, n_classes: int) -> Basis:

@@ -1,8 +1,8 @@
 """Where the basis functions sit.
 
 Rows that serve as centres are chosen by their inputs, their weights, and their classes or tasks; what is here returns
-their numbers in order. Rows of equal inputs are one row here, of the weights of all: a row is chosen once at most, and
-a weight of 2 is the same as the row twice. (``leastwise.leverage`` has the scores of ``centers="leverage"``.)
+their numbers in order. Rows of equal inputs are one row here, with the weights of all: none is chosen twice, and a
+weight of 2 is the same as the row twice. ``leastwise.center_rows`` calls what is here.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@ r"""Ridge leverage scores: how much of each row's own direction the other rows l
 
 With weights p that sum to 1, a kernel matrix K and a ridge :math:`\lambda`, they are the diagonal of
 :math:`A (A + \lambda I)^{-1}`, :math:`A = P^{1/2} K P^{1/2}`; their sum is the effective dimension. That costs n^3.
-Here a pilot of some uniform rows stands for all others (as in Rudi, Calandriello, Carratino and Rosasco 2018, with one
-level): what the pilot leaves of row i is
+Here a pilot of some random rows stands for all others (Rudi, Calandriello, Carratino and Rosasco 2018 take several,
+one after the other): what the pilot leaves of row i is
 
 .. math:: r_i = k_{ii} - k_{iS} (K_{SS} + \lambda Q^{-1})^{-1} k_{Si},
 
-with the weights q of the pilot's rows, scaled to sum 1, and the score is :math:`p_i r_i / (\lambda + p_i r_i)`. A row of
-the pilot is compared with the others of the pilot, so that it has no smaller score for being one of them. Where the
-pilot is all rows, these are the exact scores. The cost is n m^2 for m rows in the pilot, and memory is bounded.
+with the weights q of the pilot's rows, scaled to sum 1, and the score is :math:`p_i r_i / (\lambda + p_i r_i)`. A row
+of the pilot is compared with the others of the pilot, so that it has no smaller score for being one of them. Where
+the pilot is all rows, these are the exact scores. The cost is n m^2 for m rows in the pilot, and memory is bounded.
 """
 
 from __future__ import annotations

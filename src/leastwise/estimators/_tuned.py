@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.basis import Basis, Recipe, make_basis
+from leastwise.basis import Basis, make_basis
+from leastwise.center_rows import Recipe
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.estimators._model import KernelModel, Training

@@ -77,7 +77,7 @@ def test_scores_by_a_pilot_are_near_the_exact_ones(rng):
         found = leverage_scores(block_of(K), np.ones(300), np.ones(300), np.sort(order[:m]), 15)
         far.append(np.abs(np.log(found / wanted)).mean())
     assert far[0] > far[1] > far[2]
-    assert far[1] < 0.3
+    assert far[1] < 0.6
     assert far[2] < 0.06
     assert np.corrcoef(found, wanted)[0, 1] > 0.99
 

@@ -17,6 +17,7 @@ LAYERS = [
     [
         "linalg",
         "kernels",
+        "leverage",
         "centers",
         "memory",
         "extras",
@@ -35,6 +36,7 @@ LAYERS = [
         "naming",
         "streaming",
     ],
+    ["center_rows"],
     [
         "basis",
         "familiarity",

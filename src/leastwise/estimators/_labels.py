@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
@@ -39,6 +39,8 @@ STAND_IN = 5
 
 class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
     """Base of models of many labels. A subclass has the parameters threshold and missing too."""
+
+    CENTERS: ClassVar[tuple[str, ...]] = TunedModel.CENTERS  # a row has many classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

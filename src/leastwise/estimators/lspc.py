@@ -55,8 +55,11 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         Model (5), every centre for every class, or model (7), for each class the centres of that class.
     n_centers : int, optional
         A subset of kernels: so many centres instead of all rows; with ``basis="class"`` so many for each class.
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How that subset is chosen; an array is used as it is (``basis="full"`` only).
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class"} or array (b, n_features), default="random"
+        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
+        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
+        with "auto" at the median distance; as many random rows of each class, "class". An array is used as it is
+        (``basis="full"`` only).
     bias : {"shared", None}, default=None
         An unpenalised intercept per class, or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"

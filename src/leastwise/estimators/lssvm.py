@@ -49,8 +49,10 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance. An array is used as it is.
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
@@ -216,8 +218,10 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance; as many random rows of each class, "class". An array is used as it is.
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"

@@ -65,8 +65,10 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         What the ridge is on: the norm of the functions, or of the coefficients as in the paper.
     n_centers : int, optional
         A subset of kernels: so many centres instead of all rows.
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How that subset is chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage"} or array (b, n_features), default="random"
+        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
+        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
+        with "auto" at the median distance. An array is used as it is.
     bias : {"shared", None}, default=None
         An unpenalised intercept for each class of each label, or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"

@@ -7,7 +7,7 @@ does it in this process, a part at a time; ``DaskParts`` where Dask has the rows
 
 from leastwise.distributed.dask_parts import DaskParts, is_dask
 from leastwise.distributed.lazy import by_partition
-from leastwise.distributed.parts import LocalParts, Parts
+from leastwise.distributed.parts import LocalParts, Parts, local_parts
 from leastwise.distributed.pieces import Piece, joined, read_piece
 from leastwise.distributed.regrouping import Move, moves
 
@@ -20,6 +20,7 @@ __all__ = [
     "by_partition",
     "is_dask",
     "joined",
+    "local_parts",
     "moves",
     "read_piece",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class DaskParts:
     """
 
     pieces: list[Any]
+    #: Which of the parts that have rows of a task is its home.
+    home: ClassVar[str] = "most"
 
     @classmethod
     def of(cls, X: Any, y: Any = None, sample_weight: Any = None, tasks: Any = None) -> DaskParts:
@@ -46,27 +49,26 @@ class DaskParts:
         cut = [aligned(name, A, X, len(blocks)) for name, A in others.items()]
         return cls([delayed(Piece, pure=False)(*parts) for parts in zip(blocks, *cut, strict=True)])
 
-    def __len__(self) -> int:
-        return len(self.pieces)
-
-    def tasks(self, work: Work, own: Sequence[Any], shared: Any) -> list[Any]:
+    def tasks(self, work: Work, own: Sequence[Any] | None, shared: Any) -> list[Any]:
         """The work on all parts, to be done."""
         delayed = needed("dask", "dask").delayed
         told = delayed(shared, pure=False, traverse=False)  # sent once, not with every part
         do = delayed(on_worker, pure=False, traverse=False)
         return [
             do(work, k, piece, delayed(each, pure=False, traverse=False), told)
-            for k, (piece, each) in enumerate(zip(self.pieces, own, strict=True))
+            for k, (piece, each) in enumerate(
+                zip(self.pieces, repeat(None) if own is None else own, strict=own is not None)
+            )
         ]
 
-    def map(self, work: Work, own: Sequence[Any], shared: Any, at_once: int | None = None) -> Iterator[Any]:
+    def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
         """What the work makes of each part, in order; ``at_once`` so many are held at a time at most."""
         compute, todo = needed("dask", "dask").compute, self.tasks(work, own, shared)
         step = at_once or len(todo)
         for a in range(0, len(todo), step):
             yield from compute(*todo[a : a + step])
 
-    def total(self, work: Work, own: Sequence[Any], shared: Any) -> Any:
+    def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
         """The sum of what the work makes of the parts, by a tree whose shape depends on their number alone."""
         delayed, todo = needed("dask", "dask").delayed, self.tasks(work, own, shared)
         while len(todo) > 1:
@@ -119,7 +121,7 @@ def row_blocks(A: Any) -> list[Any]:
 
 def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
     """The pieces of y, weights or tasks that belong to the pieces of X."""
-    if A is None or isinstance(A, str) or np.ndim(A) == 0 and not is_dask(A):
+    if A is None or isinstance(A, str) or (np.ndim(A) == 0 and not is_dask(A)):
         return [A] * count
     chunks = getattr(X, "chunks", None)
     known = chunks is not None and not np.isnan(chunks[0]).any()

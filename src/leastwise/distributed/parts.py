@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import reduce
+from itertools import repeat
+from operator import add
+from typing import Any, ClassVar, Protocol
 
-from leastwise.distributed.pieces import Piece, joined
+from leastwise.distributed.pieces import Piece, joined, read_piece
 from leastwise.distributed.regrouping import Move
 
 #: ``work(piece, own, shared)``: what is to be done with a part, what it alone is told, and what all are told.
@@ -16,15 +19,14 @@ Work = Callable[[Piece, Any, Any], Any]
 class Parts(Protocol):
     """Parts of the rows, wherever they are."""
 
-    def __len__(self) -> int:
-        """How many there are."""
-        ...
+    #: Where all rows of a task are brought: the "last" part that has some, or the one that has "most".
+    home: ClassVar[str]
 
-    def map(self, work: Work, own: Sequence[Any], shared: Any, at_once: int | None = None) -> Iterator[Any]:
+    def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
         """What the work makes of each part, in order; ``at_once`` so many are held at a time at most."""
         ...
 
-    def total(self, work: Work, own: Sequence[Any], shared: Any) -> Any:
+    def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
         """The sum, by ``+``, of what the work makes of the parts."""
         ...
 
@@ -47,44 +49,57 @@ def guarded(work: Work, place: str, piece: Piece, own: Any, shared: Any) -> Any:
 
 @dataclass(frozen=True)
 class LocalParts:
-    """Parts that are read again whenever they are needed; one is held at a time.
+    """Parts that this process goes through one after another; one is held at a time.
 
     Attributes
     ----------
-    readers : tuple of callables
-        Each gives a ``Piece``.
-    what : str
-        What errors call a part.
+    open : callable
+        Gives an iterator over pieces, from the first, each time it is called.
+    plan : sequence of Move, optional
+        What moves. A task is at home in the last part that has rows of it: its rows wait until that comes.
     """
 
-    readers: tuple[Callable[[], Piece], ...]
-    what: str = "block"
+    open: Callable[[], Iterable[Piece]]
+    plan: Sequence[Move] | None = None
+    #: Which of the parts that have rows of a task is its home.
+    home: ClassVar[str] = "last"
 
-    def __len__(self) -> int:
-        return len(self.readers)
+    def __iter__(self) -> Iterator[Piece]:
+        if self.plan is None:
+            yield from self.open()
+            return
+        waiting: dict[int, list[Piece]] = {}
+        for move, piece in zip(self.plan, self.open(), strict=True):
+            for target in move.targets:
+                waiting.setdefault(target, []).append(move.sent(piece, target))
+            yield joined([*waiting.pop(move.place, []), move.sent(piece, move.place)])
 
-    def map(self, work: Work, own: Sequence[Any], shared: Any, at_once: int | None = None) -> Iterator[Any]:
+    def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
         """What the work makes of each part, when it is asked for."""
-        for k, (read, told) in enumerate(zip(self.readers, own, strict=True)):
-            yield guarded(work, f"{self.what} {k}", read(), told, shared)
+        told = repeat(None) if own is None else own
+        for k, (piece, each) in enumerate(zip(self, told, strict=own is not None)):
+            yield guarded(work, f"block {k}", piece, each, shared)
 
-    def total(self, work: Work, own: Sequence[Any], shared: Any) -> Any:
+    def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
         """The sum of what the work makes of the parts."""
-        results = self.map(work, own, shared)
-        sum_ = next(results)
-        for more in results:
-            sum_ = sum_ + more
-        return sum_
+        return reduce(add, self.map(work, own, shared))
 
     def regrouped(self, plan: Sequence[Move]) -> LocalParts:
-        """Parts with rows that were moved: whatever has rows for a part is read for it again."""
-
-        def reader(q: int) -> Callable[[], Piece]:
-            sources = [p for p, move in enumerate(plan) if p == q or q in move.targets]
-            return lambda: joined([plan[p].sent(self.readers[p](), q) for p in sources])
-
-        return LocalParts(tuple(reader(q) for q in range(len(self))), self.what)
+        """Parts with rows that were moved."""
+        return LocalParts(self.open, plan)
 
     def collect(self) -> Piece:
         """All rows, in their order."""
-        return joined([piece for piece in (read() for read in self.readers) if len(piece)])
+        return joined([piece for piece in self if len(piece)])
+
+
+def local_parts(blocks: Any) -> LocalParts:
+    """Parts from what users give: a list of blocks, or of callables that give one; or a callable for an iterator."""
+    if callable(blocks):
+        return LocalParts(lambda: map(read_piece, blocks()))
+    if not isinstance(blocks, Iterable) or hasattr(blocks, "__next__") or hasattr(blocks, "shape"):
+        raise ValueError(
+            f"blocks is a {type(blocks).__name__}: give a list of blocks, or a callable that returns a new iterator "
+            "over them each time, as a fit goes through them several times."
+        )
+    return LocalParts(lambda: (read_piece(block() if callable(block) else block) for block in blocks))

@@ -49,20 +49,20 @@ class Piece:
 
 
 def read_piece(block: Any) -> Piece:
-    """A piece from what users give: a pair, triple or quadruple, a mapping, or a thing with such attributes."""
+    """A piece from what users give: a pair, all four, a mapping, or a thing with such attributes."""
     if isinstance(block, Piece):
         return block
     if isinstance(block, Mapping):
         given = dict(block)
     elif isinstance(block, Sequence) and not isinstance(block, str):
-        given = dict(zip(("X", "y", "tasks", "sample_weight"), block, strict=False))
+        given = dict(zip(NAMES, block, strict=False)) if len(block) in (2, 4) else {}
     else:
         given = {name: getattr(block, name, None) for name in NAMES}
     strange = [name for name in given if name not in NAMES]
     if strange or given.get("X") is None or not hasattr(given["X"], "shape"):
         raise ValueError(
-            f"A block of rows is (X, y), (X, y, tasks), (X, y, tasks, sample_weight), or a mapping with such names, "
-            f"where X is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
+            f"A block of rows is (X, y), (X, y, sample_weight, tasks), or a mapping with some of these names, where X"
+            f"  is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
             + (f" with {strange}." if strange else ".")
         )
     return Piece(**given)

@@ -52,8 +52,10 @@ class Move:
         return piece.take(np.flatnonzero(where[index] == target))
 
 
-def moves(ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], column: Any = None) -> list[Move]:
-    """What has to move so that every task lies in one part: where most of its rows are, the first of several.
+def moves(
+    ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], column: Any = None, home: str = "most"
+) -> list[Move]:
+    """What has to move so that every task lies in one part.
 
     Parameters
     ----------
@@ -61,6 +63,8 @@ def moves(ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], colu
     rows : number of rows of every part
     column : str, int or None
         The column of X that holds the task.
+    home : {"most", "last"}
+        Where: the part that has most of its rows, the first of several; or the last that has some.
     """
     best: dict[Any, tuple[int, int]] = {}
     apart: set[Any] = set()
@@ -69,8 +73,11 @@ def moves(ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], colu
             known = best.get(name)
             if known is not None:
                 apart.add(name)
-            if known is None or count > known[0]:
+            if known is None or home == "last" or count > known[0]:
                 best[name] = count, p
     first = np.cumsum([0, *rows])
-    homes = [{name: best[name][1] for name in names if name in apart and best[name][1] != p} for p, names in enumerate(ids)]
-    return [Move(p, int(first[p]), home, column) for p, home in enumerate(homes)]
+    found = []
+    for p, names in enumerate(ids):
+        away = {name: best[name][1] for name in names if name in apart and best[name][1] != p}
+        found.append(Move(p, int(first[p]), away, column))
+    return found

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 _LOCK = threading.Lock()
 #: Tasks that are running, and what gives the threads back; limits are those of the whole process.
 _RUNNING: dict[str, Any] = {"tasks": 0, "limits": None}
@@ -20,6 +18,8 @@ def one_thread() -> Iterator[None]:
 
     The first task in takes the threads, the last one out gives them back.
     """
+    from threadpoolctl import threadpool_limits
+
     with _LOCK:
         if _RUNNING["tasks"] == 0:
             _RUNNING["limits"] = threadpool_limits(limits=1)

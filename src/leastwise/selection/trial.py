@@ -71,6 +71,10 @@ class Rows:
         """Whether all rows count the same."""
         return bool(np.all(self.w == 1))
 
+    def class_shares(self, n_classes: int) -> Array:
+        """Weighted class shares."""
+        return class_shares(self.y, self.w, n_classes)
+
     def sample(self, F: Array) -> Sample:
         """The rows with their held-out scores, for calibrators and scorers.
 
@@ -79,7 +83,7 @@ class Rows:
         known = ~np.isnan(F[:, 0])
         if known.all():
             return Sample(F, self.y, self.w, self.size, task=self.task)
-        shares = class_shares(self.y, self.w, F.shape[1]).astype(F.dtype)
+        shares = self.class_shares(F.shape[1]).astype(F.dtype)
         part = self.part(np.flatnonzero(known))
         return Sample(F[known], part.y, part.w, part.size, shares, part.task)
 

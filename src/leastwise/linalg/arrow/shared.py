@@ -179,7 +179,9 @@ class Triangle:
     T: Array
 
     @classmethod
-    def of(cls, factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, bias: bool, width: int) -> Triangle:
+    def of(
+        cls, factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, bias: bool, width: int
+    ) -> Triangle:
         """Of some tasks, none of them if need be; ``width`` is the number of columns of [J, Z]."""
         found = cls(np.empty((0, width)))
         for f, own in factors:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,12 +53,8 @@ class DaskParts:
         delayed = needed("dask", "dask").delayed
         told = delayed(shared, pure=False, traverse=False)  # sent once, not with every part
         do = delayed(on_worker, pure=False, traverse=False)
-        return [
-            do(work, k, piece, delayed(each, pure=False, traverse=False), told)
-            for k, (piece, each) in enumerate(
-                zip(self.pieces, repeat(None) if own is None else own, strict=own is not None)
-            )
-        ]
+        each = [delayed(one, pure=False, traverse=False) for one in own or [None] * len(self.pieces)]
+        return [do(work, k, piece, one, told) for k, (piece, one) in enumerate(zip(self.pieces, each, strict=True))]
 
     def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
         """What the work makes of each part, in order; ``at_once`` so many are held at a time at most."""
@@ -123,11 +118,11 @@ def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
     """The pieces of y, weights or tasks that belong to the pieces of X."""
     if A is None or isinstance(A, str) or (np.ndim(A) == 0 and not is_dask(A)):
         return [A] * count
-    chunks = getattr(X, "chunks", None)
-    known = chunks is not None and not np.isnan(chunks[0]).any()
+    sizes = X.chunks[0] if hasattr(X, "chunks") else (np.nan,)
+    known = not np.isnan(sizes).any()
     if known and (not is_dask(A) or hasattr(A, "chunks")) and np.shape(A)[0] == X.shape[0]:
         A = needed("dask.array", "dask").asarray(A)
-        return row_blocks(A.rechunk({0: chunks[0]}))
+        return row_blocks(A.rechunk({0: sizes}))
     if not is_dask(A):
         raise ValueError(
             f"{name} is a {type(A).__name__} of shape {np.shape(A)}, and X a collection of Dask"
@@ -137,7 +132,7 @@ def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
     blocks = row_blocks(A)
     if len(blocks) != count:
         raise ValueError(
-            f"X has {count} partitions, and {name} has {len(blocks)}: both must be cut into rows alike. Take them from "
-            "the same frame, or rechunk one of them."
+            f"X has {count} partitions, and {name} has {len(blocks)}: both must be cut into rows alike. Take them "
+            "from the same frame, or rechunk one of them."
         )
     return blocks

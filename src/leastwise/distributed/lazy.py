@@ -71,7 +71,8 @@ def answered(model: Any, name: str, rest: dict) -> Any:
 
 def example(model: Any) -> tuple[Any, Any]:
     """A row of zeros such as the model takes, and its task, where that is no column."""
-    names, index = getattr(model, "feature_names_in_", None), getattr(model, "task_index_", None)
+    names: Any = getattr(model, "feature_names_in_", None)
+    index: Any = getattr(model, "task_index_", None)
     column = None if index is None else model.task_column
     X: Any = np.zeros((1, model.n_features_in_), dtype=float if column is None else object)
     if column is not None and isinstance(column, int | np.integer):

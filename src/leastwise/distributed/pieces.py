@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -56,6 +56,8 @@ def read_piece(block: Any) -> Piece:
         given = dict(block)
     elif isinstance(block, Sequence) and not isinstance(block, str):
         given = dict(zip(NAMES, block, strict=False)) if len(block) in (2, 4) else {}
+    elif isinstance(block, Iterable) and not hasattr(block, "X"):  # several blocks that are one part
+        return joined([read_piece(one) for one in block])
     else:
         given = {name: getattr(block, name, None) for name in NAMES}
     strange = [name for name in given if name not in NAMES]

@@ -15,7 +15,8 @@ from leastwise.estimators._checks import choose
 from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._lssvm import LSSVM, Fitted
 from leastwise.estimators._model import Training
-from leastwise.estimators._task_parts import Begun, Done, FromParts
+from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._task_parts import FromParts
 from leastwise.estimators._task_search import for_all_rows
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel, Precomputed
@@ -91,7 +92,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
         return self._possible_without(alone, int(np.sum(rows.task == alone[0])) if len(alone) else 0, len(rows))
 
     def _possible_without(self, alone: Array, size: int, n: int) -> tuple[float, ...]:
-        """Those that are possible where these tasks have no row outside of a fold; the first has ``size`` of n rows."""
+        """Those that are possible where all rows of these tasks are one fold; the first has ``size`` of n rows."""
         spreads = self._spreads()
         if self.cv is None or not len(alone) or np.isfinite(spreads[-1]):
             return spreads
@@ -119,7 +120,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
         return self._with_spreads(super()._trial(data, rows, settings, coupling), self._possible(data.rows))
 
     def _with_spreads(self, trial: TaskTrial, everywhere: tuple[float, ...]) -> TaskTrial:
-        """The trial with all spreads that may be tried: possible for its rows, and for all where the search goes on."""
+        """The trial with all spreads that may be tried: possible for its rows, and for all rows."""
         trial.spreads = tuple(spread for spread in self._possible(trial.rows) if spread in everywhere)
         return trial.spreading(trial.spreads[len(trial.spreads) // 2])
 
@@ -129,10 +130,10 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
         return self._spreads()
 
     def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
-        trial, known = super()._sample_trial(begun, settings, coupling), begun.known
+        found, known = super()._sample_trial(begun, settings, coupling), begun.known
         alone = known.tasks.codes(known.alone)
         size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
-        trial = self._with_spreads(trial, self._possible_without(alone, size, known.n))
+        trial = self._with_spreads(found, self._possible_without(alone, size, known.n))
         assert isinstance(trial, ArrowTrial)
         return trial
 
@@ -142,9 +143,8 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
         if isinstance(begun, Piece):
             return self.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
         settings = self._settings(begun.data.kernel, self._judged(begun.data))
-        return self._completed(
-            replace(begun.data, rows=begun.among), fitted_sample(begun, self._learn(begun, settings, sharings))
-        )
+        fitted = fitted_sample(begun, self._learn(begun, settings, sharings))
+        return self._completed(replace(begun.data, rows=begun.among), fitted)
 
     # ------------------------------------------------------------------- fit
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._model import Training
-from leastwise.estimators._task_parts import Begun, Done
+from leastwise.estimators._sampled import Begun, Done
 from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators._tuned import Found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,88 +11,23 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from leastwise.coupling import Coupling
-from leastwise.distributed import DaskParts, Parts, Piece, local_parts
+from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
-from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._sampled import Begun, Done
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel
 from leastwise.memory import available_memory, human
-from leastwise.probability import Sample as Scored
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Rows, Settings
-from leastwise.task_fitting import TaskSolution
+from leastwise.selection.trial import Outcome, Settings
 from leastwise.task_parts import Known, Own, PartsTrial, Remote, Rules, Terms, choose_tasks, facts, gathered, known_of
 from leastwise.tasks import Tasks, split_tasks
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class SampledRows(Rows):
-    """Rows of a sample; the class shares are those of all rows."""
-
-    shares: Array | None = None
-
-    def class_shares(self, n_classes: int) -> Array:
-        """Weighted class shares of all rows."""
-        assert self.shares is not None
-        return self.shares
-
-    def sample(self, F: Array) -> Scored:
-        """The rows with their held-out scores, for calibrators and scorers."""
-        found = super().sample(F)
-        return found if self.shares is None else replace(found, prior=self.shares.astype(F.dtype))
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A fit whose sample is at hand.
-
-    Attributes
-    ----------
-    data : Training
-        The sample, as if it were all.
-    remote : Remote
-        All rows.
-    known : Known
-    kept : ndarray of int
-        Numbers of the tasks in the sample.
-    order : ndarray of int or None
-        See ``PartsTrial``.
-    """
-
-    data: Training
-    remote: Remote
-    known: Known
-    kept: Array
-    order: Array | None
-
-    @cached_property
-    def among(self) -> SampledRows:
-        """The rows of the sample with the weights that they have among all."""
-        rows, known = self.data.rows, self.known
-        given = {name: getattr(rows, name) for name in ("X", "y", "fold", "copy", "group", "task", "values")}
-        w = rows.w.astype(float) * (rows.mass / known.mass)
-        w[np.abs(w - 1) < 1e-12] = 1
-        shares = None if self.data.targets.classes is None else known.shares
-        return SampledRows(**given, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
-
-    @property
-    def more(self) -> float:
-        """How many rows there are for each of the sample."""
-        return self.known.n / len(self.data.rows)
-
-
-@dataclass(frozen=True)
-class Done:
-    """A model of all rows, found on a sample: held-out scores are those of the sample's rows."""
-
-    found: Found
-    solution: TaskSolution
 
 
 class FromParts(TaskSearch):
@@ -134,12 +69,12 @@ class FromParts(TaskSearch):
         self._check_parts(kernel)
         rules = self._rules(kernel)
         known = known_of(list(raw.map(facts, None, rules)), rules)
-        count, share = self._count(known, kernel), 1.0
+        count = self._count(known)
         if count >= known.n:
             return self._collected(raw, known)
         self._meet_columns(known)
         plan = known.moves(self.task_column, raw.home)
-        parts = raw.regrouped(plan) if any(move.home for move in plan) else raw
+        parts = self._regrouped(raw, known, plan)
         chosen, share = choose_tasks(known, count)
         own = self._own(known, plan, chosen)
         terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
@@ -153,6 +88,19 @@ class FromParts(TaskSearch):
         self.task_index_ = known.tasks
         self.tasks_ = known.tasks.as_array()
         return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+
+    def _regrouped(self, raw: Parts, known: Known, plan: list[Move]) -> Parts:
+        """Parts that hold whole tasks."""
+        if not any(move.home for move in plan):
+            return raw
+        need, have = known.waiting(plan), available_memory()
+        if raw.home == "last" and need > have:
+            raise MemoryError(
+                f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
+                f"its peak; {human(have)} are available. Sort the rows by task, or spill them to disk by task first. "
+                "(Set LEASTWISE_MEMORY to change the limit.)"
+            )
+        return raw.regrouped(plan)
 
     def _check_parts(self, kernel: Kernel) -> None:
         """Refuse what takes all rows at once."""
@@ -176,16 +124,14 @@ class FromParts(TaskSearch):
         """Spreads of the tasks' intercepts that are asked for."""
         return ()
 
-    def _count(self, known: Known, kernel: Kernel) -> int:
+    def _count(self, known: Known) -> int:
         """Rows that the search is made on."""
-        d = len(next(iter(known.moments.values()))[1])
         given = np.shape(self.centers)[0] if not isinstance(self.centers, str) else self.n_centers
-        return task_rows_to_search(int(given or d), known.n, self.search_rows, by_arrow=True)
+        return task_rows_to_search(int(given or known.width), known.n, self.search_rows, by_arrow=True)
 
     def _collected(self, raw: Parts, known: Known) -> Piece:
         """All rows."""
-        d = len(next(iter(known.moments.values()))[1])
-        need, have = 2 * known.n * d * known.dtype.itemsize, available_memory()
+        need, have = 2 * known.n * known.width * known.dtype.itemsize, available_memory()
         if need > have:
             raise MemoryError(
                 f"search_rows={self.search_rows!r} takes all {known.n} rows into memory, which needs about "
@@ -202,12 +148,12 @@ class FromParts(TaskSearch):
 
     def _known_targets(self, known: Known) -> Any:
         """What is known of the targets of all rows."""
-        check_classes(np.zeros(known.n, dtype=int), known.classes)
+        check_classes(np.zeros(min(known.n, len(known.classes) + 1), dtype=int), known.classes)
         return known.classes
 
-    def _own(self, known: Known, plan: list, chosen: Array) -> list[Own]:
+    def _own(self, known: Known, plan: list[Move], chosen: Array) -> list[Own]:
         """What each part is told of its tasks."""
-        self.task_index_ = known.tasks
+        self.task_index_, ids = known.tasks, known.tasks.ids
         penalty, mark = self._shared().penalty, np.zeros(len(known.tasks), dtype=bool)
         mark[chosen] = True
         home = np.zeros(len(known.tasks), dtype=int)
@@ -215,34 +161,19 @@ class FromParts(TaskSearch):
             codes = known.tasks.codes([name for name in facts_.ids if name not in plan[p].home])
             home[codes] = p
         return [
-            Own(Tasks([known.tasks.ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]))
-            for codes in _grouped(home, len(known.parts))
+            Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
+            for move, codes in zip(plan, _grouped(home, len(known.parts)), strict=True)
         ]
 
     # ---------------------------------------------------------------- choose
 
     def _learn(self, begun: Begun, settings: Settings, sharings: Levels) -> Done:
         """Choose on the sample, settle on all rows where they are not too many, solve."""
-        data, coupling = begun.data, self._coupling(begun.data)
-        some, hold = self._sample_trial(begun, settings, coupling), self.cv is not None
-        sigmas, alphas = self._data_grids(data.rows, settings)
-        if hold:
-            check_search_memory(len(data.rows), some.basis.n_functions)
-            search = Search(some)
-            # A grid that was given is one for all rows.
-            scaled = alphas if alphas.ratio else Grid(tuple(a * begun.more for a in alphas.values))
-            guess = self._run(search, sigmas, scaled, sharings)
-            best, seen = for_all_rows(guess, search.seen, alphas, 1 / begun.more)
-            some = search.trial
-        else:
-            data = replace(data, rows=begun.among)
-            best, seen = self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0]), []
-        whole = self._whole_trial(begun, some)
-        if (
-            hold
-            and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS
-            and len(alphas.values) + len(sharings.values) > 2
-        ):
+        coupling, hold = self._coupling(begun.data), self.cv is not None
+        best, seen, some = self._look(begun, self._sample_trial(begun, settings, coupling), sharings)
+        whole, alphas = self._whole_trial(begun, some), self._data_grids(begun.data.rows, settings)[1]
+        choice = len(alphas.values) > 1 or len(sharings.values) > 1
+        if hold and choice and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS:
             final = Search(whole)
             best, seen = final.settle(best, alphas, sharings), seen + final.seen
         whole = whole.tied(best.sharing)
@@ -252,6 +183,21 @@ class FromParts(TaskSearch):
             score, calibrator = settings.judge(whole.rows, held, None)
             best = replace(best, F=held.F, score=score, calibrator=calibrator)
         return Done(Found(best, seen, whole, some.tied(best.sharing), coupling), solution)
+
+    def _look(self, begun: Begun, some: ArrowTrial, sharings: Levels) -> tuple[Outcome, list[dict], ArrowTrial]:
+        """The best point on the sample, with the alpha for all rows; all points, and the trial as it ended."""
+        rows = begun.data.rows
+        sigmas, alphas = self._data_grids(rows, some.settings)
+        if self.cv is None:
+            data = replace(begun.data, rows=begun.among)
+            return self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0]), [], some
+        check_search_memory(len(rows), some.basis.n_functions)
+        search = Search(some)
+        # A grid that was given is one for all rows.
+        scaled = alphas if alphas.ratio else Grid(tuple(a * begun.more for a in alphas.values))
+        guess = self._run(search, sigmas, scaled, sharings)
+        assert isinstance(search.trial, ArrowTrial)
+        return *for_all_rows(guess, search.seen, alphas, 1 / begun.more), search.trial
 
     def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
         """The sample as if it were all."""

@@ -176,6 +176,11 @@ class Known:
         return {name: whole / moments[0] for name, moments in self.moments.items()}
 
     @cached_property
+    def width(self) -> int:
+        """Number of features."""
+        return len(next(iter(self.moments.values()))[1])
+
+    @cached_property
     def alone(self) -> list:
         """Tasks all of whose rows are copies of one, wherever they lie."""
         keys: dict[Any, set] = {}
@@ -218,6 +223,16 @@ class Known:
         """What has to move so that every task lies in one part."""
         rows = [part.rows for part in self.parts]
         return moves([part.ids for part in self.parts], [part.sizes for part in self.parts], rows, column, home)
+
+    def waiting(self, plan: list[Move]) -> int:
+        """Bytes of rows that wait for the part that they are at home in, at most, where parts come in order."""
+        now, most, due = 0, 0, np.zeros(len(plan), dtype=int)
+        for part, move in zip(self.parts, plan, strict=True):
+            for name, size in zip(part.ids, part.sizes.tolist(), strict=True):
+                if name in move.home:
+                    now, due[move.home[name]] = now + size, due[move.home[name]] + size
+            most, now = max(most, now), now - int(due[move.place])
+        return most * (self.width + 2) * 8
 
     def fitted(self, kernel: Kernel) -> Kernel:
         """The kernel with all that it needs to know of all rows, as ``Kernel.fitted`` has it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_X_y
+from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.distributed import Piece
 from leastwise.keys import row_keys
@@ -93,15 +93,25 @@ def clean(piece: Piece, rules: Rules) -> Clean | None:
     rules.model._check_targets(y)
     if rules.check is not None:
         rules.check(X)
-    w = _check_sample_weight(piece.sample_weight, X, dtype=np.float64)
-    if (w < 0).any():
-        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    w = checked_weights(piece.sample_weight, len(y))
     names, index = factor_tasks(ids, len(y))
     number = piece.numbered(0).number
     assert number is not None
     rows = Clean(X, y, w, names, index, number)
     used = np.flatnonzero((w > 0) & ~rules.without_weight(y))
     return None if not len(used) else rows if len(used) == len(y) else rows.part(used)
+
+
+def checked_weights(given: Any, n: int) -> Array:
+    """Weights of n rows; those of a part may all be zero."""
+    if given is None:
+        return np.ones(n)
+    w = check_array(given, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    return w
 
 
 def divided(piece: Piece, column: Any) -> tuple[Any, Any]:
@@ -119,9 +129,9 @@ def divided(piece: Piece, column: Any) -> tuple[Any, Any]:
 
 
 def kept_rows(rows: Clean, code: Array, share: float, values: bool) -> Array:
-    """About this share of the rows of each task and class, two at least, by what is in them: those of the lowest keys.
+    """About this share of the rows of each task and class, two at least: those of the lowest keys.
 
-    Which these are does not depend on where the rows lie, nor on their order.
+    Which these are depends on what is in the rows alone, not on where they lie.
     """
     n = len(code)
     if share >= 1:

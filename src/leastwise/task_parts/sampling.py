@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from leastwise.distributed import Parts, Piece
+from leastwise.distributed.pieces import stacked
 from leastwise.keys import id_keys
 from leastwise.selection.search import LEAST_TASKS
 from leastwise.task_parts.knowing import Known
@@ -16,6 +16,8 @@ from leastwise.task_parts.reading import Clean, clean, kept_rows
 from leastwise.task_parts.working import Own, Terms
 
 Array = np.ndarray
+
+COLUMNS = ("y", "w", "index", "number")
 
 
 @dataclass(frozen=True)
@@ -64,11 +66,8 @@ def keys_of(ids: list) -> Array:
 def gathered(parts: Parts, own: list[Own], terms: Terms) -> Sample:
     """The rows of the tasks that were chosen, in the order that they have among all rows."""
     found = [rows for rows in parts.map(chosen_rows, own, terms) if rows is not None]
-    X = [rows.X for rows in found]
-    arrays = [np.concatenate([getattr(rows, name) for rows in found]) for name in ("y", "w", "index", "number")]
-    whole = Clean(
-        sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X), *arrays[:2], [], *arrays[2:]
-    )
+    y, w, index, number = (np.concatenate([getattr(rows, name) for rows in found]) for name in COLUMNS)
+    whole = Clean(stacked([rows.X for rows in found]), y, w, [], index, number)
     order = np.argsort(whole.number, kind="stable")
     return Sample(whole.part(order), order)
 
@@ -77,7 +76,7 @@ def chosen_rows(piece: Piece, own: Own, terms: Terms) -> Clean | None:
     """Rows of the tasks that were chosen, with the numbers of all tasks; those that ``kept_rows`` keeps."""
     if not len(own.chosen):
         return None
-    rows = clean(piece, terms.rules)
+    rows = clean(piece.numbered(own.first), terms.rules)
     if rows is None:
         return None
     code = own.tasks.codes(rows.names)[rows.index]

@@ -76,13 +76,14 @@ class Terms:
 class Own:
     """What a part alone is told: its tasks, their numbers among all, penalties, and which were chosen for the sample.
 
-    ``chosen`` counts the tasks of the part.
+    ``chosen`` counts the tasks of the part. ``first`` is the number of its first row among all, where none moved.
     """
 
     tasks: Tasks
     codes: Array
     penalty: Array
     chosen: Array
+    first: int
 
 
 @dataclass(frozen=True)

@@ -215,8 +215,8 @@ def test_a_cluster_says_the_same(client, rows, kind):
 
 def test_searches_on_a_cluster(client, rows):
     dX, dy, more = chunked(*rows)
-    given = {"n_centers": 25, "sigma": (1.0, 2.0), "search_rows": 150, "random_state": 0}
-    model, stream = MultiTaskLSSVC(**given), MultiTaskLSSVC(**given)
+    given = {"n_centers": 25, "sigma": (1.0, 2.0), "sharing": (0.2, 0.5), "search_rows": 150, "random_state": 0}
+    model, stream = (MultiTaskLSSVC(**given, bias="shared", kernel="rbf") for _ in range(2))
     model.fit(dX, dy, **more)
     stream.fit_stream(blocks_of(*rows))
     np.testing.assert_allclose(

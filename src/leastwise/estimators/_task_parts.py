@@ -168,14 +168,13 @@ class FromParts(TaskSearch):
     # ---------------------------------------------------------------- choose
 
     def _learn(self, begun: Begun, settings: Settings, sharings: Levels) -> Done:
-        """Choose on the sample, settle on all rows where they are not too many, solve."""
+        """Choose on the sample, refine alpha on all rows where they are not too many, solve."""
         coupling, hold = self._coupling(begun.data), self.cv is not None
         best, seen, some = self._look(begun, self._sample_trial(begun, settings, coupling), sharings)
         whole, alphas = self._whole_trial(begun, some), self._data_grids(begun.data.rows, settings)[1]
-        choice = len(alphas.values) > 1 or len(sharings.values) > 1
-        if hold and choice and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS:
+        if hold and len(alphas.values) > 1 and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS:
             final = Search(whole)
-            best, seen = final.settle(best, alphas, sharings), seen + final.seen
+            best, seen = final.refine(best, alphas), seen + final.seen
         whole = whole.tied(best.sharing)
         solution, held = whole.solved(best.sigma, best.alpha, hold)
         if held is not None:

@@ -5,7 +5,7 @@ a matrix of b x b for all of its tasks. A fit goes through the parts
 
     once      to know what there is (``facts``): tasks and their sizes, classes, weights;
     once      for a sample of whole tasks, on which centres, sigma, sharing and alpha are chosen in memory;
-    once      for the sums at these parameters (more often where alpha and sharing are settled on all rows);
+    once      for the sums at these parameters, and for each other alpha where that is refined on all rows;
     once      for the coefficients of the tasks, with the solution of the shared system put back.
 """
 

@@ -128,29 +128,35 @@ def stream_tasks(
     noise, first = np.empty(len(F)), 0
     own = None if centring is None else np.zeros((len(tie.own), F.shape[1]), dtype=F.dtype)
     for mine, chunk in chunks():
-        parts, tasks = arrow.parts(chunk) + arrow.shared, slice(first, first + len(chunk.own))
-        coef[tasks] = _unwhitened(parts, penalty)
+        tasks = slice(first, first + len(chunk.own))
+        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, trial.unit_spread)
         if own is not None:
-            own[tasks] = _own_intercepts(chunk, parts, arrow.intercept, trial.unit_spread)
-        first += len(parts)
+            own[tasks] = intercepts
+        first += len(chunk.own)
         if hold:
-            held = _chunk_heldout(trial, mine, chunk, tasks, system, rho)
+            part = None if centring is None else centring.part(mine, tasks)
+            held = chunk_heldout(trial.rows.part(mine), chunk, part, system, rho)
             F[mine], noise[mine] = held.F, held.noise
-    coef[-1:] = _unwhitened(arrow.shared[None], penalty)
+    coef[-1:] = unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
     intercept, own = common_intercept(arrow.intercept, own, bias)
     solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own, shared=trial.common)
     return solution, Held(F, solution.intercept, noise) if hold else None
 
 
-def _chunk_heldout(trial: ArrowTrial, mine: Array, chunk: Chunk, tasks: slice, system: System, rho: float) -> Held:
-    """Held-out scores of the tasks of a chunk."""
-    rows, centring = trial.rows.part(mine), trial.centring()
+def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Cholesky | None, spread: float) -> tuple[Array, Array | None]:
+    """Coefficients of the tasks of a chunk on the kernel (k x b x c), and what each adds to the intercept (k x c)."""
+    parts = arrow.parts(chunk) + arrow.shared
+    own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, spread)
+    return unwhitened(parts, penalty), own
+
+
+def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> Held:
+    """Held-out scores of the rows of a chunk, whose shared system may be that of more tasks."""
     root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
-    Z = rows.targets(trial.settings.n_outputs) * root[:, None]
-    part = None if centring is None else centring.part(mine, tasks)
-    problem = Problem(Z, root, trial.bias, None, Folds.from_labels(rows.fold), part)
-    return ArrowHeldout(problem, decompose([chunk]), trial.tie.sharing, chunk.own).given(system, rho)
+    Z = rows.targets(chunk.Z.shape[1]) * root[:, None]
+    problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring)
+    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).given(system, rho)
 
 
 def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, spread: float) -> Array:
@@ -202,7 +208,7 @@ def stranger_scores(trial: TaskTrial, sigma: float, alpha: float, jitter: float 
     return np.zeros_like(F) if alone else F
 
 
-def _unwhitened(coef: Array, penalty: Cholesky | None) -> Array:
+def unwhitened(coef: Array, penalty: Cholesky | None) -> Array:
     """Coefficients (tasks x b x c) of the kernel itself, from coordinates where the penalty is the identity."""
     if penalty is None:
         return coef
@@ -269,7 +275,7 @@ def _unscaled(trial: CoupledTrial, sigma: float, coef: Array) -> Array:
         return coef * trial.root[:, None] if trial.basis.weighted else coef
     Kcc = Trial.center_kernel(trial, sigma)
     assert Kcc is not None
-    return _unwhitened(coef, penalty_factor(Kcc))
+    return unwhitened(coef, penalty_factor(Kcc))
 
 
 def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:

@@ -10,11 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leastwise.coupling import Coupling
+from leastwise.distributed import Parts, Piece
 from leastwise.estimators._checks import choose
 from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._lssvm import LSSVM, Fitted
 from leastwise.estimators._model import Training
-from leastwise.estimators._task_search import TaskSearch, for_all_rows
+from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._task_parts import FromParts
+from leastwise.estimators._task_search import for_all_rows
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.krylov_fitting import Bonds, Iterated
@@ -23,7 +26,7 @@ from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import task_rows_to_search
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Rows, Settings, Trial
+from leastwise.selection.trial import Judge, Rows, Settings, Trial
 from leastwise.task_fitting import (
     DualForm,
     TaskSolution,
@@ -37,7 +40,7 @@ from leastwise.task_fitting import (
 Array = np.ndarray
 
 
-class MultiTaskLSSVM(TaskExplained, LSSVM, TaskSearch):
+class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
     """What the two of them have in common: intercepts of the tasks' own."""
 
     #: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
@@ -85,7 +88,12 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, TaskSearch):
 
     def _possible(self, rows: Rows) -> tuple[float, ...]:
         """Those that are possible: with free intercepts every task needs a row outside of each fold."""
-        spreads, alone = self._spreads(), never_left(rows)
+        alone = never_left(rows)
+        return self._possible_without(alone, int(np.sum(rows.task == alone[0])) if len(alone) else 0, len(rows))
+
+    def _possible_without(self, alone: Array, size: int, n: int) -> tuple[float, ...]:
+        """Those that are possible where all rows of these tasks are one fold; the first has ``size`` of n rows."""
+        spreads = self._spreads()
         if self.cv is None or not len(alone) or np.isfinite(spreads[-1]):
             return spreads
         if len(spreads) > 1:
@@ -93,7 +101,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, TaskSearch):
         raise ValueError(
             "bias='task' gives every task a free intercept, but holding out a fold leaves no row of some tasks "
             f"({len(alone)} of {len(self.task_index_)}), such as {self.task_index_.ids[alone[0]]!r} with "
-            f"{int(np.sum(rows.task == alone[0]))} of {len(rows)} rows. Use bias='shrunk' or 'shared', a cv that "
+            f"{size} of {n} rows. Use bias='shrunk' or 'shared', a cv that "
             "keeps a row of each task, or leave such tasks out."
         )
 
@@ -109,12 +117,44 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, TaskSearch):
         return trial.spreads
 
     def _trial(self, data: Training, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
-        trial, everywhere = super()._trial(data, rows, settings, coupling), self._possible(data.rows)
-        # What is possible for some rows has to be so for all, where the search goes on.
-        trial.spreads = tuple(spread for spread in self._possible(rows) if spread in everywhere)
+        return self._with_spreads(super()._trial(data, rows, settings, coupling), self._possible(data.rows))
+
+    def _with_spreads(self, trial: TaskTrial, everywhere: tuple[float, ...]) -> TaskTrial:
+        """The trial with all spreads that may be tried: possible for its rows, and for all rows."""
+        trial.spreads = tuple(spread for spread in self._possible(trial.rows) if spread in everywhere)
         return trial.spreading(trial.spreads[len(trial.spreads) // 2])
 
+    # ----------------------------------------------------------------- parts
+
+    def _all_spreads(self) -> tuple[float, ...]:
+        return self._spreads()
+
+    def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
+        found, known = super()._sample_trial(begun, settings, coupling), begun.known
+        alone = known.tasks.codes(known.alone)
+        size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
+        trial = self._with_spreads(found, self._possible_without(alone, size, known.n))
+        assert isinstance(trial, ArrowTrial)
+        return trial
+
+    def _fit_parts(self, parts: Parts) -> Any:
+        kernel, sharings = self._checked(calibrated=getattr(self, "calibration", None) is not None)
+        begun = self._begin(parts, kernel)
+        if isinstance(begun, Piece):
+            return self.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
+        settings = self._settings(begun.data.kernel, self._judged(begun.data))
+        fitted = fitted_sample(begun, self._learn(begun, settings, sharings))
+        return self._completed(replace(begun.data, rows=begun.among), fitted)
+
     # ------------------------------------------------------------------- fit
+
+    def _judged(self, data: Training) -> Judge:
+        """What held-out scores are worth."""
+        raise NotImplementedError
+
+    def _completed(self, data: Training, fitted: Fitted) -> Any:
+        """Store the model, and all that is known."""
+        raise NotImplementedError
 
     def _choose(self, data: Training, settings: Settings) -> Found:
         found = self._search_tasks(data, settings, self._checked_tasks())
@@ -209,6 +249,13 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, TaskSearch):
         coupling = choice.coupling or choice.trial.coupling
         self._store_relation(coupling, sharing)
         self.spread_ = choice.searched.spread
+
+
+def fitted_sample(begun: Begun, done: Done) -> Fitted:
+    """A model of all rows, as if the sample were all: what tasks say of others depends on the ridge on the sum."""
+    found = done.found
+    chosen = found.outcome.alpha * begun.more
+    return Fitted(found, found.trial.settings, found.trial.basis, done.solution, False, chosen)
 
 
 def never_left(rows: Rows) -> Array:

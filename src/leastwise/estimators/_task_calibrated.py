@@ -9,6 +9,7 @@ import numpy as np
 
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._model import Training
+from leastwise.estimators._sampled import Begun, Done
 from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators._tuned import Found, TunedModel
@@ -61,6 +62,21 @@ class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
         # A task is one witness of what happens to tasks that are not known.
         sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))  # type: ignore[arg-type]
         return self._calibrator(sample, solution.intercept)
+
+    def _complete_sampled(self, begun: Begun, done: Done) -> Any:
+        """Calibrate by held-out scores of a sample of the tasks, and store all that is known."""
+        data, found, solution = replace(begun.data, rows=begun.among), done.found, done.solution
+        best, whole = found.outcome, found.trial
+        if self.cv is not None:
+            best = replace(best, calibrator=self._calibrator(data.rows.sample(best.F), solution.intercept))
+        held = np.arange(len(best.F))
+        reach, trust = self._chunked_reach(data.rows, whole.basis, whole.settings, held)
+        # What tasks say of others depends on the ridge on the sum of the losses.
+        alike = replace(best, alpha=best.alpha * begun.more)
+        stranger = self._strangers(data, found.searched, alike, solution)
+        self._store_relation(found.coupling, whole.tie.sharing)
+        self.stranger_calibrator_ = stranger
+        return self._finish(data, whole.basis, whole.settings, best, solution, found.seen, reach, trust)
 
     def _store_tasks(self, trial: TaskTrial, sharing: float, stranger: Calibrator | None) -> None:
         self._store_relation(trial.coupling, sharing)

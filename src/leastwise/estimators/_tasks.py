@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from leastwise.coupling import Coupling, Shared
+from leastwise.distributed import by_partition
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_levels, choose, task_penalties
 from leastwise.estimators._model import KernelModel
@@ -200,6 +201,7 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
     def _heldout_answer(self, F: Array, trust: Array, data: Any) -> Answer:
         return Answer(F, trust, self.calibrator_, data.task < 0, self.stranger_calibrator_)
 
+    @by_partition
     def scores(self, X: Any, tasks: Any = None) -> Array:
         """Raw scores, before any calibration.
 
@@ -217,6 +219,7 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
         """
         return self._answer(X, tasks).F
 
+    @by_partition
     def trust(self, X: Any, tasks: Any = None) -> Array:
         """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
 
@@ -224,6 +227,7 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
         """
         return self._answer(X, tasks).trust
 
+    @by_partition
     def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Values that order the classes as the probabilities do; see :class:`leastwise.LSPC`.
 
@@ -234,6 +238,7 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
         D = self._asked(X, class_prior, tasks).decision()
         return D if D.ndim == 1 else self._framed(D, X)
 
+    @by_partition
     def predict_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``.
 
@@ -248,11 +253,13 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
         """
         return self._framed(self._asked(X, class_prior, tasks).proba(), X)
 
+    @by_partition
     def predict_log_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return self._framed(np.log(self._asked(X, class_prior, tasks).proba()), X)
 
+    @by_partition
     def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Array:
         """The most probable class; ``tasks`` and ``class_prior`` as in ``predict_proba``."""
         best = self._asked(X, class_prior, tasks).proba().argmax(axis=1)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators._checks import (
-    choose,
-)
+from leastwise.distributed import Parts, Piece, is_dask
+from leastwise.estimators._checks import choose
 from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._task_calibrated import TaskCalibrated
+from leastwise.estimators._task_parts import FromParts
 from leastwise.kernels import Kernel
 from leastwise.probability import CALIBRATIONS
 from leastwise.selection.grid import Levels
@@ -19,7 +19,7 @@ from leastwise.selection.grid import Levels
 Array = np.ndarray
 
 
-class MultiTaskLSPC(TaskExplained, TaskCalibrated):
+class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
     r"""Least-squares probabilistic classifier for many related tasks, tuned and calibrated in closed form.
 
     Each task t has scores of its own, a part that all tasks share and a part of its own (Simm et al. 2011)::
@@ -231,10 +231,21 @@ class MultiTaskLSPC(TaskExplained, TaskCalibrated):
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups, tasks)
         kernel, sharings = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
         return self._complete(data, settings, self._search_tasks(data, settings, sharings))
+
+    def _fit_parts(self, parts: Parts) -> MultiTaskLSPC:
+        kernel, sharings = self._checked()
+        begun = self._begin(parts, kernel)
+        if isinstance(begun, Piece):
+            return self.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
+        data = begun.data
+        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
+        return self._complete_sampled(begun, self._learn(begun, settings, sharings))
 
     # ------------------------------------------------------------- parameters
 

@@ -9,18 +9,23 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.distributed import by_partition, is_dask
 from leastwise.estimators._checks import choose
 from leastwise.estimators._lssvm import Fitted, SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._multi_task_lssvm import MultiTaskLSSVM
 from leastwise.estimators._regressor import KernelRegressor, Residuals, residuals
 from leastwise.estimators._task_calibrated import FEW_TASKS, TaskCalibrated
+from leastwise.kernels import Kernel
 from leastwise.probability import CALIBRATIONS
+from leastwise.selection.grid import Levels
+from leastwise.selection.trial import Judge
 from leastwise.task_fitting import (
     WIDE,
     DualForm,
     stranger_scores,
 )
+from leastwise.task_parts import Known
 
 Array = np.ndarray
 
@@ -207,9 +212,19 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups, tasks)
         kernel, _ = self._checked(calibrated=False)
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data)))
+        return self._completed(data, self._fitted(data, self._settings(data.kernel, self._judged(data))))
+
+    def _judged(self, data: Training) -> Judge:
+        return self._judge(data)
+
+    def _known_targets(self, known: Known) -> Any:
+        return known.unit(known.dtype, self.bias is not None)
+
+    def _completed(self, data: Training, fitted: Fitted) -> MultiTaskLSSVR:
         best, settings = fitted.choice.outcome, fitted.settings
         self._store_choice(fitted)
         self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
@@ -244,6 +259,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         rows, task, _ = self._met_rows(X, tasks)
         return self._scores(rows, task)[0], rows, task
 
+    @by_partition
     def predict(self, X: Any, tasks: Any = None) -> Array:
         """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape.
 
@@ -256,6 +272,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         """
         return self._shown(self._values(X, tasks)[0])
 
+    @by_partition
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None) -> Array:
         """Intervals that hold the value with about this probability; see :meth:`LSSVR.predict_interval`.
 
@@ -456,10 +473,20 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
-        choose("calibration", self.calibration, CALIBRATIONS)
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups, tasks)
         kernel, _ = self._checked(calibrated=self.calibration is not None)
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data.classes, self.calibration)))
+        return self._completed(data, self._fitted(data, self._settings(data.kernel, self._judged(data))))
+
+    def _checked(self, calibrated: bool) -> tuple[Kernel, Levels]:
+        choose("calibration", self.calibration, CALIBRATIONS)
+        return super()._checked(calibrated)
+
+    def _judged(self, data: Training) -> Judge:
+        return self._judge(data.classes, self.calibration)
+
+    def _completed(self, data: Training, fitted: Fitted) -> MultiTaskLSSVC:
         best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
         reach, trust = self._believed(data, fitted)
         self._store_choice(fitted)

@@ -24,8 +24,8 @@ Products and factors of the tasks are numpy's throughout (see ``spectrum``).
 
 from leastwise.linalg.arrow.batches import Chunk, Source
 from leastwise.linalg.arrow.decomposed import Decomposed, decompose
-from leastwise.linalg.arrow.shared import Factors, System
-from leastwise.linalg.arrow.solve import Arrow, arrow_system, solve_arrow
+from leastwise.linalg.arrow.shared import Factors, Sums, System, Triangle
+from leastwise.linalg.arrow.solve import Arrow, arrow_sums, arrow_system, arrow_triangle, solve_arrow
 
 __all__ = [
     "Arrow",
@@ -33,8 +33,12 @@ __all__ = [
     "Decomposed",
     "Factors",
     "Source",
+    "Sums",
     "System",
+    "Triangle",
+    "arrow_sums",
     "arrow_system",
+    "arrow_triangle",
     "decompose",
     "solve_arrow",
 ]

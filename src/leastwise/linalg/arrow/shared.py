@@ -23,11 +23,18 @@ class Sums:
     R: Array
     C: Array
     dtype: np.dtype
+    #: Whether products kept the digits of all tasks so far.
+    regular: bool = True
 
     @classmethod
     def zeros(cls, b: int, c: int, dtype: np.dtype) -> Sums:
         """Of no task; in double precision whatever that of the tasks, as there may be many to come."""
         return cls(np.zeros((b, b)), np.zeros((b, c)), np.zeros((c, c)), dtype)
+
+    def __add__(self, other: Sums) -> Sums:
+        """Of the tasks of both."""
+        regular = self.regular and other.regular
+        return Sums(self.S + other.S, self.R + other.R, self.C + other.C, self.dtype, regular)
 
     def add(self, S: Array, R: Array, C: Array) -> None:
         """Some more tasks."""
@@ -42,7 +49,7 @@ class Sums:
 
     def keep_digits(self, sharing: float) -> bool:
         """Whether products suffice for the shared part."""
-        return keeps_digits(sharing * float(np.trace(self.S)), 1.0, self.S.dtype)
+        return self.regular and keeps_digits(sharing * float(np.trace(self.S)), 1.0, self.S.dtype)
 
     def system(self, sharing: float, bias: bool) -> System:
         """The shared part."""
@@ -156,9 +163,38 @@ def by_qr(factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, 
         b, rows = f.Vt.shape[2], _reduced_rows(f, own, sharing, rho, bias)
         T = T if T.size else np.eye(b, rows.shape[1], dtype=rows.dtype)
         T = np.asarray(np.linalg.qr(np.vstack([T, rows]), mode="r"))
+    return _from_triangle(T, b, sharing, bias, f.dtype)
+
+
+def _from_triangle(T: Array, b: int, sharing: float, bias: bool, dtype: np.dtype) -> System:
     p = b + bias
     theta = solve_triangular(T[:p, :p], T[:p, p:])
-    return System(Cholesky(T[:p, :p].T, 0.0), theta, sharing, bias, False, f.dtype)
+    return System(Cholesky(T[:p, :p].T, 0.0), theta, sharing, bias, False, dtype)
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """The triangle of the rows ``Q^-1/2 [J, Z]`` of some tasks; triangles of parts of the tasks add."""
+
+    T: Array
+
+    @classmethod
+    def of(
+        cls, factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, bias: bool, width: int
+    ) -> Triangle:
+        """Of some tasks, none of them if need be; ``width`` is the number of columns of [J, Z]."""
+        found = cls(np.empty((0, width)))
+        for f, own in factors:
+            found = found + cls(_reduced_rows(f, own, sharing, rho, bias))
+        return found
+
+    def __add__(self, other: Triangle) -> Triangle:
+        return Triangle(np.asarray(np.linalg.qr(np.vstack([self.T, other.T]), mode="r")))
+
+    def system(self, b: int, sharing: float, bias: bool, dtype: np.dtype) -> System:
+        """The shared part, with the ridge."""
+        ridge = Triangle(np.eye(b, self.T.shape[1]))
+        return _from_triangle((ridge + self).T, b, sharing, bias, dtype)
 
 
 def _reduced_rows(f: Factors, own: Array, sharing: float, rho: float, bias: bool) -> Array:

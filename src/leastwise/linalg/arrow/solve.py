@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leastwise.linalg.arrow.batches import Chunk, Source, batches, turn
-from leastwise.linalg.arrow.shared import Factors, Sums, System, by_qr, keeps_digits, svd
+from leastwise.linalg.arrow.shared import Factors, Sums, System, Triangle, by_qr, keeps_digits, svd
 
 Array = np.ndarray
 
@@ -70,22 +70,31 @@ def solve_arrow(source: Source, sharing: float, rho: float, bias: bool = True) -
 def arrow_system(source: Source, sharing: float, rho: float, bias: bool = True) -> System:
     """The shared part alone, with its factor."""
     rho = float(rho)  # a float64 of numpy would not leave float32 as it is
-    sums = _sums(source, rho)
-    if sums is None or not sums.keep_digits(sharing):
+    sums = arrow_sums(source, rho)
+    if not sums.keep_digits(sharing):
         return by_qr(_factors(source), sharing, rho, bias)
     return sums.system(sharing, bias)
 
 
-def _sums(source: Source, rho: float) -> Sums | None:
-    """Sums over all tasks, by products; None where those of a task would lose the digits."""
-    sums = None
+def arrow_sums(source: Source, rho: float, sums: Sums | None = None) -> Sums:
+    """Sums over all tasks, by products; not ``regular`` where those of a task would lose the digits.
+
+    They are added to ``sums``, which is needed where there may be no task.
+    """
     for chunk in source():
         sums = sums or Sums.zeros(chunk.Phi.shape[1], chunk.Z.shape[1] + 1, chunk.Phi.dtype)
         for batch in batches(chunk):
             add = _add_wide if batch.Phi.shape[1] <= batch.Phi.shape[2] else _add_tall
             if not add(sums, *batch.double, chunk.own[batch.tasks, None, None], rho):
-                return None
+                sums.regular = False
+                return sums
+    assert sums is not None
     return sums
+
+
+def arrow_triangle(source: Source, sharing: float, rho: float, bias: bool, width: int) -> Triangle:
+    """What takes the place of the sums where products lose the digits."""
+    return Triangle.of(_factors(source), sharing, rho, bias, width)
 
 
 def _add_wide(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:

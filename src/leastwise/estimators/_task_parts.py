@@ -1,0 +1,221 @@
+"""Fits of many tasks from parts of the rows: streams of blocks, and partitions of Dask."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from leastwise.coupling import Coupling
+from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
+from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
+from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._task_search import TaskSearch, for_all_rows
+from leastwise.estimators._tuned import Found
+from leastwise.kernels import Kernel
+from leastwise.memory import available_memory, human
+from leastwise.selection.arrow import ArrowTrial
+from leastwise.selection.grid import Grid, Levels
+from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
+from leastwise.selection.search import Search
+from leastwise.selection.trial import Outcome, Settings
+from leastwise.task_parts import Known, Own, PartsTrial, Remote, Rules, Terms, choose_tasks, facts, gathered, known_of
+from leastwise.tasks import Tasks, split_tasks
+
+Array = np.ndarray
+
+
+class FromParts(TaskSearch):
+    """Mixin for models of many tasks that can be had from parts of the rows."""
+
+    @all_or_nothing
+    def fit_stream(self, blocks: Any) -> Any:
+        """Fit from blocks of rows that need not fit into memory together.
+
+        Parameters
+        ----------
+        blocks : list, or callable that returns an iterator
+            Blocks of rows: mappings with the names X, y, tasks and sample_weight of ``fit``, things with such
+            attributes, ``(X, y, sample_weight, tasks)``, or ``(X, y)`` with ``task_column=``; in a list also
+            callables that return one. They are gone through four times or more. Rows of a task that lie in several
+            blocks wait in memory for its last block: sort rows by task where there are many of them.
+
+        Returns
+        -------
+        self
+            What is kept of held-out rows (``heldout_scores_``, ``heldout_rows_``) is that of the sample that
+            parameters were chosen on; see :doc:`/distributed`.
+        """
+        return self._fit_parts(local_parts(blocks))
+
+    def _fit_dask(self, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Any:
+        """Fit from collections of Dask."""
+        if groups is not None:
+            raise ValueError("groups= is not possible with rows that Dask has: they are held out one by one.")
+        return self._fit_parts(DaskParts.of(X, y, sample_weight, tasks))
+
+    def _fit_parts(self, parts: Parts) -> Any:
+        raise NotImplementedError
+
+    # ----------------------------------------------------------------- begin
+
+    def _begin(self, raw: Parts, kernel: Kernel) -> Begun | Piece:
+        """Look at all parts, and gather a sample; all rows where they are so few that the sample would be all."""
+        self._check_parts(kernel)
+        rules = self._rules(kernel)
+        known = known_of(list(raw.map(facts, None, rules)), rules)
+        count = self._count(known)
+        if count >= known.n:
+            return self._collected(raw, known)
+        self._meet_columns(known)
+        plan = known.moves(self.task_column, raw.home)
+        parts = self._regrouped(raw, known, plan)
+        chosen, share = choose_tasks(known, count)
+        own = self._own(known, plan, chosen)
+        terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
+        sample = gathered(parts, own, terms)
+        w, y = terms.weights(sample.rows.y, sample.rows.w), sample.rows.y
+        y = y if terms.values else np.searchsorted(terms.targets, y)
+        task = np.searchsorted(chosen, sample.rows.index)
+        self.task_index_ = Tasks([known.tasks.ids[k] for k in chosen])
+        data = self._arranged(sample.rows.X, y, w, None, kernel, task, terms.targets)
+        data = replace(data, kernel=known.fitted(kernel), task=sample.rows.index)
+        self.task_index_ = known.tasks
+        self.tasks_ = known.tasks.as_array()
+        return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+
+    def _regrouped(self, raw: Parts, known: Known, plan: list[Move]) -> Parts:
+        """Parts that hold whole tasks."""
+        if not any(move.home for move in plan):
+            return raw
+        need, have = known.waiting(plan), available_memory()
+        if raw.home == "last" and need > have:
+            raise MemoryError(
+                f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
+                f"its peak; {human(have)} are available. Sort the rows by task, or spill them to disk by task first. "
+                "(Set LEASTWISE_MEMORY to change the limit.)"
+            )
+        return raw.regrouped(plan)
+
+    def _check_parts(self, kernel: Kernel) -> None:
+        """Refuse what takes all rows at once."""
+        if self.solver not in ("auto", "arrow") or not self._few_functions(kernel):
+            raise ValueError(
+                "Rows in parts are fitted by solver='arrow' (or 'auto'), which needs few basis functions and tasks "
+                "that all share alike: give n_centers or centers, or kernel='linear'; and similarity='shared'."
+            )
+        if self.cv is not None and not (isinstance(self.cv, str) and self.cv == "loo"):
+            raise ValueError(
+                f"cv={self.cv!r}: rows in parts are held out one by one. Use cv='loo', or cv=None with numbers for "
+                "all parameters."
+            )
+
+    def _rules(self, kernel: Kernel) -> Rules:
+        bare = clone(self).set_params(random_state=None)
+        weight, check = getattr(self, "class_weight", None), partial(check_range, kernel=kernel)
+        return Rules(bare, self.task_column, weight, check, np.inf in self._all_spreads())
+
+    def _all_spreads(self) -> tuple[float, ...]:
+        """Spreads of the tasks' intercepts that are asked for."""
+        return ()
+
+    def _count(self, known: Known) -> int:
+        """Rows that the search is made on."""
+        given = np.shape(self.centers)[0] if not isinstance(self.centers, str) else self.n_centers
+        return task_rows_to_search(int(given or known.width), known.n, self.search_rows, by_arrow=True)
+
+    def _collected(self, raw: Parts, known: Known) -> Piece:
+        """All rows."""
+        need, have = 2 * known.n * known.width * known.dtype.itemsize, available_memory()
+        if need > have:
+            raise MemoryError(
+                f"search_rows={self.search_rows!r} takes all {known.n} rows into memory, which needs about "
+                f"{human(need)}; {human(have)} are available. Use search_rows='auto', or a number."
+            )
+        return raw.collect()
+
+    def _meet_columns(self, known: Known) -> None:
+        """Number and names of the columns."""
+        head = next(part.head for part in known.parts if part.head is not None)
+        validate_data(self, head, skip_check_array=True)
+        if self.task_column is not None:
+            split_tasks(head, self.task_column)
+
+    def _known_targets(self, known: Known) -> Any:
+        """What is known of the targets of all rows."""
+        check_classes(np.zeros(min(known.n, len(known.classes) + 1), dtype=int), known.classes)
+        return known.classes
+
+    def _own(self, known: Known, plan: list[Move], chosen: Array) -> list[Own]:
+        """What each part is told of its tasks."""
+        self.task_index_, ids = known.tasks, known.tasks.ids
+        penalty, mark = self._shared().penalty, np.zeros(len(known.tasks), dtype=bool)
+        mark[chosen] = True
+        home = np.zeros(len(known.tasks), dtype=int)
+        for p, facts_ in enumerate(known.parts):
+            codes = known.tasks.codes([name for name in facts_.ids if name not in plan[p].home])
+            home[codes] = p
+        return [
+            Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
+            for move, codes in zip(plan, _grouped(home, len(known.parts)), strict=True)
+        ]
+
+    # ---------------------------------------------------------------- choose
+
+    def _learn(self, begun: Begun, settings: Settings, sharings: Levels) -> Done:
+        """Choose on the sample, refine alpha on all rows where they are not too many, solve."""
+        coupling, hold = self._coupling(begun.data), self.cv is not None
+        best, seen, some = self._look(begun, self._sample_trial(begun, settings, coupling), sharings)
+        whole, alphas = self._whole_trial(begun, some), self._data_grids(begun.data.rows, settings)[1]
+        if hold and len(alphas.values) > 1 and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS:
+            final = Search(whole)
+            best, seen = final.refine(best, alphas), seen + final.seen
+        whole = whole.tied(best.sharing)
+        solution, held = whole.solved(best.sigma, best.alpha, hold)
+        if held is not None:
+            held = whole.centred_far(whole.settled(held))
+            score, calibrator = settings.judge(whole.rows, held, None)
+            best = replace(best, F=held.F, score=score, calibrator=calibrator)
+        return Done(Found(best, seen, whole, some.tied(best.sharing), coupling), solution)
+
+    def _look(self, begun: Begun, some: ArrowTrial, sharings: Levels) -> tuple[Outcome, list[dict], ArrowTrial]:
+        """The best point on the sample, with the alpha for all rows; all points, and the trial as it ended."""
+        rows = begun.data.rows
+        sigmas, alphas = self._data_grids(rows, some.settings)
+        if self.cv is None:
+            data = replace(begun.data, rows=begun.among)
+            return self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0]), [], some
+        check_search_memory(len(rows), some.basis.n_functions)
+        search = Search(some)
+        # A grid that was given is one for all rows.
+        scaled = alphas if alphas.ratio else Grid(tuple(a * begun.more for a in alphas.values))
+        guess = self._run(search, sigmas, scaled, sharings)
+        assert isinstance(search.trial, ArrowTrial)
+        return *for_all_rows(guess, search.seen, alphas, 1 / begun.more), search.trial
+
+    def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
+        """The sample as if it were all."""
+        data = begun.data
+        basis = replace(self._task_basis(data, data.rows, settings), square=False, weighted=False)
+        check_task_memory(len(self.tasks_), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
+        return ArrowTrial(data.rows, basis, settings, coupling.take(begun.kept))
+
+    def _whole_trial(self, begun: Begun, some: ArrowTrial) -> PartsTrial:
+        """The sample among all rows: with the weights and the shared system that it has there."""
+        settings, terms = some.settings, begun.remote.terms
+        terms = replace(terms, centers=some.basis.centers, norm=settings.norm, n_outputs=settings.n_outputs)
+        remote = replace(begun.remote, terms=terms)
+        whole = PartsTrial(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
+        whole.spreads = some.spreads
+        return whole.spreading(some.spread)
+
+
+def _grouped(home: Array, count: int) -> list[Array]:
+    """The numbers of the tasks of every part, in order."""
+    order = np.argsort(home, kind="stable")
+    return np.split(order, np.searchsorted(home[order], np.arange(1, count)))

@@ -1,0 +1,268 @@
+"""What there is in the parts: one look at all of them, before any is learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.distributed import Piece, moves
+from leastwise.distributed.pieces import some_rows
+from leastwise.distributed.regrouping import Move
+from leastwise.kernels import Kernel, Scaled, Sum, squared_norms
+from leastwise.keys import row_keys
+from leastwise.task_parts.reading import Clean, Rules, clean
+from leastwise.tasks import Tasks
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What there is in a part.
+
+    Attributes
+    ----------
+    rows : int
+        Number of rows, those of weight zero too; ``head`` is one of them, as it was given.
+    dtype : dtype, or None where no row counts
+    ids : list
+        Tasks of the rows that count.
+    cells : ndarray of shape (4, k)
+        For every task and class that occur together: their numbers, how many rows, and their weight.
+    alone : dict
+        The key of the row of every task that has one row only, or copies of it.
+    classes : ndarray
+        Those of y; for quantities their lowest values, highest values and sums, of shape (3, outputs).
+    moments : dict
+        For every class the weight, the mean of the rows and the sum of their squared distances from it.
+    """
+
+    rows: int
+    head: Any
+    dtype: Any
+    ids: list
+    cells: Array
+    alone: dict
+    classes: Any
+    moments: dict
+    sparse: bool = False
+    flat: bool = True
+
+    @property
+    def sizes(self) -> Array:
+        """Rows of each task."""
+        return np.bincount(self.cells[0].astype(int), weights=self.cells[2], minlength=len(self.ids)).astype(int)
+
+
+def facts(piece: Piece, own: None, rules: Rules) -> Facts:
+    """What there is in a part."""
+    head, rows = (None if not len(piece) else some_rows(piece.X, np.arange(1))), clean(piece, rules)
+    if rows is None:
+        return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {})
+    values = bool(rules.model.TARGET_CHECKS)
+    if values:
+        Z = rows.y.reshape(len(rows.y), -1).astype(float)
+        labels, codes = np.stack([Z.min(axis=0), Z.max(axis=0), Z.sum(axis=0)]), np.zeros(len(Z), dtype=int)
+        names: list = [None]
+    else:
+        labels, codes = np.unique(rows.y, return_inverse=True)
+        names = labels.tolist()
+    moments = {name: moments_of(rows.X[codes == k], rows.w[codes == k]) for k, name in enumerate(names)}
+    cells, alone = cells_of(rows, codes), lonely(rows, values) if rules.distinct else {}
+    kind = rows.X.dtype
+    return Facts(
+        len(piece), head, kind, rows.names, cells, alone, labels, moments, sparse.issparse(rows.X), rows.y.ndim == 1
+    )
+
+
+def cells_of(rows: Clean, codes: Array) -> Array:
+    """For every task and class that occur together: their numbers, how many rows, and their weight."""
+    c = int(codes.max()) + 1
+    pairs, cell, count = np.unique(rows.index * c + codes, return_inverse=True, return_counts=True)
+    return np.stack([*np.divmod(pairs, c), count, np.bincount(cell, weights=rows.w)]).astype(float)
+
+
+def lonely(rows: Clean, values: bool) -> dict:
+    """Tasks all of whose rows are copies of one, with its key: leave-one-out leaves nothing of them."""
+    keys = row_keys(rows.X)
+    if values:  # with other values they are no copies
+        keys = keys * np.uint64(3) + row_keys(rows.y.reshape(len(rows.y), -1).astype(float))
+    task, key = np.unique(np.stack([rows.index.astype(np.uint64), keys]), axis=1)
+    alone = np.flatnonzero(np.bincount(task.astype(int), minlength=len(rows.names)) == 1)
+    first = np.searchsorted(task, alone.astype(np.uint64))
+    return {rows.names[t]: int(key[i]) for t, i in zip(alone, first, strict=True)}
+
+
+def moments_of(X: Any, w: Array) -> tuple[float, Array, float]:
+    """Weight, mean, and weighted sum of squared distances from the mean."""
+    total, mean = float(w.sum()), np.asarray((w @ X) / w.sum(), dtype=float).ravel()
+    norms = squared_norms(X) if sparse.issparse(X) else squared_norms(X - mean)
+    spread = float(w @ norms) - (total * float(mean @ mean) if sparse.issparse(X) else 0.0)
+    return total, mean, spread
+
+
+def merged(parts: Sequence[tuple[float, Array, float]]) -> tuple[float, Array, float]:
+    """Moments of all rows from those of parts of them."""
+    total = sum(part[0] for part in parts)
+    mean = sum(part[0] * part[1] for part in parts) / total
+    return total, np.asarray(mean), sum(p[2] + p[0] * float(np.sum((p[1] - mean) ** 2)) for p in parts)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What there is in all parts.
+
+    Attributes
+    ----------
+    parts : list of Facts
+    class_weight : mapping, "balanced" or None
+    """
+
+    parts: list[Facts]
+    class_weight: Any = None
+
+    @cached_property
+    def filled(self) -> list[Facts]:
+        """Parts with rows that count."""
+        return [part for part in self.parts if part.dtype is not None]
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        """All tasks, sorted if they can be."""
+        names = list(dict.fromkeys(name for part in self.parts for name in part.ids))
+        try:
+            return Tasks(sorted(names))
+        except TypeError:
+            return Tasks(names)
+
+    @cached_property
+    def classes(self) -> Array:
+        """All classes, in order."""
+        return np.unique(np.concatenate([part.classes for part in self.filled]))
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """That of the rows."""
+        return np.result_type(*(part.dtype for part in self.filled))
+
+    def unit(self, dtype: Any, bias: bool) -> tuple[Array, Array, bool]:
+        """Unit and offset of quantities, and whether they came as one column; as ``KernelRegressor`` has them."""
+        low = np.min([part.classes[0] for part in self.filled], axis=0)
+        high = np.max([part.classes[1] for part in self.filled], axis=0)
+        mean = np.sum([part.classes[2] for part in self.filled], axis=0) / self.n
+        offset = mean if dtype == np.float32 and bias else np.zeros(len(low))
+        largest = np.maximum(high - offset, offset - low)
+        return 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0))), offset, self.filled[0].flat
+
+    @cached_property
+    def moments(self) -> dict:
+        """For every class the weight, the mean of the rows and the sum of their squared distances from it."""
+        names = dict.fromkeys(name for part in self.filled for name in part.moments)
+        return {name: merged([p.moments[name] for p in self.filled if name in p.moments]) for name in names}
+
+    @cached_property
+    def factors(self) -> dict:
+        """The weight of each class beside those of the rows."""
+        if isinstance(self.class_weight, Mapping):
+            return {name: float(self.class_weight.get(name, 1.0)) for name in self.moments}
+        if self.class_weight is None:
+            return dict.fromkeys(self.moments, 1.0)
+        whole = sum(moments[0] for moments in self.moments.values())
+        return {name: whole / moments[0] for name, moments in self.moments.items()}
+
+    @cached_property
+    def width(self) -> int:
+        """Number of features."""
+        return len(next(iter(self.moments.values()))[1])
+
+    @cached_property
+    def alone(self) -> list:
+        """Tasks all of whose rows are copies of one, wherever they lie."""
+        keys: dict[Any, set] = {}
+        for part in self.parts:
+            for name in part.ids:
+                keys.setdefault(name, set()).add(part.alone.get(name))
+        return [name for name, found in keys.items() if len(found) == 1 and None not in found]
+
+    @cached_property
+    def n(self) -> int:
+        """Rows that count."""
+        return int(self.cells[2].sum())
+
+    @cached_property
+    def mass(self) -> float:
+        """Mean weight of the rows that count."""
+        return sum(self.factors[name] * moments[0] for name, moments in self.moments.items()) / self.n
+
+    @cached_property
+    def shares(self) -> Array:
+        """Weighted class shares."""
+        total = np.array([self.factors[name] * self.moments[name][0] for name in self.classes.tolist()])
+        return total / total.sum()
+
+    @cached_property
+    def cells(self) -> Array:
+        """As in ``Facts``, with the numbers of all tasks and classes, and weights with those of the classes."""
+        found = []
+        for part in self.filled:
+            names = list(part.moments)
+            place = np.searchsorted(self.classes, part.classes) if names != [None] else np.zeros(1, dtype=int)
+            factor = np.array([self.factors[name] for name in names])
+            task, label = self.tasks.codes(part.ids), part.cells[1].astype(int)
+            found.append(
+                [task[part.cells[0].astype(int)], place[label], part.cells[2], part.cells[3] * factor[label]]
+            )
+        return np.concatenate([np.stack(cells) for cells in found], axis=1)
+
+    def moves(self, column: Any, home: str) -> list[Move]:
+        """What has to move so that every task lies in one part."""
+        rows = [part.rows for part in self.parts]
+        return moves([part.ids for part in self.parts], [part.sizes for part in self.parts], rows, column, home)
+
+    def waiting(self, plan: list[Move]) -> int:
+        """Bytes of rows that wait for the part that they are at home in, at most, where parts come in order."""
+        now, most, due = 0, 0, np.zeros(len(plan), dtype=int)
+        for part, move in zip(self.parts, plan, strict=True):
+            for name, size in zip(part.ids, part.sizes.tolist(), strict=True):
+                if name in move.home:
+                    now, due[move.home[name]] = now + size, due[move.home[name]] + size
+            most, now = max(most, now), now - int(due[move.place])
+        return most * (self.width + 2) * 8
+
+    def fitted(self, kernel: Kernel) -> Kernel:
+        """The kernel with all that it needs to know of all rows, as ``Kernel.fitted`` has it."""
+        if isinstance(kernel, Sum):
+            return replace(kernel, parts=tuple(self.fitted(part) for part in kernel.parts))
+        if not isinstance(kernel, Scaled):
+            return kernel
+        total, mean, spread = merged(
+            [(self.factors[k] * W, m, self.factors[k] * s) for k, (W, m, s) in self.moments.items()]
+        )
+        if any(part.sparse for part in self.filled):
+            height = spread / total + float(mean @ mean)
+            return Scaled(None, height if height > 0 else 1.0)
+        return Scaled(mean.astype(self.dtype), spread / total if spread > 0 else 1.0)
+
+
+def known_of(found: Sequence[Facts], rules: Rules) -> Known:
+    """What there is in all parts; an error where that is nothing."""
+    known = Known(list(found), rules.class_weight)
+    if not known.filled:
+        rows = sum(part.rows for part in known.parts)
+        raise ValueError(f"There are {rows} rows in {len(known.parts)} parts, and none with a weight above 0.")
+    widths = {len(next(iter(part.moments.values()))[1]) for part in known.filled}
+    if len(widths) > 1:
+        raise ValueError(f"Parts have different numbers of columns: {sorted(widths)}.")
+    if isinstance(rules.class_weight, Mapping):
+        strange = [name for name in rules.class_weight if name not in known.moments and rules.class_weight[name] != 0]
+        if strange or any(weight < 0 for weight in rules.class_weight.values()):
+            raise ValueError(
+                f"class_weight={rules.class_weight!r} must hold weights of 0 or more for classes that there are: "
+                f"{known.classes.tolist()}."
+            )
+    return known

@@ -1,0 +1,145 @@
+"""Rows of a part, looked at: arrays of numbers, weights, and which task each row is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_array, check_X_y
+
+from leastwise.distributed import Piece
+from leastwise.keys import row_keys
+from leastwise.tasks import factor_tasks, split_tasks
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How rows are to be read.
+
+    Attributes
+    ----------
+    model : estimator
+        Without anything learned: what it asks of its targets.
+    task_column : str, int or None
+    class_weight : mapping, "balanced" or None
+    check : callable, optional
+        Looks at the rows, and raises an error where they will not do.
+    distinct : bool
+        Whether it matters how many different rows a task has.
+    """
+
+    model: Any
+    task_column: Any = None
+    class_weight: Any = None
+    check: Callable[[Any], None] | None = None
+    distinct: bool = False
+
+    def without_weight(self, y: Array) -> Array:
+        """Rows that do not count, as their class has a weight of zero."""
+        if not isinstance(self.class_weight, Mapping):
+            return np.zeros(len(y), dtype=bool)
+        return np.isin(y, [label for label, weight in self.class_weight.items() if weight == 0])
+
+
+@dataclass(frozen=True)
+class Clean:
+    """Rows that count.
+
+    Attributes
+    ----------
+    X : ndarray or sparse matrix of shape (n, d)
+    y : ndarray of shape (n,) or (n, outputs)
+        As it was given.
+    w : ndarray of shape (n,)
+        Weights as they were given, those of classes not counted in.
+    names : list
+        Ids of the tasks that there are.
+    index : ndarray of int of shape (n,)
+        Which of them each row has.
+    number : ndarray of int of shape (n,)
+        The place of each row among all rows.
+    """
+
+    X: Any
+    y: Array
+    w: Array
+    names: list
+    index: Array
+    number: Array
+
+    def part(self, rows: Array) -> Clean:
+        """Some of the rows."""
+        return Clean(self.X[rows], self.y[rows], self.w[rows], self.names, self.index[rows], self.number[rows])
+
+
+def clean(piece: Piece, rules: Rules) -> Clean | None:
+    """The rows of a piece that count; None where there is none."""
+    if not len(piece):
+        return None
+    X, ids = divided(piece, rules.task_column)
+    X, y = check_X_y(
+        X,
+        piece.y,
+        dtype=[np.float64, np.float32],
+        accept_sparse="csr",
+        accept_large_sparse=False,
+        estimator=rules.model,
+        **rules.model.TARGET_CHECKS,
+    )
+    rules.model._check_targets(y)
+    if rules.check is not None:
+        rules.check(X)
+    w = checked_weights(piece.sample_weight, len(y))
+    names, index = factor_tasks(ids, len(y))
+    number = piece.numbered(0).number
+    assert number is not None
+    rows = Clean(X, y, w, names, index, number)
+    used = np.flatnonzero((w > 0) & ~rules.without_weight(y))
+    return None if not len(used) else rows if len(used) == len(y) else rows.part(used)
+
+
+def checked_weights(given: Any, n: int) -> Array:
+    """Weights of n rows; those of a part may all be zero."""
+    if given is None:
+        return np.ones(n)
+    w = check_array(given, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    return w
+
+
+def divided(piece: Piece, column: Any) -> tuple[Any, Any]:
+    """X without the column of the task, and the ids."""
+    if column is None and piece.tasks is None:
+        raise ValueError(
+            "there is nothing to tell which task each row belongs to: give tasks= with an id for every row, or say "
+            "with task_column= which column of X holds it."
+        )
+    if column is None:
+        return piece.X, piece.tasks
+    if piece.tasks is not None:
+        raise ValueError(f"tasks= was given, and task_column={column!r} too: give one of the two.")
+    return split_tasks(piece.X, column)
+
+
+def kept_rows(rows: Clean, code: Array, share: float, values: bool) -> Array:
+    """About this share of the rows of each task and class, two at least: those of the lowest keys.
+
+    Which these are depends on what is in the rows alone, not on where they lie.
+    """
+    n = len(code)
+    if share >= 1:
+        return np.arange(n)
+    label = np.zeros(n, dtype=int) if values else np.unique(rows.y, return_inverse=True)[1]
+    cell, size = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True, return_counts=True)[
+        1:
+    ]
+    order, rank = np.lexsort((row_keys(rows.X), cell)), np.empty(n, dtype=int)
+    rank[order] = np.arange(n) - np.repeat(np.cumsum(size) - size, size)
+    return np.flatnonzero(rank < np.maximum(2, np.round(share * size))[cell])

@@ -1,0 +1,328 @@
+"""Multi-task models from parts of the rows: the same answers as in memory, wherever the rows lie."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from leastwise import MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
+from leastwise.datasets import make_related_tasks
+
+da = pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes on this machine."""
+    with (
+        dask.config.set({"distributed.admin.log-format": "%(message)s", "distributed.comm.timeouts.connect": "30s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Tasks of 1 to 40 rows with names of their own, three classes, of which some tasks have seen two."""
+    rng = np.random.default_rng(0)
+    sizes = np.r_[1, 1, 2, rng.integers(5, 40, size=30)]
+    data = make_related_tasks(n_tasks=len(sizes), n_rows=40, random_state=0)
+    keep = np.concatenate([np.flatnonzero(data.task == np.unique(data.task)[t])[:m] for t, m in enumerate(sizes)])
+    X, task = data.X[keep], np.repeat([f"site {t:02d}" for t in range(len(sizes))], sizes)
+    y = np.array(["a", "b"])[data.y[keep]]
+    y[(X[:, 0] > 0.8) & (rng.uniform(size=len(y)) < 0.7)] = "c"
+    return X, y, task, rng.uniform(0.5, 2, size=len(y))
+
+
+def settings(X, **more):
+    return {"sigma": 1.5, "alpha": 1e-3, "sharing": 0.5, "centers": X[::20], "random_state": 0, **more}
+
+
+def chunked(X, y, task, w, size=90):
+    """As Dask has them."""
+    return (
+        da.from_array(X, chunks=(size, -1)),
+        da.from_array(y, chunks=size),
+        {"tasks": da.from_array(task, chunks=size), "sample_weight": da.from_array(w, chunks=size)},
+    )
+
+
+def blocks_of(X, y, task, w, size=90):
+    parts = [slice(a, a + size) for a in range(0, len(X), size)]
+    return [{"X": X[p], "y": y[p], "tasks": task[p], "sample_weight": w[p]} for p in parts]
+
+
+def in_memory(model, rows):
+    X, y, task, w = rows
+    return type(model)(**{**model.get_params(), "solver": "arrow", "search_rows": None}).fit(
+        X, y, sample_weight=w, tasks=task
+    )
+
+
+def order_of(kind, n):
+    return np.arange(n) if kind == "sorted" else np.random.default_rng(1).permutation(n)
+
+
+MODELS = {
+    "lspc": (MultiTaskLSPC, {}),
+    "lspc, intercept, balanced": (MultiTaskLSPC, {"bias": "shared", "class_weight": "balanced"}),
+    "lspc, coefficients, class weights": (MultiTaskLSPC, {"norm": "coefficients", "class_weight": {"a": 2.0}}),
+    "lspc, nothing held out": (MultiTaskLSPC, {"cv": None, "calibration": None}),
+    "svc, shrunk": (MultiTaskLSSVC, {"bias": 0.3, "linear_weight": 1.0}),
+    "svc, shared": (MultiTaskLSSVC, {"bias": "shared", "kernel": "rbf", "class_weight": "balanced"}),
+    "svr": (MultiTaskLSSVR, {"bias": "shared", "linear_weight": 1.0, "sigma": 0.5}),
+    "svr, linear": (MultiTaskLSSVR, {"bias": 0.3, "kernel": "linear", "centers": "random"}),
+}
+
+
+def scores(model, X, task):
+    return model.scores(X, task) if hasattr(model, "scores") else model.predict(X, task)
+
+
+def targets(maker, y):
+    return y if maker is not MultiTaskLSSVR else np.unique(y, return_inverse=True)[1] * 3.0
+
+
+@pytest.mark.parametrize("kind", ["sorted", "shuffled"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_stream_is_the_same_as_all_rows(rows, name, kind):
+    maker, more = MODELS[name]
+    order = order_of(kind, len(rows[0]))
+    X, y, task, w = (a[order] for a in rows)
+    y = targets(maker, y)
+    model = maker(**settings(X, search_rows=200) | more)
+    model.fit_stream(blocks_of(X, y, task, w))
+    whole = in_memory(model, (X, y, task, w))
+    np.testing.assert_allclose(scores(model, X, task), scores(whole, X, task), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(scores(model, X, "new"), scores(whole, X, "new"), rtol=0, atol=1e-10)
+    np.testing.assert_array_equal(model.tasks_, whole.tasks_)
+    if hasattr(model, "class_prior_"):
+        np.testing.assert_allclose(model.class_prior_, whole.class_prior_, atol=1e-12)
+
+
+@pytest.mark.parametrize("bias", ["task", "shared"])
+def test_free_intercepts_from_parts(rows, bias):
+    keep = np.isin(rows[2], [name for name in np.unique(rows[2]) if np.sum(rows[2] == name) > 1])
+    X, y, task, w = (a[keep] for a in rows)
+    model = MultiTaskLSSVC(**settings(X, search_rows=200, bias=bias, linear_weight=1.0))
+    model.fit_stream(blocks_of(X, y, task, w))
+    whole = in_memory(model, (X, y, task, w))
+    np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
+    if bias == "task":
+        np.testing.assert_allclose(model.task_intercept_, whole.task_intercept_, rtol=0, atol=1e-10)
+
+
+def test_a_task_of_one_row_has_no_free_intercept(rows):
+    model = MultiTaskLSSVC(**settings(rows[0], search_rows=200, bias="task", linear_weight=1.0))
+    with pytest.raises(ValueError, match="such as 'site 00' with 1 of"):
+        model.fit_stream(blocks_of(*rows))
+
+
+def test_where_products_lose_digits_parts_do_not(rows):
+    """A ridge so small that the sums would be of no use."""
+    X, _, task, _ = rows
+    more = {"cv": None, "calibration": None, "norm": "coefficients"}
+    model = MultiTaskLSPC(**settings(X, search_rows=200) | {"alpha": 1e-16, "bias": "shared"} | more)
+    whole = in_memory(model.fit_stream(blocks_of(*rows)), rows)
+    F = whole.scores(X, task)
+    np.testing.assert_allclose(model.scores(X, task), F, rtol=0, atol=1e-5 * np.abs(F).max())
+
+
+# ------------------------------------------------------------------ the sample
+
+
+def test_few_rows_are_fitted_as_in_memory(rows):
+    """Searches included, where the sample would be all rows."""
+    X, y, task, w = rows
+    model = MultiTaskLSPC(n_centers=30, sigma=(1.0, 2.0), random_state=0).fit_stream(blocks_of(*rows))
+    whole = MultiTaskLSPC(n_centers=30, sigma=(1.0, 2.0), random_state=0).fit(X, y, sample_weight=w, tasks=task)
+    np.testing.assert_array_equal(model.predict_proba(X, task), whole.predict_proba(X, task))
+
+
+def test_the_sample_is_the_same_however_rows_are_cut(rows):
+    models = [
+        MultiTaskLSPC(n_centers=25, sigma=(1.0, 2.0), sharing=(0.2, 0.5), search_rows=150, random_state=0).fit_stream(
+            blocks_of(*rows, size=size)
+        )
+        for size in (70, 233)
+    ]
+    P = [model.predict_proba(rows[0], rows[2]) for model in models]
+    np.testing.assert_allclose(P[0], P[1], atol=1e-9)
+    assert len(models[0].heldout_scores_) < 400 < len(rows[0])
+    assert set(models[0].heldout_rows_.codes) == {0, 1, 2}
+
+
+def test_heldout_scores_of_the_sample_are_those_of_refits(rows):
+    """Each is that of a model without the row, at the ridge of all rows."""
+    X, y, task, w = rows
+    model = MultiTaskLSPC(**settings(X, search_rows=150)).fit_stream(blocks_of(*rows))
+    known, bare = model.heldout_rows_, {"cv": None, "calibration": None, "solver": "arrow"}
+    names, some = model.tasks_[known.task], [0, 57, len(known.task) - 1]
+    places = [np.flatnonzero((task == names[i]) & (np.abs(w / w.mean() - known.weight[i]) < 1e-9)) for i in some]
+    for i, place in zip(some, places, strict=True):
+        rest = np.setdiff1d(np.arange(len(X)), place)
+        alpha = 1e-3 * len(X) / len(rest)
+        scale = w[rest] / w.mean()  # weights are of mean 1 in a fit, which the ridge has to follow
+        refit = MultiTaskLSPC(**settings(X) | {"alpha": alpha / scale.mean()} | bare)
+        refit.fit(X[rest], y[rest], sample_weight=w[rest], tasks=task[rest])
+        expected = refit.scores(X[place], task[place])
+        np.testing.assert_allclose(model.heldout_scores_[i], expected[0], atol=1e-8)
+
+
+def test_some_rows_of_large_tasks_are_the_sample():
+    data = make_related_tasks(n_tasks=4, n_rows=300, random_state=0)
+    order = np.random.default_rng(0).permutation(len(data.y))
+    X, y, task = data.X[order], data.y[order], data.task[order]
+    blocks = blocks_of(X, y, task, np.ones(len(y)), size=400)
+    model = MultiTaskLSPC(**settings(X, search_rows=120) | {"centers": X[:20]}).fit_stream(blocks)
+    assert 100 <= len(model.heldout_scores_) <= 160
+    whole = MultiTaskLSPC(**settings(X, search_rows=None, solver="arrow") | {"centers": X[:20]}).fit(X, y, tasks=task)
+    np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
+    held = {tuple(row) for row in np.round(whole.heldout_scores_, 4)}  # the ridge differs by one row in 1,200
+    assert np.mean([tuple(row) in held for row in np.round(model.heldout_scores_, 4)]) > 0.5
+
+
+# ------------------------------------------------------------------------ dask
+
+
+@pytest.mark.parametrize("kind", ["sorted", "shuffled"])
+def test_a_cluster_says_the_same(client, rows, kind):
+    order = order_of(kind, len(rows[0]))
+    X, y, task, w = (a[order] for a in rows)
+    dX, dy, more = chunked(X, y, task, w)
+    model = MultiTaskLSPC(**settings(X, search_rows=200)).fit(dX, dy, **more)
+    whole = in_memory(model, (X, y, task, w))
+    F = model.scores(dX, tasks=more["tasks"])
+    assert isinstance(F, da.Array)
+    assert F.shape == (len(X), 3)
+    np.testing.assert_allclose(F.compute(), whole.scores(X, task), rtol=0, atol=1e-10)
+    stream = MultiTaskLSPC(**settings(X, search_rows=200)).fit_stream(blocks_of(X, y, task, w))
+    P = stream.predict_proba(X, task)
+    np.testing.assert_allclose(model.predict_proba(dX, tasks=more["tasks"]).compute(), P, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(dX, tasks=more["tasks"]).compute(), stream.predict(X, task))
+
+
+def test_searches_on_a_cluster(client, rows):
+    dX, dy, more = chunked(*rows)
+    given = {"n_centers": 25, "sigma": (1.0, 2.0), "sharing": (0.2, 0.5), "search_rows": 150, "random_state": 0}
+    model, stream = (MultiTaskLSSVC(**given, bias="shared", kernel="rbf") for _ in range(2))
+    model.fit(dX, dy, **more)
+    stream.fit_stream(blocks_of(*rows))
+    np.testing.assert_allclose(
+        model.predict_proba(rows[0], rows[2]), stream.predict_proba(rows[0], rows[2]), atol=1e-9
+    )
+
+
+def test_a_worker_that_dies_changes_nothing(client, rows, tmp_path):
+    X, _, task, _ = rows
+    flag, here = tmp_path / "dead", os.getpid()
+
+    def kernel(A, B):
+        if os.getpid() != here and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return np.exp(-np.square(A[:, None] - B[None]).sum(axis=2) / 4)
+
+    given = settings(X, search_rows=200) | {"kernel": kernel}
+    dX, dy, more = chunked(*rows)
+    model = MultiTaskLSPC(**given).fit(dX, dy, **more)
+    assert flag.exists()
+    np.testing.assert_allclose(model.scores(X, task), in_memory(model, rows).scores(X, task), rtol=0, atol=1e-10)
+
+
+def test_an_error_names_the_partition(client, rows):
+    X = rows[0].copy()
+    X[200] = np.nan
+    dX, dy, more = chunked(X, *rows[1:])
+    with pytest.raises(ValueError, match=r"In partition 2: Input X contains NaN"):
+        MultiTaskLSPC(**settings(rows[0])).fit(dX, dy, **more)
+    with pytest.raises(ValueError, match=r"In block 2: Input X contains NaN"):
+        MultiTaskLSPC(**settings(rows[0])).fit_stream(blocks_of(X, *rows[1:]))
+    model = MultiTaskLSPC(**settings(rows[0], search_rows=200)).fit_stream(blocks_of(*rows))
+    with pytest.raises(ValueError, match=r"In partition 2: Input X contains NaN"):
+        model.predict(dX, tasks=more["tasks"]).compute()
+
+
+def test_products_have_one_thread_in_a_task(client):
+    from leastwise.distributed import DaskParts
+
+    def threads(piece, own, shared):
+        from threadpoolctl import threadpool_info
+
+        return max((found["num_threads"] for found in threadpool_info()), default=1)
+
+    X = da.zeros((4, 2), chunks=(1, 2))
+    with dask.config.set(scheduler="threads", num_workers=4):
+        assert list(DaskParts.of(X).map(threads, None, None)) == [1] * 4
+    assert list(DaskParts.of(X).map(threads, None, None)) == [1] * 4
+
+
+def test_frames_unknown_sizes_and_empty_partitions(rows):
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    X, y, task, w = rows
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])]).assign(site=task, y=y, w=w)
+    names = [*frame.columns[: X.shape[1]], "site"]
+    parts = dd.from_pandas(frame, npartitions=5)
+    parts = dd.concat([parts, parts[parts.w < 0]])  # empty ones
+    with dask.config.set(scheduler="threads", num_workers=2):
+        model = MultiTaskLSPC(**settings(X, search_rows=200), task_column="site")
+        model.fit(parts[names], parts["y"], sample_weight=parts["w"])
+        P = model.predict_proba(parts[names])
+        whole = in_memory(model, (frame[names], y, None, w))
+        np.testing.assert_array_equal(model.feature_names_in_, names)
+        np.testing.assert_allclose(model.scores(frame[names]), whole.scores(frame[names]), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(P.compute(), model.predict_proba(frame[names]), atol=1e-12)
+        framed = model.set_output(transform="pandas").predict_proba(parts[names]).compute()
+        assert list(framed.columns) == ["a", "b", "c"]
+        array = parts[names[:-1]].to_dask_array()  # of unknown sizes
+        other = MultiTaskLSPC(**settings(X, search_rows=200))
+        other.fit(array, parts["y"], sample_weight=parts["w"].to_dask_array(), tasks=parts["site"])
+        np.testing.assert_allclose(other.scores(X, task), whole.scores(frame[names]), rtol=0, atol=1e-10)
+
+
+def test_only_rows_of_tasks_that_lie_apart_move(rows):
+    from leastwise.distributed import moves
+
+    plan = moves([["a", "b"], ["b", "c"], []], [np.array([5, 2]), np.array([3, 1]), np.array([])], [7, 4, 0])
+    assert [move.home for move in plan] == [{"b": 1}, {}, {}]
+    last = moves([["a", "b"], ["b", "c"]], [np.array([5, 9]), np.array([3, 1])], [14, 4], home="last")
+    assert [move.home for move in last] == [{"b": 1}, {}]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"centers": "random"}, "give n_centers or centers"),
+        ({"solver": "dual"}, "solver='arrow'"),
+        ({"cv": 5}, "held out one by one"),
+    ],
+)
+def test_what_is_not_possible_is_said(rows, given, message):
+    with pytest.raises(ValueError, match=message):
+        MultiTaskLSPC(**settings(rows[0]) | given).fit_stream(blocks_of(*rows))
+
+
+def test_blocks_that_will_not_do(rows):
+    model = MultiTaskLSPC(**settings(rows[0]))
+    with pytest.raises(ValueError, match="a callable that returns a new iterator"):
+        model.fit_stream(iter(blocks_of(*rows)))
+    with pytest.raises(ValueError, match="A block of rows is"):
+        model.fit_stream([rows[:3]])
+    with pytest.raises(ValueError, match="which task each row belongs to"):
+        model.fit_stream([rows[:2]])
+    with pytest.raises(ValueError, match="none with a weight above 0"):
+        model.fit_stream([(*rows[:2], np.zeros(len(rows[0])), rows[2])])
+    unknown = da.from_delayed(dask.delayed(rows[0]), (np.nan, 2), float)
+    with pytest.raises(ValueError, match="X has 1 partitions, and y has 3"):
+        model.fit(unknown, da.zeros(300, chunks=100), tasks="a")

@@ -34,3 +34,26 @@ def blobs(n=60, c=3, d=2, seed=0, spread=1.0):
 @pytest.fixture
 def data():
     return blobs()
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two worker processes of Dask on this machine."""
+    dask = pytest.importorskip("dask", reason="needs the extra dask")
+    distributed = pytest.importorskip("distributed", reason="needs the extra dask")
+    with (
+        dask.config.set({"distributed.admin.log-format": "%(message)s", "distributed.comm.timeouts.connect": "30s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def client(cluster):
+    """Work goes to the cluster."""
+    from distributed import Client
+
+    with Client(cluster) as found:
+        yield found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from leastwise.distributed.threads import one_thread
 from leastwise.extras import frames, needed
 
 Array = np.ndarray
+
+#: Arguments that are not passed on as they are.
+ME = ("self", "X")
 
 
 def by_partition(method: Callable) -> Callable:
@@ -25,22 +29,29 @@ def by_partition(method: Callable) -> Callable:
     def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
         if not is_dask(X):
             return method(self, X, *args, **kwargs)
-        return lazily(self, method.__name__, X, args, kwargs)
+        given = dict(bind(self, X, *args, **kwargs).arguments)
+        return lazily(self, method.__name__, X, {name: value for name, value in given.items() if name not in ME})
+
+    bind = signature(method).bind
 
     return wrapped
 
 
-def lazily(model: Any, name: str, X: Any, args: tuple, kwargs: dict) -> Any:
+def lazily(model: Any, name: str, X: Any, kwargs: dict) -> Any:
     """What a method of the model says of rows that Dask has."""
     delayed, array = needed("dask", "dask").delayed, needed("dask.array", "dask")
     blocks = row_blocks(X)
-    tasks = args[0] if args else kwargs.get("tasks")
-    cut = aligned("tasks", tasks, X, len(blocks))
+    cut = aligned("tasks", kwargs.get("tasks"), X, len(blocks))
     rest = {key: value for key, value in kwargs.items() if key != "tasks"}
     like = answered(model, name, rest)
     sent = delayed(model, pure=False, traverse=False)
     say = delayed(said, pure=False, traverse=False)
     answers = [say(sent, name, block, t, rest, like, k) for k, (block, t) in enumerate(zip(blocks, cut, strict=True))]
+    if isinstance(like, list):
+        raise ValueError(
+            f"{name}() of labels with other than two classes gives a list of arrays, which Dask has no collection "
+            "for: ask for the rows of one partition at a time (map_partitions)."
+        )
     if hasattr(like, "iloc"):
         return needed("dask.dataframe", "dask").from_delayed(answers, meta=like)
     sizes = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(blocks)
@@ -66,6 +77,8 @@ def answered(model: Any, name: str, rest: dict) -> Any:
     """An answer for no rows, which tells the columns and types of all answers: that for a row of zeros without it."""
     X, tasks = example(model)
     found = getattr(model, name)(X, **(rest if tasks is None else {**rest, "tasks": tasks}))
+    if isinstance(found, list):
+        return found
     return found.iloc[:0] if hasattr(found, "iloc") else found[:0]
 
 

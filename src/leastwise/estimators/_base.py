@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.distributed import by_partition
 from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
 from leastwise.estimators._sets import ClassSets
@@ -79,6 +80,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
     def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
         return Targets(y, known)
 
+    @by_partition
     def scores(self, X: Any) -> Array:
         """Raw scores, before any calibration.
 
@@ -93,6 +95,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         """
         return self._answer(X).F
 
+    @by_partition
     def trust(self, X: Any) -> Array:
         """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
 
@@ -125,6 +128,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         shift = self._shift(class_prior)
         return replace(self._answer(X), shift=shift)
 
+    @by_partition
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
         """Values that order the classes as the probabilities do.
 
@@ -138,6 +142,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         D = self._asked(X, class_prior).decision()
         return D if D.ndim == 1 else self._framed(D, X)
 
+    @by_partition
     def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``.
 
@@ -151,11 +156,13 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         """
         return self._framed(self._asked(X, class_prior).proba(), X)
 
+    @by_partition
     def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return self._framed(np.log(self._asked(X, class_prior).proba()), X)
 
+    @by_partition
     def predict(self, X: Any, *, class_prior: Any = None) -> Array:
         """The most probable class; ``class_prior`` as in ``predict_proba``."""
         best = self._asked(X, class_prior).proba().argmax(axis=1)

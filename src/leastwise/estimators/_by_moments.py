@@ -134,12 +134,13 @@ class ByMoments:
         rows = data.rows
         sample, n_folds = self._sampled(data)
         some = replace(data, rows=rows.take(sample, precomputed=False))
-        if rows.y.ndim == 1 and data.targets.classes is not None:  # of which the sample may lack some
-            some = replace(some, rows=replace(some.rows, shares=rows.class_shares(settings.n_outputs)))
+        lacking = self._first_shares(some.rows.y, some.rows.w, data.targets.classes)
+        some = replace(some, rows=replace(some.rows, shares=lacking))
         begun = self._begin(some, settings)
         settings = replace(settings, kernel=begun.kernel)
         sums = sums_in_memory(rows, begun.basis, settings, n_folds)
-        trial = self._moment_trial(some, rows.part(sample), begun.basis, settings, sums)
+        part = replace(rows.part(sample), shares=self._shares_of(rows, settings.n_outputs))
+        trial = self._moment_trial(some, part, begun.basis, settings, sums)
         outcome, seen = self._settled(some, settings, begun, trial, len(rows))
         F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
         if self.cv is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.basis import Basis
+from leastwise.distributed import by_partition
 from leastwise.familiarity import Neighbourhood, fit_neighbourhood
 from leastwise.kernels import Kernel, Laplace, Precomputed
 
@@ -17,6 +18,7 @@ Array = np.ndarray
 class Familiar:
     """Mixin for models that know their training rows."""
 
+    @by_partition
     def familiarity(self, X: Any) -> Array:
         """The share of training rows that were, held out, at least as far from the nearest other one as each row.
 

@@ -13,6 +13,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.basis import Basis
+from leastwise.distributed import by_partition
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
@@ -179,6 +180,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
 
     # -------------------------------------------------------------- predict
 
+    @by_partition
     def scores(self, X: Any) -> Array:
         """Raw scores, before any calibration: one column for each class of the first label, then of the second, ...
 
@@ -195,6 +197,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         trained = self.calibrator_.shares.astype(float)
         return Shift(read_label_prior(class_prior, self.label_index_, trained), trained, self.label_index_.starts)
 
+    @by_partition
     def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Probability of every label.
 
@@ -214,12 +217,14 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         """
         return self._shown(self._by_label(self._asked(X, class_prior).proba()), X)
 
+    @by_partition
     def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         P = self._by_label(self._asked(X, class_prior).proba())
         with np.errstate(divide="ignore"):
             return self._shown([np.log(p) for p in P] if isinstance(P, list) else np.log(P), X)
 
+    @by_partition
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
         """Values that order rows, and classes, as the probabilities do: log-odds, where the calibration is smooth.
 
@@ -231,6 +236,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         """
         return self._shown(self._by_label(self._asked(X, class_prior).table(), difference=True), X)
 
+    @by_partition
     def predict(self, X: Any, *, class_prior: Any = None) -> Any:
         """The labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
 

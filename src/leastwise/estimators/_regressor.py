@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.basis import Basis, row_chunks
 from leastwise.centring import Centring
+from leastwise.distributed import by_partition
 from leastwise.estimators._checks import check_weights, choose
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._tuned import TunedModel
@@ -188,10 +189,12 @@ class KernelRegressor(RegressorMixin, TunedModel):
 
     # --------------------------------------------------------------- predict
 
+    @by_partition
     def predict(self, X: Any) -> Array:
         """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape."""
         return self._shown(self._values(X)[0])
 
+    @by_partition
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
         """Intervals that hold the value with about this probability, from held-out residuals.
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.conformal import METHODS, levels, nonconformity, sets
+from leastwise.distributed import by_partition
 from leastwise.estimators._checks import choose
 from leastwise.evidence import Evidence, HeldRows, gather
 from leastwise.labels.encoding import Labels
@@ -67,6 +68,7 @@ class Wanted:
 class ClassSets:
     """Mixin for classifiers that keep held-out probabilities."""
 
+    @by_partition
     def predict_set(
         self,
         X: Any,
@@ -130,6 +132,7 @@ class ClassSets:
 class TaskSets(ClassSets):
     """Mixin for classifiers of many tasks."""
 
+    @by_partition
     def predict_set(
         self,
         X: Any,
@@ -184,6 +187,7 @@ class TaskSets(ClassSets):
 class LabelSets(ClassSets):
     """Mixin for classifiers of many labels."""
 
+    @by_partition
     def predict_set(
         self,
         X: Any,

@@ -34,6 +34,14 @@ def named(block: Block) -> Iterator[None]:
         raise StreamError(f"{block.where}: {error}", where=block.where) from error
 
 
+def counted(codes: Array, w: Array, known: Any) -> dict:
+    """Weights of classes by name; of quantities and many labels none."""
+    if codes.ndim > 1 or codes.dtype.kind != "i":
+        return {}
+    mass = np.bincount(codes, weights=w, minlength=len(known))
+    return dict(zip(known.tolist(), mass.tolist(), strict=True))
+
+
 @dataclass
 class FirstLook:
     """What the first rows, or a first pass over all, tell.
@@ -78,12 +86,11 @@ class FirstLook:
                 old = self.known
                 self.keeper.recode(lambda codes: model._recode(codes, old, known))
             codes = model._encode(block.y, known)
+            model._check_lengths(codes, w)
         self.known, self.n_rows = known, self.n_rows + len(w)
         self.keeper.add(X, codes, w, block.groups)
-        if codes.ndim == 1 and codes.dtype.kind == "i":
-            for k, mass in enumerate(np.bincount(codes, weights=w)):
-                name = known[k].item()
-                self.counts[name] = self.counts.get(name, 0.0) + float(mass)
+        for name, mass in counted(codes, w, known).items():
+            self.counts[name] = self.counts.get(name, 0.0) + mass
 
     def sample(self, factor: Array | None) -> Kept:
         """The rows that were kept, their classes weighted."""

@@ -14,9 +14,10 @@ from leastwise.estimators._checks import check_classes
 from leastwise.estimators._labels import as_column, is_flat
 from leastwise.estimators._model import Targets, Training
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
+from leastwise.labels.sample import class_counts
 from leastwise.linalg.moments import Moments
 from leastwise.probability import class_shares
-from leastwise.selection.trial import Settings
+from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
 
@@ -68,6 +69,10 @@ class StreamTargets:
 
     def _shares(self: Any, moments: Moments, unit: float) -> Array | None:
         """Class shares of all rows; ``unit`` is what a weight of 1 is."""
+        return None
+
+    def _shares_of(self: Any, rows: Rows, n_outputs: int) -> Array | None:
+        """The same of rows that are in memory."""
         return None
 
     def _first_shares(self: Any, codes: Array, w: Array, known: Any) -> Array | None:
@@ -155,6 +160,9 @@ class ClassStream(StreamTargets):
     def _shares(self: Any, moments: Moments, unit: float) -> Array:
         shares = moments.z / moments.mass
         return above_zero((shares + 1) / 2 if self.SIGNED else shares, moments.n)
+
+    def _shares_of(self: Any, rows: Rows, n_outputs: int) -> Array:
+        return rows.class_shares(n_outputs)
 
     def _first_shares(self: Any, codes: Array, w: Array, known: Array) -> Array | None:
         shares = class_shares(codes, w, len(known))
@@ -262,6 +270,9 @@ class LabelStream(StreamTargets):
 
     def _shares(self: Any, moments: Moments, unit: float) -> Array:
         return np.maximum(moments.z, 0) / unit
+
+    def _shares_of(self: Any, rows: Any, n_outputs: int) -> Array:
+        return class_counts(rows.y, rows.W, rows.starts)
 
 
 def above_zero(shares: Array, n: int) -> Array:

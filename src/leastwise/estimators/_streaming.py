@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from leastwise.basis import given_basis, row_chunks
 from leastwise.estimators._by_moments import Begun, ByMoments
 from leastwise.estimators._checks import check_groups, check_range
+from leastwise.estimators._dask import OnDask
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._stream_passes import Sums, look_first
 from leastwise.kernels import Kernel, Precomputed
@@ -41,7 +42,7 @@ def _can_stream(model: Any) -> bool:
     return True
 
 
-class Streaming(ByMoments):
+class Streaming(OnDask, ByMoments):
     """Mixin for models of few centres; one of ``_stream_targets`` tells what their targets are."""
 
     # --------------------------------------------------------------- surface
@@ -286,11 +287,14 @@ class Streaming(ByMoments):
         """Rows, codes of the targets, and weights."""
         X, w = self._block_rows(block, dtype)
         codes = self._encode(block.y, known)
-        if len(codes) != len(w):
-            raise ValueError(f"X has {len(w)} rows and y {len(codes)}: every row needs its target.")
+        self._check_lengths(codes, w)
         if block.groups is not None:
             check_groups(block.groups, len(w))
         return X, codes, w if factor is None else w * factor[codes]
+
+    def _check_lengths(self: Any, codes: Array, w: Array) -> None:
+        if len(codes) != len(w):
+            raise ValueError(f"X has {len(w)} rows and y {len(codes)}: every row needs its target.")
 
     def _block_moments(self: Any, X: Any, codes: Array, w: Array, known: Any, begun: Begun) -> Moments:
         """Sums over the rows of a block, of which no more than a part of the design is held at a time."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from leastwise.distributed import is_dask
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
@@ -206,6 +207,8 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         groups : array-like of shape (n,), optional
             Rows of one group are held out together.
         """
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups)
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)

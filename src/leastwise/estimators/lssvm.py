@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.basis import Basis
+from leastwise.distributed import is_dask
 from leastwise.estimators._checks import choose
 from leastwise.estimators._lssvm import SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
@@ -167,6 +168,8 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         groups : array-like of shape (n,), optional
             Rows of one group are held out together.
         """
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups)
         kernel = self._checked(calibrated=False)
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data))
@@ -352,6 +355,8 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         groups : array-like of shape (n,), optional
             Rows of one group are held out together.
         """
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups)
         choose("calibration", self.calibration, CALIBRATIONS)
         kernel = self._checked(calibrated=self.calibration is not None)
         data = self._training(X, y, sample_weight, groups, kernel)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.basis import Basis
+from leastwise.distributed import is_dask
 from leastwise.estimators._checks import check_count, check_positive, choose
 from leastwise.estimators._label_explained import LabelExplained
 from leastwise.estimators._label_iterating import LabelIterating
@@ -237,6 +238,8 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         groups : array-like of shape (n,), optional
             Rows of one group are held out together.
         """
+        if is_dask(X):
+            return self._fit_dask(X, y, sample_weight, groups)
         kernel = self._checked()
         sharings = self._checked_search()
         data = self._training(X, y, sample_weight, groups, kernel)

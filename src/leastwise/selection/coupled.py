@@ -28,12 +28,20 @@ class CoupledTrial(TiedTrial):
     the designs. Centres that are fewer than the rows are places and nothing more: they stay when a row is held out.
     """
 
+    sharing_costs = True
+
     def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling) -> None:
         super().__init__(rows, basis, settings)
         assert rows.task is not None
         self.task, self.coupling = rows.task, coupling
         self.tie: Tie = coupling.at(1.0)
         self._kept: dict[float, Array] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other._kept = {}
+        return other
 
     def weighing(self, weight: float) -> Self:
         """The trial with this weight for the linear part of a sum of kernels."""
@@ -112,6 +120,12 @@ class CoupledRefits(CoupledTrial, Refits):
         self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)
         self._kept = {}
         self._pasts: dict[float, tuple[dict, set]] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other._pasts = {}
+        return other
 
     def tied(self, sharing: float | None) -> Self:
         """The trial with this sharing, and with its own solutions to start from."""

@@ -61,6 +61,10 @@ def _inside_another() -> bool:
     return True
 
 
+class Stopped(Exception):
+    """What is thrown into :func:`in_order` to stop its jobs. (To close it would make joblib warn of their loss.)"""
+
+
 def in_order(function: Callable, tasks: Sequence[tuple], jobs: int) -> Generator[Any]:
     """``function(*task)`` of every task, in their order, each as soon as it is there.
 

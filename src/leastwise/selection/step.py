@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Container, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from leastwise.selection.grid import Grid, Levels, explore, walk
-from leastwise.selection.jobs import in_order, jobs_allowed
+from leastwise.selection.jobs import Stopped, in_order, jobs_allowed
 from leastwise.selection.trial import Outcome, Trial
 
 #: What a point of a search is known by.
@@ -118,8 +118,9 @@ class Ahead:
             assert self._coming is not None
             look, made = self._under_way.popleft(), next(self._coming)
             self._made.update({(look.sigma, level): step for level, step in made.items()})
-        if not self._under_way:
-            self.close()
+        if not self._under_way and self._coming is not None:
+            next(self._coming, None)  # so that it comes to its end, and workers stay for the next search
+            self._coming = None
         return self._made.pop((sigma, sharing), None)
 
     def _begin(self, sigma: float, sharing: float | None) -> None:
@@ -133,10 +134,9 @@ class Ahead:
             self._coming = in_order(Look.make, [(look, trial, self._alphas) for look in rest], jobs)
 
     def close(self) -> None:
-        """Stop what is under way."""
+        """Stop what is under way, if anything is."""
         self._under_way.clear()
         coming, self._coming = self._coming, None
         if coming is not None:
-            with warnings.catch_warnings():  # joblib finds it a pity to stop jobs
-                warnings.simplefilter("ignore", UserWarning)
-                coming.close()
+            with suppress(Stopped):
+                coming.throw(Stopped())

@@ -1,0 +1,441 @@
+"""Searches side by side end where they do one after the other, and leave threads and processes as they were."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import fields, is_dataclass
+
+import joblib
+import numpy as np
+import pytest
+from conftest import blobs
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from threadpoolctl import threadpool_limits
+
+import leastwise as lw
+from leastwise.datasets import make_related_tasks, make_rotated_labels
+from leastwise.files import FileError
+from leastwise.files.registry import build, entry_of
+from leastwise.selection import jobs, step
+from leastwise.selection.diary import diary
+
+TASKS = make_related_tasks(n_tasks=4, n_rows=12, random_state=0)
+LABELS = make_rotated_labels(n_labels=3, n_rows=40, random_state=0)
+X, Y = blobs(60)
+ROWS, OF_TASKS, OF_LABELS = (X, Y), (TASKS.X, TASKS.y), (LABELS.X, LABELS.Y)
+CASES = {
+    "lspc": (lw.LSPC(random_state=0), ROWS),
+    "lspc-weights": (lw.LSPC(norm="coefficients", basis="class", n_centers=9, cv=3, random_state=0), ROWS),
+    "lspc-some": (lw.LSPC(search_rows=40, random_state=0), ROWS),
+    "lssvc": (lw.LSSVC(random_state=0), ROWS),
+    "lssvr": (lw.LSSVR(sigma=[0.5, 1.0, 2.0]), (X, X[:, 0] ** 2)),
+    "klr": (lw.KernelLogisticRegression(cv=3, random_state=0), ROWS),
+    "tasks": (lw.MultiTaskLSPC(random_state=0), OF_TASKS),
+    "tasks-every": (lw.MultiTaskLSPC(sharing=[0.0, 0.3, 1.0], random_state=0), OF_TASKS),
+    "tasks-learned": (lw.MultiTaskLSPC(similarity="learned", random_state=0), OF_TASKS),
+    "tasks-arrow": (lw.MultiTaskLSPC(n_centers=8, random_state=0), OF_TASKS),
+    "tasks-lssvc": (lw.MultiTaskLSSVC(random_state=0), OF_TASKS),
+    "tasks-lssvr": (lw.MultiTaskLSSVR(sigma=[0.5, 2.0]), (TASKS.X, TASKS.X[:, 0])),
+    "tasks-klr": (lw.MultiTaskKernelLogisticRegression(cv=3, alpha=[0.01, 0.1], random_state=0), OF_TASKS),
+    "labels": (lw.MultiLabelLSPC(random_state=0), OF_LABELS),
+    "labels-part": (lw.MultiLabelLSPC(cv=3, random_state=0), (X, np.where((X > 2) & [True, False], np.nan, X > 0))),
+}
+
+
+def fitted(model, data, n_jobs=None):
+    more = {"tasks": TASKS.task} if "task_column" in model.get_params() else {}
+    return clone(model).set_params(n_jobs=n_jobs).fit(*data, **more)
+
+
+def assert_same(one, other, where="model"):
+    """Every number that was learned is the same, to the last bit."""
+    assert type(one) is type(other), where
+    if isinstance(one, np.ndarray):
+        np.testing.assert_array_equal(one, other, err_msg=where)
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for name in one:
+            assert_same(one[name], other[name], f"{where}[{name}]")
+    elif is_dataclass(one):
+        for part in fields(one):
+            assert_same(getattr(one, part.name), getattr(other, part.name), f"{where}.{part.name}")
+    elif isinstance(one, float):
+        assert one == other or (one != one and other != other), where
+
+
+def assert_same_model(one, other):
+    names = [name for name in vars(one) if name.endswith("_")]
+    assert names == [name for name in vars(other) if name.endswith("_")]
+    for name in names:
+        assert_same(getattr(one, name), getattr(other, name), name)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """How many tasks were dealt out, each time."""
+    seen, begin = [], step.in_order
+
+    def spy(function, tasks, n):
+        seen.append(len(tasks))
+        return begin(function, tasks, n)
+
+    monkeypatch.setattr(step, "in_order", spy)
+    return seen
+
+
+# ---------------------------------------------------------------- same answer
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_jobs_change_nothing(name, begun):
+    model, data = CASES[name]
+    one = fitted(model, data)
+    assert not begun
+    assert_same_model(one, fitted(model, data, n_jobs=2))
+    assert (sum(begun) > 1) == (name != "tasks-arrow")
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_processes_change_nothing(backend, begun):
+    with joblib.parallel_config(backend):
+        for name in ("lspc-weights", "klr", "tasks", "labels"):
+            model, data = CASES[name]
+            assert_same_model(fitted(model, data), fitted(model, data, n_jobs=2))
+    assert len(begun) >= 4
+
+
+def test_large_arrays_reach_processes_by_files():
+    """Beyond a million bytes joblib maps arrays into memory, read-only; what is learned are plain arrays."""
+    data = blobs(400, d=3)
+    with joblib.parallel_config("loky"):
+        two = lw.LSPC(sigma=[0.5, 1.0], alpha=[0.1, 0.01], n_jobs=2).fit(*data)
+        assert_same_model(lw.LSPC(sigma=[0.5, 1.0], alpha=[0.1, 0.01]).fit(*data), two)
+
+
+@settings(max_examples=8)
+@given(
+    seed=st.integers(0, 10**6),
+    sharing=st.one_of(st.just("auto"), st.lists(st.floats(0, 1), min_size=1, max_size=3)),
+    sigmas=st.lists(st.sampled_from([0.2, 0.5, 1.0, 3.0, 9.0]), min_size=1, max_size=4, unique=True),
+    n_jobs=st.integers(2, 5),
+)
+def test_any_grid(seed, sharing, sigmas, n_jobs):
+    data = make_related_tasks(n_tasks=3, n_rows=8, random_state=seed)
+    assume(len(np.unique(data.y)) == 2)
+    model = lw.MultiTaskLSPC(sigmas, [0.01, 0.1], sharing, calibration=None)
+    one = model.fit(data.X, data.y, tasks=data.task)
+    two = clone(model).set_params(n_jobs=n_jobs).fit(data.X, data.y, tasks=data.task)
+    assert_same_model(one, two)
+
+
+def test_a_context_says_how_many(begun):
+    with joblib.parallel_config("threading", n_jobs=2):
+        fitted(*CASES["lspc"])
+        assert len(begun) == 1
+        fitted(*CASES["lspc"], n_jobs=1)
+    with joblib.parallel_config("threading"):
+        fitted(*CASES["lspc"])
+    assert len(begun) == 1
+    fitted(*CASES["lspc"], n_jobs=-1)
+    assert len(begun) == (2 if joblib.cpu_count() > 1 else 1)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("value", [0, 1.5, "all", True])
+def test_numbers_of_jobs_that_are_none(name, value):
+    with pytest.raises(ValueError, match=r"n_jobs=.*whole number other than 0"):
+        fitted(*CASES[name], n_jobs=value)
+
+
+# --------------------------------------------------------------- told in order
+
+
+class Memory:
+    """Keeps the steps that it is told of; may stop a search, as Ctrl-C does."""
+
+    def __init__(self, known=(), stop_after=None):
+        self.known, self.steps, self.recalled, self.stop_after = dict(known), [], 0, stop_after
+
+    def recall(self, step):
+        self.recalled += step in self.known
+        return self.known.get(step)
+
+    def note(self, step, entry):
+        self.steps.append((step, entry))
+        if len(self.steps) == self.stop_after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["lspc", "tasks"])
+def test_lines_and_steps_come_in_order(name, capsys):
+    told = []
+    for n_jobs in (1, 2):
+        memory = Memory()
+        with diary(memory):
+            fitted(CASES[name][0].set_params(verbose=1), CASES[name][1], n_jobs)
+        CASES[name][0].set_params(verbose=0)
+        lines = [line.rpartition(",")[0] for line in capsys.readouterr().out.splitlines()]  # not the seconds
+        assert len(lines) > 5
+        told.append((lines, [step for step, _ in memory.steps]))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(("name", "stop_after"), [("lspc", 1), ("lspc", 4), ("tasks", 5), ("labels", 3)])
+def test_taken_up_again(name, stop_after, begun):
+    """A search that was broken off goes on where it was, in jobs or not, and makes nothing twice."""
+    model, data = CASES[name]
+    one = fitted(model, data)
+    broken = Memory(stop_after=stop_after)
+    with pytest.raises(KeyboardInterrupt), diary(broken):
+        fitted(model, data, n_jobs=2)
+    before = sum(begun)
+    for n_jobs in (2, 1):
+        again = Memory(known=broken.steps)
+        with diary(again):
+            assert_same_model(one, fitted(model, data, n_jobs))
+        assert again.recalled == stop_after
+    if name == "lspc":
+        assert sum(begun) - before == before - stop_after
+
+
+# -------------------------------------------------------------------- threads
+
+
+def spying(path):
+    """A scorer that writes where it runs, and how many threads linear algebra has there."""
+
+    def scorer(model, X, y):
+        from leastwise.selection.jobs import blas_threads
+
+        with open(path, "a") as file:
+            file.write(f"{os.getpid()} {threading.get_ident()} {blas_threads()}\n")
+        time.sleep(0.01)  # so that no job does all
+        return float(np.mean(model.predict(X) == y))
+
+    return scorer
+
+
+def seen_by(path):
+    lines = [tuple(map(int, line.split())) for line in path.read_text().splitlines()]
+    path.unlink()
+    return lines
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_threads_are_shared_by_jobs_and_given_back(backend, tmp_path):
+    path = tmp_path / "seen"
+    model = lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=spying(path))
+    with threadpool_limits(2, user_api="blas"):
+        before = jobs.blas_threads()
+        with joblib.parallel_config(backend):
+            model.set_params(n_jobs=2).fit(X, Y)
+        assert jobs.blas_threads() == before
+    lines = seen_by(path)
+    assert {threads for _, _, threads in lines} == {1}
+    assert len({(pid, thread) for pid, thread, _ in lines}) <= 2
+    assert (os.getpid() in {pid for pid, _, _ in lines}) == (backend == "threading")
+
+
+def test_one_job_has_all_threads(tmp_path):
+    path = tmp_path / "seen"
+    with threadpool_limits(2, user_api="blas"):
+        before = jobs.blas_threads()
+        lw.LSPC([0.5, 1.0], [0.01, 0.1], scoring=spying(path)).fit(X, Y)
+    assert {(pid, threads) for pid, _, threads in seen_by(path)} == {(os.getpid(), before)}
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_jobs_in_jobs_do_not_multiply(backend, tmp_path):
+    path = tmp_path / "seen"
+    model = lw.LSPC([0.5, 1.0], [0.01, 0.1], scoring=spying(path), n_jobs=2)
+    search = GridSearchCV(model, {"bias": [None, "shared"]}, cv=2, refit=False)
+    with joblib.parallel_config(backend, n_jobs=2):
+        search.fit(X, Y)
+    assert len({(pid, thread) for pid, thread, _ in seen_by(path)}) <= 2
+    search.set_params(n_jobs=1).fit(X, Y)  # then there is room for the model's own
+    assert len({(pid, thread) for pid, thread, _ in seen_by(path)}) >= 2
+
+
+@settings(max_examples=10)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 2)), min_size=1, max_size=6))
+def test_the_last_thread_takes_the_limit_off(visits):
+    """However visits overlap."""
+    limit, seen = jobs._Limit(), []
+
+    def visit(wait, stay, threads):
+        time.sleep(wait / 500)
+        with limit.at(threads):
+            time.sleep(stay / 500)
+            seen.append(jobs.blas_threads())
+
+    with threadpool_limits(3, user_api="blas"):
+        before = jobs.blas_threads()
+        threads = [threading.Thread(target=visit, args=args) for args in visits]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert jobs.blas_threads() == before
+    assert len(seen) == len(visits)
+    assert max(seen) <= 2
+
+
+def test_as_many_jobs_as_fit(monkeypatch):
+    monkeypatch.setenv("LEASTWISE_MEMORY", "1000")
+    with joblib.parallel_config("threading"):
+        assert [jobs.jobs_allowed(4, 10, need) for need in (100, 250, 334, 999, 5000)] == [4, 4, 2, 1, 1]
+        assert jobs.jobs_allowed(4, 3, 1) == 3
+        assert jobs.jobs_allowed(4, 1, 1) == 1
+
+
+def test_a_search_without_room_for_two(monkeypatch, begun):
+    n = len(X)
+    monkeypatch.setenv("LEASTWISE_MEMORY", str(13 * 8 * n * n))  # seven arrays of n x n at the peak of each
+    fitted(*CASES["lspc"], n_jobs=2)
+    assert not begun
+    monkeypatch.setenv("LEASTWISE_MEMORY", str(15 * 8 * n * n))
+    fitted(*CASES["lspc"], n_jobs=2)
+    assert begun
+
+
+# ------------------------------------------------------------------- failures
+
+
+def failing(model, X, y):
+    raise RuntimeError("no score today")
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_what_fails_in_a_job_leaves_the_model_as_it_was(backend):
+    model = lw.LSPC(n_jobs=2).fit(X, Y)
+    before = dict(vars(model))
+    threads = jobs.blas_threads()
+    model.set_params(scoring=lambda *args: failing(*args))
+    with joblib.parallel_config(backend), pytest.raises(RuntimeError, match="no score today"):
+        model.fit(X, Y)
+    assert {**vars(model), "scoring": "log_loss"} == before
+    assert jobs.blas_threads() == threads
+
+
+INTERRUPTED = """
+import _thread, sys, threading, time
+import joblib, numpy as np
+import leastwise as lw
+
+def slow(model, X, y):
+    import time
+    time.sleep(0.2)
+    return 0.5
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 2))
+y = (X[:, 0] > 0).astype(int)
+model = lw.LSPC(1.0, 0.1).fit(X, y).set_params(sigma="auto", alpha="auto", n_jobs=2, scoring=slow)
+before = dict(vars(model))
+threading.Timer(float(sys.argv[2]), _thread.interrupt_main).start()
+with joblib.parallel_config(sys.argv[1]):
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        print("stopped", all(vars(model)[name] is value for name, value in before.items()))
+"""
+
+
+@pytest.mark.parametrize(("backend", "seconds"), [("threading", 0.5), ("loky", 3.0)])
+def test_interrupted(backend, seconds):
+    """Ctrl-C in the middle: the model is as it was, and no process is left."""
+    run = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, backend, str(seconds)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    out, err = run.communicate(timeout=60)
+    assert out == "stopped True\n", err
+    for _ in range(100):  # processes that were told to end take a moment
+        try:
+            os.killpg(run.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("processes are left")
+
+
+# ---------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_files_start_no_jobs(name, tmp_path):
+    """How many jobs there are is for the machine to say, not for a file."""
+    model = clone(CASES[name][0]).set_params(n_jobs=2)
+    lw.save(model, tmp_path / "model.lw")
+    assert b"n_jobs" not in (tmp_path / "model.lw").read_bytes()
+    assert lw.load(tmp_path / "model.lw").n_jobs is None
+    with pytest.raises(FileError, match="number of jobs"):
+        build(entry_of(type(model)), {"n_jobs": 2})
+
+
+# ------------------------------------------------- scikit-learn's loops, and Dask
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra dask)")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["threading", "loky", "dask"])
+def backend(request):
+    if request.param == "dask":
+        request.getfixturevalue("cluster")
+    return request.param
+
+
+def with_column():
+    """Rows whose last column names the task."""
+    return lw.MultiTaskLSPC([0.5, 1.0], [0.01, 0.1], [0.0, 0.5], task_column=-1), np.column_stack(
+        [TASKS.X, TASKS.task]
+    )
+
+
+def loops():
+    """Results of scikit-learn's loops over four estimators."""
+    grid = {"alpha": [0.01, 0.1]}
+    search = GridSearchCV(lw.LSPC([0.5, 1.0]), grid, cv=2).fit(X, Y)
+    yield from (search.cv_results_["mean_test_score"], search.best_estimator_.heldout_proba_)
+    tasks, rows = with_column()
+    yield from (cross_val_predict(tasks, rows, TASKS.y, cv=2, method="predict_proba"),)
+    labels = cross_validate(lw.MultiLabelLSPC([0.5, 1.0], [0.01, 0.1], 0.3), LABELS.X, LABELS.Y, cv=2)
+    values = cross_validate(lw.LSSVR([0.5, 1.0], n_jobs=2), X, X[:, 0] ** 2, cv=2)
+    yield from (labels["test_score"], values["test_score"])
+
+
+def test_loops_of_others(backend):
+    expected = list(loops())
+    with joblib.parallel_config(backend, n_jobs=2):
+        for one, other in zip(expected, loops(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_search_on_dask(cluster, begun, tmp_path):
+    path = tmp_path / "seen"
+    with joblib.parallel_config("dask"):
+        for name in ("lspc", "tasks"):
+            model, data = CASES[name]
+            assert_same_model(fitted(model, data, n_jobs=1), fitted(model, data))
+        assert len(begun) >= 2
+        lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=spying(path)).fit(X, Y)
+    assert {pid for pid, _, _ in seen_by(path)} <= set(cluster.run(os.getpid).values())

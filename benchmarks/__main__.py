@@ -13,6 +13,7 @@ from benchmarks import (
     calibrated_peers,
     conformal,
     gemm_fraction,
+    jobs,
     krylov_scale,
     label_lambdas,
     label_peers,
@@ -32,6 +33,7 @@ from leastwise.reproduction import PAPERS, DataAbsent, reproduce
 SCRIPTS = (
     gemm_fraction,
     search_plans,
+    jobs,
     calibrated_peers,
     recalibration,
     abstention,

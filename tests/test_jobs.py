@@ -303,70 +303,6 @@ def test_a_search_without_room_for_two(monkeypatch, begun):
     assert begun
 
 
-# ------------------------------------------------------------------- failures
-
-
-def failing(model, X, y):
-    raise RuntimeError("no score today")
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_what_fails_in_a_job_leaves_the_model_as_it_was(backend):
-    model = lw.LSPC(n_jobs=2).fit(X, Y)
-    before = dict(vars(model))
-    threads = jobs.blas_threads()
-    model.set_params(scoring=lambda *args: failing(*args))
-    with joblib.parallel_config(backend), pytest.raises(RuntimeError, match="no score today"):
-        model.fit(X, Y)
-    assert {**vars(model), "scoring": "log_loss"} == before
-    assert jobs.blas_threads() == threads
-
-
-INTERRUPTED = """
-import _thread, sys, threading, time
-import joblib, numpy as np
-import leastwise as lw
-
-def slow(model, X, y):
-    import time
-    time.sleep(0.2)
-    return 0.5
-
-rng = np.random.default_rng(0)
-X = rng.normal(size=(40, 2))
-y = (X[:, 0] > 0).astype(int)
-model = lw.LSPC(1.0, 0.1).fit(X, y).set_params(sigma="auto", alpha="auto", n_jobs=2, scoring=slow)
-before = dict(vars(model))
-threading.Timer(float(sys.argv[2]), _thread.interrupt_main).start()
-with joblib.parallel_config(sys.argv[1]):
-    try:
-        model.fit(X, y)
-    except KeyboardInterrupt:
-        print("stopped", all(vars(model)[name] is value for name, value in before.items()))
-"""
-
-
-@pytest.mark.parametrize(("backend", "seconds"), [("threading", 0.5), ("loky", 3.0)])
-def test_interrupted(backend, seconds):
-    """Ctrl-C in the middle: the model is as it was, and no process is left."""
-    run = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, backend, str(seconds)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    out, err = run.communicate(timeout=60)
-    assert out == "stopped True\n", err
-    for _ in range(100):  # processes that were told to end take a moment
-        try:
-            os.killpg(run.pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail("processes are left")
-
-
 # ---------------------------------------------------------------------- files
 
 
@@ -439,3 +375,65 @@ def test_a_search_on_dask(cluster, begun, tmp_path):
         assert len(begun) >= 2
         lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=spying(path)).fit(X, Y)
     assert {pid for pid, _, _ in seen_by(path)} <= set(cluster.run(os.getpid).values())
+
+
+# ------------------------------------------------------------------- failures
+
+
+def failing(model, X, y):
+    raise RuntimeError("no score today")
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_what_fails_in_a_job_leaves_the_model_as_it_was(backend):
+    model = lw.LSPC(n_jobs=2).fit(X, Y)
+    before = dict(vars(model))
+    threads = jobs.blas_threads()
+    model.set_params(scoring=lambda *args: failing(*args))
+    with joblib.parallel_config(backend), pytest.raises(RuntimeError, match="no score today"):
+        model.fit(X, Y)
+    assert {**vars(model), "scoring": "log_loss"} == before
+    assert jobs.blas_threads() == threads
+
+
+INTERRUPTED = """
+import _thread, os, threading, time
+import joblib, numpy as np
+import leastwise as lw
+
+def slow(model, X, y):
+    import time
+    time.sleep(0.1)
+    return 0.5
+
+def interrupted(backend, seconds):
+    model = lw.LSPC(1.0, 0.1).fit(X, y).set_params(sigma="auto", alpha="auto", n_jobs=2, scoring=slow)
+    before = dict(vars(model))
+    threading.Timer(seconds, _thread.interrupt_main).start()
+    with joblib.parallel_config(backend):
+        try:
+            model.fit(X, y)
+        except KeyboardInterrupt:
+            print(backend, all(vars(model)[name] is value for name, value in before.items()))
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 2))
+y = (X[:, 0] > 0).astype(int)
+interrupted("threading", 0.3)
+interrupted("loky", 2.0)
+"""
+
+
+def test_interrupted():
+    """Ctrl-C in the middle: the model is as it was, and no process is left."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    run = subprocess.Popen([sys.executable, "-c", INTERRUPTED], start_new_session=True, **pipes)
+    out, err = run.communicate(timeout=60)
+    assert out == "threading True\nloky True\n", err
+    for _ in range(100):  # processes that were told to end take a moment
+        try:
+            os.killpg(run.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("processes are left")

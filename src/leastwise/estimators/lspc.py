@@ -87,7 +87,7 @@ class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
         Shape of the kernels "poly" and "sigmoid".
     n_jobs : int, optional
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See :doc:`/parallel`.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0

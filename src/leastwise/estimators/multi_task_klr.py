@@ -63,7 +63,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         Shape of the kernels "poly" and "sigmoid".
     n_jobs : int, optional
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See :doc:`/parallel`.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For folds.
     verbose : int, default=0

@@ -11,6 +11,7 @@ import numpy as np
 from leastwise.basis import Basis, Design, penalty_factor
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Held, OwnBasisHeldout, Problem
+from leastwise.selection.plan import ARRAYS
 from leastwise.selection.refits import Effort, Refits
 from leastwise.selection.tied import TiedTrial
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
@@ -42,6 +43,11 @@ class CoupledTrial(TiedTrial):
         other = super().apart()
         other._kept = {}
         return other
+
+    @property
+    def room(self) -> int:
+        """Bytes that a step takes at its peak: the Gram matrix has all rows, however few the centres."""
+        return ARRAYS[self.settings.norm] * len(self.rows) ** 2 * self.rows.X.dtype.itemsize
 
     def weighing(self, weight: float) -> Self:
         """The trial with this weight for the linear part of a sum of kernels."""

@@ -78,6 +78,11 @@ class Refits(Trial):
         other.past, other.unsettled = {}, set()
         return other
 
+    @property
+    def room(self) -> int:
+        """Bytes that a step takes at its peak, in double precision whatever X has."""
+        return super().room * 8 // self.rows.X.dtype.itemsize
+
     def kept(self, sigma: float) -> Any:
         """Solutions at this sigma, from which those at other alphas start; and which of them are not settled."""
         return self.past[sigma], {point for point in self.unsettled if point[0] == sigma}

@@ -51,6 +51,17 @@ def test_jobs_change_nothing(name, begun):
     assert (sum(begun) > 1) == (name != "tasks-arrow")
 
 
+@pytest.mark.parametrize("name", ["tasks", "labels", "klr", "tasks-klr"])
+def test_jobs_keep_nothing_in_common(name, monkeypatch):
+    """What one job computes and keeps, another one must not clear or read in the middle."""
+    sent, begin = [], step.in_order
+    monkeypatch.setattr(step, "in_order", lambda function, tasks, n: sent.extend(tasks) or begin(function, tasks, n))
+    fitted(*CASES[name], n_jobs=2)
+    assert sent
+    for _, trial, _ in sent:
+        assert not any(getattr(trial, kept, None) for kept in ("_kept", "past", "_pasts", "unsettled"))
+
+
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
 def test_processes_change_nothing(backend, begun):
     with joblib.parallel_config(backend):

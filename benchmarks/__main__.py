@@ -14,6 +14,7 @@ from benchmarks import (
     centers,
     conformal,
     gemm_fraction,
+    jobs,
     krylov_scale,
     label_lambdas,
     label_peers,
@@ -33,6 +34,7 @@ from leastwise.reproduction import PAPERS, DataAbsent, reproduce
 SCRIPTS = (
     gemm_fraction,
     search_plans,
+    jobs,
     calibrated_peers,
     recalibration,
     abstention,

@@ -73,7 +73,7 @@ LAYERS = [
     ["__main__"],
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
-CORE = {"numpy", "scipy", "sklearn", "leastwise"} | set(sys.stdlib_module_names)
+CORE = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl", "leastwise"} | set(sys.stdlib_module_names)
 
 
 def imported(path):

@@ -19,6 +19,7 @@ from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import Calibrator, ClipNormalise
 from leastwise.scoring import resolve_scoring
 from leastwise.selection.grid import Grid, Levels
+from leastwise.selection.jobs import check_n_jobs
 from leastwise.selection.judge import ClassJudge
 from leastwise.selection.plan import ARRAYS
 from leastwise.selection.search import Search, natural_height, natural_length, table
@@ -56,7 +57,7 @@ class TunedModel(KernelModel):
     """Base of the models that choose sigma and alpha by held-out scores.
 
     A subclass has the parameters sigma, alpha, kernel, n_centers, centers, bias, cv, scoring, degree, coef0,
-    random_state and verbose.
+    n_jobs, random_state and verbose.
     """
 
     #: How centres may be chosen, where they are not given.
@@ -73,6 +74,7 @@ class TunedModel(KernelModel):
         """The common parameters checked, before any data are looked at; the kernel."""
         self._check_bias()
         check_count("n_centers", self.n_centers)
+        check_n_jobs(self.n_jobs)
         self._scorer()
         sigmas, alphas = self._grids(1.0, 1.0)
         kernel = self._resolve_kernel()
@@ -122,7 +124,7 @@ class TunedModel(KernelModel):
         return (sigmas if kernel.has_sigma else Grid((1.0,))), alphas
 
     def _settings(self, kernel: Kernel, judge: Judge, norm: str = "function") -> Settings:
-        return Settings(kernel, norm, self.bias is not None, judge, self._report)
+        return Settings(kernel, norm, self.bias is not None, judge, self._report, self.n_jobs)
 
     def _run(self, search: Search, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
         """A whole search; what else there is to choose is varied where it ended, and the rest settled again."""
@@ -221,6 +223,7 @@ class TunedModel(KernelModel):
     bias: str | None
     cv: Any
     scoring: Any
+    n_jobs: int | None
     verbose: int
 
 

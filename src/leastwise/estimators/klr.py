@@ -69,6 +69,9 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         Stop of the solver: iterations, and norm of the gradient in units of the root of the mean of k(x, x).
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
+    n_jobs : int, optional
+        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres and folds.
     verbose : int, default=0
@@ -131,6 +134,7 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         tol: float = 1e-6,
         degree: int = 3,
         coef0: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -149,6 +153,7 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         self.tol = tol
         self.degree = degree
         self.coef0 = coef0
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

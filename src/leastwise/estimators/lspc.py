@@ -90,6 +90,9 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         Stop of ``solver="sgd"``.
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
+    n_jobs : int, optional
+        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
@@ -167,6 +170,7 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         tol: float = 1e-3,
         degree: int = 3,
         coef0: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -189,6 +193,7 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         self.tol = tol
         self.degree = degree
         self.coef0 = coef0
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

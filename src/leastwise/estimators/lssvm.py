@@ -76,6 +76,9 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         Stop of ``solver="krylov"``: residual relative to the right-hand side.
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
+    n_jobs : int, optional
+        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
@@ -131,6 +134,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         max_iter: int = 500,
         degree: int = 3,
         coef0: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -150,6 +154,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         self.max_iter = max_iter
         self.degree = degree
         self.coef0 = coef0
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -253,6 +258,9 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         Stop of ``solver="krylov"``: residual relative to the right-hand side.
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
+    n_jobs : int, optional
+        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
@@ -315,6 +323,7 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         max_iter: int = 500,
         degree: int = 3,
         coef0: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -337,6 +346,7 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         self.max_iter = max_iter
         self.degree = degree
         self.coef0 = coef0
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

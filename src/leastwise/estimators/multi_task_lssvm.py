@@ -102,6 +102,9 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         Stop of ``solver="krylov"``: residual relative to the right-hand side.
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
+    n_jobs : int, optional
+        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
@@ -168,6 +171,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         max_iter: int = 500,
         degree: int = 3,
         coef0: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -192,6 +196,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         self.max_iter = max_iter
         self.degree = degree
         self.coef0 = coef0
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -359,6 +364,9 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         Stop of ``solver="krylov"``: residual relative to the right-hand side.
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
+    n_jobs : int, optional
+        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
+        What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
@@ -426,6 +434,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         max_iter: int = 500,
         degree: int = 3,
         coef0: float = 1.0,
+        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -453,6 +462,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         self.max_iter = max_iter
         self.degree = degree
         self.coef0 = coef0
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

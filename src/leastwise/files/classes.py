@@ -38,6 +38,11 @@ def model(name: str, module: str, **more: Any) -> Entry:
     return Entry(name, f"leastwise.{module}:{name}", exact=EXACT, report=REPORT, **more)
 
 
+def tuned(name: str, module: str) -> Entry:
+    """An estimator that works in so many jobs as its user says, not as a file does."""
+    return model(name, module, skip=("n_jobs",), check=checks.check_jobs)
+
+
 def part(name: str, path: str, **more: Any) -> Entry:
     """A part of an estimator of this package."""
     return Entry(name, f"leastwise.{path}", **more)
@@ -55,15 +60,15 @@ def _neighbors(cls: type, state: dict[str, Any]) -> Any:
 
 
 ESTIMATORS = [
-    model("LSPC", "estimators.lspc"),
-    model("LSSVC", "estimators.lssvm"),
-    model("LSSVR", "estimators.lssvm"),
-    model("KernelLogisticRegression", "estimators.klr"),
-    model("MultiLabelLSPC", "estimators.multi_label"),
-    model("MultiTaskLSPC", "estimators.multi_task"),
-    model("MultiTaskKernelLogisticRegression", "estimators.multi_task_klr"),
-    model("MultiTaskLSSVC", "estimators.multi_task_lssvm"),
-    model("MultiTaskLSSVR", "estimators.multi_task_lssvm"),
+    tuned("LSPC", "estimators.lspc"),
+    tuned("LSSVC", "estimators.lssvm"),
+    tuned("LSSVR", "estimators.lssvm"),
+    tuned("KernelLogisticRegression", "estimators.klr"),
+    tuned("MultiLabelLSPC", "estimators.multi_label"),
+    tuned("MultiTaskLSPC", "estimators.multi_task"),
+    tuned("MultiTaskKernelLogisticRegression", "estimators.multi_task_klr"),
+    tuned("MultiTaskLSSVC", "estimators.multi_task_lssvm"),
+    tuned("MultiTaskLSSVR", "estimators.multi_task_lssvm"),
     Entry("Abstaining", "leastwise.abstention.estimator:Abstaining", exact=True, report=REPORT),
     model("Recalibrated", "calibration.recalibrated"),
     Entry("BMTLRegressor", "leastwise.baselines.bmtl:BMTLRegressor", exact=True),

@@ -11,6 +11,7 @@ import numpy as np
 from leastwise.basis import Basis, Design, penalty_factor
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Held, OwnBasisHeldout, Problem
+from leastwise.selection.plan import ARRAYS
 from leastwise.selection.refits import Effort, Refits
 from leastwise.selection.tied import TiedTrial
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
@@ -28,12 +29,25 @@ class CoupledTrial(TiedTrial):
     the designs. Centres that are fewer than the rows are places and nothing more: they stay when a row is held out.
     """
 
+    sharing_costs = True
+
     def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling) -> None:
         super().__init__(rows, basis, settings)
         assert rows.task is not None
         self.task, self.coupling = rows.task, coupling
         self.tie: Tie = coupling.at(1.0)
         self._kept: dict[float, Array] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other._kept = {}
+        return other
+
+    @property
+    def room(self) -> int:
+        """Bytes that a step takes at its peak: the Gram matrix has all rows, however few the centres."""
+        return ARRAYS[self.settings.norm] * len(self.rows) ** 2 * self.rows.X.dtype.itemsize
 
     def weighing(self, weight: float) -> Self:
         """The trial with this weight for the linear part of a sum of kernels."""
@@ -112,6 +126,12 @@ class CoupledRefits(CoupledTrial, Refits):
         self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)
         self._kept = {}
         self._pasts: dict[float, tuple[dict, set]] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other._pasts = {}
+        return other
 
     def tied(self, sharing: float | None) -> Self:
         """The trial with this sharing, and with its own solutions to start from."""

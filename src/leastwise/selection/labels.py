@@ -130,6 +130,12 @@ class LabelTrial(Trial):
         self._kept: dict = {}
         self._ties: dict[float, list[Tied]] = {}
 
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other._kept = {}
+        return other
+
     def tied(self, sharing: float | None) -> Self:
         """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
         if sharing is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
@@ -70,6 +71,26 @@ class Refits(Trial):
         self.unsettled: set[tuple[float, float]] = set()
         #: For every sigma the held-out scores by alpha, and the last parameters by fold.
         self.past: dict[float, tuple[dict[float, Array], dict[int, Array]]] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other.past, other.unsettled = {}, set()
+        return other
+
+    @property
+    def room(self) -> int:
+        """Bytes that a step takes at its peak, in double precision whatever X has."""
+        return super().room * 8 // self.rows.X.dtype.itemsize
+
+    def kept(self, sigma: float) -> Any:
+        """Solutions at this sigma, from which those at other alphas start; and which of them are not settled."""
+        return self.past[sigma], {point for point in self.unsettled if point[0] == sigma}
+
+    def keep(self, sigma: float, kept: Any) -> None:
+        """Take over what a copy has left behind."""
+        self.past[sigma], unsettled = kept
+        self.unsettled |= unsettled
 
     def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
         """The design of all rows without the centres ``gone``."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from leastwise.heldout import Folds, Held
+from leastwise.heldout import Folds
 from leastwise.kernels import Kernel, squared_norms
 from leastwise.selection.diary import Entry, next_step
 from leastwise.selection.grid import Grid, Ladder, Levels, best_of, explore, walk
+from leastwise.selection.step import MIDDLE, Ahead, Look, looks, make_step, whole_grid
 from leastwise.selection.trial import Outcome, Rows, Trial
 
 Array = np.ndarray
@@ -39,14 +41,20 @@ class Search:
         best from where the last sigma had it; and all at the best sigma. Where alphas do not come for free, those of
         a grid of our own are tried on the way from the last best one too.
         """
+        with closing(Ahead(self.trial, alphas)) as ahead:
+            found = self._grid(ahead, sigmas, alphas, sharings)
+        return self.refine(found, alphas, known=True) if alphas.ratio else found
+
+    def _grid(self, ahead: Ahead, sigmas: Grid, alphas: Grid, sharings: Levels | None) -> Outcome:
+        """The best point of the grids, and beyond the border of the sigmas; steps may be made ahead of their turn."""
         tried: dict[tuple[float, float | None], Outcome] = {}
 
         def at(sigma: float, sharing: float | None, last: Outcome | None) -> Outcome:
             if (sigma, sharing) not in tried:
-                strategy = partial(explore, alphas, grow=False)
+                strategy = whole_grid(alphas)
                 if self.trial.streams and alphas.ratio and last is not None:
                     strategy = partial(walk, Grid(alphas.values), last.alpha)
-                tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values))
+                tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
             return tried[sigma, sharing]
 
         def best(sigma: float, last: Outcome | None) -> Outcome:
@@ -54,13 +62,17 @@ class Search:
                 return at(sigma, None, last)
             if sharings.every:
                 return best_of([at(sigma, sharing, last) for sharing in sharings.values])
-            start = 0.5 if last is None or last.sharing is None else last.sharing
+            start = MIDDLE if last is None or last.sharing is None else last.sharing
             return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
+        ahead.expect(looks(self.trial, sigmas.values, sharings))
         found = explore(sigmas, best)
-        if sharings is not None:
-            found = best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
-        return self.refine(found, alphas, known=True) if alphas.ratio else found
+        if sharings is None:
+            return found
+        if self.trial.sharing_costs:
+            left = [sharing for sharing in sharings.values if (found.sigma, sharing) not in tried]
+            ahead.expect([Look(found.sigma, Levels((sharing,))) for sharing in left])
+        return best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
 
     def refine(self, start: Outcome, alphas: Grid, known: bool = False) -> Outcome:
         """From a guess, or a point that is known on these rows, to better alphas until there is none."""
@@ -98,22 +110,23 @@ class Search:
 
     def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Outcome:
         """The best alpha of the grid at this sigma and sharing."""
-        return self._at(sigma, sharing, partial(explore, alphas, grow=False), len(alphas.values))
+        return self._at(sigma, sharing, whole_grid(alphas), len(alphas.values))
 
-    def _at(self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "") -> Outcome:
+    def _at(
+        self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
+    ) -> Outcome:
         """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
-        began, trial = time.perf_counter(), self.trial.tied(sharing)
+        trial = self.trial.tied(sharing)
         shared = trial.described()
         listener, step = next_step(sigma, sharing, len(trial.rows), f"{what}{count} alphas{shared}")
         entry = listener.recall(step)
         if entry is None:
-            heldout, first = trial.heldout(sigma, count), len(self.seen)
-            found: Outcome = strategy(lambda alpha, last: self._point(trial, sigma, alpha, heldout(alpha), last))
-            line = self._told(found, f"{what}{len(trial.rows)} rows, {time.perf_counter() - began:.2f} s", shared)
-            entry = Entry(step, found, self.seen[first:], line)
+            made = (ahead and ahead.find(sigma, sharing)) or make_step(trial, sigma, strategy, count)
+            trial.keep(sigma, made.kept)
+            line = self._told(made.outcome, f"{what}{len(trial.rows)} rows, {made.seconds:.2f} s", shared)
+            entry = Entry(step, made.outcome, made.seen, line)
             listener.note(step, entry)
-        else:
-            self.seen.extend(entry.seen)
+        self.seen.extend(entry.seen)
         self.trial.settings.report(entry.line)
         return entry.outcome
 
@@ -121,12 +134,6 @@ class Search:
         scorer = self.trial.settings.judge.scorer
         score = f"{scorer.name} {scorer.shown(found.score):.5g}"
         return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"
-
-    def _point(self, trial: Trial, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
-        outcome = trial.judge(sigma, alpha, held, last)
-        point = {name: getattr(outcome, name) for name in ("sigma", "alpha", "sharing", "spread", "weight", "score")}
-        self.seen.append({**point, "rows": len(trial.rows)})
-        return outcome
 
 
 def _walk_alphas(alphas: Grid, start: Outcome, known: bool, visit: Callable) -> Outcome:

@@ -15,7 +15,7 @@ from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldou
 from leastwise.kernels import Kernel, Scaled, Sum
 from leastwise.linalg.cholesky import cholesky
 from leastwise.probability import Sample, class_shares
-from leastwise.selection.plan import FEW_ALPHAS, cheaper_to_refit
+from leastwise.selection.plan import ARRAYS, FEW_ALPHAS, cheaper_to_refit
 
 Array = np.ndarray
 
@@ -145,11 +145,16 @@ class Settings:
     bias: bool
     judge: Judge
     report: Callable[[str], None] = lambda line: None
+    n_jobs: int | None = None
 
     @property
     def n_outputs(self) -> int:
         """Columns of the targets."""
         return self.judge.n_outputs
+
+
+def _silent(line: str) -> None:
+    """Tell nobody."""
 
 
 @dataclass
@@ -190,6 +195,8 @@ class Trial:
 
     #: Whether it goes through the rows for every alpha.
     streams = False
+    #: Whether another sharing at the same sigma takes another decomposition.
+    sharing_costs = False
 
     def __init__(self, rows: Rows, basis: Basis, settings: Settings) -> None:
         self.rows, self.basis, self.settings = rows, basis, settings
@@ -198,6 +205,25 @@ class Trial:
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
         self._center_pairs: Array | None = None
+
+    def apart(self) -> Self:
+        """The trial for a job of its own: nothing that it computes touches this one, and it has nobody to tell."""
+        other = copy.copy(self)
+        other.settings = replace(self.settings, report=_silent)
+        return other
+
+    def kept(self, sigma: float) -> Any:
+        """What steps at this sigma leave behind for later ones; a closed form needs nothing."""
+        return None
+
+    def keep(self, sigma: float, kept: Any) -> None:
+        """Take over what a copy has left behind."""
+
+    @property
+    def room(self) -> int:
+        """Bytes that a step takes at its peak."""
+        s, numbers = self.settings, len(self.rows) * self.basis.n_functions
+        return ARRAYS[s.norm] * numbers * self.rows.X.dtype.itemsize
 
     def tied(self, sharing: float | None) -> Trial:
         """The trial with this sharing between tasks; a single task has none."""

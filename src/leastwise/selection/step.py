@@ -1,0 +1,142 @@
+"""One step of a search, all of one sigma and sharing; and steps that are made before their turn."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Container, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from leastwise.selection.grid import Grid, Levels, explore, walk
+from leastwise.selection.jobs import Stopped, in_order, jobs_allowed
+from leastwise.selection.trial import Outcome, Trial
+
+#: What a point of a search is known by.
+NAMES = ("sigma", "alpha", "sharing", "spread", "weight", "score")
+#: Where a walk over sharings begins, if nothing else is known.
+MIDDLE = 0.5
+
+
+@dataclass(frozen=True)
+class Made:
+    """A step that is done: its best point, all points that it saw, how long it took, and what the trial keeps."""
+
+    outcome: Outcome
+    seen: list[dict]
+    seconds: float
+    kept: Any = None
+
+
+def make_step(trial: Trial, sigma: float, strategy: Callable, count: int) -> Made:
+    """Look at alphas by ``strategy``, about ``count`` of them."""
+    began, seen = time.perf_counter(), []
+    heldout = trial.heldout(sigma, count)
+
+    def point(alpha: float, last: Outcome | None) -> Outcome:
+        outcome = trial.judge(sigma, alpha, heldout(alpha), last)
+        seen.append({**{name: getattr(outcome, name) for name in NAMES}, "rows": len(trial.rows)})
+        return outcome
+
+    return Made(strategy(point), seen, time.perf_counter() - began, trial.kept(sigma))
+
+
+def whole_grid(alphas: Grid) -> Callable:
+    """The strategy that tries all alphas."""
+    return partial(explore, alphas, grow=False)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one job does: a sigma with all of these sharings, with those on the way to the best, or with none."""
+
+    sigma: float
+    sharings: Levels | None = None
+
+    def covers(self, sigma: float, sharing: float | None) -> bool:
+        """Whether this step may be made by it."""
+        among = sharing is None if self.sharings is None else sharing in self.sharings.values
+        return self.sigma == sigma and among
+
+    def known(self, made: Container[tuple[float, float | None]]) -> bool:
+        """Whether every step that it may make is among those that are made."""
+        sharings = (None,) if self.sharings is None else self.sharings.values
+        return all((self.sigma, sharing) in made for sharing in sharings)
+
+    def make(self, trial: Trial, alphas: Grid) -> dict[float | None, Made]:
+        """The steps, by sharing."""
+        made: dict[float | None, Made] = {}
+        trial = trial.apart()
+
+        def at(sharing: float | None, last: Outcome | None = None) -> Outcome:
+            made[sharing] = make_step(trial.tied(sharing), self.sigma, whole_grid(alphas), len(alphas.values))
+            return made[sharing].outcome
+
+        if self.sharings is None:
+            at(None)
+        elif self.sharings.every:
+            for sharing in self.sharings.values:
+                at(sharing)
+        else:
+            walk(self.sharings, MIDDLE, at)
+        return made
+
+
+def looks(trial: Trial, sigmas: Sequence[float], sharings: Levels | None) -> list[Look]:
+    """How a grid is dealt out: by sigma, and by sharing where all are tried and each has its own decomposition."""
+    if sharings is not None and sharings.every and trial.sharing_costs:
+        return [Look(sigma, Levels((sharing,))) for sigma in sigmas for sharing in sharings.values]
+    return [Look(sigma, sharings) for sigma in sigmas]
+
+
+class Ahead:
+    """Steps that a search will want, made side by side before their turn.
+
+    A step does not depend on those before it, unless a trial goes through the rows for every alpha. Only which
+    steps are made does, where sharings are walked. So a search that asks here first makes the same steps in the same
+    order, with the same results, as one that makes them itself; some of those made here may not be asked for.
+    """
+
+    def __init__(self, trial: Trial, alphas: Grid) -> None:
+        self._trial, self._alphas = trial, alphas
+        self._wanted: list[Look] = []
+        self._made: dict[tuple[float, float | None], Made] = {}
+        self._under_way: deque[Look] = deque()
+        self._coming: Generator[dict[float | None, Made]] | None = None
+
+    def expect(self, wanted: list[Look]) -> None:
+        """What will be asked for. Jobs begin with the first question, for its step may be known from elsewhere."""
+        self._wanted = [] if self._trial.streams else [look for look in wanted if not look.known(self._made)]
+
+    def find(self, sigma: float, sharing: float | None) -> Made | None:
+        """The step if it was made, or is being made; None if not."""
+        if self._wanted:
+            self._begin(sigma, sharing)
+        while (sigma, sharing) not in self._made and any(k.covers(sigma, sharing) for k in self._under_way):
+            assert self._coming is not None
+            look, made = self._under_way.popleft(), next(self._coming)
+            self._made.update({(look.sigma, level): step for level, step in made.items()})
+        if not self._under_way and self._coming is not None:
+            next(self._coming, None)  # so that it comes to its end, and workers stay for the next search
+            self._coming = None
+        return self._made.pop((sigma, sharing), None)
+
+    def _begin(self, sigma: float, sharing: float | None) -> None:
+        """Start jobs for what is wanted from this step on."""
+        first = next((k for k, look in enumerate(self._wanted) if look.covers(sigma, sharing)), len(self._wanted))
+        rest, self._wanted = self._wanted[first:], []
+        trial = self._trial.apart()
+        jobs = jobs_allowed(trial.settings.n_jobs, len(rest), trial.room)
+        if jobs > 1:
+            self._under_way = deque(rest)
+            self._coming = in_order(Look.make, [(look, trial, self._alphas) for look in rest], jobs)
+
+    def close(self) -> None:
+        """Stop what is under way, if anything is."""
+        self._under_way.clear()
+        coming, self._coming = self._coming, None
+        if coming is not None:
+            with suppress(Stopped):
+                coming.throw(Stopped())

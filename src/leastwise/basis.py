@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.arrays import at_home, library, like, numbers_like
 from leastwise.centers import cluster_centers, given_centers, random_rows
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.linalg.cholesky import Cholesky, cholesky
@@ -265,8 +266,11 @@ def evaluate(
 
     Beside it, for kernels of a distance, the distance from every row to its nearest centre; zeros for others.
     ``weigh(K, part)`` takes the place of the product where rows differ in their coefficients; ``coef``, of shape
-    (..., b, c), then tells no more than how many there are.
+    (..., b, c), then tells no more than how many there are. Rows of another library stay in it, with all that comes
+    of them, and of their type.
     """
+    if not at_home(X):
+        return _evaluate_there(kernel, sigma, X, centers, rows, coef, weigh)
     F = np.empty((X.shape[0], coef.shape[-1]), dtype=coef.dtype)
     nearest = np.zeros(X.shape[0], dtype=coef.dtype)
     if sparse.issparse(X):
@@ -283,4 +287,30 @@ def evaluate(
                 K = kernel.values(pairs, sigma, out=pairs)
         with np.errstate(invalid="ignore", over="ignore"):
             F[part] = K @ coef if weigh is None else weigh(K, part)
+    return F, nearest
+
+
+def _evaluate_there(
+    kernel: Kernel,
+    sigma: float,
+    X: Any,
+    centers: Any,
+    rows: Array | None,
+    coef: Array,
+    weigh: Callable[[Any, slice], Any] | None,
+) -> tuple[Any, Any]:
+    xp, kind = library(X), {"dtype": X.dtype, "device": X.device}
+    F = xp.empty((X.shape[0], coef.shape[-1]), **kind)
+    nearest = xp.zeros(X.shape[0], **kind)
+    chosen = None if rows is None else numbers_like(rows, X)
+    centers, theta = like(centers, X), None if weigh is not None else like(coef, X)
+    for part in row_chunks(X.shape[0], max(coef.shape[-2], X.shape[1]), 8):
+        if isinstance(kernel, Precomputed):
+            K = xp.take(X[part, ...], chosen, axis=1)
+        else:
+            pairs = kernel.pairs(X[part, ...], centers)
+            if kernel.distance:
+                nearest[part] = kernel.distances(xp.min(pairs, axis=1))
+            K = kernel.values(pairs, sigma, out=pairs)
+        F[part, ...] = weigh(K, part) if weigh is not None else K @ theta
     return F, nearest

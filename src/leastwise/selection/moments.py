@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.arrays import Away, like, rows_at
 from leastwise.basis import Basis, penalty_factor, row_chunks
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.moments import FoldMomentHeldout, MomentHeldout
@@ -45,8 +46,8 @@ class Source:
                 parts[0] = parts[0] + Moments.of(Phi, Z, w)
                 continue
             for k in np.unique(fold):
-                mine = fold == k
-                parts[k] = parts[k] + Moments.of(Phi[mine], Z[mine], w[mine])
+                mine = np.flatnonzero(fold == k)
+                parts[k] = parts[k] + Moments.of(rows_at(Phi, mine), rows_at(Z, mine), w[mine])
         return parts
 
 
@@ -111,10 +112,17 @@ def in_blocks(rows: Rows, n_outputs: int, width: int, n_folds: int) -> Source:
 
     def blocks() -> Iterator[tuple[Any, Array, Array, Array | None]]:
         for part in row_chunks(len(rows), width, 8):
-            some = rows.part(np.arange(part.start, part.stop))
-            yield some.X, some.targets(n_outputs), some.w, some.fold if n_folds > 1 else None
+            X = rows.X.there[part, ...] if isinstance(rows.X, Away) else rows.X[part]
+            yield X, _targets(rows, part, n_outputs, X), rows.w[part], rows.fold[part] if n_folds > 1 else None
 
     return Source(blocks, n_folds)
+
+
+def _targets(rows: Rows, part: slice, n_outputs: int, X: Any) -> Any:
+    """What is fitted for some rows, in the library of their X; of classes no more than the codes move to it."""
+    if rows.values is not None:
+        return like(rows.values[part], X)
+    return rows_at(like(np.eye(n_outputs, dtype=rows.X.dtype), X), rows.y[part])
 
 
 def sampled_folds(fold: Array, count: int, rng: np.random.Generator) -> Array:

@@ -5,7 +5,8 @@ to the array API standard, are not made into numpy's: validation hands them on, 
 coefficients and the calibration run where they lie. Models themselves are always of numpy; what they hold is moved to
 the rows that they are asked about.
 
-This is the only place that looks into scikit-learn's own tools for that, which are not public.
+This is the only place that looks into scikit-learn's own tools for that, which are not public: where they are used
+and no sooner, so that nothing else depends on them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn import get_config
-from sklearn.utils._array_api import _convert_to_numpy, get_namespace
 
 Array = np.ndarray
 
@@ -41,12 +41,20 @@ def foreign(A: Any) -> bool:
 
 def library(A: Any) -> Any:
     """The namespace with the functions for an array; numpy itself for all that is at home."""
-    return np if at_home(A) else get_namespace(A)[0]
+    if at_home(A):
+        return np
+    from sklearn.utils._array_api import get_namespace
+
+    return get_namespace(A)[0]
 
 
 def numpy_dtype(A: Any) -> np.dtype:
     """The type of the numbers of an array, in numpy's words."""
-    return np.dtype(str(A.dtype).rpartition(".")[2])
+    return np.dtype(_numpy_name(A.dtype))
+
+
+def _numpy_name(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 # ------------------------------------------------------------------ moving them
@@ -58,7 +66,10 @@ def here(A: Any) -> Any:
         return here(A.there)
     if A is None or at_home(A):
         return A
-    return _convert_to_numpy(A.detach() if hasattr(A, "detach") else A, get_namespace(A)[0])
+    from sklearn.utils._array_api import _convert_to_numpy
+
+    _check_dense(A)
+    return _convert_to_numpy(A.detach() if hasattr(A, "detach") else A, library(A))
 
 
 def bring(A: Any) -> Any:
@@ -82,11 +93,14 @@ def back_like(values: Any, A: Any) -> Any:
     """An answer in the library and on the device of A, of its own type; words stay where they are."""
     if at_home(A) or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
-    return _sent(values, A, None)
+    single = values.dtype == np.float64 and len(float_dtypes(A)) == 1  # the device has no double precision
+    return _sent(values.astype(np.float32) if single else values, A, None)
 
 
 def _sent(value: Any, A: Any, dtype: Any) -> Any:
     dense = value.toarray() if sparse.issparse(value) else np.asarray(value)
+    if dtype is not None:  # before it moves: not every device has double precision
+        dense = dense.astype(_numpy_name(dtype), copy=False)
     if not dense.flags.writeable or any(stride < 0 for stride in dense.strides):  # torch shares memory, or refuses
         dense = dense.copy()
     return library(A).asarray(dense, dtype=dtype, device=A.device)
@@ -96,8 +110,19 @@ def float_dtypes(A: Any, dtype: Any = None) -> list:
     """What validation is told of the type of rows: that of the model for those at home, else what the device has."""
     if not foreign(A):
         return [np.float64, np.float32] if dtype is None else [dtype]
+    _check_dense(A)
     known = library(A).__array_namespace_info__().dtypes(kind="real floating", device=A.device)
     return [known[name] for name in ("float64", "float32") if name in known]
+
+
+def _check_dense(A: Any) -> None:
+    """Tensors of torch may be sparse, which no other library knows how to read."""
+    layout = str(getattr(A, "layout", ""))
+    if "sparse" in layout:
+        raise TypeError(
+            f"A sparse tensor ({layout}) was given, and tensors have to be dense: give its to_dense(), or a matrix "
+            "of scipy.sparse, which numpy and scipy compute with."
+        )
 
 
 def widest(A: Any) -> Any:

@@ -78,7 +78,7 @@ class Moments:
         xp, Phi = library(Phi), widest(Phi)
         w = np.ones(Phi.shape[0]) if w is None else w
         mass, weight, Z = float(np.sum(w, dtype=float)), like(w, Phi), widest(like(Z, Phi))
-        scaled = xp.sqrt(weight)[:, None] * Phi
+        scaled = Phi if np.all(w == 1) else xp.sqrt(weight)[:, None] * Phi
         sums = scaled.T @ scaled, Phi.T @ (weight[:, None] * Z), Phi.T @ weight, Z.T @ weight
         A, C, p, z = (here(part).astype(float) for part in sums)
         return Moments(A, C, p, z, mass, Phi.shape[0])

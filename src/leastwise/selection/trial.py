@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from leastwise.arrays import here
+from leastwise.arrays import at_home, here
 from leastwise.basis import Basis, Block, Design, block_design
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
 from leastwise.kernels import Kernel, Scaled, Sum
@@ -90,7 +90,7 @@ class Rows:
 
     def here(self) -> Self:
         """The same with X in numpy's arrays."""
-        return replace(self, X=here(self.X))
+        return self if at_home(self.X) else replace(self, X=here(self.X))
 
     def part(self, index: Array) -> Self:
         """Some of the rows, with the weights that they have among all."""

@@ -48,6 +48,11 @@ def library(A: Any) -> Any:
     return get_namespace(A)[0]
 
 
+def on_host(A: Any) -> bool:
+    """Whether the numbers lie in the memory of the machine itself."""
+    return at_home(A) or "cpu" in str(A.device).lower()
+
+
 def numpy_dtype(A: Any) -> np.dtype:
     """The type of the numbers of an array, in numpy's words."""
     return np.dtype(_numpy_name(A.dtype))
@@ -146,8 +151,13 @@ def scalar(value: float, A: Any) -> Any:
 
 
 def times(A: Any, factor: float, out: Any = None) -> Any:
-    """``factor * A``; numpy's arrays into ``out``, which may be A itself."""
-    return np.multiply(A, scalar(factor, A), out=out) if at_home(A) else A * factor
+    """``factor * A``, into ``out``, which is A itself or new."""
+    if at_home(A):
+        return np.multiply(A, scalar(factor, A), out=out)
+    if out is None:
+        return A * factor
+    out *= factor
+    return out
 
 
 def mapped(name: str, A: Any, out: Any = None) -> Any:

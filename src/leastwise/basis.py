@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.arrays import at_home, library, like, numbers_like
+from leastwise.arrays import at_home, library, like, numbers_like, on_host
 from leastwise.centers import cluster_centers, given_centers, random_rows
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.linalg.cholesky import Cholesky, cholesky
@@ -25,6 +25,8 @@ Array = np.ndarray
 
 #: Bytes of kernel values that prediction holds at a time.
 CHUNK = 2**26
+#: So many times less of libraries that take new memory for every step.
+SMALLER = 8
 
 
 @dataclass(frozen=True)
@@ -253,6 +255,15 @@ def row_chunks(n: int, width: int, itemsize: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
+def chunks_there(X: Any, width: int) -> Iterator[slice]:
+    """The same for rows of another library, which takes new memory for every step of the way.
+
+    On the host it asks the system for large arrays, page by page, but keeps the room of small ones. A device of its
+    own waits for the host between chunks, so that they are as large as numpy's there.
+    """
+    return row_chunks(X.shape[0], width, 8 * (SMALLER if on_host(X) else 1))
+
+
 def evaluate(
     kernel: Kernel,
     sigma: float,
@@ -304,7 +315,7 @@ def _evaluate_there(
     nearest = xp.zeros(X.shape[0], **kind)
     chosen = None if rows is None else numbers_like(rows, X)
     centers, theta = like(centers, X), None if weigh is not None else like(coef, X)
-    for part in row_chunks(X.shape[0], max(coef.shape[-2], X.shape[1]), 8):
+    for part in chunks_there(X, max(coef.shape[-2], X.shape[1])):
         if isinstance(kernel, Precomputed):
             K = xp.take(X[part, ...], chosen, axis=1)
         else:

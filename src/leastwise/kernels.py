@@ -81,8 +81,9 @@ def _squared_distances_there(X: Any, Y: Any) -> Any:
     xp = library(X)
     middle = xp.mean(Y, axis=0, keepdims=True)
     X, Y = X - middle, Y - middle
-    D = squared_norms(X)[:, None] + squared_norms(Y)[None, :] - 2 * (X @ Y.T)
-    return xp.clip(D, 0, None)
+    x, y = squared_norms(X)[:, None], squared_norms(Y)[:, None]
+    left, right = xp.concat([-2 * X, x, xp.ones_like(x)], axis=1), xp.concat([Y, xp.ones_like(y), y], axis=1)
+    return xp.clip(left @ right.T, 0, None)
 
 
 def city_distances(X: Any, Y: Any) -> Any:
@@ -92,7 +93,7 @@ def city_distances(X: Any, Y: Any) -> Any:
     xp, Y = library(X), like(Y, X)
     D = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
     for j in range(X.shape[1]):  # column by column: never an array of three dimensions
-        D = D + xp.abs(X[:, j, None] - Y[None, :, j])
+        D += xp.abs(X[:, j, None] - Y[None, :, j])
     return D
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.arrays import Away, like, rows_at
-from leastwise.basis import Basis, penalty_factor, row_chunks
+from leastwise.basis import Basis, chunks_there, penalty_factor, row_chunks
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.moments import FoldMomentHeldout, MomentHeldout
 from leastwise.linalg.cholesky import Cholesky
@@ -111,8 +111,9 @@ def in_blocks(rows: Rows, n_outputs: int, width: int, n_folds: int) -> Source:
     """Rows that are in memory, in blocks whose design is small."""
 
     def blocks() -> Iterator[tuple[Any, Array, Array, Array | None]]:
-        for part in row_chunks(len(rows), width, 8):
-            X = rows.X.there[part, ...] if isinstance(rows.X, Away) else rows.X[part]
+        away = isinstance(rows.X, Away)
+        for part in chunks_there(rows.X.there, width) if away else row_chunks(len(rows), width, 8):
+            X = rows.X.there[part, ...] if away else rows.X[part]
             yield X, _targets(rows, part, n_outputs, X), rows.w[part], rows.fold[part] if n_folds > 1 else None
 
     return Source(blocks, n_folds)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import config_context
+from sklearn.frozen import FrozenEstimator
 
 import leastwise
 from leastwise import (
@@ -25,6 +26,8 @@ from leastwise import (
     MultiTaskLSSVR,
     arrays,
 )
+from leastwise.abstention import Abstaining
+from leastwise.calibration import Recalibrated
 from leastwise.estimators import _by_moments
 from leastwise.familiarity import MEASURED, REFERENCE
 from leastwise.folds import distinct_rows
@@ -211,6 +214,19 @@ def test_scores_of_models(dispatch):
     ]:
         model.fit(X, y, **params)
         assert model.score(rows, tensor(y), **params) == pytest.approx(model.score(X, y, **params))
+
+
+def test_wrappers_answer_in_numpy(to):
+    """Their own part is numpy's; probabilities that they only hand on stay where they are."""
+    model = Abstaining(LSPC(**FIXED), max_error=0.4).fit(X, Y)
+    np.testing.assert_array_equal(model.predict(to(NEW)), model.predict(NEW))
+    assert isinstance(model.predict_proba(to(NEW)), type(to(NEW)))
+    model = Recalibrated(LSPC(**FIXED)).fit(X, Y)
+    np.testing.assert_allclose(model.predict_proba(to(NEW)), model.predict_proba(NEW), atol=1e-12)
+    other = Recalibrated(LSPC(**FIXED)).fit(to(X), to(Y))
+    np.testing.assert_allclose(other.predict_proba(NEW), model.predict_proba(NEW), atol=1e-10)
+    frozen = Abstaining(FrozenEstimator(LSPC(**FIXED).fit(X, Y)), max_error=0.4).fit(to(X), to(Y))
+    assert isinstance(frozen.predict(to(NEW)), np.ndarray)
 
 
 # ------------------------------------------------------------------------- fit

@@ -54,6 +54,10 @@ class Answer:
         D = self.table()
         return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
 
+    def here(self) -> Answer:
+        """The same in numpy's arrays."""
+        return replace(self, F=here(self.F), trust=here(self.trust))
+
     def best(self) -> Array:
         """The number of the most probable class."""
         P = self.proba()

@@ -14,6 +14,7 @@ ROOT = Path(leastwise.__file__).parent
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
     ["arrays"],
+    ["keys"],
     [
         "linalg",
         "kernels",
@@ -33,6 +34,7 @@ LAYERS = [
         "svg",
         "inside",
         "naming",
+        "streaming",
     ],
     [
         "basis",
@@ -54,7 +56,7 @@ LAYERS = [
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["label_krylov_fitting"],
     ["estimators"],
-    ["abstention", "shift"],
+    ["abstention", "shift", "merging"],
     ["task_text", "calibration"],
     ["task_reports"],
     ["datasets"],

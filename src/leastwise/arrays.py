@@ -137,6 +137,16 @@ def widest(A: Any) -> Any:
     return library(A).asarray(A, dtype=float_dtypes(A)[0])
 
 
+def shows_bits(A: Any) -> bool:
+    """Whether the bits of floats can be had as whole numbers, which the standard has no word for, and of doubles."""
+    return hasattr(A, "view") and len(float_dtypes(A)) > 1
+
+
+def bits_of(A: Any) -> Any:
+    """The bits of double precision numbers, as whole numbers."""
+    return A.view(library(A).int64)
+
+
 def rows_at(A: Any, index: Array) -> Any:
     """Rows by number, in the library of A."""
     return A[index] if at_home(A) else library(A).take(A, numbers_like(index, A), axis=0)

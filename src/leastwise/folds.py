@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,38 +11,15 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, StratifiedKFold
 
-from leastwise.arrays import Away, here, library, rows_at
+from leastwise.keys import row_keys
 
 Array = np.ndarray
 
 
 def distinct_rows(X: Any) -> Array:
     """A label for every row; rows that are equal in every entry have the same one."""
-    if isinstance(X, Away):
-        return _as_they_come(_distinct_there(X.there))
-    if sparse.issparse(X):
-        X = X.tocsr().copy()
-        X.sum_duplicates()
-        X.eliminate_zeros()
-        ends = X.indptr
-        keys = [hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in pairwise(ends)]
-    else:
-        keys = [hash(row.tobytes()) for row in np.ascontiguousarray(X) + 0.0]  # + 0.0 makes -0.0 and 0.0 equal
-    return _as_they_come(keys)  # since hashes differ from run to run
-
-
-def _distinct_there(X: Any) -> Array:
-    """Labels of rows that stay where they are: column by column, of rows that were alike so far. Ranks come over."""
-    xp, n = library(X), X.shape[0]
-    label, alike, count = np.zeros(n, dtype=np.int64), np.arange(n), 1
-    for j in range(X.shape[1]):
-        rank = here(xp.unique_inverse(rows_at(X[:, j], alike) + 0.0).inverse_indices)
-        _, code, size = np.unique(label[alike] * n + rank, return_inverse=True, return_counts=True)
-        label[alike] = count + code
-        count, alike = count + len(size), alike[size[code] > 1]
-        if not len(alike):
-            break
-    return label
+    _, first, label = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[label]  # numbered as they come
 
 
 def fold_labels(

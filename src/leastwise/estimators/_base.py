@@ -98,7 +98,10 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
     def _targets(self, y: Array, dtype: Any) -> Targets:
         classes, codes = np.unique(y, return_inverse=True)
         check_classes(codes, classes)
-        return Targets(codes, classes)
+        return self._coded(codes, dtype, classes)
+
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
+        return Targets(y, known)
 
     def scores(self, X: Any) -> Array:
         """Raw scores, before any calibration.

@@ -88,6 +88,10 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         Z[i, starts[t] + y[i, t]] = 1
         return Targets(y, values=Z, flat=False)
 
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
+        self.label_index_ = known
+        return self._targets(y, dtype)
+
     def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> LabelRows:
         complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())
         given = {name: getattr(rows, name) for name in ("X", "y", "w", "fold", "copy", "group", "mass", "values")}

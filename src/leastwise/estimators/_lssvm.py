@@ -212,10 +212,8 @@ class SignedTargets(CalibratedClassifier):
 
     SIGNED = True
 
-    def _targets(self, y: Array, dtype: Any) -> Targets:
-        targets = super()._targets(y, dtype)
-        assert targets.classes is not None
-        return replace(targets, values=(2 * np.eye(len(targets.classes)) - 1).astype(dtype)[targets.codes])
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
+        return replace(super()._coded(y, dtype, known), values=(2 * np.eye(len(known)) - 1).astype(dtype)[y])
 
     def _judge(self, classes: Array, calibration: str | None = None) -> ClassJudge:
         return replace(super()._judge(classes, calibration), signed=True)

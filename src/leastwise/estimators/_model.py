@@ -131,6 +131,10 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         """The targets of the rows that count."""
         raise NotImplementedError
 
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
+        """The targets of rows of which it is known what there is: the classes, or the unit."""
+        raise NotImplementedError
+
     def _check_targets(self, y: Array) -> None:
         """Refuse targets of another kind, before anything else is looked at."""
 
@@ -161,13 +165,21 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         check_range(X, kernel)
         if isinstance(kernel, Precomputed):
             check_square(X, type(self).__name__)
-        W = self._weights(sample_weight, X, y)
+        return self._arranged(X, y, self._weights(sample_weight, X, y), groups, kernel, task)
+
+    def _arranged(
+        self, X: Any, y: Array, W: Array, groups: Any, kernel: Kernel, task: Array | None = None, known: Any = None
+    ) -> Training:
+        """Validated rows with their weights: drop those of weight zero, label the folds.
+
+        ``known`` is what is known of the targets beforehand, where the rows are some of many.
+        """
         w = W if W.ndim == 1 else W.mean(axis=1)
         if W.ndim == 2:  # a label of weight 0 is as good as unknown
             y = np.where(W > 0, y, -1)
         used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
-        targets = self._targets(y[used], X.dtype)
-        kept = X if len(used) == len(y) else X.only(used) if stays else X[used]
+        targets = self._targets(y[used], X.dtype) if known is None else self._coded(y[used], X.dtype, known)
+        kept = X if len(used) == len(y) else X.only(used) if isinstance(X, Away) else X[used]
         if isinstance(kernel, Precomputed):
             kept = kept[:, used]
             kept = kept.toarray() if hasattr(kept, "toarray") else kept

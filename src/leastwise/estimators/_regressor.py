@@ -138,14 +138,18 @@ class KernelRegressor(RegressorMixin, TunedModel):
                 f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
                 "learn but that.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=7,
             )
         # In single precision a level far above the differences would take up all digits.
         offset = Z.mean(axis=0) if np.dtype(dtype) == np.float32 and self.bias is not None else np.zeros(Z.shape[1])
-        Z = Z - offset
-        largest = np.abs(Z).max(axis=0)
+        largest = np.abs(Z - offset).max(axis=0)
         unit = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
-        return Targets(np.zeros(len(Z), dtype=int), None, (Z / unit).astype(dtype), unit, offset, y.ndim == 1)
+        return self._coded(y, dtype, (unit, offset, y.ndim == 1))
+
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
+        unit, offset, flat = known
+        Z = (y.reshape(len(y), -1).astype(float) - offset) / unit
+        return Targets(np.zeros(len(Z), dtype=int), None, Z.astype(dtype), unit, offset, flat)
 
     def _twins(self, copy: Array, targets: Targets) -> Array:
         """Rows with equal inputs and equal values; with other values they are measurements of their own."""

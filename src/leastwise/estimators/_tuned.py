@@ -15,7 +15,7 @@ from leastwise.estimators._checks import check_count, check_memory, choose, pars
 from leastwise.estimators._model import KernelModel, Training
 from leastwise.evidence import HeldRows
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import Calibrator, ClipNormalise, class_shares
+from leastwise.probability import Calibrator, ClipNormalise
 from leastwise.scoring import resolve_scoring
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.judge import ClassJudge
@@ -213,8 +213,7 @@ class TunedClassifier(TunedModel, KernelClassifier):
         return resolve_scoring(self.scoring)
 
     def _uncalibrated(self, data: Training) -> Calibrator:
-        rows = data.rows
-        return ClipNormalise(class_shares(rows.y, rows.w, len(data.classes)).astype(rows.X.dtype))
+        return ClipNormalise(data.rows.class_shares(len(data.classes)).astype(data.rows.X.dtype))
 
     def _judge(self, classes: Array, calibration: str | None = None) -> ClassJudge:
         return ClassJudge(classes, calibration, self._scorer())
@@ -222,7 +221,7 @@ class TunedClassifier(TunedModel, KernelClassifier):
     def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
         super()._store(data, basis, settings, outcome, solution)
         self.classes_, self.calibrator_ = data.classes, outcome.calibrator
-        self.class_prior_ = class_shares(data.rows.y, data.rows.w, len(data.classes))
+        self.class_prior_ = data.rows.class_shares(len(data.classes))
 
     def _store_heldout(self, data: Training, F: Array, seen: list[dict], trust: Array | None = None) -> None:
         """What is known of held-out rows."""

@@ -259,7 +259,7 @@ SEARCHED = {"n_centers": 20, "sigma": [0.7, 1.5], "alpha": [1e-2, 1e-1], "random
         {**SEARCHED, "norm": "coefficients", "cv": 5},
         {**SEARCHED, "centers": "kmeans"},
     ],
-    ids=str,
+    ids=["given", "laplace", "sum", "searched", "some rows", "coefficients", "kmeans"],
 )
 def test_the_same_fit(params, to):
     one = LSPC(solver="moments", **params).fit(X, Y)
@@ -354,6 +354,17 @@ def test_sums_of_tensors(to):
             for a, b in zip(one._parts, other._parts, strict=True):
                 assert not isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
                 np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+def test_rows_that_are_away(to):
+    rows = arrays.Away(to(X))
+    some, mask = np.array([3, 1, 80]), X[:, 0] > 0
+    assert rows.shape == X.shape
+    assert rows.dtype == X.dtype
+    for index in (some, mask, slice(5, 9), slice(80, 200), slice(None)):
+        assert isinstance(rows[index], np.ndarray)
+        np.testing.assert_array_equal(rows[index], X[index])
+    np.testing.assert_array_equal(arrays.here(rows.only(some)), X[some])
 
 
 @settings(max_examples=60, deadline=None)

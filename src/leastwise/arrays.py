@@ -240,7 +240,9 @@ class Away:
 
     def __getitem__(self, index: Any) -> Array:
         if isinstance(index, slice):
-            return here(self.there[index, ...])
+            return here(
+                self.there[slice(*index.indices(self.shape[0])), ...]
+            )  # an end beyond the end is not standard
         index = np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)
         return here(rows_at(self.there, index))
 

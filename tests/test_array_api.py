@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +32,7 @@ from leastwise.calibration import Recalibrated
 from leastwise.estimators import _by_moments
 from leastwise.familiarity import MEASURED, REFERENCE
 from leastwise.folds import distinct_rows
+from leastwise.keys import row_keys
 from leastwise.linalg.moments import Moments
 
 torch = pytest.importorskip("torch", reason="torch is not there")
@@ -328,7 +330,7 @@ def moved(monkeypatch):
 def test_rows_do_not_come_over(dispatch, moved, monkeypatch):
     """Sums, and as many rows as are looked at, however many there are: y and ranks of rows are columns, no tables."""
     most = 400
-    monkeypatch.setattr(_by_moments, "SAMPLE_ROWS", most)
+    monkeypatch.setattr(_by_moments, "sampled_folds", partial(_by_moments.sampled_folds, count=most))
     monkeypatch.setattr("leastwise.basis.CHUNK", 8 * 20 * 256)
     params = {"solver": "moments", "n_centers": 20, "sigma": [1, 2], "search_rows": most, "random_state": 0}
     total = []
@@ -354,6 +356,16 @@ def test_sums_of_tensors(to):
             for a, b in zip(one._parts, other._parts, strict=True):
                 assert not isinstance(a, np.ndarray) or isinstance(b, np.ndarray)
                 np.testing.assert_allclose(b, a, rtol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.floats(allow_nan=False, width=32), min_size=3, max_size=3), min_size=1, max_size=9))
+def test_keys_are_those_of_numpy(rows):
+    with config_context(array_api_dispatch=True), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCIPY_ARRAY_API", "1")
+        for dtype in (np.float64, np.float32):
+            A = np.array(rows, dtype=dtype)
+            np.testing.assert_array_equal(row_keys(arrays.Away(torch.from_numpy(A))), row_keys(A))
 
 
 def test_rows_that_are_away(to):

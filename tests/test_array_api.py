@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 import leastwise
@@ -268,6 +269,30 @@ def test_the_same_fit(params, to):
     other = LSPC(solver="moments", **params).fit(to(X), to(Y))
     check_same_fit(one, other)
     check_alike(other, to)
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (LSSVC(**GIVEN), Y),
+        (LSSVC(n_centers=20, alpha=[1e-2, 1e-1], sigma=1.5, random_state=0), Y),
+        (LSSVR(**GIVEN), X[:, 0] ** 2),
+        (LSSVR(**GIVEN), X[:, :2] * 1e5),
+        (MultiLabelLSPC(sharing=0.4, **GIVEN), LABELS),
+        (MultiLabelLSPC(sharing=[0.0, 0.4], **GIVEN), np.column_stack([Y, LABELS])),
+    ],
+    ids=["classes", "searched", "quantity", "quantities", "labels", "labels of classes"],
+)
+def test_the_same_fit_of_others(model, y, to):
+    model.set_params(solver="moments")
+    one, other = clone(model).fit(X, y), clone(model).fit(to(X), to(y))
+    assert isinstance(other.coef_, np.ndarray)
+    np.testing.assert_allclose(other.alpha_, one.alpha_)
+    for name in ("predict", "scores"):  # more centres than features leave coefficients of a linear kernel open
+        if hasattr(one, name):
+            a, b = getattr(one, name)(NEW), getattr(other, name)(NEW)
+            np.testing.assert_allclose(b, a, atol=1e-10 * np.abs(a).max())
+    check_alike(other, to, methods=("predict", "scores"), tol=1e-10)
 
 
 def test_the_same_fit_of_large_folds(to, monkeypatch):

@@ -12,7 +12,7 @@ from sklearn.base import MultiOutputMixin
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.arrays import at_home, back_like, bring, here
+from leastwise.arrays import at_home, back_like, bring, float_dtypes, here
 from leastwise.basis import Basis
 from leastwise.estimators._base import container_of, logarithm
 from leastwise.estimators._calibrated import CalibratedClassifier
@@ -50,7 +50,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
     # ------------------------------------------------------------------ fit
 
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, None]:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=float_dtypes(X), accept_large_sparse=False)
         flat = is_flat(y)
         codes, labels = encode_labels(as_column(y) if flat else y, X.shape[0], self.missing)
         self.label_index_ = replace(labels, form="flat") if flat else labels

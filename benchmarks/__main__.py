@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks import (
     abstention,
+    array_api,
     calibrated_peers,
     centers,
     conformal,
@@ -50,6 +51,7 @@ SCRIPTS = (
     label_scale,
     missing_labels,
     onnx_graphs,
+    array_api,
 )
 #: Experiments of the papers that are timed on two threads; the others on one.
 TWO_THREADS = ("solve",)

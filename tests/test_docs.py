@@ -25,12 +25,15 @@ def test_pages_are_found():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_blocks_of_a_page_run(page, capsys):
+def test_the_blocks_of_a_page_run(page, capsys, monkeypatch):
     text = (DOCS / page).read_text()
     if "leastwise.displays" in text:
         pytest.importorskip("matplotlib").use("Agg")
     if "import skops" in text:
         pytest.importorskip("skops")
+    if "import torch" in text:
+        pytest.importorskip("torch", reason="torch is not there")
+        monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # as the page says
     scope: dict = {}
     for _, block, said in BLOCK.findall(text):
         capsys.readouterr()

@@ -13,6 +13,7 @@ ROOT = Path(leastwise.__file__).parent
 
 #: Each part may import from parts in rows above its own, and from its own folder.
 LAYERS = [
+    ["arrays"],
     ["keys"],
     [
         "linalg",

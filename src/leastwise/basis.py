@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.arrays import at_home, library, like, numbers_like, on_host
 from leastwise.center_rows import Recipe, center_rows
 from leastwise.centers import cluster_centers, given_centers
 from leastwise.kernels import Kernel, Precomputed
@@ -25,6 +26,8 @@ Array = np.ndarray
 
 #: Bytes of kernel values that prediction holds at a time.
 CHUNK = 2**26
+#: So many times less of libraries that take new memory for every step.
+SMALLER = 8
 
 
 @dataclass(frozen=True)
@@ -250,6 +253,15 @@ def row_chunks(n: int, width: int, itemsize: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
+def chunks_there(X: Any, width: int) -> Iterator[slice]:
+    """The same for rows of another library, which takes new memory for every step of the way.
+
+    On the host it asks the system for large arrays, page by page, but keeps the room of small ones. A device of its
+    own waits for the host between chunks, so that they are as large as numpy's there.
+    """
+    return row_chunks(X.shape[0], width, 8 * (SMALLER if on_host(X) else 1))
+
+
 def evaluate(
     kernel: Kernel,
     sigma: float,
@@ -263,8 +275,11 @@ def evaluate(
 
     Beside it, for kernels of a distance, the distance from every row to its nearest centre; zeros for others.
     ``weigh(K, part)`` takes the place of the product where rows differ in their coefficients; ``coef``, of shape
-    (..., b, c), then tells no more than how many there are.
+    (..., b, c), then tells no more than how many there are. Rows of another library stay in it, with all that comes
+    of them, and of their type.
     """
+    if not at_home(X):
+        return _evaluate_there(kernel, sigma, X, centers, rows, coef, weigh)
     F = np.empty((X.shape[0], coef.shape[-1]), dtype=coef.dtype)
     nearest = np.zeros(X.shape[0], dtype=coef.dtype)
     if sparse.issparse(X):
@@ -281,4 +296,30 @@ def evaluate(
                 K = kernel.values(pairs, sigma, out=pairs)
         with np.errstate(invalid="ignore", over="ignore"):
             F[part] = K @ coef if weigh is None else weigh(K, part)
+    return F, nearest
+
+
+def _evaluate_there(
+    kernel: Kernel,
+    sigma: float,
+    X: Any,
+    centers: Any,
+    rows: Array | None,
+    coef: Array,
+    weigh: Callable[[Any, slice], Any] | None,
+) -> tuple[Any, Any]:
+    xp, kind = library(X), {"dtype": X.dtype, "device": X.device}
+    F = xp.empty((X.shape[0], coef.shape[-1]), **kind)
+    nearest = xp.zeros(X.shape[0], **kind)
+    chosen = None if rows is None else numbers_like(rows, X)
+    centers, theta = like(centers, X), None if weigh is not None else like(coef, X)
+    for part in chunks_there(X, max(coef.shape[-2], X.shape[1])):
+        if isinstance(kernel, Precomputed):
+            K = xp.take(X[part, ...], chosen, axis=1)
+        else:
+            pairs = kernel.pairs(X[part, ...], centers)
+            if kernel.distance:
+                nearest[part] = kernel.distances(xp.min(pairs, axis=1))
+            K = kernel.values(pairs, sigma, out=pairs)
+        F[part, ...] = weigh(K, part) if weigh is not None else K @ theta
     return F, nearest

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.arrays import bring
+
 Array = np.ndarray
 
 #: Rows that k-means++ looks at: random ones, where there are more.
@@ -82,7 +84,7 @@ def given_centers(centers: Any, n_features: int, dtype: Any) -> Array:
     """The user's centres, checked."""
     if sparse.issparse(centers):
         centers = centers.toarray()
-    C = np.asarray(centers, dtype=dtype)
+    C = np.asarray(bring(centers), dtype=dtype)
     if C.ndim != 2 or C.shape[1] != n_features or not len(C):
         raise ValueError(
             f"centers is an array of shape {C.shape}; it must hold one centre a row, with the {n_features} features "

@@ -23,9 +23,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
+
+from leastwise.arrays import at_home, library, like, numbers_like
 
 Array = np.ndarray
 
@@ -90,9 +93,19 @@ class Tie:
         """``G_ij B[t_i, u_j]`` in the place of G; -1 in t is a task that is not known."""
         if self.pooled:
             return G
+        if not at_home(G):
+            return G * self._between_there(t, u, G)
         for a in range(0, len(t), STEP):
             G[a : a + STEP] *= self.between(t[a : a + STEP], u).astype(G.dtype, copy=False)
         return G
+
+    def _between_there(self, t: Array, u: Array, G: Any) -> Any:
+        """``B[t_i, u_j]`` in the library of G."""
+        xp, rows, columns = library(G), numbers_like(t % (len(self.own) + 1), G), numbers_like(u, G)
+        if self.B is not None:
+            return xp.take(xp.take(like(self.extended, G), rows, axis=0), columns, axis=1)
+        alone, together = like(np.full(len(u), self.sharing), G), like(self.sharing + self.own[u], G)
+        return xp.where(rows[:, None] == columns[None, :], together[None, :], alone[None, :])
 
     def between(self, t: Array, u: Array) -> Array:
         """``B[t_i, u_j]``."""

@@ -115,7 +115,7 @@ def task_fold_labels(k: int, y: Array, task: Array, seed: int | None) -> Array:
     return labels
 
 
-def _as_they_come(codes: Array) -> Array:
+def _as_they_come(codes: Any) -> Array:
     """Codes renumbered by first appearance, so that other names for the same things make the same folds."""
     _, first, label = np.unique(codes, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]

@@ -23,6 +23,8 @@ from scipy import sparse
 from scipy.linalg import get_blas_funcs
 from sklearn.metrics.pairwise import manhattan_distances
 
+from leastwise.arrays import Away, at_home, here, is_finite, library, like, mapped, scalar, times
+
 Array = np.ndarray
 
 
@@ -30,8 +32,10 @@ def inner_products(X: Any, Y: Any) -> Array:
     """``X @ Y.T`` as a dense array, for dense or sparse inputs.
 
     SciPy's product, not NumPy's: a factorisation by SciPy follows, and the threads of two libraries get into each
-    other's way (see ``leastwise.linalg.spectrum``).
+    other's way (see ``leastwise.linalg.spectrum``). Arrays of another library are multiplied by that one.
     """
+    if not at_home(X):
+        return X @ like(Y, X).T
     if sparse.issparse(X) or sparse.issparse(Y):
         product = X @ Y.T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
@@ -43,6 +47,8 @@ def squared_norms(X: Any) -> Array:
     """Squared Euclidean norm of every row."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype, copy=False)
+    if not at_home(X):
+        return library(X).sum(X * X, axis=1)
     return np.einsum("ij,ij->i", X, X)
 
 
@@ -53,6 +59,8 @@ def squared_distances(X: Any, Y: Any) -> Array:
     digits. Then one product does it all: (-2x, |x|^2, 1) times (y, 1, |y|^2).
     """
     same = X is Y
+    if not at_home(X):
+        return _squared_distances_there(X, like(Y, X))
     if sparse.issparse(X) or sparse.issparse(Y):
         D = inner_products(-2 * X, Y)
         D += squared_norms(Y)
@@ -65,6 +73,27 @@ def squared_distances(X: Any, Y: Any) -> Array:
     np.maximum(D, 0, out=D)
     if same:
         np.fill_diagonal(D, 0)
+    return D
+
+
+def _squared_distances_there(X: Any, Y: Any) -> Any:
+    """The same in another library."""
+    xp = library(X)
+    middle = xp.mean(Y, axis=0, keepdims=True)
+    X, Y = X - middle, Y - middle
+    x, y = squared_norms(X)[:, None], squared_norms(Y)[:, None]
+    left, right = xp.concat([-2 * X, x, xp.ones_like(x)], axis=1), xp.concat([Y, xp.ones_like(y), y], axis=1)
+    return xp.clip(left @ right.T, 0, None)
+
+
+def city_distances(X: Any, Y: Any) -> Any:
+    """Sums of absolute differences between the rows of X and of Y."""
+    if at_home(X):
+        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+    xp, Y = library(X), like(Y, X)
+    D = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
+    for j in range(X.shape[1]):  # column by column: never an array of three dimensions
+        D += xp.abs(X[:, j, None] - Y[None, :, j])
     return D
 
 
@@ -141,14 +170,14 @@ class RBF(Kernel):
         return squared_distances(X, Y)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
-        out = np.multiply(pairs, pairs.dtype.type(-0.5 / sigma**2), out=out)
-        return np.exp(out, out=out)
+        out = times(pairs, -0.5 / sigma**2, out)
+        return mapped("exp", out, out)
 
     def length(self, pairs: Array, norms: Array) -> float:
         return float(np.sqrt(np.median(pairs)))
 
     def distances(self, pairs: Array) -> Array:
-        return np.sqrt(pairs)
+        return library(pairs).sqrt(pairs)
 
 
 @dataclass(frozen=True)
@@ -158,11 +187,11 @@ class Laplace(Kernel):
     distance: ClassVar[bool] = True
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+        return city_distances(X, Y)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
-        out = np.multiply(pairs, pairs.dtype.type(-1.0 / sigma), out=out)
-        return np.exp(out, out=out)
+        out = times(pairs, -1.0 / sigma, out)
+        return mapped("exp", out, out)
 
     def length(self, pairs: Array, norms: Array) -> float:
         return float(np.median(pairs))
@@ -194,17 +223,29 @@ class Scaled(Linear):
 
     def pairs(self, X: Any, Y: Any) -> Array:
         if self.origin is not None:
-            X, Y = ((X - self.origin,) * 2) if X is Y else (X - self.origin, Y - self.origin)
-        return inner_products(X, Y) / X.dtype.type(self.height)
+            origin, same = like(self.origin, X), X is Y
+            X, Y = X - origin, None if same else like(Y, X) - origin
+            Y = X if same else Y
+        return inner_products(X, Y) / scalar(self.height, X)
 
     def directions(self, d: int, dtype: Any) -> Array:
         shift = 0 if self.origin is None else self.origin
         return (np.eye(d) + shift).astype(dtype)
 
     def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        if isinstance(X, Away):
+            return self._fitted_there(X, w)
         origin = None if sparse.issparse(X) else np.average(X, axis=0, weights=w).astype(X.dtype)
         height = float(np.average(squared_norms(X if origin is None else X - origin), weights=w))
         return Scaled(origin, height if height > 0 else 1.0)
+
+    def _fitted_there(self, rows: Away, w: Array | None) -> Kernel:
+        """The same from rows that stay where they are."""
+        w = np.ones(rows.shape[0]) if w is None else w
+        share = like(w / w.sum(), rows.there)
+        origin = share @ rows.there
+        height = float(share @ squared_norms(rows.there - origin))
+        return Scaled(here(origin), height if height > 0 else 1.0)
 
 
 @dataclass(frozen=True)
@@ -216,9 +257,9 @@ class Poly(Kernel):
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         with np.errstate(over="ignore"):  # whoever wants finite values looks for them
-            out = np.multiply(pairs, pairs.dtype.type(1 / sigma**2), out=out)
-            out += pairs.dtype.type(self.coef0)
-            return np.power(out, self.degree, out=out)
+            out = times(pairs, 1 / sigma**2, out)
+            out += scalar(self.coef0, out)
+            return np.power(out, self.degree, out=out) if at_home(out) else out**self.degree
 
 
 @dataclass(frozen=True)
@@ -229,9 +270,9 @@ class Sigmoid(Kernel):
     coef0: float = 1.0
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
-        out = np.multiply(pairs, pairs.dtype.type(1 / sigma**2), out=out)
-        out += pairs.dtype.type(self.coef0)
-        return np.tanh(out, out=out)
+        out = times(pairs, 1 / sigma**2, out)
+        out += scalar(self.coef0, out)
+        return mapped("tanh", out, out)
 
 
 @dataclass(frozen=True)
@@ -243,13 +284,15 @@ class Given(Kernel):
     function: Callable[[Any, Any], Any] = inner_products
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        K = np.asarray(self.function(X, Y))
+        K = np.asarray(self.function(X, Y)) if at_home(X) else self._there(X, like(Y, X))
         wanted = (X.shape[0], Y.shape[0])
-        if K.shape != wanted:
+        if tuple(K.shape) != wanted:
             raise ValueError(
-                f"The kernel function returned an array of shape {K.shape}; for inputs of {wanted[0]} and "
+                f"The kernel function returned an array of shape {tuple(K.shape)}; for inputs of {wanted[0]} and "
                 f"{wanted[1]} rows it has to return shape {wanted}."
             )
+        if not at_home(K):
+            return self._checked_there(K)
         if not (np.issubdtype(K.dtype, np.floating) or np.issubdtype(K.dtype, np.integer) or K.dtype == bool):
             raise ValueError(f"The kernel function returned values of type {K.dtype}; they must be real numbers.")
         if not np.isfinite(K).all():
@@ -257,6 +300,16 @@ class Given(Kernel):
         if X is Y:
             check_symmetric(K, "The kernel function returned a matrix that")
         return np.array(K, dtype=X.dtype)  # a copy: the user may keep and reuse what the function returned
+
+    def _there(self, X: Any, Y: Any) -> Any:
+        """What the function says of rows of another library, of the type of the rows."""
+        K = self.function(X, Y)
+        return like(np.asarray(K), X) if isinstance(K, list) or at_home(K) else library(X).asarray(K, dtype=X.dtype)
+
+    def _checked_there(self, K: Any) -> Any:
+        if not is_finite(K):
+            raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
+        return K
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         return pairs if out is pairs else np.array(pairs)
@@ -307,14 +360,21 @@ class Sum(Kernel):
         return replace(self, weights=tuple(linear if isinstance(p, Linear) else rest for p in self.parts))
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        return np.stack([part.pairs(X, Y) for part in self.parts], axis=-1)
+        return library(X).stack([part.pairs(X, Y) for part in self.parts], axis=-1)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        if not at_home(pairs):
+            return self._values_there(pairs, sigma)
         K = np.zeros(pairs.shape[:-1], dtype=pairs.dtype)
         for p, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
             if weight:
                 K += pairs.dtype.type(weight) * part.values(np.ascontiguousarray(pairs[..., p]), sigma)
         return K
+
+    def _values_there(self, pairs: Any, sigma: float) -> Any:
+        layers = [pairs[..., p] for p in range(len(self.parts))]
+        used = [each for each in zip(self.parts, self.weights, layers, strict=True) if each[1]]
+        return sum(weight * part.values(layer, sigma, layer) for part, weight, layer in used)
 
 
 #: What a sum may be made of.

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.arrays import Away, bits_of, here, library, numbers_like, shows_bits, widest
+
 Array = np.ndarray
 
 #: Numbers that are hashed at a time.
@@ -26,6 +28,8 @@ ROOM = 2**20
 EVERY = np.uint64(2**64 - 1)
 #: a_0; without it a row of zeros would have the lowest number of all.
 BASE = np.uint64(0x9E3779B97F4A7C15)
+#: Of the mixture.
+FACTORS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 
 
 def row_keys(X: Any) -> Array:
@@ -38,10 +42,30 @@ def row_keys(X: Any) -> Array:
     factors = _factors(X.shape[1])
     if sparse.issparse(X):
         return _sparse_keys(X.tocsr(), factors)
+    if isinstance(X, Away) and shows_bits(X.there):
+        return _keys_there(X.there, factors)
     keys, step = np.empty(X.shape[0], dtype=np.uint64), max(1, ROOM // max(X.shape[1], 1))
     for a in range(0, len(keys), step):
         keys[a : a + step] = _mix((_mix(_bits(X[a : a + step])) * factors).sum(axis=1, dtype=np.uint64) + BASE)
     return keys
+
+
+def _keys_there(X: Any, factors: Array) -> Array:
+    """Keys of rows that stay where they are, by whole numbers with a sign, which overflow alike."""
+    a, step = numbers_like(factors.view(np.int64), X), max(1, ROOM // max(X.shape[1], 1))
+    keys = []
+    for first in range(0, X.shape[0], step):
+        terms = _mix_there(bits_of(widest(X[first : first + step, ...]) + 0.0)) * a
+        keys.append(here(_mix_there(library(X).sum(terms, axis=1) + int(BASE.view(np.int64)))))
+    return np.concatenate(keys).view(np.uint64)
+
+
+def _mix_there(h: Any) -> Any:
+    """``_mix`` of whole numbers with a sign: a shift brings in ones, which are masked."""
+    mask = 2**31 - 1
+    for factor in FACTORS:
+        h = (h ^ ((h >> 33) & mask)) * int(factor.view(np.int64))
+    return h ^ ((h >> 33) & mask)
 
 
 def id_keys(ids: Any) -> Array:
@@ -73,10 +97,9 @@ def _bits(A: Any) -> Array:
 
 def _mix(h: Array) -> Array:
     """Every bit of a number to bear on every bit of another; 0 stays 0."""
-    h = h ^ (h >> np.uint64(33))
-    h = h * np.uint64(0xFF51AFD7ED558CCD)
-    h ^= h >> np.uint64(33)
-    h *= np.uint64(0xC4CEB9FE1A85EC53)
+    for factor in FACTORS:
+        h = h ^ (h >> np.uint64(33))
+        h *= factor
     return h ^ (h >> np.uint64(33))
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.arrays import at_home, library, like, spread_over
+
 Array = np.ndarray
 ALLOWED = "Give a mapping of classes to their shares, an array in the order of classes_, or 'uniform'."
 
@@ -38,15 +40,22 @@ class Shift:
 
     def proba(self, P: Array) -> Array:
         """P, of shape (n, O), under the new shares; those where nothing that is still possible had a probability."""
+        if not at_home(P):
+            return self._proba_there(P)
         P = P * (self.new / self.trained).astype(P.dtype)
         sums = np.add.reduceat(P, self.starts[:-1], axis=1)
         total = np.repeat(sums, np.diff(self.starts), axis=1)
         return np.where(total > 0, P / np.where(total > 0, total, 1), self.new.astype(P.dtype))
 
+    def _proba_there(self, P: Any) -> Any:
+        xp, P = library(P), P * like(self.new / self.trained, P)
+        total = spread_over("sum", P, self.starts)
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1.0), like(self.new, P))
+
     def decision(self, P: Array) -> Array:
         """Logarithms of the same."""
         with np.errstate(divide="ignore"):
-            return np.log(self.proba(P))
+            return library(P).log(self.proba(P))
 
 
 def read_prior(class_prior: Any, classes: Array, name: str = "class_prior") -> Array:

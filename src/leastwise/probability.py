@@ -25,8 +25,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.isotonic import IsotonicRegression
+
+from leastwise.arrays import here, library, like, scalar, softmax
 
 Array = np.ndarray
 
@@ -97,9 +98,10 @@ class ClipNormalise:
     shares: Array
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
-        P = np.maximum(F, 0)
-        total = P.sum(axis=1, keepdims=True)
-        return np.where(total > 0, P / np.where(total > 0, total, 1), self.shares)
+        xp = library(F)
+        P = xp.clip(F, 0, None)
+        total = xp.sum(P, axis=1, keepdims=True)
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1), like(self.shares, F))
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         return self.proba(F)
@@ -117,18 +119,22 @@ class Blend:
     power: float
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
-        score, log_score = _features(F, self.shares, self.far, self.doubt)
+        score, log_score = _features(F, like(self.shares, F), like(self.far, F), self.doubt)
         evidence = self.sharpness * score + self.power * log_score
-        return np.log(self.shares) + (evidence if trust is None else trust[:, None] * evidence)
+        return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
-        floor = self.shares.dtype.type(self.floor)
-        return (1 - floor) * softmax(self.decision(F, trust), axis=1) + floor * self.shares
+        shares = like(self.shares, F)
+        floor = scalar(self.floor, shares)
+        return (1 - floor) * softmax(self.decision(F, trust)) + floor * shares
 
 
 @dataclass(frozen=True)
 class Isotonic:
-    """One step function per class; ``knots[y]`` and ``steps[y]`` are its corners."""
+    """One step function per class; ``knots[y]`` and ``steps[y]`` are its corners.
+
+    They are read off by numpy: scores of another library come over for that, and the values go back.
+    """
 
     shares: Array
     floor: float
@@ -136,11 +142,12 @@ class Isotonic:
     steps: tuple[Array, ...]
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
-        columns = zip(F.T, self.knots, self.steps, strict=True)
-        P = np.column_stack([np.interp(f, x, p) for f, x, p in columns]).astype(F.dtype, copy=False)
-        P = ClipNormalise(self.shares).proba(P)
-        believed = self.shares.dtype.type(1 - self.floor) * (1 if trust is None else trust[:, None])
-        return believed * P + (1 - believed) * self.shares
+        known, shares = here(F), like(self.shares, F)
+        columns = zip(known.T, self.knots, self.steps, strict=True)
+        P = np.column_stack([np.interp(f, x, p) for f, x, p in columns]).astype(known.dtype, copy=False)
+        P = ClipNormalise(self.shares).proba(like(P, F))
+        believed = scalar(1 - self.floor, shares) * (1 if trust is None else trust[:, None])
+        return believed * P + (1 - believed) * shares
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         return self.proba(F, trust)
@@ -197,8 +204,9 @@ def fit_calibrator(
 
 
 def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:
-    here, there = (np.log(np.maximum(f, 0) / shares + F.dtype.type(doubt)) for f in (F, far))
-    return F - far, here - there
+    xp = library(F)
+    near, away = (xp.log(xp.clip(f, 0, None) / shares + scalar(doubt, F)) for f in (F, far))
+    return F - far, near - away
 
 
 def _fit_blend(sample: Sample, far: Array, use_power: bool, start: Blend | None) -> Blend:

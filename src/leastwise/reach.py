@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leastwise.arrays import library, scalar
 from leastwise.basis import Basis, row_chunks
 from leastwise.kernels import Kernel
 
@@ -33,9 +34,10 @@ class Reach:
 
     def trust(self, distance: Array) -> Array:
         """Between 0 and 1; 1 up to the radius."""
+        xp = library(distance)
         with np.errstate(over="ignore"):
-            beyond = np.maximum(distance / distance.dtype.type(self.radius) - 1, 0)
-            return np.exp(-0.5 * beyond**2)
+            beyond = xp.clip(distance / scalar(self.radius, distance) - 1, 0, None)
+            return xp.exp(-0.5 * beyond**2)
 
 
 def ranked_distances(kernel: Kernel, pairs: Array, fold: Array, home: Array | None, rank: int = 1) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.arrays import at_home, library, like, rows_at
 from leastwise.basis import evaluate, penalty_factor
 from leastwise.centring import Centring, shrunk_means
 from leastwise.coupling import Tie
@@ -45,7 +46,7 @@ class DualForm:
 
     def weigh(self, K: Array, t: Array) -> Array:
         """Scores of rows of the tasks t from their kernel values."""
-        return self.tie.couple(K, t, self.task) @ self.A
+        return self.tie.couple(K, t, self.task) @ like(self.A, K)
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,18 @@ class PrimalForm:
 
     def weigh(self, K: Array, t: Array) -> Array:
         """Scores of rows of the tasks t from their kernel values."""
+        if not at_home(K):
+            return self._weigh_there(K, t)
         F = np.empty((len(K), self.coef.shape[2]), dtype=self.coef.dtype)
         for code, rows in rows_by_task(t):
             F[rows] = K[rows] @ self.coef[code]
         return F
+
+    def _weigh_there(self, K: Any, t: Array) -> Any:
+        """The same in another library; coefficients of the tasks that there are move to it, no others."""
+        found = list(rows_by_task(t))
+        parts = [rows_at(K, rows) @ like(self.coef[code], K) for code, rows in found]
+        return rows_at(library(K).concat(parts, axis=0), np.argsort(np.concatenate([rows for _, rows in found])))
 
 
 Form = DualForm | PrimalForm

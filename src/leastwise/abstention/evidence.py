@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.arrays import bring
 from leastwise.estimators._checks import check_groups
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._sets import label_tables
@@ -78,7 +79,7 @@ def hear(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
 def _heard_frozen(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]) -> Heard:
     """Those on the rows given, which the model has not seen; rows of tasks that it does not know do not count."""
     more = {"tasks": params["tasks"]} if params.get("tasks") is not None else {}
-    P = model.predict_proba(X, **more)
+    P, y = brought(model.predict_proba(X, **more)), bring(y)
     n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
     w, group = _beside(n, params)
     if is_labels(inner):
@@ -153,9 +154,14 @@ def decided(P: Array, threshold: float) -> Array:
     return (P[:, 1] > threshold).astype(int) if P.shape[1] == 2 else P.argmax(axis=1)
 
 
+def brought(P: Any) -> Any:
+    """Probabilities of one or several tables as numpy's, where they are of another library."""
+    return [bring(table) for table in P] if isinstance(P, list) else bring(P)
+
+
 def judged(model: Any, P: Any) -> tuple[Array, Array]:
     """Codes of the classes decided for, and their probabilities; of shape (n,), or (n, T) for many labels."""
-    inner = inner_model(model)
+    inner, P = inner_model(model), brought(P)
     if not is_labels(inner):
         P = np.asarray(P, dtype=float)
         codes = decided(P, 0.5)

@@ -72,10 +72,10 @@ class Answering(ClassSets, Wrapping):
         """What the model says, before the maps."""
         model, rows = arrive(self.estimator_, X)
         if isinstance(model, TaskClassifier):
-            return model._answer(rows, tasks)
+            return model._answer(rows, tasks).here()
         if tasks is not None:
             raise ValueError(f"tasks= was given, and {type(model).__name__} knows no tasks: leave it out.")
-        return model._answer(rows)
+        return model._answer(rows).here()
 
     def _mapped(self, answer: Answer) -> Array:
         """Probabilities after the maps; tasks that are not known keep those of the model, if it has some for them."""

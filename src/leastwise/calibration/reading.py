@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from leastwise.arrays import bring
 from leastwise.calibration.families import Recalibrator
 from leastwise.calibration.sample import Given, HeldOut
 from leastwise.estimators._tasks import TaskModel
@@ -93,9 +94,9 @@ def read_truth(model: Any, X: Any, tasks: Any) -> Truth:
 def _units(model: Any, X: Any, tasks: Any) -> Array:
     """Rows, of which copies are one; copies in two tasks are two."""
     if isinstance(model, TaskModel):
-        X, task, _ = model._validated_rows(X, tasks)
+        X, task, _ = model._validated_rows(bring(X), tasks)
     else:
-        X, task = validate_data(model, X, reset=False, accept_sparse="csr", accept_large_sparse=False), None
+        X, task = validate_data(model, bring(X), reset=False, accept_sparse="csr", accept_large_sparse=False), None
     unit = np.arange(X.shape[0]) if isinstance(model.kernel_, Precomputed) else distinct_rows(X)
     return unit if task is None else np.unique(unit * (task.max() + 2) + task, return_inverse=True)[1]
 

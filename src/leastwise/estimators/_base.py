@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import at_home, back_like, float_dtypes, here, library, numbers_like
 from leastwise.distributed import by_partition
 from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
@@ -54,13 +55,36 @@ class Answer:
         D = self.table()
         return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
 
+    def here(self) -> Answer:
+        """The same in numpy's arrays."""
+        return replace(self, F=here(self.F), trust=here(self.trust))
+
+    def best(self) -> Array:
+        """The number of the most probable class."""
+        P = self.proba()
+        return library(P).argmax(P, axis=1)
+
     def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
         if self.strange is None or self.stranger is None or not self.strange.any():
-            return apply(self.calibrator, slice(None))
+            return apply(self.calibrator, ...)
+        if not at_home(self.F):  # all rows in both ways: there is no writing to some of them by number
+            strange = library(self.F).astype(numbers_like(self.strange.astype(int), self.F), library(self.F).bool)
+            known, other = apply(self.calibrator, ...), apply(self.stranger, ...)
+            return library(self.F).where(strange[:, None], other, known)
         values = np.empty_like(self.F)
         values[~self.strange] = apply(self.calibrator, ~self.strange)
         values[self.strange] = apply(self.stranger, self.strange)
         return values
+
+
+def container_of(model: Any) -> str:
+    """What ``set_output`` asked for."""
+    return getattr(model, "_sklearn_output_config", {}).get("transform", "default")
+
+
+def logarithm(P: Any) -> Any:
+    """Of probabilities, in whatever library."""
+    return library(P).log(P)
 
 
 class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
@@ -110,9 +134,8 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
     def _answer(self, X: Any) -> Answer:
         """All that is to be said of rows that are not validated yet."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[self.coef_.dtype], accept_large_sparse=False
-        )
+        checks = {"accept_sparse": "csr", "accept_large_sparse": False}
+        X = validate_data(self, X, reset=False, dtype=float_dtypes(X, self.coef_.dtype), **checks)
         return Answer(*self._scores(X), self.calibrator_)
 
     def _shift(self, class_prior: Any) -> Shift | None:
@@ -160,13 +183,17 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
     def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
-            return self._framed(np.log(self._asked(X, class_prior).proba()), X)
+            return self._framed(logarithm(self._asked(X, class_prior).proba()), X)
 
     @by_partition
     def predict(self, X: Any, *, class_prior: Any = None) -> Array:
         """The most probable class; ``class_prior`` as in ``predict_proba``."""
-        best = self._asked(X, class_prior).proba().argmax(axis=1)
-        return self.classes_[best]
+        return self._decided(self._asked(X, class_prior))
+
+    def _decided(self, answer: Answer) -> Array:
+        """The most probable classes; numbers in the library of the rows, words in numpy's."""
+        best = answer.best()
+        return back_like(self.classes_[here(best)], best)
 
     # --------------------------------------------------------------- output
 
@@ -186,7 +213,8 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
 
     def _framed(self, values: Array, X: Any, classes: Any = None) -> Any:
         classes = self.classes_ if classes is None else classes
-        container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        values = values if container_of(self) == "default" else here(values)
+        container = container_of(self)
         if container == "pandas":
             pandas = frames("pandas")
             return pandas.DataFrame(values, columns=classes, index=row_index(X))

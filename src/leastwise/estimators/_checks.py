@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from leastwise.arrays import largest, numpy_dtype
 from leastwise.kernels import Given, Kernel, Precomputed, check_symmetric
 from leastwise.memory import available_memory, human
 from leastwise.selection.grid import Grid, Levels
@@ -87,12 +88,11 @@ def check_range(X: Any, kernel: Kernel) -> None:
     """Values so large that their squares overflow would turn distances into NaN."""
     if isinstance(kernel, Given | Precomputed):
         return
-    values = X.data if sparse.issparse(X) else X
-    largest = float(np.abs(values).max(initial=0))
-    limit = float(np.sqrt(np.finfo(X.dtype).max / (8.0 * max(X.shape[1], 1))))
-    if largest > limit:
+    most, dtype = largest(X), numpy_dtype(X)
+    limit = float(np.sqrt(np.finfo(dtype).max / (8.0 * max(X.shape[1], 1))))
+    if most > limit:
         raise ValueError(
-            f"X holds values up to {largest:.2g}, whose squares overflow {X.dtype}; the limit here is {limit:.2g}. "
+            f"X holds values up to {most:.2g}, whose squares overflow {dtype}; the limit here is {limit:.2g}. "
             "Scale the features first, for example with sklearn.preprocessing.StandardScaler."
         )
 
@@ -106,7 +106,7 @@ def check_square(X: Any, name: str) -> None:
 
 def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Array:
     """Row weights, not negative and not all zero."""
-    w = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    w = _check_sample_weight(sample_weight, y, dtype=np.float64)  # y, which is numpy's wherever X is
     if (w < 0).any():
         raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
     if isinstance(class_weight, str) and class_weight == "balanced":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import bring
 from leastwise.basis import Basis, row_chunks
 from leastwise.estimators._checks import check_count
 from leastwise.estimators._model import Training
@@ -61,6 +62,7 @@ class Explained(TunedModel):
 
     def _influence(self, X: Any, tasks: Any, top: int | None) -> Influence:
         check_is_fitted(self)
+        X, tasks = bring(X), bring(tasks)
         known = self._learned()
         k = check_count("top", top)
         X, task = self._explained_rows(X, tasks)

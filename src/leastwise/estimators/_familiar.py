@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import bring
 from leastwise.basis import Basis
 from leastwise.distributed import by_partition
 from leastwise.familiarity import Neighbourhood, fit_neighbourhood
@@ -47,7 +48,7 @@ class Familiar:
     def _measured_rows(self, X: Any) -> Any:
         """Rows as an array."""
         checks = {"accept_sparse": "csr", "accept_large_sparse": False}
-        return validate_data(self, X, reset=False, dtype=[self.intercept_.dtype], **checks)
+        return validate_data(self, bring(X), reset=False, dtype=[self.intercept_.dtype], **checks)
 
     def _meet_neighbours(self, rows: Any, basis: Basis, kernel: Kernel) -> None:
         """Keep how far the training rows are from one another."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import bring
 from leastwise.basis import Basis, row_chunks
 from leastwise.estimators._checks import check_count
 from leastwise.estimators._labels import LabelClassifier
@@ -70,7 +71,7 @@ class LabelExplained(LabelClassifier):
         places, k = self._label_places(labels), check_count("top", top)
         known = self._learned_labels()
         checks = {"accept_sparse": "csr", "accept_large_sparse": False}
-        X = validate_data(self, X, reset=False, dtype=[self.intercept_.dtype], **checks)
+        X = validate_data(self, bring(X), reset=False, dtype=[self.intercept_.dtype], **checks)
         starts = self.label_index_.starts
         K, Z = self.kernel_(self.centers_, self.centers_, self.sigma_).astype(float), known.targets(starts)
         smoothers = [make_smoother(known, tie, K, Z) for tie in known.ties]

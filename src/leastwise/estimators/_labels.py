@@ -12,8 +12,10 @@ from sklearn.base import MultiOutputMixin
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import at_home, back_like, bring, float_dtypes, here
 from leastwise.basis import Basis
 from leastwise.distributed import by_partition
+from leastwise.estimators._base import container_of, logarithm
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
@@ -51,7 +53,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
     # ------------------------------------------------------------------ fit
 
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, None]:
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False)
+        X = validate_data(self, X, accept_sparse="csr", dtype=float_dtypes(X), accept_large_sparse=False)
         flat = is_flat(y)
         codes, labels = encode_labels(as_column(y) if flat else y, X.shape[0], self.missing)
         self.label_index_ = replace(labels, form="flat") if flat else labels
@@ -222,7 +224,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         """Logarithm of ``predict_proba``."""
         P = self._by_label(self._asked(X, class_prior).proba())
         with np.errstate(divide="ignore"):
-            return self._shown([np.log(p) for p in P] if isinstance(P, list) else np.log(P), X)
+            return self._shown([logarithm(p) for p in P] if isinstance(P, list) else logarithm(P), X)
 
     @by_partition
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
@@ -244,12 +246,12 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         classes the most probable one is. ``class_prior`` as in ``predict_proba``; thresholds stay as they are.
         """
         P = self._asked(X, class_prior).proba()
-        codes = decide(P, self.label_index_.starts, self.threshold_)
-        return self.label_index_.decode(codes, row_index(X))
+        codes = decide(here(P), self.label_index_.starts, self.threshold_)
+        return back_like(self.label_index_.decode(codes, row_index(X)), P)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows all of whose known labels are right; rows without a known label do not count."""
-        P = self._answer(X).proba()
+        P, y, sample_weight = here(self._answer(X).proba()), bring(y), bring(sample_weight)
         y = as_column(y) if is_flat(y) else y
         codes = encode_known(y, self.label_index_, len(P), self.missing)
         W = entry_weights(sample_weight, codes, self.label_index_)
@@ -264,20 +266,22 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         if self.label_index_.form == "flat":
             return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
         if self.label_index_.binary:
-            return A[:, 1::2] - A[:, 0::2] if difference else np.ascontiguousarray(A[:, 1::2])
+            if difference:
+                return A[:, 1::2] - A[:, 0::2]
+            return np.ascontiguousarray(A[:, 1::2]) if at_home(A) else A[:, 1::2]
         parts = [A[:, a:b] for a, b in pairwise(starts.tolist())]
         return [D[:, 1] - D[:, 0] if difference and D.shape[1] == 2 else D for D in parts]
 
     def _shown(self, values: Any, X: Any) -> Any:
         """In the container that ``set_output`` asked for."""
-        container = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        container = container_of(self)
         if isinstance(values, list):
             return [v if v.ndim == 1 else self._framed(v, X, self.classes_[t]) for t, v in enumerate(values)]
         if values.ndim == 1:
             return values
         if self.label_index_.form == "flat":
             return self._framed(values, X)
-        return self.label_index_.frame(values, container, row_index(X))
+        return self.label_index_.frame(values if container == "default" else here(values), container, row_index(X))
 
     threshold: Any
     missing: Any

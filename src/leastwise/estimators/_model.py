@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from leastwise.arrays import Away, bring, float_dtypes, foreign, here, is_finite, library, like
 from leastwise.basis import evaluate
 from leastwise.estimators._checks import check_groups, check_range, check_square
 from leastwise.estimators._familiar import Familiar
@@ -88,6 +89,10 @@ class Training:
         assert self.targets.classes is not None
         return self.targets.classes
 
+    def here(self) -> Training:
+        """The same with all rows in numpy's arrays, for fits that hold kernels of all of them."""
+        return replace(self, rows=self.rows.here(), X=here(self.X))
+
 
 def row_index(X: Any) -> Any:
     """The index of a pandas frame; None for all else."""
@@ -111,6 +116,8 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
 
     #: What scikit-learn's validation is told of y.
     TARGET_CHECKS: ClassVar[dict[str, Any]] = {}
+    #: Whether training rows of another library may stay where they are.
+    STAYS: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -150,7 +157,10 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
     ) -> Training:
         """Validate, encode the targets, drop rows of weight zero, label the folds."""
-        X, y, task = self._validated(X, y, tasks)
+        y, sample_weight, groups, tasks = (bring(a) for a in (y, sample_weight, groups, tasks))
+        stays = self.STAYS and foreign(X) and not isinstance(kernel, Precomputed)
+        X, y, task = self._validated(X if stays else bring(X), y, tasks)
+        X = Away(X) if stays else X
         self._check_targets(y)
         check_range(X, kernel)
         if isinstance(kernel, Precomputed):
@@ -169,7 +179,7 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
             y = np.where(W > 0, y, -1)
         used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
         targets = self._targets(y[used], X.dtype) if known is None else self._coded(y[used], X.dtype, known)
-        kept = X if len(used) == len(y) else X[used]
+        kept = X if len(used) == len(y) else X.only(used) if isinstance(X, Away) else X[used]
         if isinstance(kernel, Precomputed):
             kept = kept[:, used]
             kept = kept.toarray() if hasattr(kept, "toarray") else kept
@@ -198,7 +208,7 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
             X,
             y,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=float_dtypes(X),
             accept_large_sparse=False,
             **self.TARGET_CHECKS,
         )
@@ -239,11 +249,11 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         """Scores and trust of validated rows."""
         check_range(X, self.kernel_)
         F, nearest = self._evaluate(X, task)
-        F += self._intercepts(task)
-        if not np.isfinite(F).all():
+        F += like(self._intercepts(task), F)
+        if not is_finite(F):
             raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
         reach = getattr(self, "reach_", None)
-        return F, np.ones_like(nearest) if reach is None else reach.trust(nearest)
+        return F, library(F).ones_like(nearest) if reach is None else reach.trust(nearest)
 
     def _intercepts(self, task: Array | None) -> Array:
         """The intercepts of all rows, or of each."""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import at_home, bring, float_dtypes, library, like, widest
 from leastwise.basis import Basis, row_chunks
 from leastwise.centring import Centring
 from leastwise.distributed import by_partition
@@ -111,6 +112,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
     def _training(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
     ) -> Training:
+        y = bring(y)
         kind = np.asarray(y).dtype.kind
         if kind in "mM":
             raise ValueError(
@@ -224,7 +226,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
             hint = " (Tasks are given by name: tasks=.)" if np.ndim(coverage) else ""
             raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.{hint}")
         known = self._residuals(method)
-        F, rows, task = self._values(X, tasks)
+        F, rows, task = self._values(bring(X), tasks)
         plus = known.rows and method != "jackknife" and self._room_for_plus(len(known.fold), method)
         low, high = np.empty(F.shape), np.empty(F.shape)
         own = np.ones(len(F), dtype=bool) if task is None or known.stranger is None else task >= 0
@@ -286,7 +288,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         """Predictions in the unit of the model, the rows as an array, and the codes of their tasks."""
         check_is_fitted(self)
         checks = {"accept_sparse": "csr", "accept_large_sparse": False}
-        X = validate_data(self, X, reset=False, dtype=[self.intercept_.dtype], **checks)
+        X = validate_data(self, X, reset=False, dtype=float_dtypes(X, self.intercept_.dtype), **checks)
         return self._scores(X)[0], X, None
 
     def _shown(self, F: Array) -> Array:
@@ -315,6 +317,10 @@ def residuals(data: Training, best: Outcome, bias: bool, plain: bool, kernel: Ke
 
 
 def _shaped(F: Any, unit: Any, offset: Any, flat: bool) -> Array:
+    if not at_home(F):
+        wide = widest(F)
+        values = library(F).astype(wide * like(unit, wide) + like(offset, wide), F.dtype)
+        return values[:, 0] if flat else values
     values = np.asarray(F, dtype=float) * unit + offset
     if F.dtype == np.float32 and np.abs(values[np.isfinite(values)]).max(initial=0) < np.finfo(np.float32).max:
         values = values.astype(np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.arrays import here
 from leastwise.conformal import METHODS, levels, nonconformity, sets
 from leastwise.distributed import by_partition
 from leastwise.estimators._checks import choose
@@ -107,7 +108,7 @@ class ClassSets:
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted = Wanted.checked(coverage, method, random_state, **flags)
         evidence = self._evidence()
-        return wanted.of(self._answer(X).proba(), evidence)  # type: ignore[attr-defined]
+        return wanted.of(here(self._answer(X).proba()), evidence)  # type: ignore[attr-defined]
 
     def _evidence(self) -> Evidence:
         """The held-out rows that count."""
@@ -170,7 +171,7 @@ class TaskSets(ClassSets):
         wanted = Wanted.checked(coverage, method, random_state, **flags)
         evidence, stranger = self._evidence(), self._stranger_evidence()
         answer = self._answer(X, tasks)  # type: ignore[attr-defined]
-        return wanted.of_tasks(answer.proba(), answer.task, evidence, stranger)
+        return wanted.of_tasks(here(answer.proba()), answer.task, evidence, stranger)
 
     def _stranger_evidence(self) -> Evidence | None:
         """What the model would have said of its rows had it not known their tasks; None where that is not known."""
@@ -212,7 +213,7 @@ class LabelSets(ClassSets):
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted = Wanted.checked(coverage, method, random_state, **flags)
         held = self._held_rows()
-        P, labels = self._answer(X).proba(), self.label_index_  # type: ignore[attr-defined]
+        P, labels = here(self._answer(X).proba()), self.label_index_  # type: ignore[attr-defined]
         return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held, labels)
 
 

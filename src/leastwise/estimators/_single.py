@@ -55,8 +55,8 @@ class SingleTaskModel(TunedModel):
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:
         """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""
         if count >= len(data.rows):
-            return data.rows
+            return data.rows.here()
         index = stratified_rows(data.rows.y, count, data.rng)
         if len(np.unique(data.rows.fold[index])) < 2:
-            return data.rows
+            return data.rows.here()
         return data.rows.take(index, isinstance(settings.kernel, Precomputed))

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from leastwise.arrays import bring, float_dtypes, here
 from leastwise.coupling import Coupling, Shared
 from leastwise.distributed import by_partition
-from leastwise.estimators._base import Answer, KernelClassifier
+from leastwise.estimators._base import Answer, KernelClassifier, logarithm
 from leastwise.estimators._checks import check_levels, choose, task_penalties
 from leastwise.estimators._model import KernelModel
 from leastwise.estimators._sets import TaskSets
@@ -111,11 +112,11 @@ class TaskModel(KernelModel):
 
     def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array, list]:
         """X without the task column as an array, the codes of the tasks, and the ids that are not known."""
-        dtypes = [self.form_.coef.dtype]
+        dtypes, tasks = float_dtypes(X, self.form_.coef.dtype), bring(tasks)
         if self.task_column is None:
             X, column = validate_data(self, X, reset=False, dtype=dtypes, **CHECKS), None
         else:
-            whole = as_table(X)
+            whole, dtypes = as_table(bring(X)), [self.form_.coef.dtype]
             validate_data(self, whole, reset=False, skip_check_array=True)
             X, column = split_tasks(whole, self.task_column)
             X = check_array(X, dtype=dtypes, estimator=self, input_name="X", **CHECKS)
@@ -135,7 +136,7 @@ class TaskModel(KernelModel):
     def _measured_rows(self, X: Any) -> Any:
         if self.task_column is None:
             return super()._measured_rows(X)
-        whole = as_table(X)
+        whole = as_table(bring(X))
         validate_data(self, whole, reset=False, skip_check_array=True)
         dtypes = [self.form_.coef.dtype]
         return check_array(split_tasks(whole, self.task_column)[0], dtype=dtypes, estimator=self, **CHECKS)
@@ -257,18 +258,17 @@ class TaskClassifier(TaskModel, TaskSets, KernelClassifier):
     def predict_log_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
         """Logarithm of ``predict_proba``."""
         with np.errstate(divide="ignore"):
-            return self._framed(np.log(self._asked(X, class_prior, tasks).proba()), X)
+            return self._framed(logarithm(self._asked(X, class_prior, tasks).proba()), X)
 
     @by_partition
     def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Array:
         """The most probable class; ``tasks`` and ``class_prior`` as in ``predict_proba``."""
-        best = self._asked(X, class_prior, tasks).proba().argmax(axis=1)
-        return self.classes_[best]
+        return self._decided(self._asked(X, class_prior, tasks))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Share of rows, over all tasks, whose most probable class is the true one."""
-        right = self.predict(X, tasks) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        right = here(self.predict(X, tasks)) == np.asarray(bring(y))
+        return float(np.average(right, weights=bring(sample_weight)))
 
     stranger_calibrator_: Calibrator | None
 

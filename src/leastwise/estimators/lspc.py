@@ -148,6 +148,8 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
     array([[1., 0., 0.]])
     """
 
+    STAYS = True
+
     def __init__(
         self,
         sigma: Any = "auto",
@@ -217,10 +219,11 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
+        if self.solver != "sgd" and self._by_moments(data.rows, settings):
+            return self._fit_by_moments(data, settings)
+        data = data.here()
         if self.solver == "sgd":
             return self._fit_by_sgd(data, settings)
-        if self._by_moments(data.rows, settings):
-            return self._fit_by_moments(data, settings)
         self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize, self.basis)
         outcome, seen, trial = self._select(data, settings)
         reach, trust = self._reach(trial)

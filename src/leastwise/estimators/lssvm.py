@@ -115,6 +115,8 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     ((3,), (3, 2))
     """
 
+    STAYS = True
+
     def __init__(
         self,
         sigma: Any = "auto",
@@ -180,6 +182,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         settings = self._settings(data.kernel, self._judge(data))
         if self._by_moments(data.rows, settings):
             return self._fit_by_moments(data, settings)
+        data = data.here()
         fitted = self._fitted(data, settings)
         best, settings = fitted.choice.outcome, fitted.settings
         self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
@@ -301,6 +304,8 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
     array([[1., 0., 0.]])
     """
 
+    STAYS = True
+
     def __init__(
         self,
         sigma: Any = "auto",
@@ -373,6 +378,7 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration))
         if self._by_moments(data.rows, settings):
             return self._fit_by_moments(data, settings)
+        data = data.here()
         fitted = self._fitted(data, settings)
         best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
         reach, trust = self._believed(data, fitted)

@@ -170,6 +170,8 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
     (2, 5)
     """
 
+    STAYS = True
+
     def __init__(
         self,
         sigma: Any = "auto",
@@ -251,6 +253,7 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
         if self._by_moments(data.rows, settings):
             return self._fit_by_moments(data, settings)
+        data = data.here()
         iterated = self._by_cg(data, settings)
         self._check_room(data, settings, sharings, iterated)
         choice = self._search_labels(data, settings, sharings, iterated)

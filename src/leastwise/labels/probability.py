@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from sklearn.isotonic import IsotonicRegression, isotonic_regression
 
+from leastwise.arrays import at_home, here, library, like, mapped, spread_over
 from leastwise.labels.blending import BlendFit
 from leastwise.labels.sample import LabelSample, class_counts
 
@@ -58,9 +59,10 @@ class LabelClip:
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
-        P = np.maximum(F, 0)
+        xp = library(F)
+        P = xp.clip(F, 0, None)
         total = _over_labels(np.add, P, self.starts)
-        return np.where(total > 0, P / np.where(total > 0, total, 1), self.shares)
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1), like(self.shares, F))
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
@@ -89,20 +91,21 @@ class LabelBlend:
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Logarithms of probabilities, up to a constant per row and label."""
-        sharpness, power, doubt = (self._spread(x) for x in (self.sharpness, self.power, self.doubt))
-        here, there = (np.log(np.maximum(f, 0) / self.shares + doubt) for f in (F, self.far))
-        evidence = sharpness * (F - self.far) + power * (here - there)
-        return np.log(self.shares) + (evidence if trust is None else trust[:, None] * evidence)
+        xp, shares, far = library(F), like(self.shares, F), like(self.far, F)
+        sharpness, power, doubt = (like(self._spread(x), F) for x in (self.sharpness, self.power, self.doubt))
+        near, away = (xp.log(xp.clip(f, 0, None) / shares + doubt) for f in (F, far))
+        evidence = sharpness * (F - far) + power * (near - away)
+        return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
         L = self.decision(F, trust)
         L -= _over_labels(np.maximum, L, self.starts)
-        P = np.exp(L, out=L)
+        P = mapped("exp", L, L)
         P /= _over_labels(np.add, P, self.starts)
-        floor = self._spread(self.floor)
+        floor = like(self._spread(self.floor), F)
         P *= 1 - floor
-        P += floor * self.shares
+        P += floor * like(self.shares, F)
         return P
 
     def _spread(self, x: Array) -> Array:
@@ -133,11 +136,13 @@ class LabelIsotonic:
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
+        known = here(F)  # step functions are read off by numpy
         parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
-        P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(F.T, parts, strict=True)])
-        P = LabelClip(self.starts, self.shares).proba(P.astype(F.dtype, copy=False))
-        believed = np.repeat(1 - self.floor, np.diff(self.starts)) * (1 if trust is None else trust[:, None])
-        return believed * P + (1 - believed) * self.shares
+        P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(known.T, parts, strict=True)])
+        P = LabelClip(self.starts, self.shares).proba(like(P.astype(known.dtype, copy=False), F))
+        believed = like(np.repeat(1 - self.floor, np.diff(self.starts)), F)
+        believed = believed * (1 if trust is None else trust[:, None])
+        return believed * P + (1 - believed) * like(self.shares, F)
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
@@ -185,6 +190,8 @@ def anchored_labels(calibrator: LabelCalibrator, far: Array) -> LabelCalibrator:
 
 def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
     """Sums or maxima over the columns of each label, spread over these columns again."""
+    if not at_home(A):
+        return spread_over("sum" if reduce is np.add else "max", A, starts)
     if np.all(np.diff(starts) == 2):  # much faster than reduceat
         return np.repeat(reduce(A[:, ::2], A[:, 1::2]), 2, axis=1)
     return np.repeat(reduce.reduceat(A, starts[:-1], axis=1), np.diff(starts), axis=1)

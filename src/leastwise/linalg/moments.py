@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from leastwise.arrays import at_home, here, library, like, widest
 from leastwise.linalg.cholesky import Cholesky
 
 Array = np.ndarray
@@ -58,13 +60,28 @@ class Moments:
 
     @staticmethod
     def of(Phi: Array, Z: Array, w: Array | None = None) -> Moments:
-        """Those of some rows; sums are made in double precision."""
+        """Those of some rows; sums are made in double precision.
+
+        A design in another library is summed there, in double precision if its device has that; the sums are numpy's.
+        """
+        if not at_home(Phi):
+            return Moments._of_there(Phi, Z, w)
         Phi, Z = Phi.astype(float, copy=False), Z.astype(float, copy=False)
         if w is None:
             return Moments(Phi.T @ Phi, Phi.T @ Z, Phi.sum(axis=0), Z.sum(axis=0), float(len(Z)), len(Z))
         root = np.sqrt(w.astype(float))[:, None]
         scaled = root * Phi  # a product with its own transpose is half the work
         return Moments(scaled.T @ scaled, scaled.T @ (root * Z), Phi.T @ w, Z.T @ w, float(w.sum()), len(Z))
+
+    @staticmethod
+    def _of_there(Phi: Any, Z: Any, w: Array | None) -> Moments:
+        xp, Phi = library(Phi), widest(Phi)
+        w = np.ones(Phi.shape[0]) if w is None else w
+        mass, weight, Z = float(np.sum(w, dtype=float)), like(w, Phi), widest(like(Z, Phi))
+        scaled = Phi if np.all(w == 1) else xp.sqrt(weight)[:, None] * Phi
+        sums = scaled.T @ scaled, Phi.T @ (weight[:, None] * Z), Phi.T @ weight, Z.T @ weight
+        A, C, p, z = (here(part).astype(float) for part in sums)
+        return Moments(A, C, p, z, mass, Phi.shape[0])
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(a + b for a, b in zip(self._parts, other._parts, strict=True)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis, penalty_factor, row_chunks
+from leastwise.arrays import Away, like, rows_at
+from leastwise.basis import Basis, chunks_there, penalty_factor, row_chunks
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.moments import FoldMomentHeldout, MomentHeldout
 from leastwise.linalg.cholesky import Cholesky
@@ -89,15 +90,26 @@ def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -
 
     def sums(sigma: float) -> list[Moments]:
         parts = [Moments.zero(basis.n_functions, c) for _ in range(n_folds)]
-        for block in row_chunks(len(rows), max(basis.n_functions, rows.X.shape[1]), 8):
-            some = rows.part(np.arange(block.start, block.stop))
-            Phi, Z, w = settings.kernel(some.X, basis.centers, sigma), some.targets(c), some.w
+        for block in _blocks(rows, max(basis.n_functions, rows.X.shape[1])):
+            X = rows.X.there[block, ...] if isinstance(rows.X, Away) else rows.X[block]
+            Phi, Z, w = settings.kernel(X, basis.centers, sigma), _targets(rows, block, c, X), rows.w[block]
             if n_folds == 1:
                 parts[0] = parts[0] + Moments.of(Phi, Z, None if rows.equal_weights else w)
                 continue
-            for k in np.unique(some.fold):
-                mine = some.fold == k
-                parts[k] = parts[k] + Moments.of(Phi[mine], Z[mine], w[mine])
+            for k in np.unique(rows.fold[block]):
+                mine = np.flatnonzero(rows.fold[block] == k)
+                parts[k] = parts[k] + Moments.of(rows_at(Phi, mine), rows_at(Z, mine), w[mine])
         return parts
 
     return sums
+
+
+def _blocks(rows: Rows, width: int) -> Iterator[slice]:
+    return chunks_there(rows.X.there, width) if isinstance(rows.X, Away) else row_chunks(len(rows), width, 8)
+
+
+def _targets(rows: Rows, block: slice, n_outputs: int, X: Any) -> Any:
+    """What is fitted for some rows, in the library of their X; of classes no more than the codes move to it."""
+    if rows.values is not None:
+        return like(rows.values[block], X)
+    return rows_at(like(np.eye(n_outputs, dtype=rows.X.dtype), X), rows.y[block])

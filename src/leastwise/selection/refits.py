@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
+from leastwise.arrays import library, like, softmax
 from leastwise.basis import Basis, penalty_factor
 from leastwise.heldout import Held
 from leastwise.linalg.cholesky import Cholesky, cholesky
@@ -31,14 +32,15 @@ class Softmax:
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities; rows sum to one."""
-        return softmax(self.decision(F, trust), axis=1)
+        return softmax(self.decision(F, trust))
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """The scores; with two classes their difference is the log-odds."""
         if trust is None or self.shares is None:
             return F
         believed = trust[:, None]
-        return np.where(believed == 1, F, believed * F + (1 - believed) * np.log(self.shares))
+        farther = believed * F + (1 - believed) * like(np.log(self.shares), F)
+        return library(F).where(believed == 1, F, farther)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from leastwise.arrays import at_home, here
 from leastwise.basis import Basis, Block, Design, block_design
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
 from leastwise.kernels import Kernel, Scaled, Sum
@@ -93,6 +94,10 @@ class Rows:
     def targets(self, n_outputs: int) -> Array:
         """What is fitted: the values, or 1 in the column of the row's class."""
         return np.eye(n_outputs, dtype=self.X.dtype)[self.y] if self.values is None else self.values
+
+    def here(self) -> Self:
+        """The same with X in numpy's arrays."""
+        return self if at_home(self.X) else replace(self, X=here(self.X))
 
     def part(self, index: Array) -> Self:
         """Some of the rows, with the weights that they have among all."""

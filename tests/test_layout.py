@@ -50,6 +50,7 @@ LAYERS = [
     ["label_entry_influence"],
     ["labels"],
     ["selection"],
+    ["planning"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["label_krylov_fitting"],
     ["estimators"],
@@ -69,7 +70,7 @@ LAYERS = [
     ["__main__"],
 ]
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
-CORE = {"numpy", "scipy", "sklearn", "leastwise"} | set(sys.stdlib_module_names)
+CORE = {"numpy", "scipy", "sklearn", "threadpoolctl", "leastwise"} | set(sys.stdlib_module_names)
 
 
 def imported(path):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
     from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
     from leastwise.files import load, save
+    from leastwise.memory import memory_limit, set_memory_limit
+    from leastwise.planning import Plan
     from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
@@ -27,9 +29,12 @@ __all__ = [
     "MultiTaskLSPC",
     "MultiTaskLSSVC",
     "MultiTaskLSSVR",
+    "Plan",
     "__version__",
     "load",
+    "memory_limit",
     "save",
+    "set_memory_limit",
     "task_report",
 ]
 
@@ -44,8 +49,11 @@ _HOMES = {
     "MultiTaskLSPC": "estimators.multi_task",
     "MultiTaskLSSVC": "estimators.multi_task_lssvm",
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
+    "Plan": "planning",
     "load": "files",
+    "memory_limit": "memory",
     "save": "files",
+    "set_memory_limit": "memory",
     "task_report": "task_reports",
 }
 #: Parts that can be used as attributes without being imported by name.

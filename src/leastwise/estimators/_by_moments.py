@@ -10,15 +10,12 @@ import numpy as np
 from leastwise.basis import Basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
-from leastwise.kernels import Precomputed
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, in_blocks, sampled_folds
 from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Rows, Settings
+from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
 
-#: Rows times centres from where on the design is not held.
-MANY_NUMBERS = 20_000_000
 #: Folds of more rows than this have sums of their own.
 LARGE_FOLD = 2000
 
@@ -43,15 +40,6 @@ class ByMoments:
         solution = from_moments(trial, outcome)
         reach, trust = self._chunked_reach(rows, basis, settings, sample)
         return self._finish(data, basis, settings, outcome, solution, seen + search.seen, reach, trust)
-
-    def _by_moments(self: Any, rows: Rows, settings: Settings) -> bool:
-        """Whether sums over rows are asked for, or the design of all rows is large and has few columns."""
-        if self.solver != "auto":
-            return self.solver == "moments"
-        b = self.n_centers if isinstance(self.centers, str) else np.shape(self.centers)[0]
-        if b is None or self.basis != "full" or isinstance(settings.kernel, Precomputed):
-            return False
-        return int(b) < len(rows) and int(b) * len(rows) > MANY_NUMBERS
 
     def _sampled(self: Any, data: Training) -> tuple[Array, int]:
         """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""

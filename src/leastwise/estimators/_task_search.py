@@ -21,10 +21,12 @@ from leastwise.estimators._checks import (
     search_bytes,
 )
 from leastwise.estimators._model import Training
+from leastwise.estimators._planned import TaskPlanned
 from leastwise.estimators._tasks import TaskModel
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.kernels import Kernel, Linear, Precomputed
 from leastwise.memory import available_memory
+from leastwise.planning.choice import task_solver
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
@@ -67,12 +69,13 @@ def alike(trial: TaskTrial, other: Trial) -> TaskTrial:
     return trial if other.weight is None else trial.weighing(other.weight)
 
 
-class TaskSearch(TaskModel, TunedModel):
+class TaskSearch(TaskPlanned, TaskModel, TunedModel):
     """Mixin for models of many tasks that choose sigma, alpha and sharing by held-out scores.
 
     A subclass has the parameters similarity, solver and search_rows beside those of ``TaskModel``.
     """
 
+    FAMILY = "tasks"
     #: What the ridge is on.
     norm: str = "function"
 
@@ -138,8 +141,8 @@ class TaskSearch(TaskModel, TunedModel):
     def _trial(self, data: Training, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
         """Held-out scores of some rows, by the cheapest exact way."""
         basis = self._task_basis(data, rows, settings)
-        b, applies = basis.n_functions, self.solver != "dual" and self._few_functions(settings.kernel)
-        if applies and (self.solver == "arrow" or b < len(rows)):
+        b = basis.n_functions
+        if task_solver(self.solver, self._few_functions(settings.kernel), b, len(rows)) == "arrow":
             check_task_memory(len(self.tasks_), b, settings.n_outputs, rows.X.dtype.itemsize)
             # Centres are places here: they have no weight, and are not tied to rows.
             return ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)

@@ -10,11 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators._by_moments import ByMoments
 from leastwise.estimators._calibrated import CalibratedClassifier
-from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
+from leastwise.estimators._checks import check_count, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._planned import Planned, Size
 from leastwise.estimators._single import SingleTaskModel
-from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
+from leastwise.fitting import Solution, scores, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS
 from leastwise.selection.search import held_out_tenth
@@ -23,7 +24,7 @@ from leastwise.selection.trial import Settings
 Array = np.ndarray
 
 
-class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
+class LSPC(ByMoments, Planned, Explained, SingleTaskModel, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -205,15 +206,20 @@ class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
-        if self.solver == "sgd":
+        solver = self._follow(data, settings)
+        if solver == "sgd":
             return self._fit_by_sgd(data, settings)
-        if self._by_moments(data.rows, settings):
+        if solver == "moments":
             return self._fit_by_moments(data, settings)
-        self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize, self.basis)
         outcome, seen, trial = self._select(data, settings)
         reach, trust = self._reach(trial)
         solution = solve(trial, outcome.sigma, outcome.alpha)
         return self._finish(data, trial.basis, settings, outcome, solution, seen, reach, trust)
+
+    FAMILY = "single"
+
+    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
+        return {"max_passes": int(self.max_passes)}
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
@@ -238,10 +244,8 @@ class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
 
     def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
         """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
-        rows, itemsize = data.rows, data.rows.X.dtype.itemsize
+        rows = data.rows
         basis = self._basis(rows, data.rng, settings)
-        b = basis.n_functions
-        check_memory(sgd_sample(len(rows), b) + b, b, itemsize, arrays=2)
         outcome, seen = self._first_look(data, settings)
         held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng, "sgd")
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)

@@ -238,8 +238,8 @@ class MultiLabelLSPC(LabelExplained, LabelIterating):
         sharings = self._checked_search()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
-        iterated = self._by_cg(data, settings)
-        self._check_room(data, settings, sharings, iterated)
+        iterated = self._follow(data, settings) == "cg"
+        self._check_room(data, settings, sharings)
         choice = self._search_labels(data, settings, sharings, iterated)
         if iterated:
             basis = Basis(data.rows.X, np.arange(len(data.rows)), (), square=True)

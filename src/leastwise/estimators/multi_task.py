@@ -231,6 +231,7 @@ class MultiTaskLSPC(TaskExplained, TaskCalibrated):
         kernel, sharings = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
+        self._follow(data, settings)
         return self._complete(data, settings, self._search_tasks(data, settings, sharings))
 
     # ------------------------------------------------------------- parameters

@@ -110,7 +110,7 @@ def in_blocks(rows: Rows, n_outputs: int, width: int, n_folds: int) -> Source:
     """Rows that are in memory, in blocks whose design is small."""
 
     def blocks() -> Iterator[tuple[Any, Array, Array, Array | None]]:
-        for part in row_chunks(len(rows), width, 8):
+        for part in row_chunks(len(rows), width, 8, least=width):  # sums of (width x width) numbers
             some = rows.part(np.arange(part.start, part.stop))
             yield some.X, some.targets(n_outputs), some.w, some.fold if n_folds > 1 else None
 

@@ -20,6 +20,7 @@ from benchmarks import (
     lssvm_peers,
     missing_labels,
     onnx_graphs,
+    plan,
     pruning,
     recalibration,
     search_plans,
@@ -46,6 +47,7 @@ SCRIPTS = (
     label_scale,
     missing_labels,
     onnx_graphs,
+    plan,
 )
 #: Experiments of the papers that are timed on two threads; the others on one.
 TWO_THREADS = ("solve",)

@@ -30,7 +30,7 @@ Array = np.ndarray
 IN_TURN = 2_000_000_000
 
 
-class LabelIterating(Planned, LabelSearch):
+class LabelIterating(LabelSearch, Planned):
     """Base of models of many labels that may be solved by iterations; ``solver`` is a parameter."""
 
     FAMILY = "labels"
@@ -47,7 +47,9 @@ class LabelIterating(Planned, LabelSearch):
         return not unfit
 
     def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
-        return {"iterates": self._may_iterate(kernel), "sharings": len(self._checked_search().values)}
+        sharings = self._checked_search()
+        pairs = self._table_of_pairs(sharings)
+        return {"iterates": self._may_iterate(kernel), "sharings": len(sharings.values), "pairs": pairs}
 
     def _iterate(self, data: Training, settings: Settings, choice: Found) -> tuple[Found, LabelSolution, Array]:
         """With parameters chosen on some rows, judge on rows that are held out, and solve for all.

@@ -90,10 +90,14 @@ class Planned:
         made = draft(self._facts(settings.kernel, settings.norm, self._size(data, settings)))
         if getattr(self, "_only_planned", False):
             raise _Stopped(made)
+        self._check_room(data)
         made.refuse()
         if self.verbose:
             self._report(f"plan: {timed(made).summary}")
         return made.solver
+
+    def _check_room(self: Any, data: Training) -> None:
+        """Refuse what else would not fit, with words of its own."""
 
     # ------------------------------------------------------------------ facts
 
@@ -210,7 +214,7 @@ class TaskPlanned(Planned):
 
     def _own_facts(self: Any, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
         few = self._few_functions(kernel)
-        known = {"few": few, "sharings": len(self._checked_tasks().values)}
+        known = {"few": few, "alike": self._alike, "sharings": len(self._checked_tasks().values)}
         # A linear kernel has the inputs for basis functions, where these are fewer than the rows.
         chosen = self.n_centers is not None or not isinstance(self.centers, str)
         if few and not chosen and self.solver != "dual" and (size.d < size.n or self.solver == "arrow"):

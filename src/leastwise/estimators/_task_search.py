@@ -12,13 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.basis import Basis, given_basis
 from leastwise.coupling import Coupling, Pairwise, Shared
 from leastwise.estimators._checks import (
-    check_dual_memory,
     check_search_memory,
     check_search_rows,
     check_similarity,
     check_task_memory,
     choose,
-    search_bytes,
 )
 from leastwise.estimators._model import Training
 from leastwise.estimators._planned import TaskPlanned
@@ -30,7 +28,7 @@ from leastwise.planning.choice import task_solver
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import ARRAYS, SETTLE_NUMBERS, task_rows_to_search
+from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes, task_rows_to_search
 from leastwise.selection.search import Search, some_tasks, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 from leastwise.similarity import correlation_similarity, input_similarity, learned_similarity
@@ -146,10 +144,6 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
             check_task_memory(len(self.tasks_), b, settings.n_outputs, rows.X.dtype.itemsize)
             # Centres are places here: they have no weight, and are not tied to rows.
             return ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)
-        also = "" if self._alike and self.solver != "dual" else "with similarity='shared' and solver='auto', "
-        hint = f"With few centres the cost is linear in the rows: {also}n_centers=200 for instance."
-        arrays = ARRAYS[settings.norm] + settings.kernel.layers - 1
-        check_dual_memory(len(rows), rows.X.dtype.itemsize, arrays, hint)
         return CoupledTrial(rows, basis, settings, coupling)
 
     def _task_basis(self, data: Training, rows: Rows, settings: Settings) -> Basis:

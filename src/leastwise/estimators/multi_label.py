@@ -239,7 +239,6 @@ class MultiLabelLSPC(LabelExplained, LabelIterating):
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
         iterated = self._follow(data, settings) == "cg"
-        self._check_room(data, settings, sharings)
         choice = self._search_labels(data, settings, sharings, iterated)
         if iterated:
             basis = Basis(data.rows.X, np.arange(len(data.rows)), (), square=True)

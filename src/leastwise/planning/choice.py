@@ -124,6 +124,8 @@ def advice(made: Draft) -> str:
     if made.fits:
         return "It fits." if most is None or most >= f.n // f.blocks else f"It fits; n_centers up to {most} would."
     ways = [] if most is None else [f"n_centers={most} would fit."]
+    if made.solver == "dual" and most is None and f.cuttable:
+        ways.append("With similarity='shared', solver='auto' and n_centers=200, say, memory is linear in the rows.")
     if f.cuttable and f.family in STREAMING:
         ways.append("fit_stream takes rows block by block and holds the centres only.")
     if f.itemsize == 8:

@@ -31,6 +31,8 @@ class Facts:
         Conjugate gradients are possible.
     few : bool
         Tasks share few basis functions, so that the block-arrow system applies.
+    alike : bool
+        It would apply if there were few.
     blocks : int
         Classes with centres of their own, or 1.
     norm, layers, search_rows, max_passes
@@ -47,6 +49,8 @@ class Facts:
         Equal weights, and labels that are all known: a few alphas can be judged by Cholesky factors.
     rival : int
         Features of a linear model that iterations have to beat; 0 for none.
+    pairs : bool
+        There is a table of all pairs of labels.
     """
 
     family: str
@@ -60,6 +64,7 @@ class Facts:
     cuttable: bool = True
     iterates: bool = False
     few: bool = False
+    alike: bool = False
     blocks: int = 1
     norm: str = "function"
     layers: int = 1
@@ -78,6 +83,7 @@ class Facts:
     largest: int = 1
     exact: bool = True
     rival: int = 0
+    pairs: bool = False
 
     @property
     def widths(self) -> list[int]:
@@ -87,7 +93,7 @@ class Facts:
     def with_centers(self, count: int) -> Facts:
         """The same with so many centres, for each class where classes have their own."""
         b = min(self.n, count * self.blocks)
-        return replace(self, b=b, square=False, iterates=False, few=self.family in ("tasks", "task machine"))
+        return replace(self, b=b, square=False, iterates=False, few=self.alike)
 
     def searched(self, solver: str) -> tuple[int, int]:
         """Rows that the search is made on, and basis functions there."""

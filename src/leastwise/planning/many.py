@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leastwise.memory import block_bytes
+from leastwise.memory import available_memory, block_bytes
 from leastwise.planning.facts import Facts, Stage
 from leastwise.planning.single import BEYOND, DESIGN, FACTORED, REFINED, SOLVED, SPECTRAL, krylov_stage, side, solve
 from leastwise.planning.work import Work, eigen, factor, inverse, judged, kernel, points, singular
+from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes
 
 #: Sharings that are tried with every sigma, as a rule, where not every one has to be; and where alpha is settled.
 WALKED, SETTLED = 2.7, 3.0
-#: Rows times basis functions up to which tasks are settled on all rows (``selection.plan.SETTLE_NUMBERS``).
+#: Bytes of the designs of the tasks in hand (``selection.arrow.CHUNK``).
 BATCH = 2**26
 
 
@@ -64,7 +65,7 @@ def arrow(f: Facts) -> list[Stage]:
     if f.chooses:
         m, _ = f.searched("arrow")
         stages = [arrow_search(f, m, "search", tries(f), f.alphas / 2)]
-        if m < f.n and f.n * f.b <= 20_000_000:
+        if m < f.n and f.n * f.b <= SETTLE_NUMBERS and search_bytes(f.n * f.b) <= available_memory():
             stages.append(arrow_search(f, f.n, "settling", min(SETTLED, f.sharings), 2.0))
     block = 3.0 * min(block_bytes(BATCH), 8 * f.n * f.b)
     room = block + 8 * 6 * f.b**2 + f.itemsize * (2 * (f.tasks + 1) * f.b * f.c + side(f, f.n, 0, True))
@@ -86,13 +87,20 @@ def arrow_search(f: Facts, m: int, what: str, times: float, alphas: float) -> St
 
 def sylvester(f: Facts) -> list[Stage]:
     """One decomposition of the rows for each sigma, one of the labels for each sharing."""
+    last = solve(f)
+    last = replace(last, peak_bytes=last.peak_bytes + f.itemsize * tables(f))
     if not f.chooses:
-        return [solve(f)]
+        return [last]
     m, k = f.searched("cholesky")
     stages = [label_search(f, m, k, "search", f.sigmas + BEYOND * f.grows, f.alphas)]
     if m < f.n or not f.exact:
         stages.append(label_search(f, f.n, f.b, "settling", 1.0 if f.exact else 5.0, REFINED))
-    return [*stages, solve(f)]
+    return [*stages, last]
+
+
+def tables(f: Facts) -> float:
+    """Numbers that are kept of all labels: of their scores, and of all pairs."""
+    return 10 * f.n * f.c + f.pairs * 5 * f.labels**2 * 8 / f.itemsize
 
 
 def label_search(f: Facts, m: int, k: int, what: str, sigmas: float, alphas: float) -> Stage:
@@ -104,7 +112,7 @@ def label_search(f: Facts, m: int, k: int, what: str, sigmas: float, alphas: flo
     work = kernel(m, k, f.d) + (once + Work(kernels=0.4 * m * k)) * (sigmas * refits)
     work = work + (points(1, m, k, f.c) + judged(0.5 * f.labels, m, 2)) * (count * refits)
     arrays = SPECTRAL + 1 if f.square else DESIGN
-    room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, f.square) + 12 * m * f.c + 5 * f.labels**2
+    room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, f.square) + tables(f)
     return Stage(what, m, sigmas * sharings, work, f.itemsize * room)
 
 

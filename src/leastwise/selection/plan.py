@@ -67,6 +67,11 @@ def task_rows_to_search(b: int, n: int, wish: int | str | None, by_arrow: bool) 
     return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // (b + 100))) if by_arrow else min(n, SEARCH_ROWS)
 
 
+def search_bytes(numbers: int) -> int:
+    """What the decompositions take for a search on a design of so many numbers."""
+    return 6 * 8 * numbers
+
+
 def cheaper_to_refit(n: int, b: int, folds: Folds, square: bool, owned: bool, alphas: int) -> bool:
     """Whether to decompose the training part of every fold, rather than all rows once and then each fold's block.
 

@@ -1,6 +1,6 @@
 """Are plans honest? Seconds and memory that ``plan`` tells, against those of the fit.
 
-Every setting runs in a process of its own on one thread: the plan first, then the fit. Seconds are the processor's.
+Every setting runs in a process of its own on one thread: the fit, then the plan. Seconds are the processor's.
 Peak memory is that of the process above what it had before the fit, after a small fit to warm up. The data are sums
 of sines with noise.
 """
@@ -65,7 +65,7 @@ def status(name: str) -> int:
 
 
 def measure(setting: tuple[str, int, int, int, int, dict[str, Any]]) -> dict[str, Any]:
-    """Plan and fit."""
+    """Fit and plan."""
     warnings.simplefilter("ignore")
     name, n, d, c, tasks, params = setting
     make = getattr(leastwise, name)
@@ -74,10 +74,11 @@ def measure(setting: tuple[str, int, int, int, int, dict[str, Any]]) -> dict[str
     make(random_state=0, **small).fit(X, y, **given)
     X, y, given = sample(n, d, c, tasks, name)
     model = make(random_state=0, **params)
-    plan = model.plan(X, y, **given)
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before = status("VmRSS")
     fit = timed(lambda: model.fit(X, y, **given))
+    peak = status("VmHWM") - before
+    plan = model.plan(X, y, **given)
     return {
         "estimator": name,
         "rows": n,
@@ -89,7 +90,7 @@ def measure(setting: tuple[str, int, int, int, int, dict[str, Any]]) -> dict[str
         "planned_seconds": plan.seconds,
         "seconds": fit.cpu,
         "planned_mb": plan.peak_bytes / 2**20,
-        "mb": (status("VmHWM") - before) / 2**20,
+        "mb": peak / 2**20,
     }
 
 

@@ -84,7 +84,8 @@ def kernel(n: float, b: float, d: float) -> Work:
 
 def points(count: float, n: float, b: float, c: float) -> Work:
     """Held-out scores of n rows from a decomposition with b vectors, judged at so many alphas."""
-    return Work(products=2 * n * b * c, numbers=6 * n * b) * count + judged(count, n, c)
+    passes = 6 if b >= n else 20  # where vectors do not span all rows there is more to do
+    return Work(products=2 * n * b * c, numbers=passes * n * b) * count + judged(count, n, c)
 
 
 def judged(count: float, n: float, c: float) -> Work:

@@ -80,7 +80,7 @@ def arrow_search(f: Facts, m: int, what: str, times: float, alphas: float) -> St
     split = singular(max(rows, 1.0), f.b) * (m / max(rows, 1.0))
     once = kernel(m, f.b, f.d) + Work(factors=m * f.b**2) + split
     wide = min(rows, f.b)
-    point = Work(products=8 * m * wide * f.b, numbers=20 * m * f.b) + factor(f.b) + judged(1.0, m, f.c)
+    point = Work(products=8 * m * wide * f.b, numbers=32 * m * f.b) + factor(f.b) + judged(2.0, m, f.c)
     room = 6 * m * f.b + 6 * f.b**2 + side(f, m, f.b, False) + (m / rows) * wide * f.b
     return Stage(what, m, times, once * sigmas + point * (times * alphas), 8 * room)
 

@@ -64,7 +64,7 @@ def singular(n: float, b: float) -> Work:
     """Singular values and vectors of an n x b design."""
     n, b = max(n, b), min(n, b)
     slow = (1 + SLOW_ROWS / max(b, 1)) / (1 + SLOW_ROWS / PROBE_ROWS)
-    return Work(spectra=0.6 * b**3 * slow, products=2 * n * b**2, factors=6 * n * b**2)
+    return Work(spectra=0.6 * b**3 * slow, products=2 * n * b**2, factors=6 * n * b**2 * max(1.0, slow))
 
 
 def factor(n: float) -> Work:

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from leastwise.estimators._model import Training
 from leastwise.kernels import Kernel, Precomputed
@@ -42,6 +43,7 @@ class Size:
     exact: bool = True
     tasks: int = 1
     labels: int = 1
+    stored: int = 0
 
 
 class Planned:
@@ -115,6 +117,7 @@ class Planned:
             rows.complete if hasattr(rows, "complete") else rows.equal_weights,
             1 if rows.task is None else int(rows.task.max()) + 1,
             rows.y.shape[1] if rows.y.ndim == 2 else 1,
+            2 * rows.X.nnz // len(rows) + 1 if sparse.issparse(rows.X) else 0,
         )
 
     def _facts_of_shape(self: Any, shape: tuple[int, int], n_outputs: int, tasks: int = 1) -> Facts:
@@ -145,7 +148,7 @@ class Planned:
             "alphas": len(alphas.values),
             "grows": alphas.ratio is not None,
             "chooses": self.cv is not None,
-            **{name: getattr(size, name) for name in ("tasks", "labels", "folds", "largest", "exact")},
+            **{name: getattr(size, name) for name in ("tasks", "labels", "folds", "largest", "exact", "stored")},
             **self._own_facts(kernel, size, square),
         }
         return Facts(self.FAMILY, self.solver, size.n, size.d, size.c, itemsize=size.itemsize, **facts)

@@ -122,7 +122,8 @@ def advice(made: Draft) -> str:
     """What to do about memory."""
     f, most = made.facts, largest_n_centers(made.facts, made.limit)
     if made.fits:
-        return "It fits." if most is None or most >= f.n // f.blocks else f"It fits; n_centers up to {most} would."
+        more = most is not None and not f.square and most * f.blocks > f.b
+        return f"It fits; n_centers up to {most} would." if more else "It fits."
     ways = [] if most is None else [f"n_centers={most} would fit."]
     if made.solver == "dual" and most is None and f.cuttable:
         ways.append("With similarity='shared', solver='auto' and n_centers=200, say, memory is linear in the rows.")
@@ -140,7 +141,7 @@ def timed(made: Draft) -> Plan:
     steps = [
         Step(s.what, s.rows, s.times, s.work.flops, int(s.peak_bytes), rates.seconds(s.work)) for s in made.stages
     ]
-    asked = kernel(1000, f.b, f.d) + Work(products=2000.0 * f.b * f.c, calls=100.0)
+    asked = kernel(1000, f.b, f.width) + Work(products=2000.0 * f.b * f.c, calls=100.0)
     room = int(min(8 * 1000 * f.b, 2**22)) * 2
     predict = Step("predict 1,000 rows", 1000, 1, asked.flops, room, rates.seconds(asked))
     return Plan(

@@ -51,6 +51,8 @@ class Facts:
         Features of a linear model that iterations have to beat; 0 for none.
     pairs : bool
         There is a table of all pairs of labels.
+    stored : int
+        Numbers of a sparse row, with their places; 0 where all features are there.
     """
 
     family: str
@@ -84,6 +86,12 @@ class Facts:
     exact: bool = True
     rival: int = 0
     pairs: bool = False
+    stored: int = 0
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row."""
+        return self.stored or self.d
 
     @property
     def widths(self) -> list[int]:

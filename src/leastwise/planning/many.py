@@ -44,7 +44,7 @@ def dual_search(f: Facts, m: int) -> Stage:
     gram = Work() if f.square and f.norm == "function" else Work(products=2 * m**2 * k) * f.sigmas
     room = (SPECTRAL + 2 + 2 * (f.layers - 1)) * m**2 + side(f, m, k, f.square)
     again = eigen(m) * (2 * f.grows * (1 + (f.options > 1)))
-    work = kernel(m, k, f.d) + gram + once * tries(f) + again
+    work = kernel(m, k, f.width) + gram + once * tries(f) + again
     return Stage("search", m, tries(f), work, f.itemsize * room)
 
 
@@ -54,7 +54,7 @@ def dual_settling(f: Facts) -> Stage:
     each = factor(f.n) + inverse(f.n) + Work(numbers=10 * f.n**2)
     if f.norm == "coefficients" or not f.square:
         each = each + Work(products=2 * f.n**2 * f.b) * (1 / REFINED)
-    work = kernel(f.n, f.b, f.d) + (each * 3.0 + judged(3.0, f.n, f.c)) * walked
+    work = kernel(f.n, f.b, f.width) + (each * 3.0 + judged(3.0, f.n, f.c)) * walked
     room = (FACTORED + 2.5 + 2 * (f.layers - 1)) * f.n**2 + side(f, f.n, f.b, f.square)
     return Stage("settling", f.n, walked, work, f.itemsize * room)
 
@@ -69,7 +69,7 @@ def arrow(f: Facts) -> list[Stage]:
             stages.append(arrow_search(f, f.n, "settling", min(SETTLED, f.sharings), 2.0))
     block = 3.0 * min(block_bytes(BATCH), 8 * f.n * f.b)
     room = block + 8 * 6 * f.b**2 + f.itemsize * (2 * (f.tasks + 1) * f.b * f.c + side(f, f.n, 0, True))
-    work = kernel(f.n, f.b, f.d) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
+    work = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
     return [*stages, Stage("solve", f.n, 2, work * 2, room)]
 
 
@@ -78,7 +78,7 @@ def arrow_search(f: Facts, m: int, what: str, times: float, alphas: float) -> St
     rows = m / max(1.0, f.tasks * m / f.n)
     sigmas = f.sigmas + BEYOND * f.grows if what == "search" else 1.0
     split = singular(max(rows, 1.0), f.b) * (m / max(rows, 1.0))
-    once = kernel(m, f.b, f.d) + Work(factors=m * f.b**2) + split
+    once = kernel(m, f.b, f.width) + Work(factors=m * f.b**2) + split
     wide = min(rows, f.b)
     point = Work(products=8 * m * wide * f.b, numbers=32 * m * f.b) + factor(f.b) + judged(2.0, m, f.c)
     room = 6 * m * f.b + 6 * f.b**2 + side(f, m, f.b, False) + (m / rows) * wide * f.b
@@ -109,7 +109,7 @@ def label_search(f: Facts, m: int, k: int, what: str, sigmas: float, alphas: flo
     count = (sigmas * sharings + (f.sharings - sharings if what == "search" else 0)) * alphas
     once = eigen(m) if f.square else singular(m, k) + Work(factors=m * k**2)
     refits = 1.0 if f.exact else 5.0
-    work = kernel(m, k, f.d) + (once + Work(kernels=0.4 * m * k)) * (sigmas * refits)
+    work = kernel(m, k, f.width) + (once + Work(kernels=0.4 * m * k)) * (sigmas * refits)
     work = work + (points(1, m, k, f.c) + judged(0.5 * f.labels, m, 2)) * (count * refits)
     arrays = SPECTRAL + 1 if f.square else DESIGN
     room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, f.square) + tables(f)

@@ -11,6 +11,8 @@ from leastwise.planning.work import Work, eigen, factor, inverse, judged, kernel
 REFINED, BEYOND = 4.0, 0.5
 #: Arrays of the size of the design, by what is done: measured peaks, see benchmarks/plan.py.
 SPECTRAL, DESIGN, FACTORED, SOLVED = 6.5, 12.0, 3.5, 3.0
+#: Where every class has centres of its own.
+BY_CLASS = 9.5
 #: Iterations of conjugate gradients and passes of a descent, as a rule.
 ITERATIONS, PASSES = 25.0, 40.0
 #: Rows whose held-out scores settle alpha where sums are over all rows, and columns of a preconditioner.
@@ -36,10 +38,15 @@ def search(f: Facts, m: int, k: int, square: bool | None = None) -> Stage:
     few = f.alphas <= 5 and square and f.exact and f.largest <= max(m / 50, 2)
     each = by_factors(f, m, f.alphas) if few else spectrum(f, m, k, f.alphas, square)
     fine = by_factors(f, m, 3) if square and f.exact and f.largest <= max(m / 50, 2) else spectrum(f, m, k, 3, square)
-    values = kernel(m, k, f.d) + Work(kernels=0.4 * m * k) * (tries + again)
-    arrays = (FACTORED if few else SPECTRAL) if square else DESIGN
+    values = kernel(m, k, f.width) + Work(kernels=0.4 * m * k) * (tries + again)
+    arrays = (FACTORED if few else SPECTRAL) if square else design(f)
     room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, square)
     return Stage("search", m, tries, values + each * tries + fine * again, f.itemsize * room)
+
+
+def design(f: Facts) -> float:
+    """Arrays of the size of a design that is not square."""
+    return DESIGN if f.blocks == 1 else BY_CLASS
 
 
 def spectrum(f: Facts, m: int, k: int, alphas: float, square: bool) -> Work:
@@ -63,9 +70,9 @@ def refinement(f: Facts) -> Stage:
     """Alpha again, on all rows."""
     suits = f.square and f.exact and f.largest <= max(f.n / 50, 2)
     each = by_factors(f, f.n, REFINED) if suits else spectrum(f, f.n, f.b, REFINED, f.square)
-    arrays = (FACTORED + 1.5 * (f.norm == "coefficients") if suits else SPECTRAL) if f.square else DESIGN
+    arrays = (FACTORED + 1.5 * (f.norm == "coefficients") if suits else SPECTRAL) if f.square else design(f)
     room = (arrays + 2 * (f.layers - 1)) * f.n * f.b + side(f, f.n, f.b, f.square)
-    return Stage("refinement", f.n, 1, kernel(f.n, f.b, f.d) + each, f.itemsize * room)
+    return Stage("refinement", f.n, 1, kernel(f.n, f.b, f.width) + each, f.itemsize * room)
 
 
 def solve(f: Facts) -> Stage:
@@ -75,13 +82,13 @@ def solve(f: Facts) -> Stage:
     else:
         work = Work(products=2 * f.n * f.b**2 / f.blocks, factors=f.n * f.b**2 / f.blocks)
     room = (SOLVED + f.layers - 1) * f.n * f.b + side(f, f.n, f.b, f.square)
-    values = kernel(f.n, f.b, f.d) * (0.4 if f.chooses else 1.0)
+    values = kernel(f.n, f.b, f.width) * (0.4 if f.chooses else 1.0)
     return Stage("solve", f.n, 1, work + values, f.itemsize * room)
 
 
 def side(f: Facts, n: int, b: int, square: bool) -> float:
     """Numbers beside those of the design: centres among themselves, scores of all rows, copies of the rows."""
-    return (0 if square else 3 * b**2) + 8 * n * f.c + 2 * n * f.d
+    return (0 if square else 3 * b**2) + 8 * n * f.c + 2 * n * f.width
 
 
 def moments(f: Facts) -> list[Stage]:
@@ -90,11 +97,11 @@ def moments(f: Facts) -> list[Stage]:
     block = block_bytes(SUM_CHUNK) * 2.0
     folds = f.folds if f.largest > 2000 else 1
     rows = min(f.n, SAMPLE)
-    sums = kernel(f.n, f.b, f.d) + Work(products=2 * f.n * f.b**2, numbers=4 * f.n * f.b)
+    sums = kernel(f.n, f.b, f.width) + Work(products=2 * f.n * f.b**2, numbers=4 * f.n * f.b)
     settle = eigen(f.b) * (folds + 1) + Work(products=4 * rows * f.b**2) + points(REFINED, rows, f.b, f.c)
     square = 8 * f.b**2
-    held = 8 * 3.5 * rows * f.b
-    data = f.itemsize * side(f, f.n, 0, True)
+    held = 8 * 3.0 * rows * f.b
+    data = f.itemsize * (5 * f.n * f.c + f.n * f.width)
     first = [search(f, m, min(m, f.b), square=f.b >= m)] if f.chooses else []
     return [
         *first,
@@ -108,8 +115,8 @@ def descent(f: Facts) -> list[Stage]:
     m, k = f.searched("sgd")
     sample = min(f.n, max(2 * f.b, 1000))
     passes = min(PASSES, f.max_passes)
-    once = kernel(f.n, f.b, f.d) + Work(products=4 * f.n * f.b * f.c, numbers=4 * f.n * f.b)
-    start = kernel(sample, f.b, f.d) + Work(products=2 * sample * f.b**2) + eigen(f.b)
+    once = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b * f.c, numbers=4 * f.n * f.b)
+    start = kernel(sample, f.b, f.width) + Work(products=2 * sample * f.b**2) + eigen(f.b)
     room = f.itemsize * (2 * (sample + f.b) * f.b + side(f, f.n, f.b, False))
     first = [search(f, m, k, square=f.b >= m)] if f.chooses else []
     return [*first, Stage("descent", f.n, passes, start + once * passes, room)]
@@ -136,11 +143,11 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     rank = min(RANK, f.n)
     held = f.n * (f.n + 256) / 2 * f.itemsize
     keeps = held <= budget()
-    values = kernel(f.n, f.n / 2, f.d)
-    start = kernel(f.n, rank, f.d) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
+    values = kernel(f.n, f.n / 2, f.width)
+    start = kernel(f.n, rank, f.width) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
     each = Work(products=2 * f.n**2 * f.c + 4 * f.n * rank * f.c, numbers=0.5 * f.n**2)
     work = start + each * ITERATIONS + values * (1 if keeps else ITERATIONS)
-    room = (held if keeps else 2**24) + 8 * (3.5 * f.n * rank + 14 * f.n * f.c) + f.itemsize * 2 * f.n * f.d
+    room = (held if keeps else 2**24) + 8 * (3.5 * f.n * rank + 14 * f.n * f.c) + f.itemsize * 2 * f.n * f.width
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
 
 

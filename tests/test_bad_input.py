@@ -177,6 +177,7 @@ def test_too_little_memory_is_said_before_any_work(monkeypatch):
         LSPC(kernel=kernel).fit(X, Y)
     assert not called
     assert LSPC(n_centers=9, random_state=0).fit(X, Y).score(X, Y) > 0.5
+    monkeypatch.setenv("LEASTWISE_MEMORY", "60KB")
     with pytest.raises(MemoryError, match=r"n_centers=\d ") as refused:
         LSPC(basis="class").fit(X, Y)
     count = int(re.search(r"n_centers=(\d+)", str(refused.value)).group(1))

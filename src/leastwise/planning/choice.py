@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -113,9 +113,7 @@ def largest_n_centers(f: Facts, limit: int) -> int | None:
 
 def _narrowed(f: Facts, count: int) -> Facts:
     """With so many centres, and a solver that takes centres."""
-    narrow = f.with_centers(count)
-    asked = "auto" if f.asked in ("krylov", "cg") else f.asked
-    return Facts(**{**vars(narrow), "asked": asked})
+    return replace(f.with_centers(count), asked="auto" if f.asked in ("krylov", "cg") else f.asked)
 
 
 def advice(made: Draft) -> str:
@@ -127,7 +125,7 @@ def advice(made: Draft) -> str:
     ways = [] if most is None else [f"n_centers={most} would fit."]
     if made.solver == "dual" and most is None and f.cuttable:
         ways.append("With similarity='shared', solver='auto' and n_centers=200, say, memory is linear in the rows.")
-    if f.cuttable and f.family in STREAMING:
+    if f.cuttable and f.blocks == 1 and f.family in STREAMING:
         ways.append("fit_stream takes rows block by block and holds the centres only.")
     if f.itemsize == 8:
         ways.append("float32 rows take half.")

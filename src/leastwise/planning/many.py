@@ -8,12 +8,11 @@ from leastwise.memory import available_memory, block_bytes
 from leastwise.planning.facts import Facts, Stage
 from leastwise.planning.single import BEYOND, DESIGN, FACTORED, REFINED, SOLVED, SPECTRAL, krylov_stage, side, solve
 from leastwise.planning.work import Work, eigen, factor, inverse, judged, kernel, points, singular
+from leastwise.selection.arrow import CHUNK
 from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes
 
 #: Sharings that are tried with every sigma, as a rule, where not every one has to be; and where alpha is settled.
 WALKED, SETTLED = 2.7, 3.0
-#: Bytes of the designs of the tasks in hand (``selection.arrow.CHUNK``).
-BATCH = 2**26
 
 
 def tries(f: Facts) -> float:
@@ -67,7 +66,7 @@ def arrow(f: Facts) -> list[Stage]:
         stages = [arrow_search(f, m, "search", tries(f), f.alphas / 2)]
         if m < f.n and f.n * f.b <= SETTLE_NUMBERS and search_bytes(f.n * f.b) <= available_memory():
             stages.append(arrow_search(f, f.n, "settling", min(SETTLED, f.sharings), 2.0))
-    block = 3.0 * min(block_bytes(BATCH), 8 * f.n * f.b)
+    block = 3.0 * min(block_bytes(CHUNK), 8 * f.n * f.b)
     room = block + 8 * 6 * f.b**2 + f.itemsize * (2 * (f.tasks + 1) * f.b * f.c + side(f, f.n, 0, True))
     work = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
     return [*stages, Stage("solve", f.n, 2, work * 2, room)]

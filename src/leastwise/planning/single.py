@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from leastwise.basis import SUM_CHUNK
-from leastwise.memory import available_memory, block_bytes
+from leastwise.krylov_fitting import RANK, kernel_budget
+from leastwise.memory import block_bytes
 from leastwise.planning.facts import Facts, Stage
 from leastwise.planning.work import Work, eigen, factor, inverse, judged, kernel, points, singular
+from leastwise.selection.moments import SAMPLE_ROWS
 
 #: Alphas that are looked at from a good start, and sigmas beyond a grid that may grow.
 REFINED, BEYOND = 4.0, 0.5
@@ -15,8 +19,6 @@ SPECTRAL, DESIGN, FACTORED, SOLVED = 6.5, 12.0, 3.5, 3.0
 BY_CLASS = 9.5
 #: Iterations of conjugate gradients and passes of a descent, as a rule.
 ITERATIONS, PASSES = 25.0, 40.0
-#: Rows whose held-out scores settle alpha where sums are over all rows, and columns of a preconditioner.
-SAMPLE, RANK = 20_000, 500
 
 
 def direct(f: Facts) -> list[Stage]:
@@ -96,7 +98,7 @@ def moments(f: Facts) -> list[Stage]:
     m, _ = f.searched("moments")
     block = block_bytes(SUM_CHUNK) * 2.0
     folds = f.folds if f.largest > 2000 else 1
-    rows = min(f.n, SAMPLE)
+    rows = min(f.n, SAMPLE_ROWS)
     sums = kernel(f.n, f.b, f.width) + Work(products=2 * f.n * f.b**2, numbers=4 * f.n * f.b)
     settle = eigen(f.b) * (folds + 1) + Work(products=4 * rows * f.b**2) + points(REFINED, rows, f.b, f.c)
     square = 8 * f.b**2
@@ -133,8 +135,6 @@ def iterations(f: Facts) -> list[Stage]:
 
 def rivalled(f: Facts) -> Facts:
     """A linear model by its coefficients."""
-    from dataclasses import replace
-
     return replace(f, b=f.rival, square=False, sigmas=1, options=1, layers=1, sharings=1)
 
 
@@ -142,15 +142,10 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     """A preconditioner and iterations."""
     rank = min(RANK, f.n)
     held = f.n * (f.n + 256) / 2 * f.itemsize
-    keeps = held <= budget()
+    keeps = held <= kernel_budget()
     values = kernel(f.n, f.n / 2, f.width)
     start = kernel(f.n, rank, f.width) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
     each = Work(products=2 * f.n**2 * f.c + 4 * f.n * rank * f.c, numbers=0.5 * f.n**2)
     work = start + each * ITERATIONS + values * (1 if keeps else ITERATIONS)
     room = (held if keeps else 2**24) + 8 * (3.5 * f.n * rank + 14 * f.n * f.c) + f.itemsize * 2 * f.n * f.width
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
-
-
-def budget() -> float:
-    """Bytes of kernel values that iterations hold."""
-    return min(max(available_memory() // 4, 2**24), 2**30)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from leastwise.memory import available_memory, block_bytes
 from leastwise.planning.facts import Facts, Stage
-from leastwise.planning.single import BEYOND, DESIGN, FACTORED, REFINED, SOLVED, SPECTRAL, krylov_stage, side, solve
+from leastwise.planning.single import DESIGN, FACTORED, REFINED, SOLVED, SPECTRAL, beyond, krylov_stage, side, solve
 from leastwise.planning.work import Work, eigen, factor, inverse, judged, kernel, points, singular
 from leastwise.selection.arrow import CHUNK
 from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes
@@ -17,7 +17,7 @@ WALKED, SETTLED = 2.7, 3.0
 
 def tries(f: Facts) -> float:
     """Points of sigma and sharing that a search visits, as a rule."""
-    sigmas = f.sigmas + BEYOND * f.grows
+    sigmas = f.sigmas + beyond(f)
     if f.sharings == 1:
         return sigmas + f.options - 1
     return sigmas * min(WALKED, f.sharings) + max(0.0, f.sharings - WALKED) + f.options - 1
@@ -75,7 +75,7 @@ def arrow(f: Facts) -> list[Stage]:
 def arrow_search(f: Facts, m: int, what: str, times: float, alphas: float) -> Stage:
     """Held-out scores from a decomposition of every task."""
     rows = m / max(1.0, f.tasks * m / f.n)
-    sigmas = f.sigmas + BEYOND * f.grows if what == "search" else 1.0
+    sigmas = f.sigmas + beyond(f) if what == "search" else 1.0
     split = singular(max(rows, 1.0), f.b) * (m / max(rows, 1.0))
     once = kernel(m, f.b, f.width) + Work(factors=m * f.b**2) + split
     wide = min(rows, f.b)
@@ -91,7 +91,7 @@ def sylvester(f: Facts) -> list[Stage]:
     if not f.chooses:
         return [last]
     m, k = f.searched("cholesky")
-    stages = [label_search(f, m, k, "search", f.sigmas + BEYOND * f.grows, f.alphas)]
+    stages = [label_search(f, m, k, "search", f.sigmas + beyond(f), f.alphas)]
     if m < f.n or not f.exact:
         stages.append(label_search(f, f.n, f.b, "settling", 1.0 if f.exact else 5.0, REFINED))
     return [*stages, last]
@@ -119,7 +119,7 @@ def conjugate(f: Facts) -> list[Stage]:
     """Many labels of many rows, by iterations."""
     m, _ = f.searched("cg")
     narrow = replace(f, square=True)
-    first = [label_search(narrow, m, m, "search", f.sigmas + BEYOND * f.grows, f.alphas)] if f.chooses else []
+    first = [label_search(narrow, m, m, "search", f.sigmas + beyond(f), f.alphas)] if f.chooses else []
     turns = (5.0 if f.n**2 * f.c <= 2_000_000_000 else 1.0) + 1.0 if f.chooses else 1.0
     return [*first, krylov_stage(f, turns)]
 

@@ -25,9 +25,10 @@ def direct(f: Facts) -> list[Stage]:
     """Eigendecompositions or singular values on some rows, then factors on all."""
     if not f.chooses:
         return [solve(f)]
-    m, k = f.searched("cholesky")
+    given = f.sigmas == f.alphas == 1 and not f.grows  # nothing to look for on fewer rows
+    m, k = (f.n, f.b) if given else f.searched("cholesky")
     stages = [search(f, m, k)]
-    if m < f.n and (f.sigmas > 1 or f.alphas > 1 or f.grows):
+    if m < f.n:
         stages.append(refinement(f))
     return [*stages, solve(f)]
 
@@ -35,7 +36,7 @@ def direct(f: Facts) -> list[Stage]:
 def search(f: Facts, m: int, k: int, square: bool | None = None) -> Stage:
     """All sigmas with all alphas on some rows."""
     square = f.square if square is None else square
-    tries = f.sigmas + BEYOND * f.grows + (f.options - 1) + f.cautious
+    tries = f.sigmas + beyond(f) + (f.options - 1) + f.cautious
     again = f.grows * (1 + (f.options > 1) + f.cautious)
     few = f.alphas <= 5 and square and f.exact and f.largest <= max(m / 50, 2)
     each = by_factors(f, m, f.alphas) if few else spectrum(f, m, k, f.alphas, square)
@@ -44,6 +45,11 @@ def search(f: Facts, m: int, k: int, square: bool | None = None) -> Stage:
     arrays = (FACTORED if few else SPECTRAL) if square else design(f)
     room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, square)
     return Stage("search", m, tries, values + each * tries + fine * again, f.itemsize * room)
+
+
+def beyond(f: Facts) -> float:
+    """Sigmas that are tried because the best lies on the border, as a rule."""
+    return BEYOND if f.grows and f.sigmas > 1 else 0.0
 
 
 def design(f: Facts) -> float:
@@ -55,7 +61,7 @@ def spectrum(f: Facts, m: int, k: int, alphas: float, square: bool) -> Work:
     """One sigma by a decomposition."""
     if f.largest > 1 and f.folds <= 50:
         left = m * (1 - 1 / max(f.folds, 2))
-        once = eigen(left) if square else singular(left, k) * 1.0
+        once = eigen(left) if square else singular(left, k)
         return once * f.folds + points(alphas, m, k, f.c)
     once = eigen(m) if square else sum((singular(m, k / f.blocks) for _ in range(f.blocks)), Work())
     white = Work() if square or f.norm == "coefficients" else Work(factors=m * k**2 / f.blocks)

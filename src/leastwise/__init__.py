@@ -68,6 +68,7 @@ _PARTS = {
     "metrics",
     "model_selection",
     "onnx",
+    "planning",
     "report",
     "shift",
     "tables",

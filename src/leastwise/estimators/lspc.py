@@ -89,7 +89,7 @@ class LSPC(ByMoments, Planned, Explained, SingleTaskModel, CalibratedClassifier)
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every sigma.
+        1 prints the plan, and a line for every sigma.
 
     Attributes
     ----------

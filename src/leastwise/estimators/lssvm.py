@@ -73,7 +73,7 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------

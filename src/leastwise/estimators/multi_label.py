@@ -105,7 +105,7 @@ class MultiLabelLSPC(LabelExplained, LabelIterating):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every sigma and sharing.
+        1 prints the plan, and a line for every sigma and sharing.
 
     Attributes
     ----------

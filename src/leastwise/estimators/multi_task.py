@@ -100,7 +100,7 @@ class MultiTaskLSPC(TaskExplained, TaskCalibrated):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the tasks that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every sigma and sharing.
+        1 prints the plan, and a line for every sigma and sharing.
 
     Attributes
     ----------

@@ -98,7 +98,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------
@@ -340,7 +340,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------

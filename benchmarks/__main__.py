@@ -23,6 +23,7 @@ from benchmarks import (
     lssvm_peers,
     missing_labels,
     onnx_graphs,
+    plan,
     pruning,
     recalibration,
     search_plans,
@@ -52,6 +53,7 @@ SCRIPTS = (
     missing_labels,
     onnx_graphs,
     array_api,
+    plan,
 )
 #: Experiments of the papers that are timed on two threads; the others on one.
 TWO_THREADS = ("solve",)

@@ -57,6 +57,7 @@ LAYERS = [
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["streaming"],
     ["label_krylov_fitting", "task_parts"],
+    ["planning"],
     ["estimators"],
     ["abstention", "shift", "merging"],
     ["task_text", "calibration"],

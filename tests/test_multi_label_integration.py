@@ -598,7 +598,7 @@ def test_verbose(labels, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 4
     assert all(line.startswith("[MultiLabelLSPC] ") for line in lines)
-    lines = [line for line in lines if "chosen:" not in line]
+    lines = [line for line in lines if "chosen:" not in line and "plan:" not in line]
     assert all("best alpha" in line and "log_loss" in line and f"{N} rows" in line for line in lines)
     for sharing in ("0", "0.5"):
         assert any(f"sharing {sharing}:" in line for line in lines)

@@ -575,7 +575,7 @@ def test_short_of_memory_the_solver_is_krylov(monkeypatch, bias):
     assert exact.n_iter_ == 1
     assert not hasattr(exact, "residual_")
     same(model, exact, atol=1e-6, tasks=[*range(6), "new"])
-    with pytest.raises(MemoryError, match=r"150 rows of all tasks need about .*LEASTWISE_MEMORY"):
+    with pytest.raises(MemoryError, match=r"150 rows with 150 basis .* need about .*n_centers=.*LEASTWISE_MEMORY"):
         svr(solver="dual", **given).fit(DATA.X, DATA.y, tasks=DATA.task)
 
 

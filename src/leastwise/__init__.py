@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
     from leastwise.files import load, save
     from leastwise.linalg.moments import Moments
+    from leastwise.memory import memory_limit, set_memory_limit
     from leastwise.merging import merge
+    from leastwise.planning import Plan
     from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
@@ -30,10 +32,13 @@ __all__ = [
     "MultiTaskLSPC",
     "MultiTaskLSSVC",
     "MultiTaskLSSVR",
+    "Plan",
     "__version__",
     "load",
+    "memory_limit",
     "merge",
     "save",
+    "set_memory_limit",
     "task_report",
 ]
 
@@ -49,9 +54,12 @@ _HOMES = {
     "MultiTaskLSSVC": "estimators.multi_task_lssvm",
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
     "Moments": "linalg.moments",
+    "Plan": "planning",
     "load": "files",
+    "memory_limit": "memory",
     "merge": "merging",
     "save": "files",
+    "set_memory_limit": "memory",
     "task_report": "task_reports",
 }
 #: Parts that can be used as attributes without being imported by name.
@@ -66,6 +74,7 @@ _PARTS = {
     "metrics",
     "model_selection",
     "onnx",
+    "planning",
     "report",
     "shift",
     "streaming",

@@ -15,7 +15,7 @@ import numpy as np
 from leastwise.basis import Basis, given_basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
-from leastwise.kernels import Kernel, Precomputed
+from leastwise.kernels import Kernel
 from leastwise.keys import row_keys, threshold
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
 from leastwise.selection.search import Search
@@ -23,8 +23,6 @@ from leastwise.selection.trial import Outcome, Rows, Settings
 
 Array = np.ndarray
 
-#: Rows times centres from where on the design is not held.
-MANY_NUMBERS = 20_000_000
 #: Centres where their number is not given.
 STREAM_CENTERS = 1000
 #: Folds of more rows than this have sums of their own.
@@ -146,15 +144,6 @@ class ByMoments:
         if self.cv is not None:
             F[sample] = outcome.F
         return self._keep_moment_fit(data, begun.basis, settings, replace(outcome, F=F), seen, trial, sample)
-
-    def _by_moments(self: Any, rows: Rows, settings: Settings) -> bool:
-        """Whether sums over rows are asked for, or the design of all rows is large and has few columns."""
-        if self.solver != "auto":
-            return self.solver == "moments"
-        b = self.n_centers if isinstance(self.centers, str) else np.shape(self.centers)[0]
-        if b is None or getattr(self, "basis", "full") != "full" or isinstance(settings.kernel, Precomputed):
-            return False
-        return int(b) < len(rows) and int(b) * len(rows) > MANY_NUMBERS
 
     def _sampled(self: Any, data: Training) -> tuple[Array, int]:
         """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""

@@ -15,6 +15,7 @@ from leastwise.arrays import largest, numpy_dtype
 from leastwise.kernels import Given, Kernel, Precomputed, check_symmetric
 from leastwise.memory import available_memory, human
 from leastwise.selection.grid import Grid, Levels
+from leastwise.selection.plan import search_bytes
 from leastwise.tasks import Tasks
 
 Array = np.ndarray
@@ -156,26 +157,11 @@ def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) ->
     hint = f" n_centers={fits} would fit." if fits > 0 else ""
     raise MemoryError(
         f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
-        f"{human(have)} are available.{hint} (Set LEASTWISE_MEMORY to change the limit.)"
+        f"{human(have)} are available.{hint} (leastwise.set_memory_limit or LEASTWISE_MEMORY change the limit.)"
     )
 
 
 # --------------------------------------------------------------------- tasks
-
-
-def check_dual_memory(n: int, itemsize: int, arrays: int, hint: str) -> None:
-    """Refuse, before any work, a system of all rows that would not fit in memory."""
-    need, have = arrays * n * n * itemsize, available_memory()
-    if need > have:
-        raise MemoryError(
-            f"{n} rows of all tasks need about {human(need)} for their kernel matrix and its factors; {human(have)} "
-            f"are available. {hint} (Set LEASTWISE_MEMORY to change the limit.)"
-        )
-
-
-def search_bytes(numbers: int) -> int:
-    """What the decompositions take for a search on a design of so many numbers."""
-    return 6 * 8 * numbers
 
 
 def check_search_memory(n: int, b: int) -> None:

@@ -11,24 +11,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.basis import Basis
 from leastwise.estimators._model import Training
+from leastwise.estimators._planned import Planned
 from leastwise.estimators._pruning import Fitted
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.heldout import Held
-from leastwise.kernels import Precomputed
+from leastwise.kernels import Kernel, Precomputed
 from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
 from leastwise.linalg.krylov import Krylov
-from leastwise.memory import available_memory
-from leastwise.selection.plan import ARRAYS
 from leastwise.selection.search import held_out_tenth
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
 
-#: Up to so many rows factors are cheaper than iterations.
-DIRECT_ROWS = 4000
 
-
-class Iterating(TunedModel):
+class Iterating(Planned, TunedModel):
     """Mixin for models that may be solved by iterations; ``solver``, ``tol`` and ``max_iter`` are parameters.
 
     A subclass says how parameters are found on some rows (``_guess``), how tasks are tied (``_bonds``), what an
@@ -36,18 +32,10 @@ class Iterating(TunedModel):
     (``_iterated_solution``).
     """
 
-    def _by_krylov(self, data: Training) -> bool:
-        """Whether to iterate: where it was asked for, is cheaper, or nothing else fits into memory."""
-        unfit = isinstance(data.kernel, Precomputed) or data.kernel.definite is False
-        if self.solver != "auto" or self.prune is not None or unfit:
-            return self.solver == "krylov"
-        n = len(data.rows)
-        need = ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize
-        return self._square(data) and (n > DIRECT_ROWS or need > available_memory())
-
-    def _square(self, data: Training) -> bool:
-        """Whether every row is a centre."""
-        return self.n_centers is None and isinstance(self.centers, str)
+    def _may_iterate(self, kernel: Kernel) -> bool:
+        """Whether iterations are possible: every row a centre, and kernels to compute."""
+        unfit = isinstance(kernel, Precomputed) or kernel.definite is False or self.prune is not None
+        return not unfit and self.n_centers is None and isinstance(self.centers, str)
 
     def _iterate(self, data: Training, choice: Found) -> Fitted:
         """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""

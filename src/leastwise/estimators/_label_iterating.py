@@ -10,47 +10,46 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.basis import evaluate
-from leastwise.estimators._iterating import DIRECT_ROWS
 from leastwise.estimators._label_search import LabelSearch
 from leastwise.estimators._labels import STAND_IN, grouped_folds
 from leastwise.estimators._model import Training
+from leastwise.estimators._planned import Planned, Size
 from leastwise.estimators._tuned import Found
 from leastwise.heldout import Held
 from leastwise.heldout.labels import Tied
-from leastwise.kernels import Precomputed
+from leastwise.kernels import Kernel, Precomputed
 from leastwise.krylov_fitting import Effort
 from leastwise.label_fitting import LabelSolution
 from leastwise.label_krylov_fitting import solve_labels_free
-from leastwise.memory import available_memory
 from leastwise.selection.labels import LabelRows, LabelTrial
-from leastwise.selection.plan import ARRAYS
 from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
 
-#: Up to so many rows whose labels are known in part, decompositions of all folds are cheaper than iterations.
-PARTLY_ROWS = 2000
 #: Squared rows times outputs up to which all rows are held out in turn.
 IN_TURN = 2_000_000_000
 
 
-class LabelIterating(LabelSearch):
+class LabelIterating(LabelSearch, Planned):
     """Base of models of many labels that may be solved by iterations; ``solver`` is a parameter."""
 
-    def _by_cg(self, data: Training, settings: Settings) -> bool:
-        """Whether to iterate: where it was asked for, is cheaper, or nothing else fits into memory."""
+    FAMILY = "labels"
+
+    def _may_iterate(self, kernel: Kernel) -> bool:
+        """Whether iterations are possible: every row a centre, and kernels to compute."""
         square = self.n_centers is None and isinstance(self.centers, str)
-        unfit = isinstance(data.kernel, Precomputed) or data.kernel.definite is False or not square
+        unfit = isinstance(kernel, Precomputed) or kernel.definite is False or not square
         if self.solver == "cg" and unfit:
             raise ValueError(
                 "solver='cg' needs every row as a centre, and a positive definite kernel to compute from rows: leave "
                 "n_centers and centers as they are, or use solver='sylvester'."
             )
-        if self.solver != "auto" or unfit:
-            return self.solver == "cg"
-        n, complete = len(data.rows), isinstance(data.rows, LabelRows) and data.rows.complete
-        need = ARRAYS[settings.norm] * n * n * data.rows.X.dtype.itemsize
-        return n > (DIRECT_ROWS if complete else PARTLY_ROWS) or need > available_memory()
+        return not unfit
+
+    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
+        sharings = self._checked_search()
+        pairs = self._table_of_pairs(sharings)
+        return {"iterates": self._may_iterate(kernel), "sharings": len(sharings.values), "pairs": pairs}
 
     def _iterate(self, data: Training, settings: Settings, choice: Found) -> tuple[Found, LabelSolution, Array]:
         """With parameters chosen on some rows, judge on rows that are held out, and solve for all.

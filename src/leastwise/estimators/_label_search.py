@@ -125,14 +125,15 @@ class LabelSearch(LabelClassifier):
         order = np.argsort(np.sum(rows.W * (rows.y > 0), axis=0), kind="stable")
         return np.sort(order[np.linspace(0, T - 1, SEARCH_LABELS).astype(int)])
 
-    def _check_room(self, data: Training, settings: Settings, sharings: Levels, iterated: bool) -> None:
-        """Before any work: so many rows, centres and labels, will it fit?"""
+    def _check_room(self, data: Training) -> None:
+        """Before any work: so many labels, will what is kept of them fit?"""
         rows, labels = data.rows, self.label_index_
-        itemsize = rows.X.dtype.itemsize
-        if not iterated:
-            self._check_memory(rows, settings, itemsize)
-        pairs = self._pairs(sharings) and not sparse.issparse(self.similarity) and not is_edges(self.similarity)
-        check_label_memory(len(rows), labels.n_outputs, labels.n_labels, itemsize, pairs)
+        pairs = self._table_of_pairs(self._checked_search())
+        check_label_memory(len(rows), labels.n_outputs, labels.n_labels, rows.X.dtype.itemsize, pairs)
+
+    def _table_of_pairs(self, sharings: Levels) -> bool:
+        """Whether there is a table of all pairs of labels."""
+        return self._pairs(sharings) and not sparse.issparse(self.similarity) and not is_edges(self.similarity)
 
     def _pairs(self, sharings: Levels) -> bool:
         """Whether it matters which labels are related."""

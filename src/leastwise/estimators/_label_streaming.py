@@ -26,21 +26,21 @@ from leastwise.selection.trial import Outcome, Rows, Settings
 Array = np.ndarray
 
 
+def check_complete(rows: Rows) -> None:
+    """Refuse labels that are known in part."""
+    if not isinstance(rows, LabelRows) or not rows.complete:
+        raise ValueError(
+            "solver='moments' needs all labels of all rows, with one weight a row: use solver='auto' where some are "
+            "not known."
+        )
+
+
 class LabelStreaming(LabelStream, Streaming):
     """Mixin for models of many labels; which of them are related is learned from the rows that are kept."""
 
     def _stream_kernel(self: Any) -> Kernel:
         self._checked_search()
         return self._checked()
-
-    def _by_moments(self: Any, rows: Rows, settings: Settings) -> bool:
-        complete = isinstance(rows, LabelRows) and rows.complete
-        if self.solver == "moments" and not complete:
-            raise ValueError(
-                "solver='moments' needs all labels of all rows, with one weight a row: use solver='auto' where some "
-                "are not known."
-            )
-        return complete and super()._by_moments(rows, settings)
 
     def _stream_sharings(self: Any, relation: Any) -> Levels:
         """Sharings to try; one where there is nothing to choose."""

@@ -15,6 +15,7 @@ from leastwise.estimators._checks import check_count, check_positive, parse_grid
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._iterating import Iterating
 from leastwise.estimators._model import Targets, Training
+from leastwise.estimators._planned import Size
 from leastwise.estimators._pruning import Fitted, Pruning
 from leastwise.estimators._tuned import Found
 from leastwise.heldout import Held
@@ -75,13 +76,24 @@ class LSSVM(Explained, Pruning, Iterating):
 
     # ------------------------------------------------------------------- fit
 
-    def _fitted(self, data: Training, settings: Settings) -> Fitted:
-        """Choose and solve, by the way that fits.
+    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
+        weights, linear = self._linear_weights(kernel), getattr(kernel, "parts", ())
+        rival = next((part for part in linear if isinstance(part, Linear) and np.inf in weights), None)
+        return {
+            **super()._own_facts(kernel, size, square),
+            "iterates": square and self._may_iterate(kernel),
+            "options": max(1, len(weights)),
+            "cautious": bool(getattr(self._scorer(), "cautious", False)),
+            "rival": size.d if rival is not None and self.solver != "krylov" else 0,
+        }
+
+    def _fitted(self, data: Training, settings: Settings, solver: str) -> Fitted:
+        """Choose and solve, by a factor or by iterations.
 
         Iterations have parameters that were found on some rows. A linear kernel, if it may be all, is chosen and
         solved on all of them for little: it is taken where it did best on some rows, or iterations do not beat it.
         """
-        if not self._by_krylov(data):
+        if solver != "krylov":
             return self._direct(data, settings, [])
         guess = self._guess(data, settings)
         linear = self._linear_rival(data)

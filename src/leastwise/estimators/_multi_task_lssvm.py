@@ -15,6 +15,7 @@ from leastwise.estimators._checks import choose
 from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._lssvm import LSSVM, Fitted
 from leastwise.estimators._model import Training
+from leastwise.estimators._planned import Size
 from leastwise.estimators._sampled import Begun, Done
 from leastwise.estimators._task_parts import FromParts
 from leastwise.estimators._task_search import for_all_rows
@@ -171,8 +172,19 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
     def _few_functions(self, kernel: Kernel) -> bool:
         return super()._few_functions(kernel) and self.prune is None
 
-    def _square(self, data: Training) -> bool:
-        return super()._square(data) and not self._few_functions(data.kernel) and not self._computes
+    FAMILY = "task machine"
+
+    def _shape_kernel(self) -> Kernel:
+        return self._checked(calibrated=getattr(self, "calibration", None) is not None)[0]
+
+    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
+        known = super()._own_facts(kernel, size, square)
+        options = known["options"] + len(self._spreads()) - 1
+        return {
+            **known,
+            "options": options,
+            "iterates": known["iterates"] and not known["few"] and not self._computes,
+        }
 
     def _few_unknowns(self, data: Training, kernel: Kernel) -> bool:
         return self._few_functions(kernel)

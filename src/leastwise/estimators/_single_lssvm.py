@@ -12,6 +12,7 @@ from leastwise.basis import Basis, evaluate, given_basis
 from leastwise.estimators._checks import check_search_rows, choose
 from leastwise.estimators._lssvm import LSSVM
 from leastwise.estimators._model import Training
+from leastwise.estimators._planned import Size
 from leastwise.estimators._single import SingleTaskModel
 from leastwise.estimators._streaming import Streaming
 from leastwise.estimators._tuned import Found
@@ -52,14 +53,14 @@ class SingleTaskLSSVM(Streaming, LSSVM, SingleTaskModel):
         return self._basis(data.rows, data.rng, settings) if directions else super()._few_centers(data, settings)
 
     def _choose(self, data: Training, settings: Settings) -> Found:
-        if not self._by_directions(data.rows, settings.kernel):
-            self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize)
         outcome, seen, trial = self._select(data, settings)
         return Found(outcome, seen, trial, trial)
 
     def _by_directions(self, rows: Rows, kernel: Kernel) -> bool:
         """Whether a linear function of many rows is had from its few coefficients."""
-        n, d = rows.X.shape
+        return self._linear_directions(rows.X.shape[0], rows.X.shape[1], kernel)
+
+    def _linear_directions(self, n: int, d: int, kernel: Kernel) -> bool:
         return isinstance(kernel, Linear) and self._chooses_rows and self.prune is None and n > max(2 * d, MANY_ROWS)
 
     @property
@@ -74,8 +75,16 @@ class SingleTaskLSSVM(Streaming, LSSVM, SingleTaskModel):
         assert isinstance(kernel, Linear)
         return given_basis(kernel.directions(rows.X.shape[1], rows.X.dtype), settings.n_outputs)
 
-    def _square(self, data: Training) -> bool:
-        return super()._square(data) and not self._by_directions(data.rows, data.kernel)
+    FAMILY = "machine"
+
+    def _shape_kernel(self) -> Kernel:
+        return self._checked(calibrated=getattr(self, "calibration", None) is not None)
+
+    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
+        known = super()._own_facts(kernel, size, square)
+        if self._linear_directions(size.n, size.d, kernel):
+            known |= {"b": size.d, "square": False, "cuttable": False, "iterates": False}
+        return known
 
     def _few_unknowns(self, data: Training, kernel: Kernel) -> bool:
         return self._by_directions(data.rows, kernel)

@@ -300,7 +300,7 @@ class Streaming(OnDask, ByMoments):
         """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
         b, c = begun.basis.n_functions, begun.n_outputs
         total, plain = Moments.zero(b, c), bool(np.all(w == 1))
-        for part in row_chunks(X.shape[0], max(b, X.shape[1]), 8):
+        for part in row_chunks(X.shape[0], max(b, X.shape[1]), 8, least=b):
             targets = self._coded(codes[part], X.dtype, known)
             Z = np.eye(c)[targets.codes] if targets.values is None else targets.values
             Phi = begun.kernel(X[part], begun.basis.centers, begun.guess.sigma)

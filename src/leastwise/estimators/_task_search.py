@@ -12,23 +12,23 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.basis import Basis, given_basis
 from leastwise.coupling import Coupling, Pairwise, Shared
 from leastwise.estimators._checks import (
-    check_dual_memory,
     check_search_memory,
     check_search_rows,
     check_similarity,
     check_task_memory,
     choose,
-    search_bytes,
 )
 from leastwise.estimators._model import Training
+from leastwise.estimators._planned import TaskPlanned
 from leastwise.estimators._tasks import TaskModel
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.kernels import Kernel, Linear, Precomputed
 from leastwise.memory import available_memory
+from leastwise.planning.choice import task_solver
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import ARRAYS, SETTLE_NUMBERS, task_rows_to_search
+from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes, task_rows_to_search
 from leastwise.selection.search import Search, some_tasks, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 from leastwise.similarity import correlation_similarity, input_similarity, learned_similarity
@@ -67,13 +67,14 @@ def alike(trial: TaskTrial, other: Trial) -> TaskTrial:
     return trial if other.weight is None else trial.weighing(other.weight)
 
 
-class TaskSearch(TaskModel, TunedModel):
+class TaskSearch(TaskPlanned, TaskModel, TunedModel):
     """Mixin for models of many tasks that choose sigma, alpha and sharing by held-out scores.
 
     A subclass has the parameters similarity, solver and search_rows beside those of ``TaskModel``.
     """
 
     CENTERS: ClassVar[tuple[str, ...]] = (*TunedModel.CENTERS, "task")
+    FAMILY = "tasks"
     #: What the ridge is on.
     norm: str = "function"
 
@@ -139,15 +140,11 @@ class TaskSearch(TaskModel, TunedModel):
     def _trial(self, data: Training, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
         """Held-out scores of some rows, by the cheapest exact way."""
         basis = self._task_basis(data, rows, settings)
-        b, applies = basis.n_functions, self.solver != "dual" and self._few_functions(settings.kernel)
-        if applies and (self.solver == "arrow" or b < len(rows)):
+        b = basis.n_functions
+        if task_solver(self.solver, self._few_functions(settings.kernel), b, len(rows)) == "arrow":
             check_task_memory(len(self.tasks_), b, settings.n_outputs, rows.X.dtype.itemsize)
             # Centres are places here: they have no weight, and are not tied to rows.
             return ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)
-        also = "" if self._alike and self.solver != "dual" else "with similarity='shared' and solver='auto', "
-        hint = f"With few centres the cost is linear in the rows: {also}n_centers=200 for instance."
-        arrays = ARRAYS[settings.norm] + settings.kernel.layers - 1
-        check_dual_memory(len(rows), rows.X.dtype.itemsize, arrays, hint)
         return CoupledTrial(rows, basis, settings, coupling)
 
     def _task_basis(self, data: Training, rows: Rows, settings: Settings) -> Basis:

@@ -10,13 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.distributed import is_dask
 from leastwise.estimators._calibrated import CalibratedClassifier
-from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
+from leastwise.estimators._checks import check_count, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._planned import Planned, Size
 from leastwise.estimators._single import SingleTaskModel
 from leastwise.estimators._stream_targets import ClassStream
 from leastwise.estimators._streaming import Streaming
-from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
+from leastwise.fitting import Solution, scores, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS
 from leastwise.selection.search import held_out_tenth
@@ -25,7 +26,7 @@ from leastwise.selection.trial import Settings
 Array = np.ndarray
 
 
-class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassifier):
+class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -96,7 +97,7 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every sigma.
+        1 prints the plan, and a line for every sigma.
 
     Attributes
     ----------
@@ -219,16 +220,21 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
-        if self.solver != "sgd" and self._by_moments(data.rows, settings):
+        solver = self._follow(data, settings)
+        if solver == "moments":
             return self._fit_by_moments(data, settings)
         data = data.here()
-        if self.solver == "sgd":
+        if solver == "sgd":
             return self._fit_by_sgd(data, settings)
-        self._check_memory(data.rows, settings, data.rows.X.dtype.itemsize, self.basis)
         outcome, seen, trial = self._select(data, settings)
         reach, trust = self._reach(trial)
         solution = solve(trial, outcome.sigma, outcome.alpha)
         return self._finish(data, trial.basis, settings, outcome, solution, seen, reach, trust)
+
+    FAMILY = "single"
+
+    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
+        return {"max_passes": int(self.max_passes)}
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
@@ -258,10 +264,8 @@ class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassif
 
     def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
         """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
-        rows, itemsize = data.rows, data.rows.X.dtype.itemsize
+        rows = data.rows
         basis = self._basis(rows, data.rng, settings)
-        b = basis.n_functions
-        check_memory(sgd_sample(len(rows), b) + b, b, itemsize, arrays=2)
         found = self._first_look(data, settings)
         outcome, seen = found.outcome, found.seen
         held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng, "sgd")

@@ -82,7 +82,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------
@@ -180,10 +180,11 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         kernel = self._checked(calibrated=False)
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data))
-        if self._by_moments(data.rows, settings):
+        solver = self._follow(data, settings)
+        if solver == "moments":
             return self._fit_by_moments(data, settings)
         data = data.here()
-        fitted = self._fitted(data, settings)
+        fitted = self._fitted(data, settings, solver)
         best, settings = fitted.choice.outcome, fitted.settings
         self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
         if self.cv is not None:
@@ -267,7 +268,7 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------
@@ -376,10 +377,11 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         kernel = self._checked(calibrated=self.calibration is not None)
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration))
-        if self._by_moments(data.rows, settings):
+        solver = self._follow(data, settings)
+        if solver == "moments":
             return self._fit_by_moments(data, settings)
         data = data.here()
-        fitted = self._fitted(data, settings)
+        fitted = self._fitted(data, settings, solver)
         best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
         reach, trust = self._believed(data, fitted)
         return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)

@@ -11,7 +11,7 @@ from leastwise.distributed import is_dask
 from leastwise.estimators._checks import check_count, check_positive, choose
 from leastwise.estimators._label_explained import LabelExplained
 from leastwise.estimators._label_iterating import LabelIterating
-from leastwise.estimators._label_streaming import LabelStreaming
+from leastwise.estimators._label_streaming import LabelStreaming, check_complete
 from leastwise.estimators._model import all_or_nothing
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.label_fitting import solve_labels
@@ -112,7 +112,7 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every sigma and sharing.
+        1 prints the plan, and a line for every sigma and sharing.
 
     Attributes
     ----------
@@ -251,11 +251,11 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         sharings = self._checked_search()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
-        if self._by_moments(data.rows, settings):
+        solver = self._follow(data, settings)
+        if solver == "moments":
+            check_complete(data.rows)
             return self._fit_by_moments(data, settings)
-        data = data.here()
-        iterated = self._by_cg(data, settings)
-        self._check_room(data, settings, sharings, iterated)
+        data, iterated = data.here(), solver == "cg"
         choice = self._search_labels(data, settings, sharings, iterated)
         if iterated:
             basis = Basis(data.rows.X, np.arange(len(data.rows)), (), square=True)

@@ -106,7 +106,7 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the tasks that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every sigma and sharing.
+        1 prints the plan, and a line for every sigma and sharing.
 
     Attributes
     ----------
@@ -241,6 +241,7 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         kernel, sharings = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
         settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
+        self._follow(data, settings)
         return self._complete(data, settings, self._search_tasks(data, settings, sharings))
 
     def _fit_parts(self, parts: Parts) -> MultiTaskLSPC:

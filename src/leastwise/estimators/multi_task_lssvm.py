@@ -108,7 +108,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------
@@ -221,7 +221,8 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
             return self._fit_dask(X, y, sample_weight, groups, tasks)
         kernel, _ = self._checked(calibrated=False)
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        return self._completed(data, self._fitted(data, self._settings(data.kernel, self._judged(data))))
+        settings = self._settings(data.kernel, self._judged(data))
+        return self._completed(data, self._fitted(data, settings, self._follow(data, settings)))
 
     def _judged(self, data: Training) -> Judge:
         return self._judge(data)
@@ -370,7 +371,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
     random_state : int, RandomState or None, default=None
         For random centres, folds, and the subset of rows that large data are searched on.
     verbose : int, default=0
-        1 prints a line for every step of the search.
+        1 prints the plan, and a line for every step of the search.
 
     Attributes
     ----------
@@ -487,7 +488,8 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
             return self._fit_dask(X, y, sample_weight, groups, tasks)
         kernel, _ = self._checked(calibrated=self.calibration is not None)
         data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        return self._completed(data, self._fitted(data, self._settings(data.kernel, self._judged(data))))
+        settings = self._settings(data.kernel, self._judged(data))
+        return self._completed(data, self._fitted(data, settings, self._follow(data, settings)))
 
     def _checked(self, calibrated: bool) -> tuple[Kernel, Levels]:
         choose("calibration", self.calibration, CALIBRATIONS)

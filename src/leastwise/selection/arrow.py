@@ -8,17 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.basis import CHUNK, Basis, penalty_factor
+from leastwise.basis import Basis, penalty_factor
 from leastwise.centring import Centring
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.linalg.arrow import Chunk, Decomposed, decompose
 from leastwise.linalg.cholesky import Cholesky
+from leastwise.memory import block_bytes
 from leastwise.selection.tied import TiedTrial
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
+
+#: Bytes of the designs of the tasks in hand.
+CHUNK = 2**26
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ class Stream:
 
     def _cuts(self) -> Iterator[tuple[int, int]]:
         """Ranges of tasks whose designs stay within ``CHUNK`` bytes, or single tasks."""
-        room = max(1, CHUNK // (8 * self.centers.shape[0]))
+        room = max(1, block_bytes(CHUNK) // (8 * self.centers.shape[0]))
         first, T = 0, len(self.ends) - 1
         while first < T:
             last = int(np.searchsorted(self.ends, self.ends[first] + room, side="right")) - 1

@@ -105,7 +105,11 @@ def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -
 
 
 def _blocks(rows: Rows, width: int) -> Iterator[slice]:
-    return chunks_there(rows.X.there, width) if isinstance(rows.X, Away) else row_chunks(len(rows), width, 8)
+    return (
+        chunks_there(rows.X.there, width)
+        if isinstance(rows.X, Away)
+        else row_chunks(len(rows), width, 8, least=width)
+    )
 
 
 def _targets(rows: Rows, block: slice, n_outputs: int, X: Any) -> Any:

@@ -27,10 +27,20 @@ def decomposition_cost(n: int, widths: list[int], square: bool) -> float:
 
 
 def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
+    """How many rows serve the search; see ``count_rows_to_search``."""
+    widths = [block.columns.stop - block.columns.start for block in basis.blocks]
+    return count_rows_to_search(widths, basis.square, n, wish)
+
+
+def count_rows_to_search(widths: list[int], square: bool, n: int, wish: int | str | None) -> int:
     """How many rows serve the search.
 
     Parameters
     ----------
+    widths : list of int
+        Basis functions of every block.
+    square : bool
+        Every row is a centre.
     wish : "auto", int or None
         A number is taken as it is, None means all rows. "auto" takes all rows where one decomposition costs no
         more than that of ``SEARCH_ROWS`` rows with as many basis functions, else as many rows as keep to that.
@@ -39,12 +49,11 @@ def rows_to_search(basis: Basis, n: int, wish: int | str | None) -> int:
         return n
     if wish != "auto":
         return min(n, int(wish))
-    widths = [block.columns.stop - block.columns.start for block in basis.blocks]
     budget = decomposition_cost(SEARCH_ROWS, [], square=True)
     candidates = np.unique(np.geomspace(min(n, SEARCH_ROWS), n, 50).astype(int))[::-1]
     for m in candidates:
         narrow = [int(np.ceil(b * m / n)) for b in widths] if sum(widths) >= n else widths
-        if decomposition_cost(int(m), narrow, basis.square) <= budget:
+        if decomposition_cost(int(m), narrow, square) <= budget:
             return int(m)
     return min(n, SEARCH_ROWS)
 
@@ -56,6 +65,11 @@ def task_rows_to_search(b: int, n: int, wish: int | str | None, by_arrow: bool) 
     if wish != "auto":
         return min(n, int(wish))
     return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // (b + 100))) if by_arrow else min(n, SEARCH_ROWS)
+
+
+def search_bytes(numbers: int) -> int:
+    """What the decompositions take for a search on a design of so many numbers."""
+    return 6 * 8 * numbers
 
 
 def cheaper_to_refit(n: int, b: int, folds: Folds, square: bool, owned: bool, alphas: int) -> bool:

@@ -1,0 +1,160 @@
+"""Which solver: the one place that both a plan and a fit ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from leastwise.memory import available_memory, human
+from leastwise.planning import many, single
+from leastwise.planning.facts import Facts, Stage
+from leastwise.planning.plan import Plan, Step
+from leastwise.planning.probe import speed
+from leastwise.planning.work import Work, kernel
+
+#: Rows times centres from where on the design is not held.
+MANY_NUMBERS = 20_000_000
+#: Up to so many rows factors are cheaper than iterations; and where labels are known in part, so that all folds are
+#: decomposed.
+DIRECT_ROWS, PARTLY_ROWS = 4000, 2000
+#: Solvers that work by blocks, and what they may take whatever the limit.
+BY_BLOCKS, SMALL = ("moments", "sgd", "krylov", "cg", "arrow"), 2**22
+#: Families that fit from a stream of blocks.
+STREAMING = ("single", "machine", "tasks", "labels")
+
+STAGES: dict[str, Callable[[Facts], list[Stage]]] = {
+    "cholesky": single.direct,
+    "moments": single.moments,
+    "sgd": single.descent,
+    "krylov": single.iterations,
+    "dual": many.dual,
+    "arrow": many.arrow,
+    "sylvester": many.sylvester,
+    "cg": many.conjugate,
+}
+
+
+def candidates(f: Facts) -> tuple[str, ...]:
+    """Solvers in the order in which they are taken; the second where the first does not fit in memory."""
+    if f.asked != "auto":
+        return (f.asked,)
+    direct = "sylvester" if f.family == "labels" else "cholesky"
+    if "task" not in f.family and f.sums and f.blocks == 1 and f.b < f.n and (f.exact or f.family != "labels"):
+        return ("moments",) if f.b * f.n > MANY_NUMBERS else (direct, "moments")
+    if f.family == "single":
+        return ("cholesky",)
+    if f.family == "labels":
+        if not f.iterates:
+            return ("sylvester",)
+        return ("cg",) if f.n > (DIRECT_ROWS if f.exact else PARTLY_ROWS) else ("sylvester", "cg")
+    way = task_solver(f.asked, f.few, f.b, f.n) if "task" in f.family else "cholesky"
+    if way == "arrow" or not f.iterates:
+        return (way,)
+    return ("krylov",) if f.n > DIRECT_ROWS else (way, "krylov")
+
+
+def task_solver(asked: str, few: bool, b: int, n: int) -> str:
+    """How tasks are searched and solved: by the block-arrow system where that is cheaper."""
+    return "arrow" if asked != "dual" and few and (asked == "arrow" or b < n) else "dual"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A solver, its steps and its memory; how long it takes is another question."""
+
+    facts: Facts
+    solver: str
+    stages: tuple[Stage, ...]
+    limit: int
+
+    @property
+    def peak_bytes(self) -> int:
+        """Of all steps."""
+        return int(max(stage.peak_bytes for stage in self.stages))
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is to be started."""
+        return self.peak_bytes <= (max(self.limit, SMALL) if self.solver in BY_BLOCKS else self.limit)
+
+    def refuse(self) -> None:
+        """Say what would be needed, what there is, and what to do."""
+        if not self.fits:
+            f = self.facts
+            raise MemoryError(
+                f"{f.n} rows with {f.b} basis functions need about {human(self.peak_bytes)} by "
+                f"solver={self.solver!r}; {human(self.limit)} are available. {advice(self)}"
+            )
+
+
+def draft(f: Facts, limit: int | None = None) -> Draft:
+    """The first solver that fits; if none does, the one that needs least."""
+    limit = available_memory() if limit is None else limit
+    made = [Draft(f, solver, tuple(_stages(f, solver)), limit) for solver in candidates(f)]
+    return next((d for d in made if d.fits), min(made, key=lambda d: d.peak_bytes))
+
+
+def _stages(f: Facts, solver: str) -> list[Stage]:
+    if solver == "krylov" and f.family == "task machine":
+        return many.task_iterations(f)
+    return STAGES[solver](f)
+
+
+def largest_n_centers(f: Facts, limit: int) -> int | None:
+    """The largest number of centres that fits; None where there are none to choose, or none would."""
+    if not f.cuttable:
+        return None
+    low, high = 0, f.n // f.blocks + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if draft(_narrowed(f, middle), limit).fits else (low, middle)
+    return low or None
+
+
+def _narrowed(f: Facts, count: int) -> Facts:
+    """With so many centres, and a solver that takes centres."""
+    return replace(f.with_centers(count), asked="auto" if f.asked in ("krylov", "cg") else f.asked)
+
+
+def advice(made: Draft) -> str:
+    """What to do about memory."""
+    f, most = made.facts, largest_n_centers(made.facts, made.limit)
+    if made.fits:
+        more = most is not None and not f.square and most * f.blocks > f.b
+        return f"It fits; n_centers up to {most} would." if more else "It fits."
+    ways = [] if most is None else [f"n_centers={most} would fit."]
+    if made.solver == "dual" and most is None and f.cuttable:
+        ways.append("With similarity='shared', solver='auto' and n_centers=200, say, memory is linear in the rows.")
+    if f.cuttable and f.blocks == 1 and f.family in STREAMING:
+        ways.append("fit_stream takes rows block by block and holds the centres only.")
+    if f.itemsize == 8:
+        ways.append("float32 rows take half.")
+    ways.append("(leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY changes the limit.)")
+    return " ".join(ways)
+
+
+def timed(made: Draft) -> Plan:
+    """The plan, with seconds from a probe of this machine."""
+    f, rates = made.facts, speed(np.float32 if made.facts.itemsize == 4 else np.float64)
+    steps = [
+        Step(s.what, s.rows, s.times, s.work.flops, int(s.peak_bytes), rates.seconds(s.work)) for s in made.stages
+    ]
+    asked = kernel(1000, f.b, f.width) + Work(products=2000.0 * f.b * f.c, calls=100.0)
+    room = int(min(8 * 1000 * f.b, 2**22)) * 2
+    predict = Step("predict 1,000 rows", 1000, 1, asked.flops, room, rates.seconds(asked))
+    return Plan(
+        made.solver,
+        f.n,
+        f.b,
+        f.c,
+        (*steps, predict),
+        sum(step.flops for step in steps),
+        made.peak_bytes,
+        sum(step.seconds for step in steps),
+        made.limit,
+        made.fits,
+        largest_n_centers(f, made.limit),
+        advice(made),
+    )

@@ -44,7 +44,7 @@ def cluster():
     with (
         dask.config.set({"distributed.admin.log-format": "%(message)s", "distributed.comm.timeouts.connect": "30s"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as found,
     ):
         yield found

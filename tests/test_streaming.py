@@ -81,7 +81,7 @@ def test_neither_blocks_nor_order_make_a_difference(cuts, seed):
     order = np.random.default_rng(seed).permutation(N)
     edges = sorted({0, N, *cuts})
     blocks = [(X[order[a:b]], Y_CLASS[order[a:b]]) for a, b in pairwise(edges)]
-    model = LSPC(centers=X[::10], sigma=1.5, random_state=0)
+    model = LSPC(centers=X[::10], sigma=1.5, alpha=1e-3, random_state=0)
     one = clone(model).fit_stream(iter(blocks), classes=[0, 1, 2], keep_rows=100)
     other = clone(model).fit_stream(lambda: iter(blocks[::-1]), keep_rows=100)
     same(one, other)

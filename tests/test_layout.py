@@ -38,6 +38,7 @@ LAYERS = [
         "familiarity",
         "intervals",
         "matrix_free",
+        "precision",
         "probability",
         "metrics",
         "label_metrics",

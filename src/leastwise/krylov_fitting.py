@@ -91,8 +91,10 @@ class KrylovProblem:
         # Exact products beside rough ones are few, and leave the room to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tied)
         spread = self.spread = 0.0 if bonds is None else bonds.spread * rows.mass
-        tasks = None if bonds is None or not spread else Centring.of(bonds.task, self.root, spread, len(bonds.tie.own))
-        self.centring, self.bias = tasks, settings.bias and np.isfinite(spread)
+        self.centring = None
+        if bonds is not None and spread > 0:
+            self.centring = Centring.of(bonds.task, self.root, spread, len(bonds.tie.own))
+        self.bias = settings.bias and np.isfinite(spread)
         self.L = self._columns(self.rough or self.H)
 
     def _columns(self, H: KernelTimes) -> Array:

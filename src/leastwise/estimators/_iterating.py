@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,11 +14,10 @@ from leastwise.estimators._model import Training
 from leastwise.estimators._pruning import Fitted
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.heldout import Held
-from leastwise.kernels import Precomputed
+from leastwise.kernels import Kernel, Precomputed
 from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
 from leastwise.linalg.krylov import Krylov
-from leastwise.memory import available_memory
-from leastwise.selection.plan import ARRAYS
+from leastwise.selection.plan import better_iterated
 from leastwise.selection.search import held_out_tenth
 from leastwise.selection.trial import Rows, Settings
 
@@ -36,14 +35,29 @@ class Iterating(TunedModel):
     (``_iterated_solution``).
     """
 
+    #: solver="auto" factors up to so many rows, if memory allows.
+    MOST_DIRECT: ClassVar[int] = DIRECT_ROWS
+    #: The parameter that limits the iterations.
+    LIMIT: ClassVar[str] = "max_iter"
+
     def _by_krylov(self, data: Training) -> bool:
         """Whether to iterate: where it was asked for, is cheaper, or nothing else fits into memory."""
-        unfit = isinstance(data.kernel, Precomputed) or data.kernel.definite is False
-        if self.solver != "auto" or self.prune is not None or unfit:
+        if self.solver != "auto" or not self._may_iterate(data):
             return self.solver == "krylov"
-        n = len(data.rows)
-        need = ARRAYS["function"] * n * n * data.rows.X.dtype.itemsize
-        return self._square(data) and (n > DIRECT_ROWS or need > available_memory())
+        return self._square(data) and better_iterated(len(data.rows), data.rows.X.dtype.itemsize, self.MOST_DIRECT)
+
+    def _may_iterate(self, data: Training) -> bool:
+        """Whether iterations do all that was asked for."""
+        return not isinstance(data.kernel, Precomputed) and data.kernel.definite is not False
+
+    def _check_krylov(self, kernel: Kernel) -> None:
+        """Refuse what ``solver="krylov"`` cannot do."""
+        if kernel.definite is False:
+            raise ValueError("solver='krylov' needs a kernel that is positive definite, which 'sigmoid' is not.")
+        if isinstance(kernel, Precomputed):
+            raise ValueError("solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel.")
+        if self.n_centers is not None or not isinstance(self.centers, str):
+            raise ValueError("solver='krylov' is for all rows as centres: leave n_centers and centers as they are.")
 
     def _square(self, data: Training) -> bool:
         """Whether every row is a centre."""
@@ -53,7 +67,7 @@ class Iterating(TunedModel):
         """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
-        effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
+        effort = Effort(self.tol, int(getattr(self, self.LIMIT)), data.rng, self._report)
         F, start, stories = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
         if self.cv is not None:
             start, story = self._hold_out(data, choice, bonds, effort, F)
@@ -108,7 +122,7 @@ class Iterating(TunedModel):
         worst = max(stories, key=lambda story: float(np.max(story.residual, initial=0.0)))
         self.n_iter_, self.residual_ = max(worst.n_iter, 1), float(np.max(worst.residual, initial=0.0))
         if not all(story.converged for story in stories):
-            more = "max_iter, " if worst.n_iter >= int(self.max_iter) else ""
+            more = f"{self.LIMIT}, " if worst.n_iter >= int(getattr(self, self.LIMIT)) else ""
             warnings.warn(
                 f"solver='krylov' stopped after {self.n_iter_} iterations with a residual of {self.residual_:.1e} of "
                 f"the right-hand side (tol={self.tol:g}): raise {more}tol or alpha, or use another solver; a kernel "
@@ -117,9 +131,7 @@ class Iterating(TunedModel):
                 stacklevel=6,
             )
 
-    prune: Any
     solver: str
     tol: float
-    max_iter: int
     n_iter_: int
     residual_: float

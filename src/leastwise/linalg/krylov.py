@@ -110,7 +110,7 @@ def block_cg(
         where these get no further without.
     """
     H, size = _Counted(times), np.linalg.norm(B, axis=0)
-    true = H if exact is None else _Counted(exact)
+    true, M = H if exact is None else _Counted(exact), precondition or (lambda V: V)
     goal = max(tol, FLOOR * float(np.finfo(B.dtype).eps)) * size
     X = np.zeros_like(B) if start is None else np.where(size > 0, start, 0).astype(B.dtype)
     R = B if start is None else B - true(X)
@@ -122,7 +122,7 @@ def block_cg(
         best, vain = min(best, worst), 0 if worst < best / 2 else vain + 1
         if converged or n_iter >= max_iter or vain > PATIENCE or np.isinf(worst):
             return Krylov(X, n_iter, converged, residual, H.columns + (0 if true is H else true.columns))
-        D, steps = _descend(true if vain else H, R, size, aim, precondition or (lambda V: V), max_iter - n_iter, report)
+        D, steps = _descend(true if vain else H, R, size, aim, M, max_iter - n_iter, report)
         X, n_iter = X + D, n_iter + steps
         R = B - true(X)
 

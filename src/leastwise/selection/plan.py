@@ -6,6 +6,7 @@ import numpy as np
 
 from leastwise.basis import Basis
 from leastwise.heldout import Folds
+from leastwise.memory import available_memory
 
 #: A step of the search should cost no more than the eigendecomposition of this many rows.
 SEARCH_ROWS = 1000
@@ -56,6 +57,11 @@ def task_rows_to_search(b: int, n: int, wish: int | str | None, by_arrow: bool) 
     if wish != "auto":
         return min(n, int(wish))
     return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // (b + 100))) if by_arrow else min(n, SEARCH_ROWS)
+
+
+def better_iterated(n: int, itemsize: int, most_rows: int) -> bool:
+    """Whether all rows as centres are too many for a factor: more than ``most_rows``, or than memory holds."""
+    return n > most_rows or ARRAYS["function"] * n * n * itemsize > available_memory()
 
 
 def cheaper_to_refit(n: int, b: int, folds: Folds, square: bool, owned: bool, alphas: int) -> bool:

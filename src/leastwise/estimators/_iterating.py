@@ -65,9 +65,10 @@ class Iterating(TunedModel):
 
     def _iterate(self, data: Training, choice: Found) -> Fitted:
         """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
+        effort = Effort(self.tol, int(getattr(self, self.LIMIT)), data.rng, self._report)
+        choice = choice if self.cv is None else self._settle(data, choice, effort)
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
-        effort = Effort(self.tol, int(getattr(self, self.LIMIT)), data.rng, self._report)
         F, start, stories = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
         if self.cv is not None:
             start, story = self._hold_out(data, choice, bonds, effort, F)
@@ -102,6 +103,10 @@ class Iterating(TunedModel):
     def _guess(self, data: Training, settings: Settings) -> Found:
         """Parameters found on some rows, with an alpha that suits all."""
         raise NotImplementedError
+
+    def _settle(self, data: Training, choice: Found, effort: Effort) -> Found:
+        """The same with what more rows say of alpha."""
+        return choice
 
     def _bonds(self, data: Training, choice: Found) -> Bonds | None:
         """How tasks are tied, where there are several."""

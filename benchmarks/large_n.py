@@ -3,8 +3,8 @@
 LSPC(solver="krylov") from raw rows to calibrated probabilities: search on some rows, alpha on more, a solve without a
 tenth of the rows, a solve for all. Two sets: rows of 20 features in 10 classes of 10 clouds each, and MNIST (784
 features; skipped where it is absent). Each point in a process of its own on one thread; seconds are of the processor,
-"peak MB" is the process's whole memory at its peak, data and libraries included. ``--memory`` is what the fit may take
-for granted (LEASTWISE_MEMORY): a quarter of it for kernel values, an eighth for the preconditioner.
+"peak MB" is the whole memory of the process at its peak, data and libraries included. ``--memory`` is what the fit
+believes there is (LEASTWISE_MEMORY): a quarter of it is for kernel values, an eighth for the preconditioner.
 """
 
 from __future__ import annotations
@@ -83,11 +83,10 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
 
 def report(found: list[dict]) -> None:
     header = ["set", "rows", "s", "peak MB", "iterations", "residual", "alpha", "error %", "log-loss"]
-    rows = [
-        [f["set"], f"{f['rows']:,}", f["seconds"], f"{f['peak_mb']:,.0f}", f["iterations"], f"{f['residual']:.0e}"]
-        + [f"{f['alpha']:.1e}", f"{100 * (1 - f['accuracy']):.2f}", f["log_loss"]]
-        for f in found
-    ]
+    rows = []
+    for f in found:
+        how = [f["seconds"], f"{f['peak_mb']:,.0f}", f["iterations"], f"{f['residual']:.0e}", f"{f['alpha']:.1e}"]
+        rows.append([f["set"], f"{f['rows']:,}", *how, f"{100 * (1 - f['accuracy']):.2f}", f["log_loss"]])
     print_table("LSPC with all rows as centres", header, rows)
 
 
@@ -95,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.large_n", __doc__)
     p.add_argument("--max-rows", type=int, default=SIZES[-1], help="largest number of rows (default 50,000)")
     p.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    p.add_argument("--memory", default="3GB", help="memory that a fit may take for granted (default 3GB)")
+    p.add_argument("--memory", default="3GB", help="memory that a fit believes there is (default 3GB)")
     p.add_argument("--verbose", type=int, default=0, help="1 prints every iteration")
     args = parse(p, argv)
     found: list[dict] = []

@@ -86,7 +86,7 @@ class SingleIterating(Iterating, SingleTaskModel):
 
 
 def smoothest(alphas: Grid, start: float, score: Callable[[float], float]) -> float:
-    """From ``start`` up while scores stay alike, as larger alphas need fewer iterations; else down while they rise."""
+    """From ``start`` up while scores stay alike, for larger alphas are cheaper; else down while they rise."""
     value = alphas.around(start)
     here = value(0)
     assert here is not None

@@ -7,6 +7,11 @@ Pivots are drawn at random, by what is left of their diagonals (Chen, Epperly, T
 time, and of a block those are kept that the others do not explain. Taking the largest diagonal, one at a time, is the
 older rule; for Gaussian kernels of 4,000 rows and r = 500 it took three times as long, and since it prefers outliers,
 conjugate gradients then needed up to a quarter more iterations.
+
+``L L'`` is the Nystroem approximation from the columns of the pivots. That from as many columns drawn evenly takes as
+long to make. On 5,000 rows of letters, digits and normal numbers (r of 500 and 1,500, alpha of 1e-4 and 1e-6) it took
+as many iterations within a tenth where there were more than ten, and up to a quarter more on letters: so it is not
+there. Three times the columns halved the iterations, at best.
 """
 
 from __future__ import annotations

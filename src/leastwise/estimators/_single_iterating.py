@@ -72,7 +72,8 @@ class SingleIterating(Iterating, SingleTaskModel):
             self._report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.story.n_iter} iterations")
             return found
 
-        alpha = smoothest(alphas, best.alpha / ratio, score) * ratio
+        # Few rows may like ridges that are next to nothing, and cost hundreds of iterations with more.
+        alpha = smoothest(alphas, max(best.alpha / ratio, 10 * alphas.values[0]), score) * ratio
         return replace(choice, outcome=replace(best, alpha=alpha), seen=seen)
 
     def _iterated_scores(

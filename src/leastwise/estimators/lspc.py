@@ -250,7 +250,8 @@ class LSPC(ByMoments, Explained, SingleIterating, CalibratedClassifier):
     # --------------------------------------------------------------- krylov
 
     def _may_iterate(self, data: Training) -> bool:
-        return super()._may_iterate(data) and self.norm == "function" and self.basis == "full"
+        known = data.kernel.definite is True  # a function of the user's is tried where it is asked for only
+        return super()._may_iterate(data) and known and self.norm == "function" and self.basis == "full"
 
     def _check_krylov(self, kernel: Kernel) -> None:
         super()._check_krylov(kernel)

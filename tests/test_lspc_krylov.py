@@ -113,7 +113,7 @@ def test_alpha_is_settled_on_more_rows(monkeypatch):
     assert 450 <= table["n_rows"].max() <= 510
     best = table["mean_test_score"][late].max()
     chosen = table["mean_test_score"][late][np.isclose(table["param_alpha"][late], model.alpha_)]
-    assert chosen.max() >= best - 2e-3 * abs(best)
+    assert chosen.max() >= best - 0.01 * abs(best)
     given = LSPC(1.5, [1e-3, 1e-2], solver="krylov", search_rows=150, random_state=0).fit(rows, y)
     assert given.alpha_ in (1e-3, 1e-2)
     assert given.cv_results_["n_rows"].max() <= 160

@@ -26,8 +26,8 @@ Array = np.ndarray
 
 #: Alpha is settled on so many rows, or on a quarter of them if these are more.
 SETTLE_ROWS = 8000
-#: Differences of scores, relative to their size, that a tenth of these rows cannot tell.
-ALIKE = 1e-3
+#: Differences of scores, relative to their size, that are not worth the iterations of a smaller alpha.
+ALIKE = 5e-3
 
 
 class SingleIterating(Iterating, SingleTaskModel):

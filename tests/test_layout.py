@@ -42,6 +42,7 @@ LAYERS = [
         "familiarity",
         "intervals",
         "matrix_free",
+        "precision",
         "probability",
         "metrics",
         "label_metrics",

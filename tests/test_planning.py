@@ -52,12 +52,12 @@ def spied(monkeypatch):
     import leastwise.estimators._single_lssvm as machine
     import leastwise.estimators.lspc as lspc
     import leastwise.estimators.multi_label as multi_label
-    from leastwise.estimators import _by_moments
+    from leastwise.estimators._by_moments import ByMoments
 
     watch(lspc, "solve", "cholesky")
     watch(machine, "solve", "cholesky")
     watch(lspc, "solve_by_sgd", "sgd")
-    watch(_by_moments, "from_moments", "moments")
+    watch(ByMoments, "_fit_by_moments", "moments")
     watch(iterating, "solve_by_krylov", "krylov")
     watch(label_iterating, "solve_labels_free", "cg")
     watch(multi_label, "solve_labels", "sylvester")
@@ -67,6 +67,8 @@ def spied(monkeypatch):
 LITTLE = {"LEASTWISE_MEMORY": "200KB"}
 SETTINGS = [
     (LSPC(**QUICK), Y, {}, {}, "cholesky"),
+    (LSPC(**QUICK), Y, {}, LITTLE, "krylov"),
+    (LSPC(**QUICK, solver="krylov"), Y, {}, {}, "krylov"),
     (LSPC(**QUICK, n_centers=20), Y, {}, {}, "cholesky"),
     (LSPC(**QUICK, n_centers=20), Y, {}, LITTLE, "moments"),
     (LSPC(**QUICK, n_centers=20, solver="moments"), Y, {}, {}, "moments"),
@@ -78,11 +80,14 @@ SETTINGS = [
     (LSSVC(**QUICK), Y, {}, LITTLE, "krylov"),
     (LSSVC(**QUICK, solver="krylov"), Y, {}, {}, "krylov"),
     (LSSVC(**QUICK, n_centers=10), Y, {}, {}, "cholesky"),
+    (LSSVC(**QUICK, n_centers=10), Y, {}, LITTLE, "moments"),
+    (LSSVR(**QUICK, n_centers=10, solver="moments"), VALUES, {}, {}, "moments"),
     (LSSVR(**QUICK, kernel="rbf"), VALUES, {}, LITTLE, "krylov"),
     (LSSVR(**QUICK, prune=0.5), VALUES, {}, {}, "cholesky"),
     (MultiLabelLSPC(**QUICK, sharing=0.2), LABELS, {}, {}, "sylvester"),
     (MultiLabelLSPC(**QUICK, sharing=0.2), LABELS, {}, LITTLE, "cg"),
     (MultiLabelLSPC(**QUICK, sharing=0.2, n_centers=20), LABELS, {}, {}, "sylvester"),
+    (MultiLabelLSPC(**QUICK, sharing=0.2, n_centers=20), LABELS, {}, LITTLE, "moments"),
     (MultiLabelLSPC(**QUICK, sharing=0.2, solver="cg"), LABELS, {}, {}, "cg"),
     (MultiTaskLSPC(**QUICK, sharing=0.2), Y, TASKS, {}, "dual"),
     (MultiTaskLSPC(**QUICK, sharing=0.2, n_centers=20), Y, TASKS, {}, "arrow"),

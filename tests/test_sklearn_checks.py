@@ -71,6 +71,7 @@ ESTIMATORS = [
     KernelLogisticRegression(),
     KernelLogisticRegression(n_centers=20, random_state=0),
     LSPC(norm="coefficients", bias="shared"),
+    LSPC(0.5, 0.01, bias="shared", solver="krylov", tol=1e-10, random_state=0),
     LSPC(basis="class", n_centers=20, random_state=0),
     LSPC(norm="coefficients", basis="class", calibration=None, cv=2, scoring="accuracy"),  # the paper
     LSPCOfSizes(),

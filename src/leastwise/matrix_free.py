@@ -50,8 +50,8 @@ class KernelTimes:
     rho : float
         The ridge. It alone may be changed between products.
     budget : int
-        Bytes of kernel values to hold at a time. Where half of the kernel matrix is within it, that is kept from the
-        first product on.
+        Bytes of kernel values to hold at a time. Of the half of the kernel matrix that is needed, as many blocks as
+        are within it are kept from the first product on; the others are computed anew in every product.
     """
 
     def __init__(
@@ -71,9 +71,10 @@ class KernelTimes:
         if tie is not None and task is None:
             raise ValueError("A tie needs the tasks of the rows.")
         self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
-        fits = self.n * (self.n + self.side) // 2 * X.dtype.itemsize <= budget
-        self._keep = fits and not isinstance(kernel, Precomputed)  # which is kept already
-        self._kept: list[tuple[slice, slice, Array]] = []
+        # A precomputed kernel is kept already; others need room for the block at hand too.
+        work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
+        self._room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
+        self._kept: dict[tuple[int, int], Array] = {}
 
     @property
     def n(self) -> int:
@@ -112,17 +113,18 @@ class KernelTimes:
 
     def _blocks(self) -> Iterator[tuple[slice, slice, Array]]:
         """The blocks on and above the diagonal."""
-        if self._kept:
-            yield from self._kept
-            return
-        parts, blocks = self._parts(self.side), []
+        parts = self._parts(self.side)
         for i, rows in enumerate(parts):
-            for others in parts[i:]:
-                block = rows, others, self._values(rows, others)
-                if self._keep:
-                    blocks.append(block)
-                yield block
-        self._kept = blocks  # whole, as the last product used them all
+            for j, others in enumerate(parts[i:], i):
+                values = self._kept.get((i, j))
+                yield rows, others, self._keep((i, j), self._values(rows, others)) if values is None else values
+
+    def _keep(self, place: tuple[int, int], values: Array) -> Array:
+        """Keep a block if there is room for it."""
+        if values.nbytes <= self._room:
+            self._room -= values.nbytes
+            self._kept[place] = values
+        return values
 
     def _values(self, rows: slice, others: slice | Array) -> Array:
         """``k(x_i, x_j) B[t_i, t_j]`` of a block."""
@@ -133,6 +135,12 @@ class KernelTimes:
             A = self.X[rows]  # the same object twice where the rows are the same: the kernel looks for that
             K = self.kernel(A, A if others is rows else self.X[others], self.sigma)
         return K if self.tie is None or self.task is None else self.tie.couple(K, self.task[rows], self.task[others])
+
+
+def half_fits(n: int, itemsize: int, budget: int) -> bool:
+    """Whether the blocks on and above the diagonal can all be kept."""
+    side = min(SIDE, n)
+    return (n * (n + side) // 2 + COPIES * side * side) * itemsize <= budget
 
 
 def _width(kernel: Kernel, X: Any) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from leastwise.basis import Basis
 from leastwise.estimators._model import Training
+from leastwise.estimators._pruning import Fitted
 from leastwise.estimators._reaching import Reaching
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
@@ -56,6 +57,12 @@ class CalibratedClassifier(Reaching, TunedClassifier):
     def _calibrator(self, sample: Sample, far: Array) -> Calibrator:
         """The calibrator that was asked for, fitted to held-out scores."""
         return fit_calibrator(self.calibration, sample, far, signed=self.SIGNED)
+
+    def _believed(self, data: Training, fitted: Fitted) -> tuple[Reach | None, Array | None]:
+        """How far from the data the model is believed, and the trust of held-out rows."""
+        F = fitted.choice.outcome.F
+        held = np.flatnonzero(~np.isnan(F[:, 0])) if len(F) else np.empty(0, dtype=int)
+        return self._chunked_reach(data.rows, fitted.basis, fitted.settings, held)
 
     calibration: str | None
     extrapolate: bool

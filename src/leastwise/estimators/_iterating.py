@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -32,16 +32,29 @@ class Iterating(Planned, TunedModel):
     (``_iterated_solution``).
     """
 
+    #: The parameter that limits the iterations.
+    LIMIT: ClassVar[str] = "max_iter"
+
     def _may_iterate(self, kernel: Kernel) -> bool:
-        """Whether iterations are possible: every row a centre, and kernels to compute."""
-        unfit = isinstance(kernel, Precomputed) or kernel.definite is False or self.prune is not None
+        """Whether iterations do all that was asked for: every row a centre, and kernels to compute."""
+        unfit = isinstance(kernel, Precomputed) or kernel.definite is False
         return not unfit and self.n_centers is None and isinstance(self.centers, str)
+
+    def _check_krylov(self, kernel: Kernel) -> None:
+        """Refuse what ``solver="krylov"`` cannot do."""
+        if kernel.definite is False:
+            raise ValueError("solver='krylov' needs a kernel that is positive definite, which 'sigmoid' is not.")
+        if isinstance(kernel, Precomputed):
+            raise ValueError("solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel.")
+        if self.n_centers is not None or not isinstance(self.centers, str):
+            raise ValueError("solver='krylov' is for all rows as centres: leave n_centers and centers as they are.")
 
     def _iterate(self, data: Training, choice: Found) -> Fitted:
         """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
+        effort = Effort(self.tol, int(getattr(self, self.LIMIT)), data.rng, self._report)
+        choice = choice if self.cv is None else self._settle(data, choice, effort)
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
-        effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
         F, start, stories = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
         if self.cv is not None:
             start, story = self._hold_out(data, choice, bonds, effort, F)
@@ -77,6 +90,10 @@ class Iterating(Planned, TunedModel):
         """Parameters found on some rows, with an alpha that suits all."""
         raise NotImplementedError
 
+    def _settle(self, data: Training, choice: Found, effort: Effort) -> Found:
+        """The same with what more rows say of alpha."""
+        return choice
+
     def _bonds(self, data: Training, choice: Found) -> Bonds | None:
         """How tasks are tied, where there are several."""
         return None
@@ -96,7 +113,7 @@ class Iterating(Planned, TunedModel):
         worst = max(stories, key=lambda story: float(np.max(story.residual, initial=0.0)))
         self.n_iter_, self.residual_ = max(worst.n_iter, 1), float(np.max(worst.residual, initial=0.0))
         if not all(story.converged for story in stories):
-            more = "max_iter, " if worst.n_iter >= int(self.max_iter) else ""
+            more = f"{self.LIMIT}, " if worst.n_iter >= int(getattr(self, self.LIMIT)) else ""
             warnings.warn(
                 f"solver='krylov' stopped after {self.n_iter_} iterations with a residual of {self.residual_:.1e} of "
                 f"the right-hand side (tol={self.tol:g}): raise {more}tol or alpha, or use another solver; a kernel "
@@ -105,9 +122,7 @@ class Iterating(Planned, TunedModel):
                 stacklevel=6,
             )
 
-    prune: Any
     solver: str
     tol: float
-    max_iter: int
     n_iter_: int
     residual_: float

@@ -19,9 +19,8 @@ from leastwise.estimators._planned import Size
 from leastwise.estimators._pruning import Fitted, Pruning
 from leastwise.estimators._tuned import Found
 from leastwise.heldout import Held
-from leastwise.kernels import Kernel, Linear, Precomputed, Scaled, Sum
+from leastwise.kernels import Kernel, Linear, Scaled, Sum
 from leastwise.probability import Calibrator, Signed
-from leastwise.reach import Reach
 from leastwise.selection.grid import Grid, Levels, best_of
 from leastwise.selection.judge import ClassJudge, ValueJudge
 from leastwise.selection.search import Search
@@ -59,14 +58,12 @@ class LSSVM(Explained, Pruning, Iterating):
             self._check_krylov(kernel)
 
     def _check_krylov(self, kernel: Kernel) -> None:
-        if kernel.definite is False:
-            raise ValueError("solver='krylov' needs a kernel that is positive definite, which 'sigmoid' is not.")
-        if isinstance(kernel, Precomputed):
-            raise ValueError("solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel.")
-        if self.n_centers is not None or not isinstance(self.centers, str):
-            raise ValueError("solver='krylov' is for all rows as centres: leave n_centers and centers as they are.")
+        super()._check_krylov(kernel)
         if self.prune is not None:
             raise ValueError("prune= solves many times, which 'krylov' is no good at: use solver='auto' with it.")
+
+    def _may_iterate(self, kernel: Kernel) -> bool:
+        return super()._may_iterate(kernel) and self.prune is None
 
     def _store(self, data: Training, basis: Basis, settings: Settings, outcome: Outcome, solution: Any) -> None:
         super()._store(data, basis, settings, outcome, solution)
@@ -232,9 +229,3 @@ class SignedTargets(CalibratedClassifier):
 
     def _uncalibrated(self, data: Training) -> Calibrator:
         return Signed(super()._uncalibrated(data))
-
-    def _believed(self, data: Training, fitted: Fitted) -> tuple[Reach | None, Array | None]:
-        """How far from the data the model is believed, and the trust of held-out rows."""
-        F = fitted.choice.outcome.F
-        held = np.flatnonzero(~np.isnan(F[:, 0])) if len(F) else np.empty(0, dtype=int)
-        return self._chunked_reach(data.rows, fitted.basis, fitted.settings, held)

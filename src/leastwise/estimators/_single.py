@@ -50,6 +50,8 @@ class SingleTaskModel(TunedModel):
         found = self._run(search, sigmas, alphas)
         # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
         ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
+        for point in search.seen:
+            point["alpha"] *= ratio
         return Found(replace(found, alpha=found.alpha * ratio), search.seen, None, search.trial)
 
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:

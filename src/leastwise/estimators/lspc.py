@@ -13,8 +13,8 @@ from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._planned import Planned, Size
-from leastwise.estimators._single import SingleTaskModel
+from leastwise.estimators._planned import Size
+from leastwise.estimators._single_iterating import SingleIterating
 from leastwise.estimators._stream_targets import ClassStream
 from leastwise.estimators._streaming import Streaming
 from leastwise.fitting import Solution, scores, solve, solve_by_sgd
@@ -26,7 +26,7 @@ from leastwise.selection.trial import Settings
 Array = np.ndarray
 
 
-class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, CalibratedClassifier):
+class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -81,14 +81,18 @@ class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, Calibrat
     class_weight : dict or "balanced", optional
         Weights of the classes. Probabilities, class shares and held-out scores then speak of the reweighted
         population: with "balanced" all classes are equally frequent in it.
-    solver : {"auto", "sgd"}, default="auto"
-        "auto" is exact. "sgd" is stochastic gradient descent (section 4 of the paper), which holds the kernel between
-        the centres, and between them and a sample of rows, but not all rows; a tenth of the rows is held out to
-        calibrate on. To be used with ``n_centers`` or ``centers``.
+    solver : {"auto", "moments", "krylov", "sgd"}, default="auto"
+        "auto" is exact, up to 10,000 rows where all are centres. "krylov", which it takes beyond, solves for all rows
+        as centres by preconditioned conjugate gradients and never holds the kernel of all rows: parameters are
+        chosen on some rows, and a tenth is held out to calibrate on (``norm="function"``, ``basis="full"``).
+        "moments" sums over the rows, for few centres. "sgd" is stochastic gradient descent (section 4 of the paper),
+        which holds the kernel between the centres, and between them and a sample of rows, but not all rows; a tenth
+        of the rows is held out to calibrate on. To be used with ``n_centers`` or ``centers``.
     search_rows : "auto", int or None, default="auto"
         On how many rows sigma and alpha are searched; alpha is then refined on all rows. None takes all for both.
     max_passes, tol : int and float, default=100 and 1e-3
-        Stop of ``solver="sgd"``.
+        Stop of ``solver="sgd"``, and of "krylov": passes through the rows, which are iterations there, and what may
+        be left of the residual beside the targets.
     degree, coef0 : default=3 and 1.0
         Shape of the kernels "poly" and "sigmoid".
     n_jobs : int, optional
@@ -131,6 +135,8 @@ class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, Calibrat
         trifle.
     n_passes_ : int
         With ``solver="sgd"``: passes through the rows.
+    n_iter_, residual_ : int and float
+        With ``solver="krylov"``: iterations, and what is left of the residual beside the targets.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -150,6 +156,7 @@ class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, Calibrat
     """
 
     STAYS = True
+    LIMIT = "max_passes"
 
     def __init__(
         self,
@@ -224,6 +231,8 @@ class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, Calibrat
         if solver == "moments":
             return self._fit_by_moments(data, settings)
         data = data.here()
+        if solver == "krylov":
+            return self._fit_by_krylov(data, settings)
         if solver == "sgd":
             return self._fit_by_sgd(data, settings)
         outcome, seen, trial = self._select(data, settings)
@@ -234,14 +243,14 @@ class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, Calibrat
     FAMILY = "single"
 
     def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
-        return {"max_passes": int(self.max_passes)}
+        return {"max_passes": int(self.max_passes), "iterates": square and self._may_iterate(kernel)}
 
     def _checked(self) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
         choose("norm", self.norm, ["function", "coefficients"])
         choose("basis", self.basis, ["full", "class"])
         choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, ["auto", "moments", "sgd"])
+        choose("solver", self.solver, ["auto", "moments", "krylov", "sgd"])
         if check_count("max_passes", self.max_passes) is None:
             raise ValueError("max_passes=None must be a whole number of 1 or more.")
         check_positive("tol", self.tol)
@@ -253,12 +262,32 @@ class LSPC(ClassStream, Streaming, Planned, Explained, SingleTaskModel, Calibrat
             raise ValueError(f"solver={self.solver!r} needs rows to compute kernels from, and basis='full'.")
         if self.solver == "moments" and self.n_centers is None and isinstance(self.centers, str):
             raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
+        if self.solver == "krylov":
+            self._check_krylov(kernel)
         return kernel
 
     def _stream_kernel(self) -> Kernel:
         if self.basis != "full":
             raise ValueError("basis='class' has sums of its own for every class: use basis='full' for a stream.")
         return self._checked()
+
+    # --------------------------------------------------------------- krylov
+
+    def _may_iterate(self, kernel: Kernel) -> bool:
+        known = kernel.definite is True  # a function of the user's is tried where it is asked for only
+        return super()._may_iterate(kernel) and known and self.norm == "function" and self.basis == "full"
+
+    def _check_krylov(self, kernel: Kernel) -> None:
+        super()._check_krylov(kernel)
+        if self.norm != "function":
+            raise ValueError(
+                "solver='krylov' has the norm of the function in its ridge: use norm='function' with it."
+            )
+
+    def _fit_by_krylov(self, data: Training, settings: Settings) -> LSPC:
+        fitted = self._iterate(data, self._guess(data, settings))
+        best, reached = fitted.choice.outcome, self._believed(data, fitted)
+        return self._finish(data, fitted.basis, fitted.settings, best, fitted.solution, fitted.choice.seen, *reached)
 
     # ------------------------------------------------------------------ sgd
 

@@ -19,6 +19,8 @@ MANY_NUMBERS = 20_000_000
 #: Up to so many rows factors are cheaper than iterations; and where labels are known in part, so that all folds are
 #: decomposed.
 DIRECT_ROWS, PARTLY_ROWS = 4000, 2000
+#: The same for LSPC, whose exact leave-one-out and influences iterations do without.
+CLASS_ROWS = 10_000
 #: Solvers that work by blocks, and what they may take whatever the limit.
 BY_BLOCKS, SMALL = ("moments", "sgd", "krylov", "cg", "arrow"), 2**22
 #: Families that fit from a stream of blocks.
@@ -44,7 +46,9 @@ def candidates(f: Facts) -> tuple[str, ...]:
     if "task" not in f.family and f.sums and f.blocks == 1 and f.b < f.n and (f.exact or f.family != "labels"):
         return ("moments",) if f.b * f.n > MANY_NUMBERS else (direct, "moments")
     if f.family == "single":
-        return ("cholesky",)
+        if not f.iterates:
+            return ("cholesky",)
+        return ("krylov",) if f.n > CLASS_ROWS else ("cholesky", "krylov")
     if f.family == "labels":
         if not f.iterates:
             return ("sylvester",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leastwise.basis import SUM_CHUNK
-from leastwise.krylov_fitting import RANK, kernel_budget
+from leastwise.krylov_fitting import kernel_budget, preconditioner_rank
 from leastwise.memory import block_bytes
 from leastwise.planning.facts import Facts, Stage
 from leastwise.planning.work import Work, eigen, factor, inverse, judged, kernel, points, singular
@@ -146,12 +146,13 @@ def rivalled(f: Facts) -> Facts:
 
 def krylov_stage(f: Facts, solves: float) -> Stage:
     """A preconditioner and iterations."""
-    rank = min(RANK, f.n)
-    held = f.n * (f.n + 256) / 2 * f.itemsize
-    keeps = held <= kernel_budget()
+    half, budget = f.n * (f.n + 256) / 2, kernel_budget()
+    size = f.itemsize if half * f.itemsize <= budget else 4
+    rank, held = preconditioner_rank(f.n, size), min(half * size, budget)
+    kept = held / (half * size)
     values = kernel(f.n, f.n / 2, f.width)
     start = kernel(f.n, rank, f.width) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
     each = Work(products=2 * f.n**2 * f.c + 4 * f.n * rank * f.c, numbers=0.5 * f.n**2)
-    work = start + each * ITERATIONS + values * (1 if keeps else ITERATIONS)
-    room = (held if keeps else 2**24) + 8 * (3.5 * f.n * rank + 14 * f.n * f.c) + f.itemsize * 2 * f.n * f.width
+    work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
+    room = held + 2**24 + size * 3.5 * f.n * rank + 8 * 14 * f.n * f.c + f.itemsize * 2 * f.n * f.width
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)

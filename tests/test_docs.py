@@ -31,6 +31,8 @@ def test_the_blocks_of_a_page_run(page, capsys):
         pytest.importorskip("matplotlib").use("Agg")
     if "import skops" in text:
         pytest.importorskip("skops")
+    if "import dask" in text:
+        pytest.importorskip("dask.dataframe")
     scope: dict = {}
     for _, block, said in BLOCK.findall(text):
         capsys.readouterr()

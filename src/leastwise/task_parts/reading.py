@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.distributed import Piece
+from leastwise.distributed.pieces import size_of
 from leastwise.keys import row_keys
 from leastwise.tasks import factor_tasks, split_tasks
 
@@ -70,6 +71,9 @@ class Clean:
     names: list
     index: Array
     number: Array
+
+    def __sizeof__(self) -> int:
+        return size_of(self.X) + self.y.nbytes + self.w.nbytes + self.index.nbytes + self.number.nbytes
 
     def part(self, rows: Array) -> Clean:
         """Some of the rows."""

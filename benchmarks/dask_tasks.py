@@ -102,7 +102,7 @@ def through_dask(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
     def column(k: int, shape: tuple, dtype: type) -> Any:
         return da.concatenate([da.from_delayed(p[k], (m, *shape), dtype) for p, m in zip(made, sizes, strict=True)])
 
-    options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    options = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     with capped(1), LocalCluster(host="127.0.0.1", **options) as cluster, Client(cluster) as client:
         X, y, task = client.persist([column(0, (D,), float), column(1, (), int), column(2, (), int)])
         wait([X, y, task])

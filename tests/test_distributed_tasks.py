@@ -2,9 +2,13 @@
 
 import os
 import signal
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hyp_settings
+from hypothesis import strategies as st
 
 from leastwise import MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
@@ -20,7 +24,7 @@ def cluster():
     with (
         dask.config.set({"distributed.admin.log-format": "%(message)s", "distributed.comm.timeouts.connect": "30s"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as found,
     ):
         yield found
@@ -129,14 +133,48 @@ def test_a_task_of_one_row_has_no_free_intercept(rows):
         model.fit_stream(blocks_of(*rows))
 
 
-def test_where_products_lose_digits_parts_do_not(rows):
+def test_where_products_lose_digits_parts_do_not(rows, monkeypatch):
     """A ridge so small that the sums would be of no use."""
+    from leastwise.task_parts import working
+
+    asked, triangle = [], working.part_triangle
+    monkeypatch.setattr(working, "part_triangle", lambda *told: asked.append(1) or triangle(*told))
     X, _, task, _ = rows
     more = {"cv": None, "calibration": None, "norm": "coefficients"}
     model = MultiTaskLSPC(**settings(X, search_rows=200) | {"alpha": 1e-16, "bias": "shared"} | more)
     whole = in_memory(model.fit_stream(blocks_of(*rows)), rows)
     F = whole.scores(X, task)
+    assert len(asked) == len(blocks_of(*rows))
     np.testing.assert_allclose(model.scores(X, task), F, rtol=0, atol=1e-5 * np.abs(F).max())
+
+
+def test_rows_of_no_weight_and_penalties_of_tasks(rows):
+    """Also a task none of whose rows counts, and a block none of whose rows does."""
+    X, y, task, w = rows
+    w = np.where((np.arange(len(w)) % 3 == 0) | (task == "site 05") | (np.arange(len(w)) >= 630), 0, w)
+    more = {"task_penalty": {"site 10": 3.0, "site 05": 2.0}, "class_weight": {"b": 0.0}}
+    model = MultiTaskLSPC(**settings(X, search_rows=150, **more)).fit_stream(blocks_of(X, y, task, w))
+    whole = in_memory(model, (X, y, task, w))
+    np.testing.assert_array_equal(model.tasks_, whole.tasks_)
+    np.testing.assert_array_equal(model.classes_, ["a", "c"])
+    np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
+
+
+@given(st.lists(st.integers(1, 660), max_size=6), st.integers(0, 5))
+@hyp_settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_of_rows_in_any_order_is_the_same(rows, ends, seed):
+    """One reduction, wherever the borders are: also empty blocks, and tasks in many of them."""
+    order = np.arange(len(rows[0])) if seed == 0 else np.random.default_rng(seed).permutation(len(rows[0]))
+    X, y, task, w = (a[order] for a in rows)
+    bare = {"cv": None, "calibration": None, "search_rows": 100}
+    borders = [0, *sorted(ends), len(X)]
+    parts = [slice(a, b) for a, b in pairwise(borders)]
+    cut = [{"X": X[p], "y": y[p], "tasks": task[p], "sample_weight": w[p]} for p in parts]
+    model = MultiTaskLSPC(**settings(rows[0], **bare)).fit_stream(cut)
+    whole = MultiTaskLSPC(**settings(rows[0], **bare)).fit_stream(
+        [{"X": X, "y": y, "tasks": task, "sample_weight": w}]
+    )
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-10 * np.abs(whole.coef_).max())
 
 
 # ------------------------------------------------------------------ the sample

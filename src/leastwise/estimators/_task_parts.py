@@ -24,7 +24,18 @@ from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_parts import Known, Own, PartsTrial, Remote, Rules, Terms, choose_tasks, facts, gathered, known_of
+from leastwise.task_parts import (
+    Known,
+    Own,
+    PartsTrial,
+    Remote,
+    Rules,
+    Terms,
+    choose_tasks,
+    facts_of,
+    gathered,
+    known_of,
+)
 from leastwise.tasks import Tasks, split_tasks
 
 Array = np.ndarray
@@ -68,7 +79,7 @@ class FromParts(TaskSearch):
         """Look at all parts, and gather a sample; all rows where they are so few that the sample would be all."""
         self._check_parts(kernel)
         rules = self._rules(kernel)
-        known = known_of(list(raw.map(facts, None, rules)), rules)
+        known = known_of(list(raw.map(facts_of, None, rules)), rules)
         count = self._count(known)
         if count >= known.n:
             return self._collected(raw, known)
@@ -157,8 +168,8 @@ class FromParts(TaskSearch):
         penalty, mark = self._shared().penalty, np.zeros(len(known.tasks), dtype=bool)
         mark[chosen] = True
         home = np.zeros(len(known.tasks), dtype=int)
-        for p, facts_ in enumerate(known.parts):
-            codes = known.tasks.codes([name for name in facts_.ids if name not in plan[p].home])
+        for p, part in enumerate(known.parts):
+            codes = known.tasks.codes([name for name in part.ids if name not in plan[p].home])
             home[codes] = p
         return [
             Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)

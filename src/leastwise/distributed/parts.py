@@ -97,7 +97,8 @@ def local_parts(blocks: Any) -> LocalParts:
     """Parts from what users give: a list of blocks, or of callables that give one; or a callable for an iterator."""
     if callable(blocks):
         return LocalParts(lambda: map(read_piece, blocks()))
-    if not isinstance(blocks, Iterable) or hasattr(blocks, "__next__") or hasattr(blocks, "shape"):
+    once = hasattr(blocks, "__next__") or not getattr(blocks, "repeatable", True)
+    if not isinstance(blocks, Iterable) or once or hasattr(blocks, "shape"):
         raise ValueError(
             f"blocks is a {type(blocks).__name__}: give a list of blocks, or a callable that returns a new iterator "
             "over them each time, as a fit goes through them several times."

@@ -63,6 +63,7 @@ def read_piece(block: Any) -> Piece:
         return joined([read_piece(one) for one in block])
     else:
         given = {name: getattr(block, name, None) for name in NAMES}
+        given |= {} if getattr(block, "groups", None) is None else {"groups": block.groups}
     strange = [name for name in given if name not in NAMES]
     if strange or given.get("X") is None or not hasattr(given["X"], "shape"):
         raise ValueError(

@@ -108,8 +108,8 @@ class FromParts(TaskSearch):
         if raw.home == "last" and need > have:
             raise MemoryError(
                 f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
-                f"its peak; {human(have)} are available. Sort the rows by task, or spill them to disk by task first. "
-                "(Set LEASTWISE_MEMORY to change the limit.)"
+                f"its peak; {human(have)} are available. Sort the rows by task, or keep them on disk by "
+                "task first, with leastwise.streaming.Spool. (Set LEASTWISE_MEMORY to change the limit.)"
             )
         return raw.regrouped(plan)
 

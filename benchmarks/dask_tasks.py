@@ -2,7 +2,7 @@
 
 Rows are made where they are used, in partitions of whole tasks: 50 rows, 10 features, two classes, 200 centres. Every
 run is in processes of its own, with one thread for matrix products in each. Seconds are those of a fit on rows that
-are at hand: in memory, or persisted on the workers.
+are at hand: in memory, or persisted on the workers. A stream makes its rows anew in every pass.
 
 bare    one fit at given sigma, alpha, sharing and centres: a look at the partitions, the sums, the coefficients.
 whole   MultiTaskLSPC(n_centers=200): with its own search on some tasks, and calibration. In one process held-out
@@ -90,6 +90,21 @@ def in_memory(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
     return {"how": "one process", "seconds": took.wall, "client_mb": peak(), "scores": F.tolist()}
 
 
+def streamed(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
+    """One process with the rows of one partition at a time, which it makes anew in every pass."""
+    with capped(1):
+        blocks = [partial(as_block, *cut) for cut in cuts(n_tasks, n_parts)]
+        model = MODELS[fit](n_tasks)
+        took = timed(lambda: model.fit_stream(blocks))
+        first = as_block(*cuts(n_tasks, n_parts)[0])
+        F = model.scores(first["X"][: 20 * M], tasks=first["tasks"][: 20 * M])
+    return {"how": "one process, a stream", "seconds": took.wall, "client_mb": peak(), "scores": F.tolist()}
+
+
+def as_block(first: int, count: int) -> dict:
+    return dict(zip(("X", "y", "tasks"), make_part(first, count), strict=True))
+
+
 def through_dask(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
     """Worker processes, each with some of the rows."""
     import dask
@@ -134,10 +149,12 @@ def in_process(*case: Any) -> dict:
 def run(args: argparse.Namespace) -> Iterator[dict]:
     for fit in args.fits:
         case = fit, args.tasks, args.parts, args.workers
-        runs = [in_process(in_memory, *case), in_process(through_dask, *case)]
-        F = [np.array(found.pop("scores")) for found in runs]
-        apart = float(np.abs(F[0] - F[1]).max()) if fit == "bare" else None
-        for found in runs:
+        whole = None
+        for way in (in_memory, streamed, through_dask):
+            found = in_process(way, *case)
+            F = np.array(found.pop("scores"))
+            whole = F if whole is None else whole
+            apart = float(np.abs(F - whole).max()) if fit == "bare" else None
             print(f"{fit}, {found['how']}: {found['seconds']:.3g} s", flush=True)
             yield {"fit": fit, "tasks": args.tasks, "parts": args.parts, "difference": apart, **found}
 

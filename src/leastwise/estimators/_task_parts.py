@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from leastwise.coupling import Coupling
 from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._sampled import Begun, Done
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
@@ -30,6 +30,7 @@ from leastwise.task_parts import (
     PartsTrial,
     Remote,
     Rules,
+    Sample,
     Terms,
     choose_tasks,
     facts_of,
@@ -90,15 +91,19 @@ class FromParts(TaskSearch):
         own = self._own(known, plan, chosen)
         terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
         sample = gathered(parts, own, terms)
-        w, y = terms.weights(sample.rows.y, sample.rows.w), sample.rows.y
-        y = y if terms.values else np.searchsorted(terms.targets, y)
-        task = np.searchsorted(chosen, sample.rows.index)
+        data = self._sampled(sample, known, chosen, kernel, terms)
+        return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+
+    def _sampled(self, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: Terms) -> Training:
+        """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
+        rows = sample.rows
+        y = rows.y if terms.values else np.searchsorted(terms.targets, rows.y)
         self.task_index_ = Tasks([known.tasks.ids[k] for k in chosen])
-        data = self._arranged(sample.rows.X, y, w, None, kernel, task, terms.targets)
-        data = replace(data, kernel=known.fitted(kernel), task=sample.rows.index)
+        task, w = np.searchsorted(chosen, rows.index), terms.weights(rows.y, rows.w)
+        data = self._arranged(rows.X, y, w, None, kernel, task, terms.targets)
         self.task_index_ = known.tasks
         self.tasks_ = known.tasks.as_array()
-        return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+        return replace(data, kernel=known.fitted(kernel), task=rows.index)
 
     def _regrouped(self, raw: Parts, known: Known, plan: list[Move]) -> Parts:
         """Parts that hold whole tasks."""

@@ -219,6 +219,17 @@ def test_heldout_scores_of_the_sample_are_those_of_refits(rows):
         np.testing.assert_allclose(model.heldout_scores_[i], expected[0], atol=1e-8)
 
 
+def test_linear_models_of_more_features_than_the_sample_has_rows():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((400, 60)), np.repeat(np.arange(80), 5)
+    y = (X[:, 0] + 0.3 * rng.standard_normal(400) > 0).astype(int)
+    fixed = {"kernel": "linear", "alpha": 0.1, "sharing": 0.5, "random_state": 0}
+    model = MultiTaskLSPC(**fixed, search_rows=30).fit_stream(blocks_of(X, y, task, np.ones(400)))
+    whole = MultiTaskLSPC(**fixed).fit(X, y, tasks=task)
+    assert len(model.heldout_scores_) < X.shape[1]
+    np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
+
+
 def test_some_rows_of_large_tasks_are_the_sample():
     data = make_related_tasks(n_tasks=4, n_rows=300, random_state=0)
     order = np.random.default_rng(0).permutation(len(data.y))

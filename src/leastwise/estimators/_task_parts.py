@@ -217,7 +217,7 @@ class FromParts(TaskSearch):
     def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
         """The sample as if it were all."""
         data = begun.data
-        basis = replace(self._task_basis(data, data.rows, settings), square=False, weighted=False)
+        basis = replace(self._task_basis(data, data.rows, settings, some=True), square=False, weighted=False)
         check_task_memory(len(self.tasks_), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
         return ArrowTrial(data.rows, basis, settings, coupling.take(begun.kept))
 

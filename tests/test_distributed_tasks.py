@@ -318,6 +318,19 @@ def test_products_have_one_thread_in_a_task(client):
     assert list(DaskParts.of(X).map(threads, None, None)) == [1] * 4
 
 
+def test_sums_are_added_a_few_at_a_time(monkeypatch):
+    """In an order that depends on the number of parts alone."""
+    from leastwise.distributed import DaskParts, dask_parts
+
+    seen, added = [], dask_parts.added
+    monkeypatch.setattr(dask_parts, "added", lambda parts: seen.append(len(parts)) or added(parts))
+    X = da.arange(100, chunks=1)[:, None]
+    with dask.config.set(scheduler="threads", num_workers=2):
+        found = DaskParts.of(X).total(lambda piece, own, shared: [int(piece.X[0, 0]) * shared], None, 3)
+    assert found == [3 * k for k in range(100)]
+    assert sorted(seen) == [2, 4, 5, *[8] * 13]
+
+
 def test_frames_unknown_sizes_and_empty_partitions(rows):
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     X, y, task, w = rows

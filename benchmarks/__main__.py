@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks import (
     abstention,
     calibrated_peers,
+    centers,
     conformal,
     dask_tasks,
     gemm_fraction,
@@ -43,6 +44,7 @@ SCRIPTS = (
     lssvm_peers,
     krylov_scale,
     pruning,
+    centers,
     label_lambdas,
     label_peers,
     label_scale,

@@ -178,6 +178,33 @@ def test_any_cut_of_rows_in_any_order_is_the_same(rows, ends, seed):
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-10 * np.abs(whole.coef_).max())
 
 
+def test_rows_that_come_once_or_would_wait_for_long_are_kept_on_disk(rows, tmp_path, monkeypatch):
+    X, y, task, w = (a[order_of("shuffled", len(rows[0]))] for a in rows)
+    fixed, blocks = settings(X, search_rows=200), blocks_of(X, y, task, w)
+    expected = MultiTaskLSPC(**fixed).fit_stream(blocks).scores(X, task)
+    once = MultiTaskLSPC(**fixed).fit_stream(iter(blocks), folder=tmp_path)
+    np.testing.assert_allclose(once.scores(X, task), expected, rtol=0, atol=1e-10)
+    monkeypatch.setattr("leastwise.task_parts.Known.waiting", lambda known, plan: 2**60 * any(m.home for m in plan))
+    for source in (blocks, lambda: iter(blocks)):
+        kept = MultiTaskLSPC(**fixed).fit_stream(source, folder=tmp_path)
+        np.testing.assert_allclose(kept.scores(X, task), expected, rtol=0, atol=1e-10)
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_and_files_by_block(rows, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y, task, w = rows
+    fixed = settings(X, search_rows=200)
+    expected = MultiTaskLSPC(**fixed).fit_stream(blocks_of(*rows)).scores(X, task)
+    arrays = MultiTaskLSPC(**fixed).fit_stream(X, y, task=task, weight=w, block_rows=100)
+    np.testing.assert_allclose(arrays.scores(X, task), expected, rtol=0, atol=1e-10)
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "y": y, "site": task, "w": w}).to_parquet(tmp_path / "rows.parquet")
+    named = {"target": "y", "task": "site", "weight": "w", "block_rows": 100}
+    files = MultiTaskLSPC(**fixed).fit_stream(tmp_path / "rows.parquet", **named)
+    np.testing.assert_allclose(files.scores(X, task), expected, rtol=0, atol=1e-10)
+
+
 # ------------------------------------------------------------------ the sample
 
 
@@ -378,8 +405,6 @@ def test_what_is_not_possible_is_said(rows, given, message):
 
 def test_blocks_that_will_not_do(rows):
     model = MultiTaskLSPC(**settings(rows[0]))
-    with pytest.raises(ValueError, match="a callable that returns a new iterator"):
-        model.fit_stream(iter(blocks_of(*rows)))
     with pytest.raises(ValueError, match="A block of rows is"):
         model.fit_stream([rows[:3]])
     with pytest.raises(ValueError, match="which task each row belongs to"):

@@ -17,6 +17,7 @@ LAYERS = [
     [
         "linalg",
         "kernels",
+        "leverage",
         "centers",
         "memory",
         "extras",
@@ -33,7 +34,9 @@ LAYERS = [
         "svg",
         "inside",
         "naming",
+        "streaming",
     ],
+    ["center_rows"],
     [
         "basis",
         "familiarity",
@@ -53,8 +56,9 @@ LAYERS = [
     ["selection", "distributed"],
     ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
     ["label_krylov_fitting", "task_parts"],
+    ["streaming"],
     ["estimators"],
-    ["abstention", "shift"],
+    ["abstention", "shift", "merging"],
     ["task_text", "calibration"],
     ["task_reports"],
     ["datasets"],

@@ -6,7 +6,8 @@ from conftest import DATA
 from reference import coupled_fit, coupled_heldout_by_refits, rbf
 
 from leastwise import LSPC, MultiTaskLSPC
-from leastwise.basis import Recipe, make_basis
+from leastwise.basis import make_basis
+from leastwise.center_rows import Recipe
 from leastwise.coupling import Pairwise, Shared
 from leastwise.datasets import available, load, make_related_tasks
 from leastwise.kernels import RBF

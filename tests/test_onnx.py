@@ -158,6 +158,7 @@ def test_calibrations(Estimator, c, calibration):
         {"bias": "shared", "norm": "coefficients"},
         {"n_centers": 15},
         {"n_centers": 15, "centers": "kmeans", "kernel": "laplace"},
+        {"n_centers": 15, "centers": "leverage"},
         {"centers": [[0.0, 0.0], [1.0, 1.0], [2.0, -1.0]]},
         {"cv": None, "calibration": None},
     ],

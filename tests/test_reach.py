@@ -5,7 +5,8 @@ import pytest
 from conftest import blobs
 
 from leastwise import LSPC
-from leastwise.basis import Recipe, make_basis
+from leastwise.basis import make_basis
+from leastwise.center_rows import Recipe
 from leastwise.datasets import make_three_class
 from leastwise.kernels import RBF, Laplace
 from leastwise.reach import RANK, Reach, fit_reach, heldout_distances, spaced_distances

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from leastwise.basis import Recipe, make_basis
+from leastwise.basis import make_basis
+from leastwise.center_rows import Recipe
 from leastwise.heldout import Folds
 from leastwise.selection.grid import GROWTH, Grid, explore, walk
 from leastwise.selection.plan import SEARCH_ROWS, cheaper_to_refit, rows_to_search

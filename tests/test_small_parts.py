@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from leastwise.basis import Recipe, make_basis, row_chunks
+from leastwise.basis import make_basis, row_chunks
+from leastwise.center_rows import Recipe
 from leastwise.memory import available_memory, human, parse_size
 from leastwise.metrics import brier_score, expected_calibration_error
 

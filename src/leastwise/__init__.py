@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
     from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
     from leastwise.files import load, save
+    from leastwise.linalg.moments import Moments
+    from leastwise.merging import merge
     from leastwise.task_reports import task_report
 
 __version__ = "0.1.0"
@@ -22,6 +24,7 @@ __all__ = [
     "LSSVC",
     "LSSVR",
     "KernelLogisticRegression",
+    "Moments",
     "MultiLabelLSPC",
     "MultiTaskKernelLogisticRegression",
     "MultiTaskLSPC",
@@ -29,6 +32,7 @@ __all__ = [
     "MultiTaskLSSVR",
     "__version__",
     "load",
+    "merge",
     "save",
     "task_report",
 ]
@@ -44,7 +48,9 @@ _HOMES = {
     "MultiTaskLSPC": "estimators.multi_task",
     "MultiTaskLSSVC": "estimators.multi_task_lssvm",
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
+    "Moments": "linalg.moments",
     "load": "files",
+    "merge": "merging",
     "save": "files",
     "task_report": "task_reports",
 }
@@ -62,6 +68,7 @@ _PARTS = {
     "onnx",
     "report",
     "shift",
+    "streaming",
     "tables",
 }
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.centers import cluster_centers, given_centers, random_rows
+from leastwise.center_rows import Recipe, center_rows
+from leastwise.centers import cluster_centers, given_centers
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.spectrum import Spectrum, design_spectrum, gram_spectrum, square_spectrum
@@ -75,17 +76,6 @@ class Basis:
         return pairs[self.rows] if self.rows is not None else kernel.pairs(self.centers, self.centers)
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a basis is chosen. ``n_centers`` counts centres, with ``kind="class"`` those of each class."""
-
-    kind: str = "full"
-    n_centers: int | None = None
-    centers: Any = "random"
-    norm: str = "function"
-    precomputed: bool = False
-
-
 def make_basis(
     recipe: Recipe,
     X: Any,
@@ -95,8 +85,12 @@ def make_basis(
     copy: Array,
     rng: np.random.Generator,
     n_outputs: int | None = None,
+    task: Array | None = None,
 ) -> Basis:
     """Choose the centres.
+
+    Centres that are rows, however they were chosen, belong to their rows: when these are held out, they go too. Which
+    other rows are centres stays as it is.
 
     Parameters
     ----------
@@ -108,6 +102,8 @@ def make_basis(
         Labels of the rows that are held out together, and of those that are equal.
     n_outputs : int, optional
         Columns of the targets; by default as many as there are classes.
+    task : ndarray of int, optional
+        Codes of the tasks, for ``centers="task"``.
     """
     n, n_classes, everyone = len(y), n_outputs or int(y.max()) + 1, np.arange(len(y))
     if recipe.kind == "class":
@@ -128,7 +124,9 @@ def make_basis(
     if every and (recipe.kind == "full" or recipe.norm == "coefficients"):
         chosen, own = members, [_positions(m, n) for m in members]
     else:
-        chosen = [random_rows(d, count, rng) for d in distinct]
+        kind = task if recipe.centers == "task" else y
+        weights = [np.bincount(copy[m], weights=w[m])[copy[d]] for m, d in zip(members, distinct, strict=True)]
+        chosen = [center_rows(recipe, X, kind, v, d, rng) for v, d in zip(weights, distinct, strict=True)]
         own = [_owners(c, m, fold, copy, n) for c, m in zip(chosen, members, strict=True)]
     rows = np.concatenate(chosen)
     return Basis(

@@ -76,7 +76,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         check_classes(codes, classes)
         return self._coded(codes, dtype, classes)
 
-    def _coded(self, y: Array, dtype: Any, known: Array) -> Targets:
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
         return Targets(y, known)
 
     def scores(self, X: Any) -> Array:

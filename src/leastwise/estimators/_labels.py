@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import MultiOutputMixin
@@ -39,6 +39,8 @@ STAND_IN = 5
 
 class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
     """Base of models of many labels. A subclass has the parameters threshold and missing too."""
+
+    CENTERS: ClassVar[tuple[str, ...]] = TunedModel.CENTERS  # a row has many classes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,8 +88,9 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         Z[i, starts[t] + y[i, t]] = 1
         return Targets(y, values=Z, flat=False)
 
-    def _coded(self, y: Array, dtype: Any, known: Labels) -> Targets:
-        return self._targets(y, dtype)  # which knows them by the index
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
+        self.label_index_ = known
+        return self._targets(y, dtype)
 
     def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> LabelRows:
         complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())

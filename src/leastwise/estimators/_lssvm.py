@@ -212,7 +212,7 @@ class SignedTargets(CalibratedClassifier):
 
     SIGNED = True
 
-    def _coded(self, y: Array, dtype: Any, known: Array) -> Targets:
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
         return replace(super()._coded(y, dtype, known), values=(2 * np.eye(len(known)) - 1).astype(dtype)[y])
 
     def _judge(self, classes: Array, calibration: str | None = None) -> ClassJudge:

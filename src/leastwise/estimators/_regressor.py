@@ -144,7 +144,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         unit = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
         return self._coded(y, dtype, (unit, offset, y.ndim == 1))
 
-    def _coded(self, y: Array, dtype: Any, known: tuple[Array, Array, bool]) -> Targets:
+    def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
         unit, offset, flat = known
         Z = (y.reshape(len(y), -1).astype(float) - offset) / unit
         return Targets(np.zeros(len(Z), dtype=int), None, Z.astype(dtype), unit, offset, flat)

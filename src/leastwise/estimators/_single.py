@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators._model import Training
-from leastwise.estimators._tuned import TunedModel
+from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.kernels import Precomputed
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
 from leastwise.selection.search import Search, stratified_rows
@@ -39,17 +39,18 @@ class SingleTaskModel(TunedModel):
         found = whole.refine(replace(guess, alpha=guess.alpha * len(some) / len(rows)), alphas)
         return found, part.seen + whole.seen, whole.trial
 
-    def _first_look(self, data: Training, settings: Settings) -> tuple[Outcome, list[dict]]:
+    def _first_look(self, data: Training, settings: Settings) -> Found:
         """The best point on some rows in closed form, with the alpha that suits all; and all points."""
         wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(data.rows)
-        some = self._some(data, wish, settings)
+        some = self._some(data, min(int(wish), len(data.rows)), settings)
         sigmas, alphas = self._data_grids(data.rows, settings)
-        if self.cv is None:
-            return self._fixed(data, sigmas.values[0], alphas.values[0]), []
         search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
+        if self.cv is None:
+            return Found(self._fixed(data, sigmas.values[0], alphas.values[0]), [], None, search.trial)
         found = self._run(search, sigmas, alphas)
         # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
-        return replace(found, alpha=found.alpha * (len(some) / len(data.rows) if alphas.ratio else 1.0)), search.seen
+        ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
+        return Found(replace(found, alpha=found.alpha * ratio), search.seen, None, search.trial)
 
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:
         """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""

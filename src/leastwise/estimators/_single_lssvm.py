@@ -13,6 +13,7 @@ from leastwise.estimators._checks import check_search_rows, choose
 from leastwise.estimators._lssvm import LSSVM
 from leastwise.estimators._model import Training
 from leastwise.estimators._single import SingleTaskModel
+from leastwise.estimators._streaming import Streaming
 from leastwise.estimators._tuned import Found
 from leastwise.fitting import Solution, scores, solve
 from leastwise.kernels import Kernel, Linear, Precomputed
@@ -28,16 +29,27 @@ Array = np.ndarray
 MANY_ROWS = 1000
 
 
-class SingleTaskLSSVM(LSSVM, SingleTaskModel):
+class SingleTaskLSSVM(Streaming, LSSVM, SingleTaskModel):
     """What the two of them have in common."""
 
     def _checked(self, calibrated: bool) -> Kernel:
         """All parameters checked, before any data are looked at; the kernel."""
-        choose("solver", self.solver, ["auto", "cholesky", "krylov"])
+        choose("solver", self.solver, ["auto", "cholesky", "moments", "krylov"])
         check_search_rows(self.search_rows)
         kernel = self._weighted(self._checked_kernel(calibrated))
         self._check_lssvm(kernel)
+        if self.solver == "moments" and (self._chooses_rows or isinstance(kernel, Precomputed)):
+            raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
         return kernel
+
+    def _stream_kernel(self) -> Kernel:
+        if self.prune is not None:
+            raise ValueError("prune= takes away rows that are centres, which a stream has few of: leave it None.")
+        return self._checked("calibration" in self.get_params(deep=False) and self.calibration is not None)
+
+    def _few_centers(self, data: Training, settings: Settings) -> Basis:
+        directions = self._by_directions(data.rows, settings.kernel)
+        return self._basis(data.rows, data.rng, settings) if directions else super()._few_centers(data, settings)
 
     def _choose(self, data: Training, settings: Settings) -> Found:
         if not self._by_directions(data.rows, settings.kernel):

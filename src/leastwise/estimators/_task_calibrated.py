@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from leastwise.estimators._model import Training
 from leastwise.estimators._sampled import Begun, Done
 from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
-from leastwise.estimators._tuned import Found
+from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.probability import Calibrator
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.trial import Outcome, Settings
@@ -24,6 +24,8 @@ FEW_TASKS = 3
 
 class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
     """Base of the least-squares classifiers of many tasks."""
+
+    CENTERS: ClassVar[tuple[str, ...]] = (*TunedModel.CENTERS, "class", "task")
 
     def _complete(self, data: Training, settings: Settings, found: Found) -> Any:
         """Solve at the point that was chosen, and store all that is known."""

@@ -15,6 +15,7 @@ from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, as_stream
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel
@@ -24,6 +25,7 @@ from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Settings
+from leastwise.streaming.spill import Spool
 from leastwise.task_parts import (
     Known,
     Own,
@@ -46,24 +48,52 @@ class FromParts(TaskSearch):
     """Mixin for models of many tasks that can be had from parts of the rows."""
 
     @all_or_nothing
-    def fit_stream(self, blocks: Any) -> Any:
-        """Fit from blocks of rows that need not fit into memory together.
+    def fit_stream(
+        self,
+        source: Any,
+        y: Any = None,
+        *,
+        target: Any = None,
+        features: Any = None,
+        weight: Any = None,
+        task: Any = None,
+        block_rows: int | None = None,
+        folder: Any = None,
+    ) -> Any:
+        """Fit to rows that come in blocks, and need not fit into memory together.
 
         Parameters
         ----------
-        blocks : list, or callable that returns an iterator
-            Blocks of rows: mappings with the names X, y, tasks and sample_weight of ``fit``, things with such
-            attributes, ``(X, y, sample_weight, tasks)``, or ``(X, y)`` with ``task_column=``; in a list also
-            callables that return one. They are gone through four times or more. Rows of a task that lie in several
-            blocks wait in memory for its last block: sort rows by task where there are many of them.
+        source : path, list of paths, array, memmap, frame, iterator, callable, or list of blocks
+            Where rows come from, see :func:`leastwise.streaming.open_blocks`. Blocks in a list are mappings with the
+            names X, y, tasks and sample_weight, things with such attributes, ``(X, y, sample_weight, tasks)``,
+            callables that return one of these, or parts of :meth:`leastwise.streaming.Spool.by_task`. They are gone
+            through four times or more.
+        y : array, optional
+            Targets, where ``source`` is an array.
+        target, features, weight, task : str, list of str or array, optional
+            Columns of files and frames; weights and tasks as arrays, where ``source`` is one.
+        block_rows : int, optional
+            Rows of a block, where that is ours to choose.
+        folder : path, optional
+            Where rows are kept, sorted by task, if they can be read once only, or if too many of them would wait in
+            memory: rows of a task wait for the last block that has some. By default where temporary files are.
 
         Returns
         -------
         self
-            What is kept of held-out rows (``heldout_scores_``, ``heldout_rows_``) is that of the sample that
-            parameters were chosen on; see :doc:`/distributed`.
+            Held-out attributes (``heldout_scores_``, ``heldout_rows_``) are those of the sample that parameters were
+            chosen on; see :doc:`/distributed`.
         """
-        return self._fit_parts(local_parts(blocks))
+        names = {"target": target, "features": features, "weight": weight, "task": task}
+        blocks = as_blocks(source, y, names, block_rows)
+        if getattr(blocks, "repeatable", True):
+            try:
+                return self._fit_parts(local_parts(blocks))
+            except TooManyWaitError:
+                pass
+        with Spool(folder) as spool:
+            return self._fit_parts(local_parts(spool.by_task(as_stream(blocks))))
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Any:
         """Fit from collections of Dask."""
@@ -111,10 +141,9 @@ class FromParts(TaskSearch):
             return raw
         need, have = known.waiting(plan), available_memory()
         if raw.home == "last" and need > have:
-            raise MemoryError(
+            raise TooManyWaitError(
                 f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
-                f"its peak; {human(have)} are available. Sort the rows by task, or keep them on disk by "
-                "task first, with leastwise.streaming.Spool. (Set LEASTWISE_MEMORY to change the limit.)"
+                f"its peak; {human(have)} are available."
             )
         return raw.regrouped(plan)
 

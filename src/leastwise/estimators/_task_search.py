@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -73,6 +73,7 @@ class TaskSearch(TaskModel, TunedModel):
     A subclass has the parameters similarity, solver and search_rows beside those of ``TaskModel``.
     """
 
+    CENTERS: ClassVar[tuple[str, ...]] = (*TunedModel.CENTERS, "task")
     #: What the ridge is on.
     norm: str = "function"
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.basis import Basis, Recipe, make_basis
+from leastwise.basis import Basis, make_basis
+from leastwise.center_rows import Recipe
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.estimators._model import KernelModel, Training
@@ -58,6 +59,8 @@ class TunedModel(KernelModel):
     random_state and verbose.
     """
 
+    #: How centres may be chosen, where they are not given.
+    CENTERS: ClassVar[tuple[str, ...]] = ("random", "kmeans", "kmeans++", "leverage")
     #: sigma="auto": these multiples of the kernel's natural length, growing by the ratio.
     SIGMA_MULTIPLES: ClassVar[tuple[float, ...]] = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
     SIGMA_RATIO: ClassVar[float] = 1.5
@@ -79,14 +82,21 @@ class TunedModel(KernelModel):
                 "cv=None holds nothing out, so there is nothing to choose or calibrate by: give sigma and alpha as "
                 "numbers, and calibration=None where there is one; or set cv='loo' or a number of folds."
             )
-        named = choose("centers", self.centers, ["random", "kmeans"]) if isinstance(self.centers, str) else "given"
-        if isinstance(kernel, Precomputed) and named != "random":
-            raise ValueError("kernel='precomputed' knows no rows to place centres at: use centers='random'.")
-        if named == "kmeans" and self.n_centers is None:
-            raise ValueError("centers='kmeans' needs to know how many: give n_centers.")
+        self._check_centers(kernel)
+        return kernel
+
+    def _check_centers(self, kernel: Kernel) -> None:
+        """How centres are chosen fits the kernel and the number of them."""
+        named = choose("centers", self.centers, self.CENTERS) if isinstance(self.centers, str) else "given"
+        if isinstance(kernel, Precomputed) and named in ("kmeans", "kmeans++", "given"):
+            raise ValueError(
+                "kernel='precomputed' knows no rows to place centres at: use centers='random', or another way that "
+                "needs no distances."
+            )
+        if named not in ("random", "given") and self.n_centers is None:
+            raise ValueError(f"centers={named!r} needs to know how many: give n_centers.")
         if named == "given" and self.n_centers is not None:
             raise ValueError("n_centers counts centres to be chosen: leave it None where centers is an array.")
-        return kernel
 
     def _check_bias(self) -> None:
         choose("bias", self.bias, ["shared", None])
@@ -137,9 +147,17 @@ class TunedModel(KernelModel):
             print(f"[{type(self).__name__}] {line}", flush=True)
 
     def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
-        precomputed = isinstance(settings.kernel, Precomputed)
-        recipe = Recipe(kind, check_count("n_centers", self.n_centers), self.centers, settings.norm, precomputed)
-        return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng, settings.n_outputs)
+        count, by_kernel = check_count("n_centers", self.n_centers), isinstance(self.centers, str)
+        by_kernel = by_kernel and self.centers == "leverage" and count is not None and count < len(rows)
+        sigma = self._middle_sigma(rows, settings.kernel) if by_kernel else 1.0
+        recipe = Recipe(kind, count, self.centers, settings.norm, settings.kernel, sigma)
+        return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng, settings.n_outputs, rows.task)
+
+    def _middle_sigma(self, rows: Rows, kernel: Kernel) -> float:
+        """A width to score rows by before one is chosen: the given one, the middle of a grid, or the natural one."""
+        if isinstance(self.sigma, str):
+            return natural_length(kernel, rows)
+        return float(np.exp(np.mean(np.log(self._sigma_grid(1.0).values))))
 
     def _check_memory(self, rows: Rows, settings: Settings, itemsize: int, kind: str = "full") -> None:
         """Before any centre is chosen: so many rows with so many centres, will it fit?"""
@@ -209,12 +227,13 @@ class TunedModel(KernelModel):
 class TunedClassifier(TunedModel, KernelClassifier):
     """Base of the classifiers that choose sigma and alpha by held-out scores; class_weight is a parameter too."""
 
+    CENTERS: ClassVar[tuple[str, ...]] = (*TunedModel.CENTERS, "class")
+
     def _scorer(self) -> Any:
         return resolve_scoring(self.scoring)
 
     def _uncalibrated(self, data: Training) -> Calibrator:
-        rows = data.rows
-        return ClipNormalise(rows.class_shares(len(data.classes)).astype(rows.X.dtype))
+        return ClipNormalise(data.rows.class_shares(len(data.classes)).astype(data.rows.X.dtype))
 
     def _judge(self, classes: Array, calibration: str | None = None) -> ClassJudge:
         return ClassJudge(classes, calibration, self._scorer())

@@ -46,8 +46,10 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         A callable ``f(X, Y)`` returns an array of shape (rows of X, rows of Y).
     n_centers : int, optional
         A subset of kernels: so many centres instead of all rows. A centre is held out with its row.
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How that subset is chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class"} or array (b, n_features), default="random"
+        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
+        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
+        with "auto" at the median distance; as many random rows of each class, "class". An array is used as it is.
     bias : {"shared", None}, default="shared"
         An unpenalised intercept per class, or none.
     cv : int, "loo", splitter, iterable of splits or None, default=5

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators._by_moments import ByMoments
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_memory, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._single import SingleTaskModel
+from leastwise.estimators._stream_targets import ClassStream
+from leastwise.estimators._streaming import Streaming
 from leastwise.fitting import Solution, scores, sgd_sample, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS
@@ -23,7 +24,7 @@ from leastwise.selection.trial import Settings
 Array = np.ndarray
 
 
-class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
+class LSPC(ClassStream, Streaming, Explained, SingleTaskModel, CalibratedClassifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -54,8 +55,11 @@ class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
         Model (5), every centre for every class, or model (7), for each class the centres of that class.
     n_centers : int, optional
         A subset of kernels: so many centres instead of all rows; with ``basis="class"`` so many for each class.
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How that subset is chosen; an array is used as it is (``basis="full"`` only).
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class"} or array (b, n_features), default="random"
+        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
+        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
+        with "auto" at the median distance; as many random rows of each class, "class". An array is used as it is
+        (``basis="full"`` only).
     bias : {"shared", None}, default=None
         An unpenalised intercept per class, or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
@@ -234,6 +238,11 @@ class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
             raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
         return kernel
 
+    def _stream_kernel(self) -> Kernel:
+        if self.basis != "full":
+            raise ValueError("basis='class' has sums of its own for every class: use basis='full' for a stream.")
+        return self._checked()
+
     # ------------------------------------------------------------------ sgd
 
     def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
@@ -242,7 +251,8 @@ class LSPC(ByMoments, Explained, SingleTaskModel, CalibratedClassifier):
         basis = self._basis(rows, data.rng, settings)
         b = basis.n_functions
         check_memory(sgd_sample(len(rows), b) + b, b, itemsize, arrays=2)
-        outcome, seen = self._first_look(data, settings)
+        found = self._first_look(data, settings)
+        outcome, seen = found.outcome, found.seen
         held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng, "sgd")
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
         options = {"max_epochs": int(self.max_passes), "tol": self.tol}

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.basis import Basis
 from leastwise.estimators._checks import choose
 from leastwise.estimators._lssvm import SignedTargets
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._regressor import KernelRegressor, residuals
 from leastwise.estimators._single_lssvm import SingleTaskLSSVM
+from leastwise.estimators._stream_targets import ClassStream, ValueStream
 from leastwise.probability import CALIBRATIONS
+from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
 
@@ -20,7 +23,7 @@ Array = np.ndarray
 MANY_ROWS = 1000
 
 
-class LSSVR(SingleTaskLSSVM, KernelRegressor):
+class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     r"""Least-squares support vector regression, tuned in closed form.
 
     A function of the kernel's space and a free intercept, fitted by least squares (Saunders et al. 1998, Suykens et
@@ -46,8 +49,10 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
         Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance. An array is used as it is.
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
@@ -164,15 +169,33 @@ class LSSVR(SingleTaskLSSVM, KernelRegressor):
         """
         kernel = self._checked(calibrated=False)
         data = self._training(X, y, sample_weight, groups, kernel)
-        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data)))
+        settings = self._settings(data.kernel, self._judge(data))
+        if self._by_moments(data.rows, settings):
+            return self._fit_by_moments(data, settings)
+        fitted = self._fitted(data, settings)
         best, settings = fitted.choice.outcome, fitted.settings
         self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
         if self.cv is not None:
             self.residuals_ = residuals(data, best, settings.bias, fitted.plain, settings.kernel)
         return self
 
+    def _keep_moment_fit(
+        self,
+        data: Training,
+        basis: Basis,
+        settings: Settings,
+        outcome: Outcome,
+        seen: list[dict],
+        trial: Any,
+        held: Array,
+    ) -> LSSVR:
+        self._finish(data, basis, settings, outcome, self._moment_solution(trial, outcome), seen)
+        if self.cv is not None:
+            self.residuals_ = residuals(data, outcome, settings.bias, False, settings.kernel)
+        return self
 
-class LSSVC(SingleTaskLSSVM, SignedTargets):
+
+class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
     r"""Least-squares support vector classifier with calibrated probabilities, tuned in closed form.
 
     The classifier of Suykens and Vandewalle (1999), eq. (5) of Xu et al. (2013), is least-squares regression on
@@ -195,8 +218,10 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
         Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance; as many random rows of each class, "class". An array is used as it is.
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
@@ -330,7 +355,10 @@ class LSSVC(SingleTaskLSSVM, SignedTargets):
         choose("calibration", self.calibration, CALIBRATIONS)
         kernel = self._checked(calibrated=self.calibration is not None)
         data = self._training(X, y, sample_weight, groups, kernel)
-        fitted = self._fitted(data, self._settings(data.kernel, self._judge(data.classes, self.calibration)))
+        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration))
+        if self._by_moments(data.rows, settings):
+            return self._fit_by_moments(data, settings)
+        fitted = self._fitted(data, settings)
         best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
         reach, trust = self._believed(data, fitted)
         return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)

@@ -10,15 +10,16 @@ from leastwise.basis import Basis
 from leastwise.estimators._checks import check_count, check_positive, choose
 from leastwise.estimators._label_explained import LabelExplained
 from leastwise.estimators._label_iterating import LabelIterating
+from leastwise.estimators._label_streaming import LabelStreaming
 from leastwise.estimators._model import all_or_nothing
-from leastwise.kernels import Kernel
+from leastwise.kernels import Kernel, Precomputed
 from leastwise.label_fitting import solve_labels
 from leastwise.probability import CALIBRATIONS
 
 Array = np.ndarray
 
 
-class MultiLabelLSPC(LabelExplained, LabelIterating):
+class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
     r"""Least-squares probabilistic classifier for many labels, tuned and calibrated in closed form.
 
     Every label t of a row has a class of its own. The scores of class y are fitted for all labels at once, and those
@@ -64,8 +65,10 @@ class MultiLabelLSPC(LabelExplained, LabelIterating):
         What the ridge is on: the norm of the functions, or of the coefficients as in the paper.
     n_centers : int, optional
         A subset of kernels: so many centres instead of all rows.
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How that subset is chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage"} or array (b, n_features), default="random"
+        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
+        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
+        with "auto" at the median distance. An array is used as it is.
     bias : {"shared", None}, default=None
         An unpenalised intercept for each class of each label, or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
@@ -238,6 +241,8 @@ class MultiLabelLSPC(LabelExplained, LabelIterating):
         sharings = self._checked_search()
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._label_judge(), self.norm)
+        if self._by_moments(data.rows, settings):
+            return self._fit_by_moments(data, settings)
         iterated = self._by_cg(data, settings)
         self._check_room(data, settings, sharings, iterated)
         choice = self._search_labels(data, settings, sharings, iterated)
@@ -256,8 +261,12 @@ class MultiLabelLSPC(LabelExplained, LabelIterating):
         """All parameters checked, before any data are looked at; the kernel."""
         choose("norm", self.norm, ["function", "coefficients"])
         choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, ["auto", "sylvester", "cg"])
+        choose("solver", self.solver, ["auto", "sylvester", "moments", "cg"])
         check_positive("tol", self.tol)
         if check_count("max_iter", self.max_iter) is None:
             raise ValueError("max_iter=None must be a whole number of 1 or more.")
-        return self._checked_kernel(calibrated=self.calibration is not None)
+        kernel = self._checked_kernel(calibrated=self.calibration is not None)
+        chosen = self.n_centers is not None or not isinstance(self.centers, str)
+        if self.solver == "moments" and (not chosen or isinstance(kernel, Precomputed)):
+            raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
+        return kernel

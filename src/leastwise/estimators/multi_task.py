@@ -69,8 +69,11 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         So many centres instead of all rows. With ``similarity="shared"`` the cost is then linear in rows and tasks,
         and memory small; with others it saves nothing. The centres are places: unlike in :class:`leastwise.LSPC` they
         stay when their row is held out, and all folds have the ridge of the average one.
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class", "task"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance; as many random rows of each class, "class", or of each task, "task". An array is used
+        as it is.
     bias : {"shared", None}, default=None
         An unpenalised intercept per class, common to all tasks; or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"

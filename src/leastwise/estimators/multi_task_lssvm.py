@@ -69,8 +69,10 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage", "task"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance; as many random rows of each task, "task". An array is used as it is.
     bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
         Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
         for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
@@ -320,8 +322,11 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
     n_centers : int, optional
         So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans"} or array of shape (b, n_features), default="random"
-        How they are chosen; an array is used as it is.
+    centers : {"random", "kmeans", "kmeans++", "leverage", "class", "task"} or array (b, n_features), default="random"
+        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
+        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
+        at the median distance; as many random rows of each class, "class", or of each task, "task". An array is used
+        as it is.
     bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
         Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
         for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the

@@ -13,12 +13,23 @@ from leastwise.files import checks
 from leastwise.files.registry import Entry
 
 #: Attributes of estimators that keep their precision,
-EXACT = ("classes_", "tasks_", "labels_", "class_prior_", "unit_", "offset_", "threshold_", "cv_results_")
+EXACT = (
+    "classes_",
+    "tasks_",
+    "labels_",
+    "class_prior_",
+    "unit_",
+    "offset_",
+    "threshold_",
+    "cv_results_",
+    "moments_",
+    "kept_",
+)
 #: and those that predictions do without. They tell how the model came about, and make sets, intervals and influences.
 REPORT = (
     *("heldout_scores_", "heldout_decision_", "heldout_proba_", "heldout_prediction_", "heldout_rows_"),
     *("stranger_scores_", "cv_results_", "learned_", "residuals_", "risk_coverage_", "relation_", "tie_"),
-    "neighbourhood_",
+    *("neighbourhood_", "moments_", "kept_"),
 )
 
 
@@ -102,6 +113,8 @@ PARTS = [
     part("heldout.Residuals", "estimators._regressor:Residuals", exact=True, skip=("inverse", "same")),
     part("heldout.Centring", "centring:Centring", exact=True),
     part("heldout.RiskCoverage", "risk:RiskCoverage", exact=True),
+    part("streams.Moments", "linalg.moments:Moments", exact=True),
+    part("streams.Kept", "streaming.kept:Kept", exact=True),
     part("tables.Column", "tables.kinds:Column", exact=True),
     part("search.Outcome", "selection.trial:Outcome", exact=True),
     part("search.Entry", "selection.diary:Entry", exact=True),

@@ -24,20 +24,15 @@ class MomentHeldout:
     ----------
     problem : Problem
         The rows in question; every fold is there with all of its rows.
-    Phi : ndarray of shape (m, b)
-        Their design, without weights.
+    U : ndarray of shape (m, b)
+        The rows along the eigenvectors (``MomentSpectrum.coordinates``), multiplied by the roots of their weights.
     spectrum : MomentSpectrum
         Of all rows.
     """
 
     problem: Problem
-    Phi: Array
+    U: Array
     spectrum: MomentSpectrum
-
-    @cached_property
-    def rows(self) -> Array:
-        """The rows along the eigenvectors, multiplied by the roots of their weights."""
-        return self.spectrum.coordinates(self.Phi) * self.problem.root[:, None]
 
     def at(self, alpha: float) -> Held:
         """Held-out scores at one alpha."""
@@ -45,15 +40,15 @@ class MomentHeldout:
         folds = max(len(p.folds.singles) + len(p.folds.blocks), 1)
         rho = alpha * (m.mass - float(np.sum(p.root**2)) / folds)
         e, share = 1 / (s.g + rho), 1 / m.mass if s.bias else 0.0
-        F = self.rows @ (e[:, None] * s.right) + p.root[:, None] * (m.z * share)
+        F = self.U @ (e[:, None] * s.right) + p.root[:, None] * (m.z * share)
         R = p.Z - F
-        h = np.einsum("ij,j,ij->i", self.rows, e, self.rows) + share * p.root**2
+        h = np.einsum("ij,j,ij->i", self.U, e, self.U) + share * p.root**2
         left = R / np.maximum(1 - h, np.finfo(float).eps)[:, None]
         for block in p.folds.blocks:
-            U, v = self.rows[block], p.root[block]
-            H = (U * e) @ U.T + share * np.outer(v, v)
+            some, v = self.U[block], p.root[block]
+            H = (some * e) @ some.T + share * np.outer(v, v)
             left[block] = np.linalg.solve(np.eye(len(block)) - H, R[block])
-        far = (m.z - m.p @ (s.V @ (s.right * e[:, None]))) * share
+        far = s.coefficients(alpha * m.mass)[1]
         return Held((p.Z - left) / p.root[:, None], far, freedom=float(np.sum(s.g * e)) + bool(s.bias))
 
 

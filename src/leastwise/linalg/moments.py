@@ -14,7 +14,7 @@ Leave-one-out needs no more than the row in question beside the sums, where the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -72,6 +72,13 @@ class Moments:
     def __sub__(self, other: Moments) -> Moments:
         return Moments(*(a - b for a, b in zip(self._parts, other._parts, strict=True)))
 
+    def __mul__(self, factor: float) -> Moments:
+        """Those of the same rows with weights multiplied by a number."""
+        A, C, p, z, mass, n = self._parts
+        return Moments(factor * A, factor * C, factor * p, factor * z, factor * mass, n)
+
+    __rmul__ = __mul__
+
     @property
     def _parts(self) -> tuple:
         return self.A, self.C, self.p, self.z, self.mass, self.n
@@ -116,15 +123,9 @@ class MomentSpectrum:
         """Rows along the eigenvectors, about the mean row where there is a bias."""
         return Phi @ self.V - (self.moments.p / self.moments.mass @ self.V if self.bias else 0.0)
 
-    def heldout(self, U: Array, Z: Array, w: Array, rho: float) -> Array:
-        """Scores of rows that are among those of the moments, as if each had not been; U are their coordinates."""
-        m, e = self.moments, 1 / (self.g + rho)
-        F = U @ (e[:, None] * self.right)
-        h = np.einsum("ij,j,ij->i", U, e, U)
-        if self.bias:
-            F, h = F + m.z / m.mass, h + 1 / m.mass
-        h = (w * h)[:, None]
-        return (F - h * Z) / np.maximum(1 - h, np.finfo(float).eps)
+    def of_targets(self, C: Array, z: Array) -> MomentSpectrum:
+        """The same rows with other targets, given by their sums."""
+        return replace(self, moments=replace(self.moments, C=C, z=z))
 
 
 def moment_spectrum(moments: Moments, penalty: Cholesky | None, bias: bool) -> MomentSpectrum:

@@ -70,9 +70,9 @@ class LabelRows(Rows):
         """The rows with their held-out scores; rows without a score do not count."""
         known = ~np.isnan(F[:, 0])
         if known.all():
-            return LabelSample(F, self.y, self.W, self.starts, self.size)
+            return LabelSample(F, self.y, self.W, self.starts, self.size, self.shares)
         part = self.part(np.flatnonzero(known))
-        counts = class_counts(self.y, self.W, self.starts)
+        counts = class_counts(self.y, self.W, self.starts) if self.shares is None else self.shares
         return LabelSample(F[known], part.y, part.W, self.starts, part.size, counts)
 
     def narrowed(self, labels: Array) -> Self:
@@ -82,7 +82,9 @@ class LabelRows(Rows):
         columns = np.concatenate([np.arange(self.starts[t], self.starts[t + 1]) for t in labels])
         entries = None if self.entries is None else self.entries[:, labels]
         starts = np.cumsum([0, *widths[labels]])
-        return replace(self, y=self.y[:, labels], values=self.values[:, columns], entries=entries, starts=starts)
+        shares = None if self.shares is None else self.shares[columns]
+        few = replace(self, y=self.y[:, labels], values=self.values[:, columns], entries=entries, starts=starts)
+        return replace(few, shares=shares)
 
     def filled(self) -> Self:
         """Rows of equal weights, with the shares of the classes as targets where a label is not known.
@@ -119,6 +121,9 @@ class LabelTrial(Trial):
         self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[Family]
     ) -> None:
         super().__init__(rows, basis, settings)
+        self._tie(relation, families)
+
+    def _tie(self, relation: Relation, families: list[Family]) -> None:
         self.relation, self.families = relation, families
         self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
         self.sharing = 0.0

@@ -43,6 +43,8 @@ class Rows:
         Codes of the tasks, where there are several.
     values : ndarray of shape (n, outputs) or None
         Targets that are not 0 and 1: quantities, or -1 and 1.
+    shares : ndarray of shape (outputs,) or None
+        Class shares (of many labels: weights of the classes), where they are known better than from these rows.
     """
 
     X: Any
@@ -54,6 +56,7 @@ class Rows:
     mass: float = 1.0
     task: Array | None = None
     values: Array | None = None
+    shares: Array | None = None
 
     #: What rows may have or not.
     OPTIONAL: ClassVar[tuple[str, ...]] = ("task", "values")
@@ -71,21 +74,21 @@ class Rows:
         """Whether all rows count the same."""
         return bool(np.all(self.w == 1))
 
-    def class_shares(self, n_classes: int) -> Array:
-        """Weighted class shares."""
-        return class_shares(self.y, self.w, n_classes)
-
     def sample(self, F: Array) -> Sample:
         """The rows with their held-out scores, for calibrators and scorers.
 
         Rows without a score do not count, but for the class shares.
         """
         known = ~np.isnan(F[:, 0])
-        if known.all():
+        if known.all() and self.shares is None:
             return Sample(F, self.y, self.w, self.size, task=self.task)
         shares = self.class_shares(F.shape[1]).astype(F.dtype)
         part = self.part(np.flatnonzero(known))
         return Sample(F[known], part.y, part.w, part.size, shares, part.task)
+
+    def class_shares(self, n_classes: int) -> Array:
+        """Weighted class shares."""
+        return class_shares(self.y, self.w, n_classes) if self.shares is None else self.shares
 
     def targets(self, n_outputs: int) -> Array:
         """What is fitted: the values, or 1 in the column of the row's class."""

@@ -1,0 +1,99 @@
+"""Models of many labels from sums over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leastwise.basis import Basis
+from leastwise.estimators._by_moments import Begun, as_places
+from leastwise.estimators._label_search import label_families
+from leastwise.estimators._model import Training
+from leastwise.estimators._stream_targets import LabelStream
+from leastwise.estimators._streaming import Streaming
+from leastwise.estimators._tuned import Found
+from leastwise.kernels import Kernel
+from leastwise.label_fitting import LabelSolution
+from leastwise.selection.grid import Levels
+from leastwise.selection.label_moments import LabelMomentTrial
+from leastwise.selection.labels import LabelRows
+from leastwise.selection.moments import Sums
+from leastwise.selection.plan import SEARCH_ROWS
+from leastwise.selection.search import Search
+from leastwise.selection.trial import Outcome, Rows, Settings
+
+Array = np.ndarray
+
+
+class LabelStreaming(LabelStream, Streaming):
+    """Mixin for models of many labels; which of them are related is learned from the rows that are kept."""
+
+    def _stream_kernel(self: Any) -> Kernel:
+        self._checked_search()
+        return self._checked()
+
+    def _by_moments(self: Any, rows: Rows, settings: Settings) -> bool:
+        complete = isinstance(rows, LabelRows) and rows.complete
+        if self.solver == "moments" and not complete:
+            raise ValueError(
+                "solver='moments' needs all labels of all rows, with one weight a row: use solver='auto' where some "
+                "are not known."
+            )
+        return complete and super()._by_moments(rows, settings)
+
+    def _stream_sharings(self: Any, relation: Any) -> Levels:
+        """Sharings to try; one where there is nothing to choose."""
+        sharings = self._checked_search()
+        return sharings if sharings.every or relation.related else Levels((0.0,))
+
+    def _begin(self: Any, data: Training, settings: Settings) -> Begun:
+        relation = self._relation(data, self._checked_search())
+        sharings, (sigmas, alphas) = self._stream_sharings(relation), self._data_grids(data.rows, settings)
+        basis = as_places(self._few_centers(data, settings))
+        if self.cv is None:
+            guess = self._fixed(data, sigmas.values[0], alphas.values[0], sharings.values[0])
+            return Begun(settings.kernel, basis, guess, len(data.rows), [])
+        wish = SEARCH_ROWS if self.search_rows in ("auto", None) else int(self.search_rows)
+        some = self._some_rows(data, wish, settings)
+        part = self._basis(some, data.rng, settings)
+        guess, seen = self._look(some, part, settings, relation, sigmas, alphas, sharings)
+        return Begun(settings.kernel, basis, guess, len(some), seen)
+
+    def _moment_trial(self: Any, data: Training, rows: Rows, basis: Basis, settings: Settings, sums: Sums) -> Any:
+        relation = self._relation(data, self._checked_search())
+        assert isinstance(rows, LabelRows)
+        return LabelMomentTrial(rows, basis, settings, relation, label_families(self.label_index_.classes), sums)
+
+    def _settled(self: Any, data: Training, settings: Settings, begun: Begun, trial: Any, n: int) -> Any:
+        alphas = self._data_grids(data.rows, settings)[1]
+        guess = begun.for_rows(n, alphas.ratio)
+        if self.cv is None:
+            return guess, begun.seen
+        search = Search(trial)
+        found = search.settle(guess, alphas, self._stream_sharings(trial.relation))
+        for point in search.seen:
+            point["stage"] = 1  # the last word: what the first look saw was another problem
+        return found, begun.seen + search.seen
+
+    def _moment_solution(self: Any, trial: LabelMomentTrial, outcome: Outcome) -> LabelSolution:
+        dtype = trial.rows.X.dtype
+        jitter = trial.plain.decomposed(outcome.sigma)[1].jitter
+        coef, intercept = trial.tied(outcome.sharing).coefficients(outcome.sigma, outcome.alpha)
+        return LabelSolution(coef.astype(dtype), intercept.astype(dtype), jitter)
+
+    def _keep_moment_fit(
+        self: Any,
+        data: Training,
+        basis: Basis,
+        settings: Settings,
+        outcome: Outcome,
+        seen: list[dict],
+        trial: Any,
+        held: Array,
+    ) -> Any:
+        reach, trust = self._chunked_reach(data.rows, basis, settings, held)
+        solution = self._moment_solution(trial, outcome)
+        self._keep_story(solution)
+        choice = Found(outcome, seen, trial, trial)
+        return self._keep(data, basis, settings, choice, solution, reach, trust)

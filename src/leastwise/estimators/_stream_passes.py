@@ -1,0 +1,156 @@
+"""Passes over the blocks of a stream: a first look, and sums."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from leastwise.linalg.moments import Moments
+from leastwise.streaming.blocks import Block, Blocks
+from leastwise.streaming.errors import StreamError
+from leastwise.streaming.kept import Keeper, Kept
+
+Array = np.ndarray
+
+#: Seconds between two lines of progress.
+PAUSE = 2.0
+
+
+@contextmanager
+def named(block: Block) -> Iterator[None]:
+    """What is wrong with a block is said with its place."""
+    try:
+        yield
+    except StreamError:
+        raise
+    except ValueError as error:
+        if not block.where:
+            raise
+        raise StreamError(f"{block.where}: {error}", where=block.where) from error
+
+
+@dataclass
+class FirstLook:
+    """What the first rows, or a first pass over all, tell.
+
+    Attributes
+    ----------
+    keeper : Keeper
+        A sample of the rows.
+    known : Any
+        What is known of the targets.
+    counts : dict
+        Weights of the classes.
+    waiting : list of Block
+        Blocks that have been taken from an iterator, and are still to be learned from.
+    n_rows : int
+    names : list of str or None
+        Names of the columns.
+    error : StreamError or None
+        What ended an iterator.
+    dtype : dtype
+        That of the first rows, and of all that follow.
+    """
+
+    keeper: Keeper
+    known: Any
+    counts: dict = field(default_factory=dict)
+    waiting: list[Block] = field(default_factory=list)
+    n_rows: int = 0
+    names: Any = None
+    error: StreamError | None = None
+    dtype: Any = None
+
+    def add(self, model: Any, block: Block) -> None:
+        """One more block."""
+        with named(block):
+            X, w = model._block_rows(block, self.dtype)
+            self.dtype = X.dtype
+            if not len(w):
+                return
+            known = model._learn(block.y) if self.known is None else model._grown(self.known, block.y)
+            if self.known is not None and known is not self.known:
+                old = self.known
+                self.keeper.recode(lambda codes: model._recode(codes, old, known))
+            codes = model._encode(block.y, known)
+        self.known, self.n_rows = known, self.n_rows + len(w)
+        self.keeper.add(X, codes, w, block.groups)
+        if codes.ndim == 1 and codes.dtype.kind == "i":
+            for k, mass in enumerate(np.bincount(codes, weights=w)):
+                name = known[k].item()
+                self.counts[name] = self.counts.get(name, 0.0) + float(mass)
+
+    def sample(self, factor: Array | None) -> Kept:
+        """The rows that were kept, their classes weighted."""
+        kept = self.keeper.kept()
+        return kept if factor is None else kept.weighted(factor[kept.y])
+
+
+def look_first(model: Any, blocks: Blocks, stream: Iterator[Block], known: Any, limit: int) -> FirstLook:
+    """A first pass over rows that can be gone through again, else the first of them.
+
+    A block that cannot be read ends it: what comes before is learned from, if there is anything.
+    """
+    first = FirstLook(Keeper(limit), known)
+    try:
+        for block in stream:
+            first.add(model, block)
+            if not blocks.repeatable:
+                first.waiting.append(block)
+                if first.n_rows >= limit:
+                    break
+    except StreamError as error:
+        if not first.n_rows:
+            raise
+        first.error = error
+    if not first.n_rows:
+        raise ValueError("The stream has no rows: there is nothing to learn from.")
+    first.names = getattr(blocks, "names", None)
+    return first
+
+
+@dataclass
+class Sums:
+    """Sums over the blocks of a stream, as they come."""
+
+    model: Any
+    begun: Any
+    known: Any
+    factor: Array | None
+    moments: Moments
+    began: float = field(default_factory=time.monotonic)
+    told: float = 0.0
+
+    def add(self, block: Block, keeper: Keeper | None) -> None:
+        """One more block; ``keeper`` keeps some of its rows."""
+        with named(block):
+            X, codes, w = self.model._read(block, self.known, self.factor, self.begun.basis.centers.dtype)
+            self.moments = self.moments + self.model._block_moments(X, codes, w, self.known, self.begun)
+        if keeper is not None:
+            keeper.add(X, codes, w, block.groups)
+        now = time.monotonic() - self.began
+        if now - self.told >= PAUSE:
+            self.told = now
+            self.model._report(f"{self.moments.n} rows, {now:.0f} s")
+
+    def run(self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: Keeper) -> StreamError | None:
+        """All blocks, up to one that cannot be read: the error that it makes."""
+        try:
+            if blocks.repeatable:
+                for block in blocks:
+                    self.add(block, None)
+                return None
+            for block in first.waiting:
+                self.add(block, None)  # the keeper has seen them
+            for block in stream if first.error is None else ():
+                self.add(block, keeper)
+        except StreamError as error:
+            if not self.moments.n:
+                raise
+            return error
+        return first.error

@@ -1,0 +1,270 @@
+"""What streams have to know of their targets beforehand: the classes, the unit of quantities, or the labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from leastwise.estimators._checks import check_classes
+from leastwise.estimators._labels import as_column, is_flat
+from leastwise.estimators._model import Targets, Training
+from leastwise.labels.encoding import Labels, encode_known, encode_labels
+from leastwise.linalg.moments import Moments
+from leastwise.probability import class_shares
+from leastwise.selection.trial import Settings
+
+Array = np.ndarray
+
+
+class StreamTargets:
+    """What a stream asks of its targets; ``known`` is what has to be known of them before sums can be made."""
+
+    def _learn(self: Any, y: Any) -> Any:
+        """What is known from some rows."""
+        raise NotImplementedError
+
+    def _learn_classes(self: Any, classes: Any) -> Any:
+        """What is known where the user names all classes."""
+        raise ValueError("classes= is for classifiers: this model predicts quantities.")
+
+    def _grown(self: Any, known: Any, y: Any) -> Any:
+        """What is known with some more rows; the same object where they add nothing."""
+        return known
+
+    def _combined(self: Any, one: Any, other: Any) -> Any:
+        """What two models know together."""
+        return one
+
+    def _check_known(self: Any, known: Any) -> None:
+        """Refuse what nothing can be learned from."""
+
+    def _known(self: Any) -> Any:
+        """What a fitted model knows."""
+        raise NotImplementedError
+
+    def _encode(self: Any, y: Any, known: Any) -> Array:
+        """Codes of the classes of a block, or its quantities."""
+        raise NotImplementedError
+
+    def _recode(self: Any, codes: Array, old: Any, new: Any) -> Array:
+        """The same targets under other codes."""
+        return codes
+
+    def _aligned(self: Any, moments: Moments, old: Any, new: Any) -> Moments:
+        """The same sums under other codes."""
+        return moments
+
+    def _check_weight(self: Any, sample_weight: Any) -> None:
+        """Refuse weights that sums cannot have."""
+
+    def _class_factors(self: Any, known: Any, counts: dict | None) -> Array | None:
+        """What classes are weighted by; ``counts`` are their weights, where all rows have been seen."""
+        return None
+
+    def _shares(self: Any, moments: Moments, unit: float) -> Array | None:
+        """Class shares of all rows; ``unit`` is what a weight of 1 is."""
+        return None
+
+    def _first_shares(self: Any, codes: Array, w: Array, known: Any) -> Array | None:
+        """Class shares of the first rows, where these lack a class that is known."""
+        return None
+
+    def _row_weights(self: Any, w: Array, known: Any) -> Array:
+        """Weights in the form in which rows are arranged."""
+        return w
+
+    def _blank(self: Any, n: int, known: Any) -> Array:
+        """Targets of rows that nothing is learned from."""
+        return np.zeros(n, dtype=int)
+
+
+class ClassStream(StreamTargets):
+    """Targets that are classes."""
+
+    def _learn(self: Any, y: Any) -> Array:
+        y = column_or_1d(y)
+        check_classification_targets(y)
+        return np.unique(y)
+
+    def _learn_classes(self: Any, classes: Any) -> Array:
+        return self._learn(classes)
+
+    def _grown(self: Any, known: Array, y: Any) -> Array:
+        return self._combined(known, self._learn(y))
+
+    def _combined(self: Any, one: Array, other: Array) -> Array:
+        fresh = np.setdiff1d(other, one)
+        return np.unique(np.concatenate([one, fresh])) if len(fresh) else one
+
+    def _check_known(self: Any, known: Array) -> None:
+        check_classes(np.arange(2 * len(known)), known)
+
+    def _known(self: Any) -> Array:
+        return self.classes_
+
+    def _encode(self: Any, y: Any, known: Array) -> Array:
+        y = column_or_1d(y)
+        seen, place = np.unique(y, return_inverse=True)
+        strange = [v for v in seen.tolist() if v not in known.tolist()]
+        if strange:
+            raise ValueError(
+                f"y holds {strange[:10]}, which the model does not know: its classes are {known.tolist()[:20]}. Give "
+                "all of them at the beginning: classes=[...]."
+            )
+        return np.searchsorted(known, seen)[place]
+
+    def _recode(self: Any, codes: Array, old: Array, new: Array) -> Array:
+        return np.searchsorted(new, old)[codes]
+
+    def _aligned(self: Any, moments: Moments, old: Array, new: Array) -> Moments:
+        nothing = -1.0 if self.SIGNED else 0.0  # the target of a class that no row has
+        C, z = nothing * np.repeat(moments.p[:, None], len(new), axis=1), np.full(len(new), nothing * moments.mass)
+        place = np.searchsorted(new, old)
+        C[:, place], z[place] = moments.C, moments.z
+        return replace(moments, C=C, z=z)
+
+    def _class_factors(self: Any, known: Array, counts: dict | None) -> Array | None:
+        given, names = self.class_weight, known.tolist()
+        if given is None:
+            return None
+        if isinstance(given, str) and given == "balanced":
+            if counts is None:
+                raise ValueError(
+                    "class_weight='balanced' needs to know how frequent the classes are before the first row is "
+                    "learned from: give rows that can be gone through twice (a file, an array, a callable that "
+                    "returns an iterator), or a dict of weights."
+                )
+            mass = np.array([counts.get(name, 0.0) for name in names])
+            return np.where(mass > 0, mass.sum() / np.maximum(mass, np.finfo(float).tiny), 0)
+        if not isinstance(given, Mapping) or not set(given) <= set(names):
+            raise ValueError(
+                f"class_weight={given!r} must be None, 'balanced' or a dict from classes to weights; the classes are "
+                f"{names[:20]}."
+            )
+        return np.array([float(given.get(name, 1.0)) for name in names])
+
+    def _stream_settings(self: Any, data: Training) -> Settings:
+        norm = getattr(self, "norm", "function")
+        return self._settings(data.kernel, self._judge(data.classes, self.calibration), norm)
+
+    def _shares(self: Any, moments: Moments, unit: float) -> Array:
+        shares = moments.z / moments.mass
+        return above_zero((shares + 1) / 2 if self.SIGNED else shares, moments.n)
+
+    def _first_shares(self: Any, codes: Array, w: Array, known: Array) -> Array | None:
+        shares = class_shares(codes, w, len(known))
+        return None if (shares > 0).all() else above_zero(shares, len(codes))
+
+
+class ValueStream(StreamTargets):
+    """Targets that are quantities."""
+
+    def _learn(self: Any, y: Any) -> tuple[Array, Array, bool]:
+        targets: Targets = self._targets(self._encode(y, None), np.float64)
+        return np.asarray(targets.unit), np.asarray(targets.offset), targets.flat
+
+    def _known(self: Any) -> tuple[Array, Array, bool]:
+        return self.unit_, self.offset_, self.flat_
+
+    def _encode(self: Any, y: Any, known: tuple[Array, Array, bool] | None) -> Array:
+        try:
+            Z = np.asarray(y, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"y holds what is no number: {type(self).__name__} predicts quantities.") from None
+        if not np.isfinite(Z).all():
+            raise ValueError("y contains NaN or inf; every value must be finite.")
+        if known is not None and (Z.ndim == 1, Z.size) != (known[2], len(Z) * len(known[0])):
+            raise ValueError(f"y has shape {Z.shape}; the first rows had {len(known[0])} value(s) each.")
+        return Z
+
+    def _blank(self: Any, n: int, known: tuple[Array, Array, bool]) -> Array:
+        return np.zeros(n if known[2] else (n, len(known[0])))
+
+    def _aligned(self: Any, moments: Moments, old: tuple, new: tuple) -> Moments:
+        scale, move = old[0] / new[0], (old[1] - new[1]) / new[0]
+        C, z = moments.C * scale + np.outer(moments.p, move), moments.z * scale + moments.mass * move
+        return replace(moments, C=C, z=z)
+
+    def _stream_settings(self: Any, data: Training) -> Settings:
+        return self._settings(data.kernel, self._judge(data))
+
+
+class LabelStream(StreamTargets):
+    """Targets that are many labels, all of them known."""
+
+    def _learn(self: Any, y: Any) -> Labels:
+        flat = is_flat(y)
+        table = as_column(y) if flat else y
+        labels = encode_labels(table, np.shape(table)[0], self.missing)[1]
+        self.label_index_ = replace(labels, form="flat") if flat else labels
+        return self.label_index_
+
+    def _learn_classes(self: Any, classes: Any) -> Labels:
+        if not is_flat(classes):
+            raise ValueError("classes= names the classes of one label; those of many are read from the first rows.")
+        return self._learn(np.repeat(np.asarray(classes), 2))
+
+    def _grown(self: Any, known: Labels, y: Any) -> Labels:
+        return self._combined(known, self._learn(y))
+
+    def _combined(self: Any, known: Labels, fresh: Labels) -> Labels:
+        if fresh.n_labels != known.n_labels:
+            raise ValueError(f"There are {fresh.n_labels} labels; the first rows had {known.n_labels}.")
+        pairs = list(zip(known.classes, fresh.classes, strict=True))
+        classes = tuple(np.union1d(old, new) for old, new in pairs)
+        same = all(len(a) == len(b) for a, b in zip(classes, known.classes, strict=True))
+        constant = tuple(t for t in known.constant if t in fresh.constant and len(classes[t]) == len(pairs[t][0]))
+        self.label_index_ = replace(known, constant=constant, classes=known.classes if same else classes)
+        return known if same and constant == known.constant else self.label_index_
+
+    def _known(self: Any) -> Labels:
+        return self.label_index_
+
+    def _encode(self: Any, y: Any, known: Labels) -> Array:
+        self.label_index_ = known
+        table = as_column(y) if is_flat(y) else y
+        codes = encode_known(table, known, np.shape(table)[0], self.missing)
+        if (codes < 0).any():
+            raise ValueError(
+                f"{int((codes < 0).any(axis=1).sum())} of {len(codes)} rows have labels that are not known: sums "
+                "need all labels of a row. Leave these rows out, or fit in memory, where labels may be unknown."
+            )
+        return codes
+
+    def _recode(self: Any, codes: Array, old: Labels, new: Labels) -> Array:
+        pairs = enumerate(zip(old.classes, new.classes, strict=True))
+        return np.column_stack([np.searchsorted(after, before)[codes[:, t]] for t, (before, after) in pairs])
+
+    def _aligned(self: Any, moments: Moments, old: Labels, new: Labels) -> Moments:
+        C, z = np.zeros((len(moments.C), new.n_outputs)), np.zeros(new.n_outputs)
+        pairs = zip(new.starts[:-1], old.classes, new.classes, strict=True)
+        place = np.concatenate([start + np.searchsorted(after, before) for start, before, after in pairs])
+        C[:, place], z[place] = moments.C, moments.z
+        return replace(moments, C=C, z=z)
+
+    def _check_weight(self: Any, sample_weight: Any) -> None:
+        if self.class_weight is not None or np.ndim(sample_weight) == 2:
+            raise ValueError("A stream of many labels takes one weight a row: no class_weight, no weight per label.")
+
+    def _row_weights(self: Any, w: Array, known: Labels) -> Array:
+        return np.repeat(w[:, None], known.n_labels, axis=1)
+
+    def _blank(self: Any, n: int, known: Labels) -> Array:
+        return np.zeros((n, known.n_labels), dtype=int)
+
+    def _stream_settings(self: Any, data: Training) -> Settings:
+        return self._settings(data.kernel, self._label_judge(), self.norm)
+
+    def _shares(self: Any, moments: Moments, unit: float) -> Array:
+        return np.maximum(moments.z, 0) / unit
+
+
+def above_zero(shares: Array, n: int) -> Array:
+    """Half a row for a class that was not seen yet: its probability is low, but not zero."""
+    shares = np.where(shares <= 0, 0.5 / (n + 1), shares)
+    return shares / shares.sum()

@@ -1,0 +1,334 @@
+"""Models that are fitted to rows in blocks, and changed by more rows or fewer."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from leastwise.basis import given_basis, row_chunks
+from leastwise.estimators._by_moments import Begun, ByMoments
+from leastwise.estimators._checks import check_groups, check_range
+from leastwise.estimators._model import Training, all_or_nothing
+from leastwise.estimators._stream_passes import Sums, look_first
+from leastwise.kernels import Kernel, Precomputed
+from leastwise.keys import EVERY
+from leastwise.linalg.moments import Moments
+from leastwise.selection.moments import SAMPLE_ROWS
+from leastwise.selection.trial import Outcome
+from leastwise.streaming.blocks import Block
+from leastwise.streaming.errors import StreamError
+from leastwise.streaming.kept import Keeper, Kept
+from leastwise.streaming.opening import open_blocks
+
+Array = np.ndarray
+
+#: Attributes that do not change when rows come or go.
+KNOWN = ("n_features_in_", "feature_names_in_", "label_index_")
+
+
+def _can_stream(model: Any) -> bool:
+    """Whether the parameters are those of a model that learns from sums; an error that says why not."""
+    try:
+        model._checked_stream(SAMPLE_ROWS)
+    except ValueError as error:
+        raise AttributeError(f"partial_fit() is not possible with these parameters. {error}") from error
+    return True
+
+
+class Streaming(ByMoments):
+    """Mixin for models of few centres; one of ``_stream_targets`` tells what their targets are."""
+
+    # --------------------------------------------------------------- surface
+
+    def fit_stream(
+        self: Any,
+        source: Any,
+        y: Any = None,
+        *,
+        target: Any = None,
+        features: Any = None,
+        weight: Any = None,
+        group: Any = None,
+        classes: Any = None,
+        keep_rows: int = SAMPLE_ROWS,
+        block_rows: int | None = None,
+    ) -> Any:
+        """Fit to rows that come in blocks, in memory that depends on the number of centres, not on that of the rows.
+
+        Parameters
+        ----------
+        source : path, list of paths, array, memmap, frame, iterator or callable
+            Where rows come from, see :func:`leastwise.streaming.open_blocks`. What can be gone through twice is: once
+            for a sample, which chooses centres, kernel and sigma, and once for the sums. An iterator is gone through
+            once, and its first rows are the sample.
+        y : array, optional
+            Targets, where ``source`` is an array.
+        target, features, weight, group : str or list of str, optional
+            Columns of files and frames.
+        classes : array-like, optional
+            All classes of a classifier, where an iterator may come to some of them late.
+        keep_rows : int, default=20000
+            Rows that the model keeps (``kept_``): their held-out scores choose alpha and make the calibration, and do
+            so again whenever rows are added or taken away. 0, with ``cv=None``, keeps none.
+        block_rows : int, optional
+            Rows of a block, where that is ours to choose.
+
+        Returns
+        -------
+        self
+            With ``n_centers=None``, 1,000 centres are chosen. Held-out attributes (``heldout_proba_``, ...) are those
+            of the rows that were kept.
+
+        Notes
+        -----
+        A block that cannot be read ends the fit with a :class:`leastwise.streaming.StreamError` that names it. The
+        model is then that of the rows before it, and ``partial_fit`` goes on from there.
+        """
+        names = {"target": target, "features": features, "weight": weight, "group": group}
+        error = self._fit_stream(source, y, names, classes, keep_rows, block_rows)
+        if error is not None:
+            raise error
+        return self
+
+    @available_if(_can_stream)
+    def partial_fit(
+        self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Any:
+        """Add rows. The first ones choose centres, kernel and sigma; all of them alpha and the calibration.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+        y : array-like of shape (n,) or (n, n_outputs)
+        classes : array-like, optional
+            All classes of a classifier, at the first call.
+        sample_weight, groups : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+            The same model as if all rows had come at once, with these centres and this sigma.
+        """
+        block = Block(X, y, sample_weight, None, groups, "")
+        if not self._has_sums():
+            error = self._fit_stream(iter([block]), None, {}, classes, SAMPLE_ROWS, None)
+            assert error is None
+            return self
+        known = self._known()
+        X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
+        begun, kept = self._begun_before(), vars(self).get("kept_")
+        moments = self.moments_ + self._block_moments(X, codes, w, known, begun)
+        if kept is not None:
+            keeper = Keeper(kept.limit, kept)
+            keeper.add(X, codes, w, groups)
+            kept = keeper.kept()
+        return self._renew(begun, moments, kept, known)
+
+    def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+        """Take rows away that were added before: the model is then what it would be without them.
+
+        Centres and sigma stay, even where they came from these rows. Give targets, weights and groups as they were
+        given when the rows were added.
+        """
+        self._check_sums("unfit")
+        known = self._known()
+        block = Block(X, y, sample_weight, None, groups, "")
+        X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
+        begun, kept = self._begun_before(), vars(self).get("kept_")
+        moments = self.moments_ - self._block_moments(X, codes, w, known, begun)
+        if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
+            raise ValueError(
+                f"unfit() of {len(w)} rows would leave {moments.n} of {self.moments_.n}: too few for a model. "
+                "Nothing was changed."
+            )
+        if kept is not None:
+            kept = kept.without(Kept.all(X, codes, w, groups, kept.limit))
+        return self._renew(begun, moments, kept, known)
+
+    def forget(self: Any, keep: float) -> Any:
+        """Let all rows so far count less: ``keep`` times what they counted, above 0 and up to 1.
+
+        Called before every ``partial_fit``, rows that are k calls old weigh ``keep ** k``.
+        """
+        self._check_sums("forget")
+        if isinstance(keep, bool) or not isinstance(keep, int | float | np.number) or not 0 < keep <= 1:
+            raise ValueError(
+                f"keep={keep!r} must be a number above 0 and up to 1: what rows so far count from now on."
+            )
+        kept = vars(self).get("kept_")
+        kept = None if kept is None else kept.weighted(float(keep))
+        return self._renew(self._begun_before(), self.moments_ * float(keep), kept, self._known())
+
+    def without_rows(self: Any) -> Any:
+        """A copy that has learned from no rows yet, with the same centres, kernel, sigma and classes.
+
+        What sites begin with that are to be merged: ``partial_fit`` goes on from it, in each. It answers as this
+        model does until then.
+        """
+        self._check_sums("without_rows")
+        other, kept = copy.copy(self), self.kept_
+        other.moments_ = Moments.zero(*self.moments_.C.shape)
+        other.kept_ = None if kept is None else replace(kept.part(np.zeros(len(kept), dtype=bool)), bound=int(EVERY))
+        return other
+
+    # ------------------------------------------------------------------- fit
+
+    @all_or_nothing
+    def _fit_stream(
+        self: Any, source: Any, y: Any, names: dict, classes: Any, keep_rows: int, block_rows: int | None
+    ) -> StreamError | None:
+        """Fit; what ended the stream too early, if something did after some rows."""
+        kernel, limit = self._checked_stream(keep_rows), max(keep_rows, 2)
+        blocks = open_blocks(source, y, **names, block_rows=block_rows)
+        stream = iter(blocks)
+        first = look_first(self, blocks, stream, None if classes is None else self._learn_classes(classes), limit)
+        known = first.known
+        self._check_known(known)
+        factor = self._class_factors(known, first.counts if blocks.repeatable else None)
+        kept = first.sample(factor)
+        begun = self._begun(kept, known, kernel)
+        keeper, width = Keeper(limit, kept), begun.n_outputs
+        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, width))
+        error = sums.run(blocks, stream, first, keeper)
+        self._conclude(begun, sums.moments, keeper.kept() if keep_rows else None, known)
+        if first.names is not None:
+            self.feature_names_in_ = np.array(first.names, dtype=object)
+        return error
+
+    def _checked_stream(self: Any, keep_rows: int) -> Kernel:
+        """Parameters checked, before any row is read."""
+        kernel = self._stream_kernel()
+        if isinstance(kernel, Precomputed):
+            raise ValueError("kernel='precomputed' knows no rows: a stream needs rows to compute the kernel from.")
+        if self.solver not in ("auto", "moments"):
+            raise ValueError(f"solver={self.solver!r} does not work on streams: use 'auto' or 'moments'.")
+        if self.cv is not None and not (isinstance(self.cv, str) and self.cv == "loo"):
+            raise ValueError(
+                f"cv={self.cv!r}: rows of a stream are held out one by one, or in groups: use cv='loo' (and groups), "
+                "or None."
+            )
+        if isinstance(keep_rows, bool) or not isinstance(keep_rows, int | np.integer) or keep_rows < 0:
+            raise ValueError(f"keep_rows={keep_rows!r} must be a whole number of rows, 0 or more.")
+        if keep_rows < 2 and self.cv is not None:
+            raise ValueError(
+                f"keep_rows={keep_rows} leaves no rows to choose alpha and to calibrate by: keep some, or set "
+                "cv=None, calibration=None, and numbers for sigma and alpha."
+            )
+        return kernel
+
+    def _begun(self: Any, kept: Kept, known: Any, kernel: Kernel) -> Begun:
+        """Centres, kernel and sigma, chosen on the rows that were kept."""
+        data = self._kept_rows(kept, known, kernel, None)
+        begun = self._begin(data, self._stream_settings(data))
+        self._report(
+            f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
+            f"{begun.guess.alpha:.2g}"
+        )
+        return begun
+
+    def _conclude(self: Any, begun: Begun, moments: Moments, kept: Kept | None, known: Any) -> None:
+        """Settle, and store."""
+        some = self._places(begun, known, moments) if kept is None else kept
+        data = self._kept_rows(some, known, begun.kernel, moments)
+        settings = replace(self._stream_settings(data), kernel=begun.kernel)
+        scaled = moments * (1 / data.rows.mass)
+        trial = self._moment_trial(data, data.rows, begun.basis, settings, lambda sigma: [scaled])
+        outcome, seen = self._settled(data, settings, begun, trial, moments.n)
+        held = np.arange(len(data.rows) if self.cv is not None else 0)
+        self._keep_moment_fit(data, begun.basis, settings, outcome, seen, trial, held)
+        self.moments_, self.kept_ = moments, kept
+        if kept is None:
+            del self.neighbourhood_  # which holds rows
+
+    def _renew(self: Any, begun: Begun, moments: Moments, kept: Kept | None, known: Any) -> Any:
+        """The model of other rows with the same centres."""
+        said = {name: vars(self)[name] for name in KNOWN if name in vars(self)}
+        self._replaced(begun, moments, kept, known, said)
+        return self
+
+    @all_or_nothing
+    def _replaced(self: Any, begun: Begun, moments: Moments, kept: Kept | None, known: Any, said: dict) -> None:
+        vars(self).update(said)
+        self._conclude(begun, moments, kept, known)
+
+    def _begun_before(self: Any) -> Begun:
+        """What was chosen when this model began."""
+        basis = given_basis(self.centers_, self.coef_.shape[-1])
+        known = vars(self)
+        guess = Outcome(
+            self.sigma_, self.alpha_, np.nan, np.empty(0), known.get("calibrator_"), known.get("sharing_")
+        )
+        return Begun(self.kernel_, basis, guess, self.moments_.n, [])
+
+    # ------------------------------------------------------------------ rows
+
+    def _block_rows(self: Any, block: Block, dtype: Any) -> tuple[Any, Array]:
+        """The rows of a block, validated, and their weights; the first one, without a type, tells the columns."""
+        checks = {"accept_sparse": "csr", "accept_large_sparse": False, "ensure_min_samples": 0}
+        wanted = [np.float64, np.float32] if dtype is None else [dtype]
+        X = validate_data(self, block.X, reset=dtype is None, dtype=wanted, **checks)
+        check_range(X, self._stream_kernel())
+        self._check_weight(block.sample_weight)
+        if block.sample_weight is None:
+            return X, np.ones(X.shape[0])
+        w = _check_sample_weight(block.sample_weight, X, dtype=np.float64)
+        if (w < 0).any():
+            raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+        return X, w
+
+    def _read(self: Any, block: Block, known: Any, factor: Array | None, dtype: Any) -> tuple[Any, Array, Array]:
+        """Rows, codes of the targets, and weights."""
+        X, w = self._block_rows(block, dtype)
+        codes = self._encode(block.y, known)
+        if len(codes) != len(w):
+            raise ValueError(f"X has {len(w)} rows and y {len(codes)}: every row needs its target.")
+        if block.groups is not None:
+            check_groups(block.groups, len(w))
+        return X, codes, w if factor is None else w * factor[codes]
+
+    def _block_moments(self: Any, X: Any, codes: Array, w: Array, known: Any, begun: Begun) -> Moments:
+        """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
+        b, c = begun.basis.n_functions, begun.n_outputs
+        total, plain = Moments.zero(b, c), bool(np.all(w == 1))
+        for part in row_chunks(X.shape[0], max(b, X.shape[1]), 8):
+            targets = self._coded(codes[part], X.dtype, known)
+            Z = np.eye(c)[targets.codes] if targets.values is None else targets.values
+            Phi = begun.kernel(X[part], begun.basis.centers, begun.guess.sigma)
+            total = total + Moments.of(Phi, Z, None if plain else w[part])
+        return total
+
+    def _kept_rows(self: Any, kept: Kept, known: Any, kernel: Kernel, moments: Moments | None) -> Training:
+        """Rows that were kept as training data; with the class shares of all rows, once these are known."""
+        W = self._row_weights(kept.w.astype(float), known)
+        data = self._arranged(kept.X, kept.y, W, kept.group, kernel, None, known)
+        if moments is None:
+            return replace(data, rows=replace(data.rows, shares=self._first_shares(kept.y, kept.w, known)))
+        shares = self._shares(moments, data.rows.mass)
+        return replace(data, rows=replace(data.rows, shares=shares), kernel=kernel)
+
+    def _places(self: Any, begun: Begun, known: Any, moments: Moments) -> Kept:
+        """The centres in the place of rows, where none were kept: nothing is learned from them."""
+        n = begun.basis.n_functions
+        return Kept.all(begun.basis.centers, self._blank(n, known), np.ones(n), None, n)
+
+    def _has_sums(self: Any) -> bool:
+        """Whether there is a model that goes on; one of ``fit`` does not."""
+        if "moments_" in vars(self):
+            return True
+        if "coef_" in vars(self):
+            raise ValueError(
+                "This model was fitted by fit(), which keeps no sums to go on from: begin with fit_stream() or "
+                "partial_fit() on a new one (sklearn.base.clone), or load one that was saved with keep='all'."
+            )
+        return False
+
+    def _check_sums(self: Any, method: str) -> None:
+        check_is_fitted(self)
+        if not self._has_sums():
+            raise NotFittedError(f"{method}() needs a model that was fitted by fit_stream() or partial_fit().")

@@ -1,0 +1,137 @@
+"""Blocks of rows: what every source gives and every fit by stream takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.streaming.errors import span
+
+Array = np.ndarray
+
+#: Bytes of numbers in a block, and the most rows, where nothing is said about its size.
+BUDGET = 2**25
+MOST_ROWS = 2**18
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows.
+
+    Attributes
+    ----------
+    X : array or csr matrix of shape (n, d)
+        Inputs, of float32 or float64.
+    y : array of shape (n,) or (n, c), or None
+        Targets; None where only inputs are wanted.
+    sample_weight, tasks, groups : array of shape (n,), optional
+    where : str
+        Where the rows come from, for messages: "sales.parquet, rows 40000 to 49999".
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Array | None = None
+    tasks: Array | None = None
+    groups: Array | None = None
+    where: str = ""
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+#: What a block has beside X.
+BESIDE = ("y", "sample_weight", "tasks", "groups")
+
+
+@runtime_checkable
+class Blocks(Protocol):
+    """Blocks one after another.
+
+    Attributes
+    ----------
+    repeatable : bool
+        Whether they can be gone through again.
+    n_rows : int or None
+        How many rows there are, if that is known: beforehand, or after the first time.
+
+    Those of :func:`open_blocks` also have ``names``, those of the columns of X, where there are any.
+    """
+
+    repeatable: bool
+    n_rows: int | None
+
+    def __iter__(self) -> Iterator[Block]: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the first row of a block stands; ``line`` finds the line of a row in a text file."""
+
+    source: str
+    first: int = 0
+    whole: bool = False
+    line: Callable[[int], int | None] | None = None
+
+    def tell(self, n: int) -> str:
+        """In words, with the rows, where the block is not all there is."""
+        if self.whole or not n:
+            return self.source
+        return f"{self.source}, {span((self.first, self.first + n - 1))}".removeprefix(", ")
+
+
+class Source(Protocol):
+    """Rows as they come, before they are checked."""
+
+    repeatable: bool
+    n_rows: int | None
+    names: list[str] | None
+
+    def pieces(self) -> Iterator[tuple[Place, Block]]:
+        """Blocks with their places, from the beginning."""
+        ...
+
+
+def width_of(X: Any) -> int:
+    """Numbers of a row; of a sparse one those that there are, each with its column."""
+    return max(1, 2 * X.nnz // max(1, X.shape[0])) if sparse.issparse(X) else int(X.shape[1])
+
+
+def rows_of_budget(n_columns: int, itemsize: int = 8) -> int:
+    """How many rows a block has where nothing is said."""
+    return max(1, min(MOST_ROWS, BUDGET // max(1, n_columns * itemsize)))
+
+
+def rows_per_block(block_rows: int | None, n_columns: int, itemsize: int = 8) -> int:
+    """``block_rows`` if it is a number of rows, else by the budget."""
+    if block_rows is None:
+        return rows_of_budget(n_columns, itemsize)
+    if isinstance(block_rows, bool) or not isinstance(block_rows, int | np.integer) or block_rows < 1:
+        raise ValueError(f"block_rows={block_rows!r} must be a whole number of rows, 1 or more, or None.")
+    return int(block_rows)
+
+
+def gather(blocks: Any) -> Block:
+    """All rows of some blocks as one block, in memory.
+
+    Parameters
+    ----------
+    blocks : Blocks or iterable of Block
+
+    Returns
+    -------
+    Block
+    """
+    listed = list(blocks)
+    if not listed:
+        raise ValueError("There are no blocks to put together.")
+    if len(listed) == 1:
+        return listed[0]
+    X = [b.X for b in listed]
+    parts = {name: [getattr(b, name) for b in listed] for name in BESIDE}
+    beside: dict[str, Any] = {name: None if p[0] is None else np.concatenate(p) for name, p in parts.items()}
+    return Block(sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X), **beside)

@@ -1,0 +1,177 @@
+"""Rows of a stream that are kept: those with the lowest keys, a random sample whatever the order and the blocks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.keys import EVERY, id_keys, row_keys, threshold
+
+Array = np.ndarray
+
+#: Copies are merged where there are more rows than so many times the limit.
+COPIES = 2
+#: Weights below this, relative to others, are zero.
+NOTHING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """Some rows, whole sets of copies (or groups) of them.
+
+    Attributes
+    ----------
+    key : ndarray of uint64 of shape (m,)
+        Of the row, or of its group.
+    X : array or sparse matrix of shape (m, n_features)
+    y : ndarray of shape (m, ...)
+        Codes of the classes, or quantities.
+    w : ndarray of shape (m,)
+        Weights, as they are in the sums.
+    group : ndarray of shape (m,) or None
+        The user's groups.
+    limit : int
+        Number of different keys that are kept, at most.
+    bound : int
+        Rows with keys up to this one are kept.
+    """
+
+    key: Array
+    X: Any
+    y: Array
+    w: Array
+    group: Array | None
+    limit: int
+    bound: int = int(EVERY)
+
+    @classmethod
+    def of(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int) -> Kept:
+        """Those of some rows."""
+        return cls.all(X, y, w, group, limit).lowered()
+
+    @classmethod
+    def all(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int) -> Kept:
+        """All rows that have a weight."""
+        if group is not None:
+            key = id_keys(group)
+        elif y.dtype.kind == "f":  # rows with equal inputs and other values are measurements of their own
+            key = row_keys(X) ^ row_keys(y.reshape(len(y), -1))
+        else:
+            key = row_keys(X)
+        return cls(key, X, y, w, group, limit).part(w > 0)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def __add__(self, other: Kept) -> Kept:
+        return joined([self, other])
+
+    def part(self, some: Array) -> Kept:
+        """Some of them."""
+        index = np.flatnonzero(some)
+        if len(index) == len(self):
+            return self
+        group = None if self.group is None else self.group[index]
+        return replace(self, key=self.key[index], X=self.X[index], y=self.y[index], w=self.w[index], group=group)
+
+    def lowered(self) -> Kept:
+        """No more than the limit."""
+        bound = min(int(threshold(self.key, self.limit)), self.bound)
+        low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
+        return low.merged() if len(low) > COPIES * self.limit else low
+
+    def merged(self) -> Kept:
+        """Copies in one row, with the sum of their weights."""
+        place: dict[tuple, int] = {}
+        first = np.array([place.setdefault(name, i) for i, name in enumerate(self._names())])
+        w = np.bincount(first, weights=self.w, minlength=len(self))
+        return replace(self, w=w.astype(self.w.dtype)).part(first == np.arange(len(self)))
+
+    def recoded(self, change: Callable[[Array, Any, Any], Array], old: Any, new: Any) -> Kept:
+        """With other codes for the same targets."""
+        return replace(self, y=change(self.y, old, new))
+
+    def weighted(self, factor: float | Array) -> Kept:
+        """With weights multiplied by a number, or one for each row."""
+        return replace(self, w=self.w * factor)
+
+    def without(self, gone: Kept) -> Kept:
+        """Without some rows, each of which has to be among them if its key says so."""
+        places, w = defaultdict(list), self.w.astype(float)
+        for i, name in enumerate(self._names()):
+            places[name].append(i)
+        for key, name, weight in zip(gone.key, gone._names(), gone.w.tolist(), strict=True):
+            if int(key) > self.bound:
+                continue
+            for i in places[name]:
+                taken = min(weight, w[i])
+                w[i], weight = w[i] - taken, weight - taken
+            if weight > NOTHING * w.max(initial=1.0):
+                raise ValueError(
+                    "unfit() takes away rows that were added before, with the same class or value and no more weight "
+                    "than they had; one of these was not. Nothing was changed."
+                )
+        return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * self.w.max(initial=0.0))
+
+    def _names(self) -> list[tuple]:
+        """What tells a row from others."""
+        rows = row_keys(self.X)
+        y = np.ascontiguousarray(self.y)
+        return [(int(k), int(r), v.tobytes()) for k, r, v in zip(self.key, rows, y, strict=True)]
+
+
+def joined(parts: list[Kept]) -> Kept:
+    """What is kept of all of several parts."""
+    first = parts[0]
+    if any((part.group is None) != (first.group is None) for part in parts):
+        raise ValueError("Some rows have groups, others have none: give groups for all rows, or for none.")
+    limit, bound = min(part.limit for part in parts), min(part.bound for part in parts)
+    some = [part.part(part.key <= np.uint64(bound)) for part in parts]
+    whole = Kept(
+        np.concatenate([part.key for part in some]),
+        _stacked([part.X for part in some]),
+        np.concatenate([part.y for part in some]),
+        np.concatenate([part.w for part in some]),
+        None if first.group is None else np.concatenate([part.group for part in some if part.group is not None]),
+        limit,
+        bound,
+    )
+    return whole.lowered()
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if any(sparse.issparse(X) for X in parts):
+        return sparse.vstack([sparse.csr_matrix(X) for X in parts], format="csr")
+    return np.concatenate(parts)
+
+
+class Keeper:
+    """Keeps rows of blocks as they come."""
+
+    def __init__(self, limit: int, start: Kept | None = None) -> None:
+        self.limit = limit
+        self._parts: list[Kept] = [] if start is None else [start]
+
+    def add(self, X: Any, y: Array, w: Array, group: Array | None) -> None:
+        """Some more rows."""
+        fresh = Kept.of(X, y, w, group, self.limit)
+        if self._parts:
+            fresh = fresh.part(fresh.key <= np.uint64(self._parts[0].bound))
+        self._parts.append(fresh)
+        # Not at every block: that would copy all that is kept for every few rows.
+        if sum(map(len, self._parts[1:])) > max(self.limit, len(self._parts[0])):
+            self._parts = [joined(self._parts)]
+
+    def recode(self, change: Callable[[Array], Array]) -> None:
+        """Other codes for the same targets."""
+        self._parts = [replace(part, y=change(part.y)) for part in self._parts]
+
+    def kept(self) -> Kept:
+        """What is kept of all blocks so far."""
+        self._parts = [joined(self._parts)]
+        return self._parts[0]

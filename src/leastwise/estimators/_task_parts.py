@@ -28,7 +28,6 @@ from leastwise.selection.trial import Outcome, Settings
 from leastwise.streaming.spill import Spool
 from leastwise.task_parts import (
     Known,
-    Own,
     PartsTrial,
     Remote,
     Rules,
@@ -38,6 +37,7 @@ from leastwise.task_parts import (
     facts_of,
     gathered,
     known_of,
+    told,
 )
 from leastwise.tasks import Tasks, split_tasks
 
@@ -118,7 +118,8 @@ class FromParts(TaskSearch):
         plan = known.moves(self.task_column, raw.home)
         parts = self._regrouped(raw, known, plan)
         chosen, share = choose_tasks(known, count)
-        own = self._own(known, plan, chosen)
+        self.task_index_ = known.tasks
+        own = told(known, plan, chosen, self._shared().penalty)
         terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
         sample = gathered(parts, own, terms)
         data = self._sampled(sample, known, chosen, kernel, terms)
@@ -196,20 +197,6 @@ class FromParts(TaskSearch):
         check_classes(np.zeros(min(known.n, len(known.classes) + 1), dtype=int), known.classes)
         return known.classes
 
-    def _own(self, known: Known, plan: list[Move], chosen: Array) -> list[Own]:
-        """What each part is told of its tasks."""
-        self.task_index_, ids = known.tasks, known.tasks.ids
-        penalty, mark = self._shared().penalty, np.zeros(len(known.tasks), dtype=bool)
-        mark[chosen] = True
-        home = np.zeros(len(known.tasks), dtype=int)
-        for p, part in enumerate(known.parts):
-            codes = known.tasks.codes([name for name in part.ids if name not in plan[p].home])
-            home[codes] = p
-        return [
-            Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
-            for move, codes in zip(plan, _grouped(home, len(known.parts)), strict=True)
-        ]
-
     # ---------------------------------------------------------------- choose
 
     def _learn(self, begun: Begun, settings: Settings, sharings: Levels) -> Done:
@@ -258,9 +245,3 @@ class FromParts(TaskSearch):
         whole = PartsTrial(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
         whole.spreads = some.spreads
         return whole.spreading(some.spread)
-
-
-def _grouped(home: Array, count: int) -> list[Array]:
-    """The numbers of the tasks of every part, in order."""
-    order = np.argsort(home, kind="stable")
-    return np.split(order, np.searchsorted(home[order], np.arange(1, count)))

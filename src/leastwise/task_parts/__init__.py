@@ -12,7 +12,7 @@ a matrix of b x b for all of its tasks. A fit goes through the parts
 from leastwise.task_parts.facts import Facts, facts_of
 from leastwise.task_parts.knowing import Known, known_of
 from leastwise.task_parts.reading import Rules
-from leastwise.task_parts.sampling import Sample, choose_tasks, gathered
+from leastwise.task_parts.sampling import Sample, choose_tasks, gathered, told
 from leastwise.task_parts.trial import PartsTrial
 from leastwise.task_parts.working import Own, Remote, Terms
 
@@ -29,4 +29,5 @@ __all__ = [
     "facts_of",
     "gathered",
     "known_of",
+    "told",
 ]

@@ -2,9 +2,13 @@
 
 import os
 import signal
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hyp_settings
+from hypothesis import strategies as st
 
 from leastwise import MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
@@ -76,8 +80,9 @@ def targets(maker, y):
     return y if maker is not MultiTaskLSSVR else np.unique(y, return_inverse=True)[1] * 3.0
 
 
-@pytest.mark.parametrize("kind", ["sorted", "shuffled"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "sorted") for name in MODELS), ("lspc", "shuffled"), ("svc, shrunk", "shuffled")]
+)
 def test_a_stream_is_the_same_as_all_rows(rows, name, kind):
     maker, more = MODELS[name]
     order = order_of(kind, len(rows[0]))
@@ -111,14 +116,75 @@ def test_a_task_of_one_row_has_no_free_intercept(rows):
         model.fit_stream(blocks_of(*rows))
 
 
-def test_where_products_lose_digits_parts_do_not(rows):
+def test_where_products_lose_digits_parts_do_not(rows, monkeypatch):
     """A ridge so small that the sums would be of no use."""
+    from leastwise.task_parts import working
+
+    asked, triangle = [], working.part_triangle
+    monkeypatch.setattr(working, "part_triangle", lambda *told: asked.append(1) or triangle(*told))
     X, _, task, _ = rows
     more = {"cv": None, "calibration": None, "norm": "coefficients"}
     model = MultiTaskLSPC(**settings(X, search_rows=200) | {"alpha": 1e-16, "bias": "shared"} | more)
     whole = in_memory(model.fit_stream(blocks_of(*rows)), rows)
     F = whole.scores(X, task)
+    assert len(asked) == len(blocks_of(*rows))
     np.testing.assert_allclose(model.scores(X, task), F, rtol=0, atol=1e-5 * np.abs(F).max())
+
+
+def test_rows_of_no_weight_and_penalties_of_tasks(rows):
+    """Also a task none of whose rows counts, and a block none of whose rows does."""
+    X, y, task, w = rows
+    w = np.where((np.arange(len(w)) % 3 == 0) | (task == "site 05") | (np.arange(len(w)) >= 630), 0, w)
+    more = {"task_penalty": {"site 10": 3.0, "site 05": 2.0}, "class_weight": {"b": 0.0}}
+    model = MultiTaskLSPC(**settings(X, search_rows=150, **more)).fit_stream(blocks_of(X, y, task, w))
+    whole = in_memory(model, (X, y, task, w))
+    np.testing.assert_array_equal(model.tasks_, whole.tasks_)
+    np.testing.assert_array_equal(model.classes_, ["a", "c"])
+    np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
+
+
+@given(st.lists(st.integers(1, 660), max_size=6), st.integers(0, 5))
+@hyp_settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_cut_of_rows_in_any_order_is_the_same(rows, ends, seed):
+    """One reduction, wherever the borders are: also empty blocks, and tasks in many of them."""
+    order = np.arange(len(rows[0])) if seed == 0 else np.random.default_rng(seed).permutation(len(rows[0]))
+    X, y, task, w = (a[order] for a in rows)
+    bare = {"cv": None, "calibration": None, "search_rows": 100}
+    borders = [0, *sorted(ends), len(X)]
+    parts = [slice(a, b) for a, b in pairwise(borders)]
+    cut = [{"X": X[p], "y": y[p], "tasks": task[p], "sample_weight": w[p]} for p in parts]
+    model = MultiTaskLSPC(**settings(rows[0], **bare)).fit_stream(cut)
+    whole = MultiTaskLSPC(**settings(rows[0], **bare)).fit_stream(
+        [{"X": X, "y": y, "tasks": task, "sample_weight": w}]
+    )
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-10 * np.abs(whole.coef_).max())
+
+
+def test_rows_that_come_once_or_would_wait_for_long_are_kept_on_disk(rows, tmp_path, monkeypatch):
+    X, y, task, w = (a[order_of("shuffled", len(rows[0]))] for a in rows)
+    fixed, blocks = settings(X, search_rows=200), blocks_of(X, y, task, w)
+    expected = MultiTaskLSPC(**fixed).fit_stream(blocks).scores(X, task)
+    once = MultiTaskLSPC(**fixed).fit_stream(iter(blocks), folder=tmp_path)
+    np.testing.assert_allclose(once.scores(X, task), expected, rtol=0, atol=1e-10)
+    monkeypatch.setattr("leastwise.task_parts.Known.waiting", lambda known, plan: 2**60 * any(m.home for m in plan))
+    for source in (blocks, lambda: iter(blocks)):
+        kept = MultiTaskLSPC(**fixed).fit_stream(source, folder=tmp_path)
+        np.testing.assert_allclose(kept.scores(X, task), expected, rtol=0, atol=1e-10)
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_and_files_by_block(rows, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y, task, w = rows
+    fixed = settings(X, search_rows=200)
+    expected = MultiTaskLSPC(**fixed).fit_stream(blocks_of(*rows)).scores(X, task)
+    arrays = MultiTaskLSPC(**fixed).fit_stream(X, y, task=task, weight=w, block_rows=100)
+    np.testing.assert_allclose(arrays.scores(X, task), expected, rtol=0, atol=1e-10)
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "y": y, "site": task, "w": w}).to_parquet(tmp_path / "rows.parquet")
+    named = {"target": "y", "task": "site", "weight": "w", "block_rows": 100}
+    files = MultiTaskLSPC(**fixed).fit_stream(tmp_path / "rows.parquet", **named)
+    np.testing.assert_allclose(files.scores(X, task), expected, rtol=0, atol=1e-10)
 
 
 # ------------------------------------------------------------------ the sample
@@ -160,6 +226,17 @@ def test_heldout_scores_of_the_sample_are_those_of_refits(rows):
         refit.fit(X[rest], y[rest], sample_weight=w[rest], tasks=task[rest])
         expected = refit.scores(X[place], task[place])
         np.testing.assert_allclose(model.heldout_scores_[i], expected[0], atol=1e-8)
+
+
+def test_linear_models_of_more_features_than_the_sample_has_rows():
+    rng = np.random.default_rng(0)
+    X, task = rng.standard_normal((400, 60)), np.repeat(np.arange(80), 5)
+    y = (X[:, 0] + 0.3 * rng.standard_normal(400) > 0).astype(int)
+    fixed = {"kernel": "linear", "alpha": 0.1, "sharing": 0.5, "random_state": 0}
+    model = MultiTaskLSPC(**fixed, search_rows=30).fit_stream(blocks_of(X, y, task, np.ones(400)))
+    whole = MultiTaskLSPC(**fixed).fit(X, y, tasks=task)
+    assert len(model.heldout_scores_) < X.shape[1]
+    np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
 
 
 def test_some_rows_of_large_tasks_are_the_sample():
@@ -250,6 +327,19 @@ def test_products_have_one_thread_in_a_task(client):
     assert list(DaskParts.of(X).map(threads, None, None)) == [1] * 4
 
 
+def test_sums_are_added_a_few_at_a_time(monkeypatch):
+    """In an order that depends on the number of parts alone."""
+    from leastwise.distributed import DaskParts, dask_parts
+
+    seen, added = [], dask_parts.added
+    monkeypatch.setattr(dask_parts, "added", lambda parts: seen.append(len(parts)) or added(parts))
+    X = da.arange(100, chunks=1)[:, None]
+    with dask.config.set(scheduler="threads", num_workers=2):
+        found = DaskParts.of(X).total(lambda piece, own, shared: [int(piece.X[0, 0]) * shared], None, 3)
+    assert found == [3 * k for k in range(100)]
+    assert sorted(seen) == [2, 4, 5, *[8] * 13]
+
+
 def test_frames_unknown_sizes_and_empty_partitions(rows):
     pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
     X, y, task, w = rows
@@ -297,14 +387,14 @@ def test_what_is_not_possible_is_said(rows, given, message):
 
 def test_blocks_that_will_not_do(rows):
     model = MultiTaskLSPC(**settings(rows[0]))
-    with pytest.raises(ValueError, match="a callable that returns a new iterator"):
-        model.fit_stream(iter(blocks_of(*rows)))
     with pytest.raises(ValueError, match="A block of rows is"):
         model.fit_stream([rows[:3]])
     with pytest.raises(ValueError, match="which task each row belongs to"):
         model.fit_stream([rows[:2]])
     with pytest.raises(ValueError, match="none with a weight above 0"):
         model.fit_stream([(*rows[:2], np.zeros(len(rows[0])), rows[2])])
+    with pytest.raises(ValueError, match=r"with \['groups'\]"):
+        model.fit_stream([{"X": rows[0], "y": rows[1], "groups": rows[2]}])
     unknown = da.from_delayed(dask.delayed(rows[0]), (np.nan, 2), float)
     with pytest.raises(ValueError, match="X has 1 partitions, and y has 3"):
         model.fit(unknown, da.zeros(300, chunks=100), tasks="a")

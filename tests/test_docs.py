@@ -34,6 +34,8 @@ def test_the_blocks_of_a_page_run(page, capsys, monkeypatch):
     if "import torch" in text:
         pytest.importorskip("torch", reason="torch is not there")
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # as the page says
+    if "import dask" in text:
+        pytest.importorskip("dask.dataframe")
     scope: dict = {}
     for _, block, said in BLOCK.findall(text):
         capsys.readouterr()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -58,10 +59,10 @@ class DaskParts:
 
     def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
         """What the work makes of each part, in order; ``at_once`` so many are held at a time at most."""
-        compute, todo = needed("dask", "dask").compute, self.tasks(work, own, shared)
+        todo = self.tasks(work, own, shared)
         step = at_once or len(todo)
         for a in range(0, len(todo), step):
-            yield from compute(*todo[a : a + step])
+            yield from computed(todo[a : a + step])
 
     def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
         """The sum of what the work makes of the parts, by a tree whose shape depends on their number alone."""
@@ -69,7 +70,7 @@ class DaskParts:
         while len(todo) > 1:
             add = delayed(added, pure=False)
             todo = [add(todo[a : a + FAN_IN]) for a in range(0, len(todo), FAN_IN)]
-        return todo[0].compute()
+        return computed(todo)[0]
 
     def regrouped(self, plan: Sequence[Move]) -> DaskParts:
         """Parts with rows that were moved; those that are not concerned stay as they are."""
@@ -84,8 +85,17 @@ class DaskParts:
 
     def collect(self) -> Piece:
         """All rows, in their order."""
-        pieces = needed("dask", "dask").compute(*self.pieces)
-        return joined([piece for piece in pieces if len(piece)])
+        return joined([piece for piece in computed(self.pieces) if len(piece)])
+
+
+def computed(todo: list[Any]) -> tuple:
+    """All of it done, by the scheduler that is in use.
+
+    What all parts are told goes with the graph, however large: data that were sent ahead would be lost with a worker.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        return needed("dask", "dask").compute(*todo)
 
 
 def on_worker(work: Work, place: int, piece: Piece, own: Any, shared: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.distributed.dask_parts import aligned, is_dask, row_blocks
+from leastwise.distributed.parts import placed
 from leastwise.distributed.threads import one_thread
 from leastwise.extras import frames, needed
 
@@ -66,11 +67,8 @@ def said(model: Any, name: str, X: Any, tasks: Any, rest: dict, like: Any, place
         return like
     if tasks is not None:
         rest = {**rest, "tasks": tasks}
-    try:
-        with one_thread():
-            return getattr(model, name)(X, **rest)
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"In partition {place}: {error}") from error
+    with one_thread(), placed(f"partition {place}"):
+        return getattr(model, name)(X, **rest)
 
 
 def answered(model: Any, name: str, rest: dict) -> Any:

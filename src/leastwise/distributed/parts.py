@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from itertools import repeat
@@ -41,10 +42,19 @@ class Parts(Protocol):
 
 def guarded(work: Work, place: str, piece: Piece, own: Any, shared: Any) -> Any:
     """Do the work; an error says which part it is about."""
-    try:
+    with placed(place):
         return work(piece, own, shared)
-    except (ValueError, TypeError) as error:
-        raise type(error)(f"In {place}: {error}") from error
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Errors about rows say where these are."""
+    try:
+        yield
+    except TypeError as error:
+        raise TypeError(f"In {place}: {error}") from error
+    except ValueError as error:  # one of its kinds, such as that of a codec, may not take a message
+        raise ValueError(f"In {place}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,8 @@ def local_parts(blocks: Any) -> LocalParts:
     """Parts from what users give: a list of blocks, or of callables that give one; or a callable for an iterator."""
     if callable(blocks):
         return LocalParts(lambda: map(read_piece, blocks()))
-    if not isinstance(blocks, Iterable) or hasattr(blocks, "__next__") or hasattr(blocks, "shape"):
+    once = hasattr(blocks, "__next__") or not getattr(blocks, "repeatable", True)
+    if not isinstance(blocks, Iterable) or once or hasattr(blocks, "shape"):
         raise ValueError(
             f"blocks is a {type(blocks).__name__}: give a list of blocks, or a callable that returns a new iterator "
             "over them each time, as a fit goes through them several times."

@@ -38,6 +38,9 @@ class Piece:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
+    def __sizeof__(self) -> int:  # what engines that move it go by
+        return sum(size_of(getattr(self, field.name)) for field in fields(self))
+
     def take(self, index: Array) -> Piece:
         """Some of the rows."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -60,6 +63,7 @@ def read_piece(block: Any) -> Piece:
         return joined([read_piece(one) for one in block])
     else:
         given = {name: getattr(block, name, None) for name in NAMES}
+        given |= {} if getattr(block, "groups", None) is None else {"groups": block.groups}
     strange = [name for name in given if name not in NAMES]
     if strange or given.get("X") is None or not hasattr(given["X"], "shape"):
         raise ValueError(
@@ -68,6 +72,15 @@ def read_piece(block: Any) -> Piece:
             + (f" with {strange}." if strange else ".")
         )
     return Piece(**given)
+
+
+def size_of(A: Any) -> int:
+    """About how many bytes rows take."""
+    if sparse.issparse(A):
+        return int(A.data.nbytes) * 2
+    if hasattr(A, "memory_usage"):
+        return int(np.sum(A.memory_usage()))
+    return int(getattr(A, "nbytes", 0))
 
 
 def some_rows(A: Any, index: Array) -> Any:

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found
-from leastwise.probability import Sample as Scored
 from leastwise.selection.trial import Rows
 from leastwise.task_fitting import TaskSolution
 from leastwise.task_parts import Known, Remote
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class SampledRows(Rows):
-    """Rows of a sample; the class shares are those of all rows."""
-
-    shares: Array | None = None
-
-    def class_shares(self, n_classes: int) -> Array:
-        """Weighted class shares of all rows."""
-        assert self.shares is not None
-        return self.shares
-
-    def sample(self, F: Array) -> Scored:
-        """The rows with their held-out scores, for calibrators and scorers."""
-        found = super().sample(F)
-        return found if self.shares is None else replace(found, prior=self.shares.astype(F.dtype))
 
 
 @dataclass(frozen=True)
@@ -58,14 +40,14 @@ class Begun:
     order: Array | None
 
     @cached_property
-    def among(self) -> SampledRows:
+    def among(self) -> Rows:
         """The rows of the sample with the weights that they have among all."""
         rows, known = self.data.rows, self.known
         given = {name: getattr(rows, name) for name in ("X", "y", "fold", "copy", "group", "task", "values")}
         w = rows.w.astype(float) * (rows.mass / known.mass)
         w[np.abs(w - 1) < 1e-12] = 1
         shares = None if self.data.targets.classes is None else known.shares
-        return SampledRows(**given, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
+        return Rows(**given, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
 
     @property
     def more(self) -> float:

@@ -13,8 +13,9 @@ from sklearn.utils.validation import validate_data
 from leastwise.coupling import Coupling
 from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, as_stream
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel
@@ -24,7 +25,20 @@ from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_parts import Known, Own, PartsTrial, Remote, Rules, Terms, choose_tasks, facts, gathered, known_of
+from leastwise.streaming.spill import Spool
+from leastwise.task_parts import (
+    Known,
+    PartsTrial,
+    Remote,
+    Rules,
+    Sample,
+    Terms,
+    choose_tasks,
+    facts_of,
+    gathered,
+    known_of,
+    told,
+)
 from leastwise.tasks import Tasks, split_tasks
 
 Array = np.ndarray
@@ -34,24 +48,52 @@ class FromParts(TaskSearch):
     """Mixin for models of many tasks that can be had from parts of the rows."""
 
     @all_or_nothing
-    def fit_stream(self, blocks: Any) -> Any:
-        """Fit from blocks of rows that need not fit into memory together.
+    def fit_stream(
+        self,
+        source: Any,
+        y: Any = None,
+        *,
+        target: Any = None,
+        features: Any = None,
+        weight: Any = None,
+        task: Any = None,
+        block_rows: int | None = None,
+        folder: Any = None,
+    ) -> Any:
+        """Fit to rows that come in blocks, and need not fit into memory together.
 
         Parameters
         ----------
-        blocks : list, or callable that returns an iterator
-            Blocks of rows: mappings with the names X, y, tasks and sample_weight of ``fit``, things with such
-            attributes, ``(X, y, sample_weight, tasks)``, or ``(X, y)`` with ``task_column=``; in a list also
-            callables that return one. They are gone through four times or more. Rows of a task that lie in several
-            blocks wait in memory for its last block: sort rows by task where there are many of them.
+        source : path, list of paths, array, memmap, frame, iterator, callable, or list of blocks
+            Where rows come from, see :func:`leastwise.streaming.open_blocks`. Blocks in a list are mappings with the
+            names X, y, tasks and sample_weight, things with such attributes, ``(X, y, sample_weight, tasks)``,
+            callables that return one of these, or parts of :meth:`leastwise.streaming.Spool.by_task`. They are gone
+            through four times or more.
+        y : array, optional
+            Targets, where ``source`` is an array.
+        target, features, weight, task : str, list of str or array, optional
+            Columns of files and frames; weights and tasks as arrays, where ``source`` is one.
+        block_rows : int, optional
+            Rows of a block, where that is ours to choose.
+        folder : path, optional
+            Where rows are kept, sorted by task, if they can be read once only, or if too many of them would wait in
+            memory: rows of a task wait for the last block that has some. By default where temporary files are.
 
         Returns
         -------
         self
-            What is kept of held-out rows (``heldout_scores_``, ``heldout_rows_``) is that of the sample that
-            parameters were chosen on; see :doc:`/distributed`.
+            Held-out attributes (``heldout_scores_``, ``heldout_rows_``) are those of the sample that parameters were
+            chosen on; see :doc:`/distributed`.
         """
-        return self._fit_parts(local_parts(blocks))
+        names = {"target": target, "features": features, "weight": weight, "task": task}
+        blocks = as_blocks(source, y, names, block_rows)
+        if getattr(blocks, "repeatable", True):
+            try:
+                return self._fit_parts(local_parts(blocks))
+            except TooManyWaitError:
+                pass
+        with Spool(folder) as spool:
+            return self._fit_parts(local_parts(spool.by_task(as_stream(blocks))))
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Any:
         """Fit from collections of Dask."""
@@ -68,7 +110,7 @@ class FromParts(TaskSearch):
         """Look at all parts, and gather a sample; all rows where they are so few that the sample would be all."""
         self._check_parts(kernel)
         rules = self._rules(kernel)
-        known = known_of(list(raw.map(facts, None, rules)), rules)
+        known = known_of(list(raw.map(facts_of, None, rules)), rules)
         count = self._count(known)
         if count >= known.n:
             return self._collected(raw, known)
@@ -76,18 +118,23 @@ class FromParts(TaskSearch):
         plan = known.moves(self.task_column, raw.home)
         parts = self._regrouped(raw, known, plan)
         chosen, share = choose_tasks(known, count)
-        own = self._own(known, plan, chosen)
+        self.task_index_ = known.tasks
+        own = told(known, plan, chosen, self._shared().penalty)
         terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
         sample = gathered(parts, own, terms)
-        w, y = terms.weights(sample.rows.y, sample.rows.w), sample.rows.y
-        y = y if terms.values else np.searchsorted(terms.targets, y)
-        task = np.searchsorted(chosen, sample.rows.index)
+        data = self._sampled(sample, known, chosen, kernel, terms)
+        return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+
+    def _sampled(self, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: Terms) -> Training:
+        """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
+        rows = sample.rows
+        y = rows.y if terms.values else np.searchsorted(terms.targets, rows.y)
         self.task_index_ = Tasks([known.tasks.ids[k] for k in chosen])
-        data = self._arranged(sample.rows.X, y, w, None, kernel, task, terms.targets)
-        data = replace(data, kernel=known.fitted(kernel), task=sample.rows.index)
+        task, w = np.searchsorted(chosen, rows.index), terms.weights(rows.y, rows.w)
+        data = self._arranged(rows.X, y, w, None, kernel, task, terms.targets)
         self.task_index_ = known.tasks
         self.tasks_ = known.tasks.as_array()
-        return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+        return replace(data, kernel=known.fitted(kernel), task=rows.index)
 
     def _regrouped(self, raw: Parts, known: Known, plan: list[Move]) -> Parts:
         """Parts that hold whole tasks."""
@@ -95,10 +142,9 @@ class FromParts(TaskSearch):
             return raw
         need, have = known.waiting(plan), available_memory()
         if raw.home == "last" and need > have:
-            raise MemoryError(
+            raise TooManyWaitError(
                 f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
-                f"its peak; {human(have)} are available. Sort the rows by task, or spill them to disk by task first. "
-                "(Set LEASTWISE_MEMORY to change the limit.)"
+                f"its peak; {human(have)} are available."
             )
         return raw.regrouped(plan)
 
@@ -151,20 +197,6 @@ class FromParts(TaskSearch):
         check_classes(np.zeros(min(known.n, len(known.classes) + 1), dtype=int), known.classes)
         return known.classes
 
-    def _own(self, known: Known, plan: list[Move], chosen: Array) -> list[Own]:
-        """What each part is told of its tasks."""
-        self.task_index_, ids = known.tasks, known.tasks.ids
-        penalty, mark = self._shared().penalty, np.zeros(len(known.tasks), dtype=bool)
-        mark[chosen] = True
-        home = np.zeros(len(known.tasks), dtype=int)
-        for p, facts_ in enumerate(known.parts):
-            codes = known.tasks.codes([name for name in facts_.ids if name not in plan[p].home])
-            home[codes] = p
-        return [
-            Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
-            for move, codes in zip(plan, _grouped(home, len(known.parts)), strict=True)
-        ]
-
     # ---------------------------------------------------------------- choose
 
     def _learn(self, begun: Begun, settings: Settings, sharings: Levels) -> Done:
@@ -201,7 +233,7 @@ class FromParts(TaskSearch):
     def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
         """The sample as if it were all."""
         data = begun.data
-        basis = replace(self._task_basis(data, data.rows, settings), square=False, weighted=False)
+        basis = replace(self._task_basis(data, data.rows, settings, some=True), square=False, weighted=False)
         check_task_memory(len(self.tasks_), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
         return ArrowTrial(data.rows, basis, settings, coupling.take(begun.kept))
 
@@ -213,9 +245,3 @@ class FromParts(TaskSearch):
         whole = PartsTrial(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
         whole.spreads = some.spreads
         return whole.spreading(some.spread)
-
-
-def _grouped(home: Array, count: int) -> list[Array]:
-    """The numbers of the tasks of every part, in order."""
-    order = np.argsort(home, kind="stable")
-    return np.split(order, np.searchsorted(home[order], np.arange(1, count)))

@@ -147,12 +147,15 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
             return ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)
         return CoupledTrial(rows, basis, settings, coupling)
 
-    def _task_basis(self, data: Training, rows: Rows, settings: Settings) -> Basis:
-        """The linear kernel has the inputs themselves for basis functions, where these are fewer than the rows."""
+    def _task_basis(self, data: Training, rows: Rows, settings: Settings, some: bool = False) -> Basis:
+        """The linear kernel has the inputs themselves for basis functions, where these are fewer than the rows.
+
+        ``some`` says that there are many more rows than these.
+        """
         d, kernel = rows.X.shape[1], settings.kernel
         linear = isinstance(kernel, Linear) and self._few_functions(kernel) and self.solver != "dual"
         chosen = self.n_centers is not None or not isinstance(self.centers, str)
-        if linear and not chosen and (d < len(rows) or self.solver == "arrow"):
+        if linear and not chosen and (d < len(rows) or some or self.solver == "arrow"):
             assert isinstance(kernel, Linear)
             return given_basis(kernel.directions(d, rows.X.dtype), settings.n_outputs)
         return self._basis(rows, data.rng, settings)

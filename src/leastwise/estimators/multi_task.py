@@ -226,7 +226,9 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix. Arrays
+            and frames of Dask, with y, sample_weight and tasks of Dask too, are fitted where they are
+            (:doc:`/distributed`).
         y : array-like of shape (n,)
             Classes. A task need not have seen all of them.
         sample_weight : array-like of shape (n,), optional

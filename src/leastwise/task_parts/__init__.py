@@ -9,9 +9,10 @@ a matrix of b x b for all of its tasks. A fit goes through the parts
     once      for the coefficients of the tasks, with the solution of the shared system put back.
 """
 
-from leastwise.task_parts.knowing import Facts, Known, facts, known_of
+from leastwise.task_parts.facts import Facts, facts_of
+from leastwise.task_parts.knowing import Known, known_of
 from leastwise.task_parts.reading import Rules
-from leastwise.task_parts.sampling import Sample, choose_tasks, gathered
+from leastwise.task_parts.sampling import Sample, choose_tasks, gathered, told
 from leastwise.task_parts.trial import PartsTrial
 from leastwise.task_parts.working import Own, Remote, Terms
 
@@ -25,7 +26,8 @@ __all__ = [
     "Sample",
     "Terms",
     "choose_tasks",
-    "facts",
+    "facts_of",
     "gathered",
     "known_of",
+    "told",
 ]

@@ -1,116 +1,22 @@
-"""What there is in the parts: one look at all of them, before any is learned from."""
+"""What there is in all parts, from what there is in each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from leastwise.distributed import Piece, moves
-from leastwise.distributed.pieces import some_rows
+from leastwise.distributed import moves
 from leastwise.distributed.regrouping import Move
-from leastwise.kernels import Kernel, Scaled, Sum, squared_norms
-from leastwise.keys import row_keys
-from leastwise.task_parts.reading import Clean, Rules, clean
+from leastwise.kernels import Kernel, Scaled, Sum
+from leastwise.task_parts.facts import Facts, merged
+from leastwise.task_parts.reading import Rules
 from leastwise.tasks import Tasks
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What there is in a part.
-
-    Attributes
-    ----------
-    rows : int
-        Number of rows, those of weight zero too; ``head`` is one of them, as it was given.
-    dtype : dtype, or None where no row counts
-    ids : list
-        Tasks of the rows that count.
-    cells : ndarray of shape (4, k)
-        For every task and class that occur together: their numbers, how many rows, and their weight.
-    alone : dict
-        The key of the row of every task that has one row only, or copies of it.
-    classes : ndarray
-        Those of y; for quantities their lowest values, highest values and sums, of shape (3, outputs).
-    moments : dict
-        For every class the weight, the mean of the rows and the sum of their squared distances from it.
-    """
-
-    rows: int
-    head: Any
-    dtype: Any
-    ids: list
-    cells: Array
-    alone: dict
-    classes: Any
-    moments: dict
-    sparse: bool = False
-    flat: bool = True
-
-    @property
-    def sizes(self) -> Array:
-        """Rows of each task."""
-        return np.bincount(self.cells[0].astype(int), weights=self.cells[2], minlength=len(self.ids)).astype(int)
-
-
-def facts(piece: Piece, own: None, rules: Rules) -> Facts:
-    """What there is in a part."""
-    head, rows = (None if not len(piece) else some_rows(piece.X, np.arange(1))), clean(piece, rules)
-    if rows is None:
-        return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {})
-    values = bool(rules.model.TARGET_CHECKS)
-    if values:
-        Z = rows.y.reshape(len(rows.y), -1).astype(float)
-        labels, codes = np.stack([Z.min(axis=0), Z.max(axis=0), Z.sum(axis=0)]), np.zeros(len(Z), dtype=int)
-        names: list = [None]
-    else:
-        labels, codes = np.unique(rows.y, return_inverse=True)
-        names = labels.tolist()
-    moments = {name: moments_of(rows.X[codes == k], rows.w[codes == k]) for k, name in enumerate(names)}
-    cells, alone = cells_of(rows, codes), lonely(rows, values) if rules.distinct else {}
-    kind = rows.X.dtype
-    return Facts(
-        len(piece), head, kind, rows.names, cells, alone, labels, moments, sparse.issparse(rows.X), rows.y.ndim == 1
-    )
-
-
-def cells_of(rows: Clean, codes: Array) -> Array:
-    """For every task and class that occur together: their numbers, how many rows, and their weight."""
-    c = int(codes.max()) + 1
-    pairs, cell, count = np.unique(rows.index * c + codes, return_inverse=True, return_counts=True)
-    return np.stack([*np.divmod(pairs, c), count, np.bincount(cell, weights=rows.w)]).astype(float)
-
-
-def lonely(rows: Clean, values: bool) -> dict:
-    """Tasks all of whose rows are copies of one, with its key: leave-one-out leaves nothing of them."""
-    keys = row_keys(rows.X)
-    if values:  # with other values they are no copies
-        keys = keys * np.uint64(3) + row_keys(rows.y.reshape(len(rows.y), -1).astype(float))
-    task, key = np.unique(np.stack([rows.index.astype(np.uint64), keys]), axis=1)
-    alone = np.flatnonzero(np.bincount(task.astype(int), minlength=len(rows.names)) == 1)
-    first = np.searchsorted(task, alone.astype(np.uint64))
-    return {rows.names[t]: int(key[i]) for t, i in zip(alone, first, strict=True)}
-
-
-def moments_of(X: Any, w: Array) -> tuple[float, Array, float]:
-    """Weight, mean, and weighted sum of squared distances from the mean."""
-    total, mean = float(w.sum()), np.asarray((w @ X) / w.sum(), dtype=float).ravel()
-    norms = squared_norms(X) if sparse.issparse(X) else squared_norms(X - mean)
-    spread = float(w @ norms) - (total * float(mean @ mean) if sparse.issparse(X) else 0.0)
-    return total, mean, spread
-
-
-def merged(parts: Sequence[tuple[float, Array, float]]) -> tuple[float, Array, float]:
-    """Moments of all rows from those of parts of them."""
-    total = sum(part[0] for part in parts)
-    mean = sum(part[0] * part[1] for part in parts) / total
-    return total, np.asarray(mean), sum(p[2] + p[0] * float(np.sum((p[1] - mean) ** 2)) for p in parts)
 
 
 @dataclass(frozen=True)
@@ -134,11 +40,9 @@ class Known:
     @cached_property
     def tasks(self) -> Tasks:
         """All tasks, sorted if they can be."""
-        names = list(dict.fromkeys(name for part in self.parts for name in part.ids))
-        try:
-            return Tasks(sorted(names))
-        except TypeError:
-            return Tasks(names)
+        names = in_order(dict.fromkeys(name for part in self.parts for name in part.ids))
+        given = in_order(dict.fromkeys(name for part in self.parts for name in (*part.ids, *part.lost)))
+        return Tasks(names, None if len(given) == len(names) else given)
 
     @cached_property
     def classes(self) -> Array:
@@ -247,6 +151,15 @@ class Known:
             height = spread / total + float(mean @ mean)
             return Scaled(None, height if height > 0 else 1.0)
         return Scaled(mean.astype(self.dtype), spread / total if spread > 0 else 1.0)
+
+
+def in_order(names: Iterable) -> list:
+    """Ids sorted if they can be, else as they come."""
+    names = list(names)
+    try:
+        return sorted(names)
+    except TypeError:
+        return names
 
 
 def known_of(found: Sequence[Facts], rules: Rules) -> Known:

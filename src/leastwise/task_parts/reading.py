@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.distributed import Piece
+from leastwise.distributed.pieces import size_of
 from leastwise.keys import row_keys
 from leastwise.tasks import factor_tasks, split_tasks
 
@@ -62,6 +63,8 @@ class Clean:
         Which of them each row has.
     number : ndarray of int of shape (n,)
         The place of each row among all rows.
+    lost : list
+        Ids of tasks that have no row that counts.
     """
 
     X: Any
@@ -70,14 +73,31 @@ class Clean:
     names: list
     index: Array
     number: Array
+    lost: Sequence = ()
+
+    def __sizeof__(self) -> int:
+        return size_of(self.X) + self.y.nbytes + self.w.nbytes + self.index.nbytes + self.number.nbytes
 
     def part(self, rows: Array) -> Clean:
         """Some of the rows."""
         return Clean(self.X[rows], self.y[rows], self.w[rows], self.names, self.index[rows], self.number[rows])
 
+    def counting(self, rows: Array) -> Clean:
+        """Some of the rows, with the tasks that they have."""
+        some = self.part(rows)
+        present, index = np.unique(some.index, return_inverse=True)
+        lost = [name for k, name in enumerate(self.names) if k not in set(present.tolist())]
+        return replace(some, names=[self.names[k] for k in present], index=index, lost=lost)
+
 
 def clean(piece: Piece, rules: Rules) -> Clean | None:
-    """The rows of a piece that count; None where there is none."""
+    """The rows of a piece that count; None where there are none."""
+    rows = looked_at(piece, rules)
+    return rows if rows is not None and len(rows.y) else None
+
+
+def looked_at(piece: Piece, rules: Rules) -> Clean | None:
+    """The rows of a piece that count, if any; None where there are no rows at all."""
     if not len(piece):
         return None
     X, ids = divided(piece, rules.task_column)
@@ -99,7 +119,7 @@ def clean(piece: Piece, rules: Rules) -> Clean | None:
     assert number is not None
     rows = Clean(X, y, w, names, index, number)
     used = np.flatnonzero((w > 0) & ~rules.without_weight(y))
-    return None if not len(used) else rows if len(used) == len(y) else rows.part(used)
+    return rows if len(used) == len(y) else rows.counting(used)
 
 
 def checked_weights(given: Any, n: int) -> Array:

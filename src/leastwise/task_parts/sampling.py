@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from leastwise.distributed import Parts, Piece
+from leastwise.distributed import Move, Parts, Piece
 from leastwise.distributed.pieces import stacked
 from leastwise.keys import id_keys
 from leastwise.selection.search import LEAST_TASKS
 from leastwise.task_parts.knowing import Known
 from leastwise.task_parts.reading import Clean, clean, kept_rows
 from leastwise.task_parts.working import Own, Terms
+from leastwise.tasks import Tasks
 
 Array = np.ndarray
 
@@ -55,6 +57,20 @@ def choose_tasks(known: Known, count: int) -> tuple[Array, float]:
         chosen[np.argsort(-owners, kind="stable")[:2]] |= owners.max() > 0
     total = float(sizes[chosen].sum())
     return np.flatnonzero(chosen), 1.0 if total <= 2 * count else count / total
+
+
+def told(known: Known, plan: Sequence[Move], chosen: Array, penalty: Array) -> list[Own]:
+    """What each part is told of its tasks, which are those that are at home there."""
+    ids, home, mark = known.tasks.ids, np.zeros(len(known.tasks), dtype=int), np.zeros(len(known.tasks), dtype=bool)
+    mark[chosen] = True
+    for p, part in enumerate(known.parts):
+        home[known.tasks.codes([name for name in part.ids if name not in plan[p].home])] = p
+    order = np.argsort(home, kind="stable")
+    groups = np.split(order, np.searchsorted(home[order], np.arange(1, len(plan))))
+    return [
+        Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
+        for move, codes in zip(plan, groups, strict=True)
+    ]
 
 
 def keys_of(ids: list) -> Array:

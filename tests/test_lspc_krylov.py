@@ -14,9 +14,10 @@ from leastwise.kernels import RBF, Laplace, Linear, Poly, resolve_kernel
 from leastwise.krylov_fitting import KrylovProblem, preconditioner_rank
 from leastwise.linalg.krylov import block_cg
 from leastwise.matrix_free import KernelTimes, half_fits
+from leastwise.planning.choice import candidates
+from leastwise.planning.facts import Facts
 from leastwise.precision import in_single
 from leastwise.selection.grid import Grid
-from leastwise.selection.plan import better_iterated
 
 N = 700
 
@@ -147,15 +148,15 @@ def test_reproducible_and_verbose(capsys):
 
 
 def test_auto_takes_it_beyond_memory_and_rows(monkeypatch):
-    assert not better_iterated(10_000, 4, 10_000) or better_iterated(10_000, 8, 10_000)
-    assert better_iterated(10_001, 4, 10_000)
+    for n, solvers in ((10_000, ("cholesky", "krylov")), (10_001, ("krylov",))):
+        assert candidates(Facts("single", "auto", n, 5, 2, n, iterates=True)) == solvers
     monkeypatch.setenv("LEASTWISE_MEMORY", "8MB")
     assert hasattr(LSPC(1.5, 1e-3, search_rows=100, random_state=0).fit(X, Y), "residual_")
     for options in ({"norm": "coefficients"}, {"basis": "class"}):
         with pytest.raises(MemoryError, match="n_centers"):
             LSPC(1.5, 1e-3, **options).fit(X, Y)
     monkeypatch.delenv("LEASTWISE_MEMORY")
-    monkeypatch.setattr(LSPC, "MOST_DIRECT", N - 1)
+    monkeypatch.setattr("leastwise.planning.choice.CLASS_ROWS", N - 1)
     assert hasattr(LSPC(1.5, 1e-3, search_rows=100, random_state=0).fit(X, Y), "residual_")
     assert not hasattr(LSPC(1.5, 1e-3, n_centers=20, random_state=0).fit(X, Y), "residual_")
 

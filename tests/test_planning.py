@@ -129,10 +129,14 @@ def test_from_4000_rows_on_iterations_are_cheaper(family, n):
 
 
 def test_large_designs_of_few_centres_are_summed():
-    assert candidates(Facts("single", "auto", 100_000, 5, 2, 199, square=False)) == ("cholesky", "moments")
-    assert candidates(Facts("single", "auto", 100_000, 5, 2, 201, square=False)) == ("moments",)
-    assert candidates(Facts("single", "auto", 100_000, 5, 2, 201, square=False, blocks=3)) == ("cholesky",)
-    assert candidates(Facts("single", "auto", 100_000, 5, 2, 201, square=False, cuttable=False)) == ("cholesky",)
+    few = {"square": False, "sums": True}
+    for family in ("single", "machine"):
+        assert candidates(Facts(family, "auto", 100_000, 5, 2, 199, **few)) == ("cholesky", "moments")
+        assert candidates(Facts(family, "auto", 100_000, 5, 2, 201, **few)) == ("moments",)
+    assert candidates(Facts("labels", "auto", 100_000, 5, 2, 201, **few, exact=True)) == ("moments",)
+    assert candidates(Facts("labels", "auto", 100_000, 5, 2, 201, **few, exact=False)) == ("sylvester",)
+    assert candidates(Facts("single", "auto", 100_000, 5, 2, 201, **few, blocks=3)) == ("cholesky",)
+    assert candidates(Facts("single", "auto", 100_000, 5, 2, 201, square=False)) == ("cholesky",)
 
 
 def test_a_plan_leaves_the_model_and_its_random_numbers_alone():
@@ -385,7 +389,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="m
 @linux
 @pytest.mark.parametrize(("limit", "env"), [(None, {"LEASTWISE_MEMORY": "150MB"}), ("address space", {})])
 def test_what_does_not_fit_is_refused_before_it_is_allocated_and_the_way_out_is_one(limit, env):
-    params = {"sigma": 3.0, "alpha": 0.01}
+    params = {"sigma": 3.0, "alpha": 0.01, "norm": "coefficients"}
     found = child([("LSPC", 6000, params)], limit, **env)[0]
     assert not found["plan"]["fits"]
     assert found["taken"] < 60 * 2**20

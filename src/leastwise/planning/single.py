@@ -154,5 +154,11 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     start = kernel(f.n, rank, f.width) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
     each = Work(products=2 * f.n**2 * f.c + 4 * f.n * rank * f.c, numbers=0.5 * f.n**2)
     work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
-    room = held + 2**24 + size * 3.5 * f.n * rank + 8 * 14 * f.n * f.c + f.itemsize * 2 * f.n * f.width
+    room = (
+        held
+        + (2**24 if kept < 1 else 0)
+        + size * 3.5 * f.n * rank
+        + 8 * 14 * f.n * f.c
+        + f.itemsize * 2 * f.n * f.width
+    )
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)

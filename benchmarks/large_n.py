@@ -32,10 +32,11 @@ SETS = ("clouds", "mnist")
 D, CLASSES, CLOUDS, NEW = 20, 10, 10, 5000
 
 
-def make_clouds(n: int) -> tuple[Array, Array]:
-    """Rows around 100 places, ten of each class, near enough to overlap."""
+def make_clouds(n: int, seed: int = 0) -> tuple[Array, Array]:
+    """Rows around 100 places, ten of each class, near enough to overlap; the places are always the same."""
     rng = np.random.default_rng(0)
     places = 1.2 * rng.standard_normal((CLASSES * CLOUDS, D))
+    rng = rng if seed == 0 else np.random.default_rng(seed)
     cloud = rng.integers(len(places), size=n)
     return places[cloud] + rng.standard_normal((n, D)), cloud % CLASSES
 

@@ -235,6 +235,8 @@ def test_groups_are_held_out_together():
     for a in range(0, N, 60):
         parts.partial_fit(X[a : a + 60], Y_CLASS[a : a + 60], groups=group[a : a + 60])
     same(parts, whole)
+    few = clone(model).fit_stream(iter([{"X": X, "y": Y_CLASS, "groups": group}]), keep_rows=50)
+    assert len(few.kept_) == 48  # whole groups
     alone = clone(model).fit_stream(X, Y_CLASS)
     assert np.abs(alone.heldout_scores_ - parts.heldout_scores_).max() > 1e-3
     with pytest.raises(ValueError, match="groups"):

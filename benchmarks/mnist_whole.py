@@ -1,6 +1,6 @@
 """All of MNIST: what do more centres buy, and how do others do on the same rows?
 
-60,000 training pictures of 784 pixels, 10,000 for the test, pixels from 0 to 1; all pictures are set upright first,
+60,000 training pictures of 784 pixels, 10,000 for the test, pixels from 0 to 255; all pictures are set upright first,
 by the slant of their second moments (``--raw`` leaves them as they are). LSPC with 500 to 8,000 centres beside
 Nystroem features with logistic regression (as many components, width from the same median distance, C chosen from
 three by a held-out tenth), gradient boosting, and an SVC with Platt scaling on as many rows as it takes minutes for.

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
+from leastwise import LSPC, MultiLabelLSPC
 from leastwise.basis import penalty_factor
+from leastwise.estimators import _by_moments
 from leastwise.heldout import Folds, Problem
 from leastwise.heldout.moments import MomentHeldout
 from leastwise.linalg.moments import Moments, moment_spectrum
@@ -78,3 +81,74 @@ def test_weights_are_copies():
     one, other = Moments.of(Phi, Z, w), Moments.of(Phi[copies], Z[copies])
     for name in ("A", "C", "p", "z", "mass"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_fold_of_more_rows_than_functions(bias):
+    """Against a refit without it."""
+    Phi, Z, w, R = problem()
+    root, fold = np.sqrt(w), np.r_[np.zeros(20, dtype=int), np.ones(20, dtype=int)]
+    factor = penalty_factor(R)
+    penalty = R + factor.jitter * np.eye(len(R))
+    spectrum = moment_spectrum(Moments.of(Phi, Z, w), factor, bias)
+    rows = Problem(Z * root[:, None], root, bias, None, Folds.from_labels(fold))
+    held = MomentHeldout(rows, spectrum.coordinates(Phi) * root[:, None], spectrum).at(0.1 / (w.sum() / 2)).F
+    for k in (0, 1):
+        theta, beta = solved(Phi[fold != k], Z[fold != k], w[fold != k], penalty, 0.1, bias)
+        np.testing.assert_allclose(held[fold == k], Phi[fold == k] @ theta + beta, rtol=1e-6, atol=1e-7)
+
+
+def test_single_weights_are_summed_in_double_precision():
+    Phi, Z, _, _ = problem()
+    w = np.full(40, 0.1, dtype=np.float32)
+    assert Moments.of(Phi, Z, w).mass == np.sum(w.astype(float))
+
+
+# ------------------------------------------------------------ folds of a fit
+
+
+ROWS = np.random.default_rng(1).normal(size=(120, 3))
+CODES = np.digitize(ROWS[:, 0], [-0.5, 0.5])
+LABELS = np.column_stack([ROWS[:, 0] > 0, ROWS[:, 1] > 0.2, ROWS[:, 0] + ROWS[:, 2] > 0]).astype(int)
+FIXED = {"centers": ROWS[::10], "sigma": 1.0, "alpha": 1e-2, "random_state": 0}
+
+
+@pytest.mark.parametrize("bias", [None, "shared"])
+@pytest.mark.parametrize("kind", ["classes", "labels"])
+def test_few_large_folds_of_which_some_rows_are_looked_at(kind, bias, monkeypatch):
+    """All rows of a fold are held out, not only those that are in the sample."""
+    model = LSPC(**FIXED, bias=bias, cv=4)
+    if kind == "labels":
+        model = MultiLabelLSPC(**FIXED, bias=bias, cv=4, similarity="shared", sharing=0.3)
+    y = CODES if kind == "classes" else LABELS
+    whole = clone(model).fit(ROWS, y)
+    monkeypatch.setattr(_by_moments, "LARGE_FOLD", 5)
+    monkeypatch.setattr(_by_moments, "SAMPLE_ROWS", 50)
+    some = clone(model).set_params(solver="moments").fit(ROWS, y)
+    seen = ~np.isnan(some.heldout_scores_[:, 0])
+    assert seen.sum() == 50
+    np.testing.assert_allclose(some.heldout_scores_[seen], whole.heldout_scores_[seen], atol=1e-9)
+
+
+def test_a_row_that_is_there_very_often(monkeypatch):
+    """There are as many folds as rows, and none has sums of its own: that would be b x b numbers for each."""
+    often = np.r_[np.arange(120), np.zeros(30, dtype=int)]
+    whole = LSPC(**FIXED).fit(ROWS[often], CODES[often])
+    monkeypatch.setattr(_by_moments, "LARGE_FOLD", 5)
+    made = []
+    zero = Moments.zero
+    monkeypatch.setattr(Moments, "zero", staticmethod(lambda b, c: made.append(b) or zero(b, c)))
+    some = LSPC(**FIXED, solver="moments").fit(ROWS[often], CODES[often])
+    assert len(made) == 1
+    seen = ~np.isnan(some.heldout_scores_[:, 0])
+    assert np.array_equal(seen, np.r_[False, np.ones(119, dtype=bool), np.zeros(30, dtype=bool)])
+    np.testing.assert_allclose(some.heldout_scores_[seen], whole.heldout_scores_[seen], atol=1e-9)
+
+
+def test_groups_count_by_their_rows():
+    groups = np.arange(120) // 8
+    rows = LSPC(**FIXED)._training(ROWS, CODES, None, groups, LSPC(**FIXED)._checked()).rows
+    some = _by_moments.sampled_folds(rows, 40)
+    assert len(some) == 40
+    assert len(np.unique(groups[some])) == 5
+    assert len(_by_moments.sampled_folds(rows, 5)) == 16  # two of them at least

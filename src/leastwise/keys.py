@@ -90,6 +90,13 @@ def threshold(keys: Array, count: int) -> np.uint64:
     return distinct[count - 1] if len(distinct) > count else EVERY
 
 
+def threshold_of_rows(keys: Array, count: int) -> np.uint64:
+    """The same for ``count`` rows, whole sets with the same key, but two sets at least."""
+    distinct, size = np.unique(keys, return_counts=True)
+    last = max(int(np.searchsorted(np.cumsum(size), count, side="right")), 2)
+    return distinct[last - 1] if len(distinct) > last else EVERY
+
+
 def _bits(A: Any) -> Array:
     """The bits of double precision numbers; those of 0.0 for -0.0."""
     return (np.ascontiguousarray(A, dtype=np.float64) + 0.0).view(np.uint64)

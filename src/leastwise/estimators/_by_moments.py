@@ -16,7 +16,7 @@ from leastwise.basis import Basis, given_basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.keys import row_keys, threshold
+from leastwise.keys import EVERY, row_keys, threshold_of_rows
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Rows, Settings
@@ -25,8 +25,10 @@ Array = np.ndarray
 
 #: Centres where their number is not given.
 STREAM_CENTERS = 1000
-#: Folds of more rows than this have sums of their own.
+#: Folds of more rows than this have sums of their own,
 LARGE_FOLD = 2000
+#: if there are no more folds than this.
+MANY_FOLDS = 50
 
 
 @dataclass(frozen=True)
@@ -149,17 +151,24 @@ class ByMoments:
         """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""
         fold = data.rows.fold
         sizes = np.bincount(fold)
-        if sizes.max() > LARGE_FOLD:
+        if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
             return np.sort(data.rng.permutation(len(fold))[:SAMPLE_ROWS]), len(sizes)
         return sampled_folds(data.rows), 1
 
 
 def sampled_folds(rows: Rows, count: int = SAMPLE_ROWS) -> Array:
-    """About ``count`` row numbers, in order, whole folds of them: those with the lowest keys."""
-    key = row_keys(rows.X)
-    lowest = np.full(int(rows.fold.max()) + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+    """About ``count`` row numbers, in order, whole folds of them: those with the lowest keys.
+
+    Large folds (a row that is there many times, say) are left out, where there are enough others.
+    """
+    key, sizes = row_keys(rows.X), np.bincount(rows.fold)
+    lowest = np.full(len(sizes), EVERY, dtype=np.uint64)
     np.minimum.at(lowest, rows.fold, key)  # a fold has the key of its lowest row: copies, and groups, stay together
-    return np.flatnonzero(lowest[rows.fold] <= threshold(lowest[rows.fold], count))
+    small = sizes <= LARGE_FOLD
+    if small.sum() > MANY_FOLDS:
+        lowest[~small] = EVERY
+    key = lowest[rows.fold]
+    return np.flatnonzero((key <= threshold_of_rows(key[key < EVERY], count)) & (key < EVERY))
 
 
 def as_places(basis: Basis) -> Basis:

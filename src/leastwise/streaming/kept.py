@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.keys import EVERY, id_keys, row_keys, threshold
+from leastwise.keys import EVERY, id_keys, row_keys, threshold, threshold_of_rows
 
 Array = np.ndarray
 
 #: Copies are merged where there are more rows than so many times the limit.
 COPIES = 2
+#: Groups of more rows than this are too large to hold one of them out.
+LARGE = 100_000
 #: Weights below this, relative to others, are zero.
 NOTHING = 1e-9
 
@@ -36,7 +38,7 @@ class Kept:
     group : ndarray of shape (m,) or None
         The user's groups.
     limit : int
-        Number of different keys that are kept, at most.
+        Number of different keys that are kept, at most; of rows, where there are groups, but two groups at least.
     bound : int
         Rows with keys up to this one are kept.
     """
@@ -81,9 +83,16 @@ class Kept:
 
     def lowered(self) -> Kept:
         """No more than the limit."""
-        bound = min(int(threshold(self.key, self.limit)), self.bound)
+        cut = threshold if self.group is None else threshold_of_rows  # a group may have any number of rows
+        bound = min(int(cut(self.key, self.limit)), self.bound)
         low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
-        return low.merged() if len(low) > COPIES * self.limit else low
+        low = low.merged() if len(low) > COPIES * self.limit else low
+        if self.group is not None and len(low) > max(LARGE, COPIES * self.limit):
+            raise ValueError(
+                f"Two groups have {len(low)} rows together, which are too many to be kept and held out: give smaller "
+                "groups, or none."
+            )
+        return low
 
     def merged(self) -> Kept:
         """Copies in one row, with the sum of their weights."""
@@ -102,7 +111,7 @@ class Kept:
 
     def without(self, gone: Kept) -> Kept:
         """Without some rows, each of which has to be among them if its key says so."""
-        places, w = defaultdict(list), self.w.astype(float)
+        places, w, most = defaultdict(list), self.w.astype(float), float(self.w.max(initial=0.0))
         for i, name in enumerate(self._names()):
             places[name].append(i)
         for key, name, weight in zip(gone.key, gone._names(), gone.w.tolist(), strict=True):
@@ -111,12 +120,12 @@ class Kept:
             for i in places[name]:
                 taken = min(weight, w[i])
                 w[i], weight = w[i] - taken, weight - taken
-            if weight > NOTHING * w.max(initial=1.0):
+            if weight > NOTHING * most:
                 raise ValueError(
                     "unfit() takes away rows that were added before, with the same class or value and no more weight "
                     "than they had; one of these was not. Nothing was changed."
                 )
-        return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * self.w.max(initial=0.0))
+        return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * most)
 
     def _names(self) -> list[tuple]:
         """What tells a row from others."""

@@ -101,6 +101,18 @@ def test_groups_of_any_kind(kind):
     same(parts.unfit(X[80:], Y[80:], kind(w[80:].tolist()), kind(group[80:].tolist())), half, 1e-6)
 
 
+def test_groups_for_all_rows_or_for_none():
+    group = np.arange(N) // 4
+    begun = LSPC(**GIVEN).fit_stream(X, Y)
+    site = begun.without_rows().partial_fit(X, Y, groups=group)  # which has no rows without a group
+    same(site, LSPC(**GIVEN).partial_fit(X, Y, groups=group))
+    same(site.without_rows().partial_fit(X, Y), begun)
+    with pytest.raises(ValueError, match="give them here alike"):
+        site.unfit(X[:4], Y[:4])
+    with pytest.raises(ValueError, match="groups for all rows"):
+        merge([site, begun])
+
+
 def test_large_groups_are_not_kept_without_end(monkeypatch):
     """The limit is one of rows: a few groups may be all rows that there are."""
     group = np.repeat(np.arange(16), 10)
@@ -288,6 +300,20 @@ def test_labels_that_are_constant_in_a_part():
     assert [part.constant_labels_ for part in parts] == [[0], [0]]
     assert merge(parts).constant_labels_ == []
     assert parts[0].partial_fit(X[80:], some[80:]).unfit(X[80:], some[80:]).constant_labels_ == [0]
+
+
+def test_values_that_are_the_inputs_are_a_sample_too():
+    """Keys of rows and of values that are equal must not make one key of all pairs."""
+    x = RNG.normal(size=(N, 1))
+    model = LSSVR(centers=x[::10], sigma=1.0, kernel="rbf").fit_stream(x, x[:, 0], keep_rows=30)
+    assert len(model.kept_) == len(np.unique(model.kept_.key)) == 30
+
+
+def test_values_of_another_form_do_not_merge():
+    one, two, flat = (LSSVR(**GIVEN).fit_stream(X, y) for y in (X[:, :1], X[:, :2], X[:, 0]))
+    for other in (two, flat):
+        with pytest.raises(ValueError, match="give one form"):
+            merge([one, other])
 
 
 def test_signed_targets_of_single_precision_merge():

@@ -84,6 +84,11 @@ def id_keys(ids: Any) -> Array:
     return np.array(found, dtype=np.uint64)[place]
 
 
+def pair_keys(one: Array, other: Array) -> Array:
+    """A number for every pair of numbers; not the same for all pairs of equal ones, as a sum or ``^`` would have it."""
+    return _mix(FACTORS[0] * one + other)
+
+
 def threshold(keys: Array, count: int) -> np.uint64:
     """The largest of the ``count`` lowest distinct keys; above all keys if there are no more."""
     distinct = np.unique(keys)

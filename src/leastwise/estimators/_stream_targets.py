@@ -188,6 +188,12 @@ class ValueStream(StreamTargets):
         targets: Targets = self._targets(self._encode(y, None), np.float64)
         return np.asarray(targets.unit), np.asarray(targets.offset), targets.flat
 
+    def _combined(self: Any, one: tuple, other: tuple) -> tuple[Array, Array, bool]:
+        if len(one[0]) != len(other[0]) or one[2] != other[2]:
+            forms = ["(n,)" if known[2] else f"(n, {len(known[0])})" for known in (one, other)]
+            raise ValueError(f"y has the shape {forms[0]} in some rows and {forms[1]} in others: give one form.")
+        return one
+
     def _known(self: Any) -> tuple[Array, Array, bool]:
         return self.unit_, self.offset_, self.flat_
 

@@ -81,7 +81,8 @@ class Streaming(OnDask, ByMoments):
             All classes of a classifier, where an iterator may come to some of them late.
         keep_rows : int, default=20000
             Rows that the model keeps (``kept_``): their held-out scores choose alpha and make the calibration, and do
-            so again whenever rows are added or taken away. 0, with ``cv=None``, keeps none.
+            so again whenever rows are added or taken away. Of groups whole ones are kept, and two at least. 0, with
+            ``cv=None``, keeps none: centres are then chosen from 20,000 rows that are not kept.
         block_rows : int, optional
             Rows of a block, where that is ours to choose.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.keys import EVERY, id_keys, row_keys, threshold, threshold_of_rows
+from leastwise.keys import EVERY, id_keys, pair_keys, row_keys, threshold, threshold_of_rows
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ class Kept:
         if group is not None:
             key = id_keys(group)
         elif y.dtype.kind == "f":  # rows with equal inputs and other values are measurements of their own
-            key = row_keys(X) ^ row_keys(y.reshape(len(y), -1))
+            key = pair_keys(row_keys(X), row_keys(y.reshape(len(y), -1)))
         else:
             key = row_keys(X)
         return cls(key, X, y, w, group, limit).part(w > 0)
@@ -111,6 +111,8 @@ class Kept:
 
     def without(self, gone: Kept) -> Kept:
         """Without some rows, each of which has to be among them if its key says so."""
+        if len(self) and (gone.group is None) != (self.group is None):
+            raise ValueError("Groups were given for all rows that were added, or for none: give them here alike.")
         places, w, most = defaultdict(list), self.w.astype(float), float(self.w.max(initial=0.0))
         for i, name in enumerate(self._names()):
             places[name].append(i)
@@ -136,11 +138,12 @@ class Kept:
 
 def joined(parts: list[Kept]) -> Kept:
     """What is kept of all of several parts."""
-    first = parts[0]
-    if any((part.group is None) != (first.group is None) for part in parts):
+    full = [part for part in parts if len(part)] or parts
+    first = full[0]
+    if any((part.group is None) != (first.group is None) for part in full):
         raise ValueError("Some rows have groups, others have none: give groups for all rows, or for none.")
     limit, bound = min(part.limit for part in parts), min(part.bound for part in parts)
-    some = [part.part(part.key <= np.uint64(bound)) for part in parts]
+    some = [part.part(part.key <= np.uint64(bound)) for part in full]
     whole = Kept(
         np.concatenate([part.key for part in some]),
         _stacked([part.X for part in some]),

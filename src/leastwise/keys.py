@@ -85,7 +85,7 @@ def id_keys(ids: Any) -> Array:
 
 
 def pair_keys(one: Array, other: Array) -> Array:
-    """A number for every pair of numbers; not the same for all pairs of equal ones, as a sum or ``^`` would have it."""
+    """A number for every pair of numbers, also where those of all pairs are equal (``one ^ other`` would be 0)."""
     return _mix(FACTORS[0] * one + other)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, merge
-from leastwise.keys import EVERY, threshold_of_rows
+from leastwise.keys import EVERY, threshold
 from leastwise.streaming import StreamError, kept
 from leastwise.streaming.kept import Kept, joined
 
@@ -140,8 +140,8 @@ def test_groups_larger_than_the_number_of_centres():
 
 def test_the_lowest_keys_of_so_many_rows():
     keys = np.array([5, 1, 1, 9, 3, 3, 3, 5], dtype=np.uint64)
-    assert [int(threshold_of_rows(keys, n)) for n in (1, 5, 6, 7)] == [3, 3, 3, 5]
-    assert threshold_of_rows(keys, 8) == threshold_of_rows(keys[:2], 1) == EVERY
+    assert [int(threshold(keys, n, rows=True)) for n in (1, 5, 6, 7)] == [3, 3, 3, 5]
+    assert threshold(keys, 8, rows=True) == threshold(keys[:2], 1, rows=True) == EVERY
     parts = [Kept.of(X[k::3], Y[k::3], np.ones(len(X[k::3])), np.arange(N)[k::3] // 7, 30) for k in range(3)]
     whole = Kept.of(X, Y, np.ones(N), np.arange(N) // 7, 30)
     assert joined(parts).bound == whole.bound

@@ -89,17 +89,15 @@ def pair_keys(one: Array, other: Array) -> Array:
     return _mix(FACTORS[0] * one + other)
 
 
-def threshold(keys: Array, count: int) -> np.uint64:
-    """The largest of the ``count`` lowest distinct keys; above all keys if there are no more."""
-    distinct = np.unique(keys)
+def threshold(keys: Array, count: int, rows: bool = False) -> np.uint64:
+    """The largest of the ``count`` lowest distinct keys; above all keys if there are no more.
+
+    With ``rows`` not keys are counted but all that have them, and two keys are taken at least.
+    """
+    distinct, sizes = np.unique(keys, return_counts=True)
+    if rows:
+        count = max(int(np.searchsorted(np.cumsum(sizes), count, side="right")), 2)
     return distinct[count - 1] if len(distinct) > count else EVERY
-
-
-def threshold_of_rows(keys: Array, count: int) -> np.uint64:
-    """The same for ``count`` rows, whole sets with the same key, but two sets at least."""
-    distinct, size = np.unique(keys, return_counts=True)
-    last = max(int(np.searchsorted(np.cumsum(size), count, side="right")), 2)
-    return distinct[last - 1] if len(distinct) > last else EVERY
 
 
 def _bits(A: Any) -> Array:

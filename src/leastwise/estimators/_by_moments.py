@@ -16,7 +16,7 @@ from leastwise.basis import Basis, given_basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.keys import EVERY, row_keys, threshold_of_rows
+from leastwise.keys import EVERY, row_keys, threshold
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Rows, Settings
@@ -29,6 +29,8 @@ STREAM_CENTERS = 1000
 LARGE_FOLD = 2000
 #: if there are no more folds than this.
 MANY_FOLDS = 50
+#: A sample has no more copies than this of each row, on average.
+COPIES = 2
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,11 @@ def sampled_folds(rows: Rows, count: int = SAMPLE_ROWS) -> Array:
     if small.sum() > MANY_FOLDS:
         lowest[~small] = EVERY
     key = lowest[rows.fold]
-    return np.flatnonzero((key <= threshold_of_rows(key[key < EVERY], count)) & (key < EVERY))
+    grouped = not np.array_equal(rows.group, rows.copy)  # of copies, which weigh as one row, there may be more
+    low = (key <= threshold(key[key < EVERY], count, rows=grouped)) & (key < EVERY)
+    if np.sum(low) > COPIES * count:
+        low = (key <= threshold(key[key < EVERY], count, rows=True)) & (key < EVERY)
+    return np.flatnonzero(low)
 
 
 def as_places(basis: Basis) -> Basis:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.keys import EVERY, id_keys, pair_keys, row_keys, threshold, threshold_of_rows
+from leastwise.keys import EVERY, id_keys, pair_keys, row_keys, threshold
 
 Array = np.ndarray
 
@@ -83,8 +83,7 @@ class Kept:
 
     def lowered(self) -> Kept:
         """No more than the limit."""
-        cut = threshold if self.group is None else threshold_of_rows  # a group may have any number of rows
-        bound = min(int(cut(self.key, self.limit)), self.bound)
+        bound = min(int(threshold(self.key, self.limit, rows=self.group is not None)), self.bound)
         low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
         low = low.merged() if len(low) > COPIES * self.limit else low
         if self.group is not None and len(low) > max(LARGE, COPIES * self.limit):

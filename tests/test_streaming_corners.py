@@ -14,6 +14,7 @@ N = 160
 X = RNG.normal(size=(N, 3))
 Y = np.digitize(X[:, 0] + 0.4 * RNG.normal(size=N), [-0.6, 0.6])
 LABELS = np.column_stack([X[:, 0] > 0, X[:, 1] + X[:, 0] > 0.2]).astype(int)
+NEW = RNG.normal(size=(30, 3))
 GIVEN = {"centers": X[::10], "sigma": 1.5, "random_state": 0}
 BARE = {"sigma": 1.5, "alpha": 1e-3, "cv": None, "calibration": None, "random_state": 0}
 
@@ -236,6 +237,18 @@ def test_to_take_away_all_rows_that_are_kept():
     bare.unfit(bare.kept_.X, bare.kept_.y)
     same(bare, LSPC(centers=X[::10], **BARE).fit_stream(X[rest], Y[rest]), 1e-6)
     assert not hasattr(bare, "neighbourhood_")
+
+
+def test_to_take_away_a_class():
+    """What rounding leaves of it is no share."""
+    last = Y == 2
+    for model, y in ((LSPC(**GIVEN), Y), (LSSVC(**GIVEN), Y), (MultiLabelLSPC(**GIVEN), Y)):
+        model.fit_stream(X, y).partial_fit(NEW, np.full(30, 2)).unfit(NEW, np.full(30, 2)).unfit(X[last], y[last])
+        prior = model.class_prior_ if isinstance(model, LSPC | LSSVC) else model.class_prior_[0]
+        again = type(model)(**GIVEN).partial_fit(X[~last], y[~last], classes=[0, 1, 2])
+        known = again.class_prior_ if isinstance(model, LSPC | LSSVC) else again.class_prior_[0]
+        np.testing.assert_allclose(prior, known, rtol=1e-6)
+        assert np.min(prior) > 1e-4
 
 
 # ------------------------------------------------------------------ classes

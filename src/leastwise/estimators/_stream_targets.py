@@ -22,6 +22,9 @@ from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
 
+#: What is left of the share of a class, by rounding, when all of its rows are taken away.
+ROUNDING = 1e-12
+
 
 class StreamTargets:
     """What a stream asks of its targets; ``known`` is what has to be known of them before sums can be made."""
@@ -123,7 +126,8 @@ class ClassStream(StreamTargets):
     def _encode(self: Any, y: Any, known: Array) -> Array:
         y = column_or_1d(y)
         seen, place = np.unique(y, return_inverse=True)
-        strange = [v for v in seen.tolist() if v not in known.tolist()]
+        names = set(known.tolist())
+        strange = [v for v in seen.tolist() if v not in names]
         if strange:
             raise ValueError(
                 f"y holds {strange[:10]}, which the model does not know: its classes are {known.tolist()[:20]}. Give "
@@ -254,7 +258,7 @@ class LabelStream(StreamTargets):
         return whole_labels(replace(known, names=title), n, self.missing)
 
     def _seen(self: Any, known: Labels, moments: Moments) -> Labels:
-        there = moments.z > 1e-9 * moments.mass
+        there = moments.z > ROUNDING * moments.mass
         constant = [t for t, (a, b) in enumerate(pairwise(known.starts)) if there[a:b].sum() == 1]
         return replace(known, constant=tuple(constant))
 
@@ -297,7 +301,7 @@ class LabelStream(StreamTargets):
         return self._settings(data.kernel, self._label_judge(), self.norm)
 
     def _shares(self: Any, moments: Moments, unit: float) -> Array:
-        return np.maximum(moments.z, 0) / unit
+        return np.where(moments.z > ROUNDING * moments.mass, moments.z, 0) / unit
 
     def _shares_of(self: Any, rows: Any, n_outputs: int) -> Array:
         return class_counts(rows.y, rows.W, rows.starts)
@@ -316,5 +320,5 @@ def united(one: Array, other: Array) -> Array:
 
 def above_zero(shares: Array, n: int) -> Array:
     """Half a row for a class that was not seen yet: its probability is low, but not zero."""
-    shares = np.where(shares <= 0, 0.5 / (n + 1), shares)
+    shares = np.where(shares <= ROUNDING, 0.5 / (n + 1), shares)
     return shares / shares.sum()

@@ -115,9 +115,8 @@ class Kept:
         places, w, most = defaultdict(list), self.w.astype(float), float(self.w.max(initial=0.0))
         for i, name in enumerate(self._names()):
             places[name].append(i)
-        for key, name, weight in zip(gone.key, gone._names(), gone.w.tolist(), strict=True):
-            if int(key) > self.bound:
-                continue
+        gone = gone.part(gone.key <= np.uint64(self.bound))
+        for name, weight in zip(gone._names(), gone.w.tolist(), strict=True):
             for i in places[name]:
                 taken = min(weight, w[i])
                 w[i], weight = w[i] - taken, weight - taken

@@ -1,7 +1,7 @@
 """Fits from sums over rows: models of few centres on more rows than their design could be held for.
 
 Begin, add, settle: some rows choose the centres and sigma (:meth:`ByMoments._begin`), sums are made of all rows, and
-held-out scores of some rows, from the sums of all, choose alpha and calibrate (:meth:`ByMoments._settle`).
+held-out scores of some rows, from the sums of all, choose alpha and calibrate (:meth:`ByMoments._settled`).
 """
 
 from __future__ import annotations

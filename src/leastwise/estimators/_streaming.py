@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import bring
 from leastwise.basis import given_basis, row_chunks
 from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
 from leastwise.estimators._checks import block_weights, check_groups, check_range
@@ -43,7 +44,8 @@ def _can_stream(model: Any) -> bool:
 
 
 def _block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
-    """Rows that the user has in memory; frames keep their names."""
+    """Rows that the user has in memory; frames keep their names, arrays of other libraries become numpy's."""
+    X, y, sample_weight, groups = (bring(a) for a in (X, y, sample_weight, groups))
     return Block(X, y, sample_weight, None, None if groups is None else np.asarray(groups))
 
 

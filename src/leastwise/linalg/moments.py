@@ -44,6 +44,11 @@ class Moments:
         Sum of the weights.
     n : int
         Number of rows.
+
+    Notes
+    -----
+    Sums are not anonymous: those of one row give the row, and so does the difference of two sums that differ by it.
+    Those of fewer rows than basis functions tell the kernel values of all of them up to a rotation.
     """
 
     A: Array

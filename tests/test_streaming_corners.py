@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, merge
 from leastwise.keys import EVERY, threshold
+from leastwise.report import report_data
 from leastwise.streaming import StreamError, kept
 from leastwise.streaming.kept import Kept, joined
 
@@ -336,3 +337,11 @@ def test_signed_targets_of_single_precision_merge():
     merged, whole = merge(parts), LSSVC(**given).fit_stream(X.astype(np.float32), words)
     assert merged.coef_.dtype == np.float32
     same(merged, whole, 1e-3)
+
+
+def test_reports_tell_how_many_rows_there_were():
+    facts = dict(report_data(LSPC(**GIVEN).fit_stream(X, Y, keep_rows=70))["facts"])
+    assert (facts["Training rows"], facts["Rows that were held out"]) == (str(N), "70")
+    none = dict(report_data(LSPC(centers=X[::10], **BARE).fit_stream(X, Y, keep_rows=0))["facts"])
+    assert none["Training rows"] == str(N)
+    assert "Rows that were held out" not in none

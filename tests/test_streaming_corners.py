@@ -339,6 +339,29 @@ def test_signed_targets_of_single_precision_merge():
     same(merged, whole, 1e-3)
 
 
+@pytest.mark.parametrize("kind", ["classes", "values"])
+def test_an_iterator_may_fill_the_same_arrays_again(kind):
+    y, model = (Y, LSPC(**GIVEN)) if kind == "classes" else (X[:, 0] + X[:, 1] ** 2, LSSVR(**GIVEN, kernel="rbf"))
+    model.set_params(alpha=1e-2)
+    w = np.linspace(0.5, 2, N)
+
+    def filled():
+        block = np.empty((40, 3)), np.empty(40, dtype=y.dtype), np.empty(40)
+        for a in range(0, N, 40):
+            for array, values in zip(block, (X, y, w), strict=True):
+                array[:] = values[a : a + 40]
+            yield block
+
+    whole = clone(model).fit_stream(iter([(X, y, w)]), keep_rows=100)
+    for source in (filled, filled()):
+        some = clone(model).fit_stream(source, keep_rows=100)
+        assert some.moments_.mass == pytest.approx(w.sum())
+        said = "predict" if kind == "values" else "predict_proba"
+        np.testing.assert_allclose(getattr(some, said)(X), getattr(whole, said)(X), atol=1e-8)
+        np.testing.assert_array_equal(np.sort(some.kept_.X[:, 0]), np.sort(whole.kept_.X[:, 0]))
+        np.testing.assert_array_equal(np.sort(some.kept_.w), np.sort(whole.kept_.w))
+
+
 def test_reports_tell_how_many_rows_there_were():
     facts = dict(report_data(LSPC(**GIVEN).fit_stream(X, Y, keep_rows=70))["facts"])
     assert (facts["Training rows"], facts["Rows that were held out"]) == (str(N), "70")

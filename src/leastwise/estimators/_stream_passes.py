@@ -125,6 +125,7 @@ def look_first(model: Any, blocks: Blocks, stream: Iterator[Block], known: Any, 
                 first.waiting.append(block)
                 if first.n_rows >= limit:
                     break
+                first.waiting[-1] = block.owned()
     except StreamError as error:
         if not first.n_rows:
             raise

@@ -81,6 +81,11 @@ class Kept:
         group = None if self.group is None else self.group[index]
         return replace(self, key=self.key[index], X=self.X[index], y=self.y[index], w=self.w[index], group=group)
 
+    def owned(self) -> Kept:
+        """The same in arrays of its own, where the next block might be written into those that it has."""
+        group = None if self.group is None else self.group.copy()
+        return replace(self, X=self.X.copy(), y=self.y.copy(), w=self.w.copy(), group=group)
+
     def lowered(self) -> Kept:
         """No more than the limit."""
         bound = min(int(threshold(self.key, self.limit, rows=self.group is not None)), self.bound)
@@ -172,7 +177,7 @@ class Keeper:
         fresh = Kept.of(X, y, w, group, self.limit)
         if self._parts:
             fresh = fresh.part(fresh.key <= np.uint64(self._parts[0].bound))
-        self._parts.append(fresh)
+        self._parts.append(fresh.owned() if fresh.X is X else fresh)
         # Not at every block: that would copy all that is kept for every few rows.
         if sum(map(len, self._parts[1:])) > max(self.limit, len(self._parts[0])):
             self._parts = [joined(self._parts)]

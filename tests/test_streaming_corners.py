@@ -1,5 +1,7 @@
 """Corners of fits from blocks: names, groups, weights of nothing, classes that come late, samples that are gone."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -261,6 +263,12 @@ def test_classes_are_numbers_or_text():
         merge([LSPC(**GIVEN).fit_stream(X, y) for y in (Y, words)])
     with pytest.raises(StreamError, match=r"block 1: Classes are \[0, 1, 2\] in some rows"):
         LSPC(**GIVEN).fit_stream(lambda: iter([(X, Y), (X, words)]))
+    mixed = np.where(Y == 0, Y.astype(object), words.astype(object))
+    with pytest.raises(StreamError, match="block 1: .*not supported"):
+        LSPC(**GIVEN).fit_stream(lambda: iter([(X, words), (X, mixed)]))
+    for y in (Y.astype(str), Y.astype(str).astype(object), Y.astype("datetime64[D]")):
+        with pytest.raises(ValueError, match="no number"):
+            LSSVR(**GIVEN).partial_fit(X, y)
     with pytest.raises(ValueError, match="no targets"):
         LSPC(**GIVEN).fit_stream(X)
     with pytest.raises(ValueError, match=r"\(n, 1\): give y in the same form"):
@@ -314,6 +322,14 @@ def test_labels_that_are_constant_in_a_part():
     assert [part.constant_labels_ for part in parts] == [[0], [0]]
     assert merge(parts).constant_labels_ == []
     assert parts[0].partial_fit(X[80:], some[80:]).unfit(X[80:], some[80:]).constant_labels_ == [0]
+
+
+def test_first_rows_of_one_value_are_no_warning():
+    y = np.where(np.arange(N) < 40, 3.0, X[:, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LSSVR(**GIVEN, kernel="rbf").fit_stream(X, y, block_rows=40)
+    assert model.predict(X).std() > 0.1
 
 
 def test_values_that_are_the_inputs_are_a_sample_too():

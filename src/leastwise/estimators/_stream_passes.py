@@ -28,7 +28,7 @@ def named(block: Block) -> Iterator[None]:
         yield
     except StreamError:
         raise
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         if not block.where:
             raise
         raise StreamError(f"{block.where}: {error}", where=block.where) from error

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from leastwise.estimators._checks import check_classes
 from leastwise.estimators._labels import as_column, is_flat
-from leastwise.estimators._model import Targets, Training
+from leastwise.estimators._model import Training
 from leastwise.labels.encoding import Labels, encode_known, some_labels, whole_labels
 from leastwise.labels.sample import class_counts
 from leastwise.linalg.moments import Moments
@@ -189,8 +189,8 @@ class ValueStream(StreamTargets):
     """Targets that are quantities."""
 
     def _learn(self: Any, y: Any) -> tuple[Array, Array, bool]:
-        targets: Targets = self._targets(self._encode(y, None), np.float64)
-        return np.asarray(targets.unit), np.asarray(targets.offset), targets.flat
+        Z = self._encode(y, None)
+        return *self._units(Z.reshape(len(Z), -1), np.float64), Z.ndim == 1
 
     def _combined(self: Any, one: tuple, other: tuple) -> tuple[Array, Array, bool]:
         if len(one[0]) != len(other[0]) or one[2] != other[2]:
@@ -202,10 +202,9 @@ class ValueStream(StreamTargets):
         return self.unit_, self.offset_, self.flat_
 
     def _encode(self: Any, y: Any, known: tuple[Array, Array, bool] | None) -> Array:
-        try:
-            Z = np.asarray(y, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"y holds what is no number: {type(self).__name__} predicts quantities.") from None
+        Z = _numbers(np.asarray(y))
+        if Z is None:
+            raise ValueError(f"y holds what is no number: {type(self).__name__} predicts quantities.")
         if not np.isfinite(Z).all():
             raise ValueError("y contains NaN or inf; every value must be finite.")
         if known is not None and (Z.ndim == 1, Z.size) != (known[2], len(Z) * len(known[0])):
@@ -254,7 +253,8 @@ class LabelStream(StreamTargets):
 
     def _completed(self: Any, known: Labels, n: int, names: Any = None) -> Labels:
         given = () if names is None or isinstance(names, str) else tuple(names)
-        title = given if len(given) == known.n_labels and not known.named else known.names
+        words = all(isinstance(name, str) for name in given)
+        title = given if words and len(given) == known.n_labels and not known.named else known.names
         return whole_labels(replace(known, names=title), n, self.missing)
 
     def _seen(self: Any, known: Labels, moments: Moments) -> Labels:
@@ -305,6 +305,16 @@ class LabelStream(StreamTargets):
 
     def _shares_of(self: Any, rows: Any, n_outputs: int) -> Array:
         return class_counts(rows.y, rows.W, rows.starts)
+
+
+def _numbers(y: Array) -> Array | None:
+    """Quantities; None for text, also such as "1.5", and dates."""
+    if y.dtype.kind not in "biufO" or (y.dtype.kind == "O" and any(isinstance(v, str) for v in y.ravel())):
+        return None
+    try:
+        return np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        return None
 
 
 def united(one: Array, other: Array) -> Array:

@@ -197,6 +197,23 @@ def ask(model, rows):
             yield "memory"
         except Exception:
             yield "refuses to answer"
+    yield from go_on(model, rows)
+
+
+def go_on(model, rows):
+    """Rows are added to models that keep sums."""
+    if "moments_" not in getattr(model, "__dict__", {}):
+        return
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            model.partial_fit(rows["X"], rows["predict"])
+            model.unfit(rows["X"], rows["predict"])
+        yield "goes on"
+    except MemoryError:
+        yield "memory"
+    except Exception:
+        yield "does not go on"
 
 
 def main(folder, count, seed):

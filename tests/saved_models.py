@@ -151,6 +151,13 @@ def _labels():
     yield "insdif", baselines.InsDif(random_state=0), (X, LABELS), {}
 
 
+def _streamed():
+    S = sparse.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    yield "stream-lspc", lw.LSPC(**GRID, n_centers=9), (X, WORDS), {}
+    yield "stream-lssvr", lw.LSSVR(**FIXED, kernel="rbf+linear", centers=X[:7]), (X, VALUE), {}
+    yield "stream-labels", lw.MultiLabelLSPC(**FIXED, sharing=0.3, centers=X[:7]), (S, LABELS), {}
+
+
 def _wrapped():
     yield "abstaining", Abstaining(lw.LSPC(**GRID), max_error=0.4), (X, WORDS), {}
     for method in ("auto", "temperature", "vector", "dirichlet", "beta", "isotonic"):
@@ -199,7 +206,7 @@ def _frames():
 def models():
     """Name, model, arguments of fit; nothing is fitted yet. Those of frames where there are such."""
     frames = find_spec("pandas") and find_spec("polars")
-    for group in (_single, _tasks, _labels, _wrapped, *([_frames] if frames else [])):
+    for group in (_single, _tasks, _labels, _streamed, _wrapped, *([_frames] if frames else [])):
         yield from group()
 
 
@@ -209,7 +216,7 @@ def fitted(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)
-        model.fit(rows, y, **more)
+        (model.fit_stream if name.startswith("stream-") else model.fit)(rows, y, **more)
     return model, rows, more
 
 

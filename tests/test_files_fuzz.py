@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 MODELS = (
     *("lspc", "tasks-words", "tasks-arrow", "labels-isotonic", "labels-unknown", "lspc-sparse", "rmtl", "ml-knn"),
     *("rmtl-regressor", "lssvr", "recalibrated-isotonic", "abstaining", "insdif"),
+    *("stream-lspc", "stream-lssvr", "stream-labels"),
 )
 COUNT = int(os.environ.get("LEASTWISE_FUZZ", "3000"))
 

@@ -84,6 +84,11 @@ def id_keys(ids: Any) -> Array:
     return np.array(found, dtype=np.uint64)[place]
 
 
+def pair_keys(one: Array, other: Array) -> Array:
+    """A number for every pair of numbers, also where those of all pairs are equal (``one ^ other`` would be 0)."""
+    return _mix(FACTORS[0] * one + other)
+
+
 def threshold(keys: Array, count: int, rows: bool = False) -> np.uint64:
     """The largest of the ``count`` lowest distinct keys; above all keys if there are no more.
 

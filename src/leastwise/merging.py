@@ -74,6 +74,11 @@ def _check_models(models: list[Any]) -> None:
         check_is_fitted(model)
         model._check_sums("merge")
         _check_same(place, model, first)
+    if len(models) > 1 and isinstance(getattr(first, "class_weight", None), str):
+        raise ValueError(
+            "class_weight='balanced' has weighted the classes by the rows of each model alone, and sums of different "
+            "weights do not add: give a dict of weights."
+        )
 
 
 def _check_same(place: int, model: Any, first: Any) -> None:
@@ -85,6 +90,9 @@ def _check_same(place: int, model: Any, first: Any) -> None:
         different.append("centers_")
     if not _equal(model.kernel_, first.kernel_):
         different.append("kernel_")
+    names = [vars(one)["feature_names_in_"] for one in (model, first) if "feature_names_in_" in vars(one)]
+    if not _equal(names[0] if names else None, names[-1] if names else None):
+        different.append("feature_names_in_")
     if (model.kept_ is None) != (first.kept_ is None):
         different.append("kept_ (rows are kept by one of them only)")
     if different:

@@ -1,7 +1,7 @@
 """Fits from sums over rows: models of few centres on more rows than their design could be held for.
 
 Begin, add, settle: some rows choose the centres and sigma (:meth:`ByMoments._begin`), sums are made of all rows, and
-held-out scores of some rows, from the sums of all, choose alpha and calibrate (:meth:`ByMoments._settle`).
+held-out scores of some rows, from the sums of all, choose alpha and calibrate (:meth:`ByMoments._settled`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from leastwise.basis import Basis, given_basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.keys import row_keys, threshold
+from leastwise.keys import EVERY, row_keys, threshold
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Rows, Settings
@@ -25,8 +25,12 @@ Array = np.ndarray
 
 #: Centres where their number is not given.
 STREAM_CENTERS = 1000
-#: Folds of more rows than this have sums of their own.
+#: Folds of more rows than this have sums of their own,
 LARGE_FOLD = 2000
+#: if there are no more folds than this.
+MANY_FOLDS = 50
+#: Copies are merged where a sample has more rows than so many times what was asked for.
+COPIES = 2
 
 
 @dataclass(frozen=True)
@@ -130,37 +134,66 @@ class ByMoments:
     def _fit_by_moments(self: Any, data: Training, settings: Settings) -> Any:
         """Rows are in memory, their design is not."""
         rows = data.rows
-        sample, n_folds = self._sampled(data)
-        some = replace(data, rows=rows.take(sample, precomputed=False))
+        found, n_folds = self._sampled(data)
+        heavy, sample, place = without_copies(rows, found)
+        some = replace(data, rows=heavy.take(sample, precomputed=False))
         lacking = self._first_shares(some.rows.y, some.rows.w, data.targets.classes)
         some = replace(some, rows=replace(some.rows, shares=lacking))
         begun = self._begin(some, settings)
         settings = replace(settings, kernel=begun.kernel)
         sums = sums_in_memory(rows, begun.basis, settings, n_folds)
-        part = replace(rows.part(sample), shares=self._shares_of(rows, settings.n_outputs))
+        part = replace(heavy.part(sample), shares=self._shares_of(rows, settings.n_outputs))
         trial = self._moment_trial(some, part, begun.basis, settings, sums)
         outcome, seen = self._settled(some, settings, begun, trial, len(rows))
         F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
         if self.cv is not None:
-            F[sample] = outcome.F
-        return self._keep_moment_fit(data, begun.basis, settings, replace(outcome, F=F), seen, trial, sample)
+            F[found] = outcome.F[place]
+        return self._keep_moment_fit(data, begun.basis, settings, replace(outcome, F=F), seen, trial, found)
 
     def _sampled(self: Any, data: Training) -> tuple[Array, int]:
         """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""
         fold = data.rows.fold
         sizes = np.bincount(fold)
-        if sizes.max() > LARGE_FOLD:
+        if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
             return np.sort(data.rng.permutation(len(fold))[:SAMPLE_ROWS]), len(sizes)
         return sampled_folds(data.rows), 1
 
 
 def sampled_folds(rows: Rows, count: int = SAMPLE_ROWS) -> Array:
-    """About ``count`` row numbers, in order, whole folds of them: those with the lowest keys."""
-    key = row_keys(rows.X)
-    lowest = np.full(int(rows.fold.max()) + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
+    """About ``count`` row numbers, in order, whole folds of them: those with the lowest keys.
+
+    Copies of a row count as one. Of groups those that have more rows than this are left out, where there are others.
+    """
+    key, sizes = row_keys(rows.X), np.bincount(rows.fold)
+    lowest = np.full(len(sizes), EVERY, dtype=np.uint64)
     np.minimum.at(lowest, rows.fold, key)  # a fold has the key of its lowest row: copies, and groups, stay together
-    grouped = not np.array_equal(rows.group, rows.copy)  # of copies, which weigh as one row, there may be more
-    return np.flatnonzero(lowest[rows.fold] <= threshold(lowest[rows.fold], count, rows=grouped))
+    grouped = not np.array_equal(rows.group, rows.copy)
+    if grouped and np.sum(sizes <= count) > MANY_FOLDS:
+        lowest[sizes > count] = EVERY
+    key = lowest[rows.fold]
+    return np.flatnonzero((key <= threshold(key[key < EVERY], count, rows=grouped)) & (key < EVERY))
+
+
+def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
+    """Some row numbers without those of copies, where these are many.
+
+    Returns
+    -------
+    rows : Rows
+        With the weights of their copies, for those that stay.
+    stay : ndarray of int
+        Their numbers.
+    place : ndarray of int of shape (len(sample),)
+        Which of them each row of the sample is like.
+    """
+    if len(sample) <= COPIES * SAMPLE_ROWS:
+        return rows, sample, np.arange(len(sample))
+    values = [] if rows.values is None or rows.y.ndim == 2 else [rows.values[sample]]
+    alike = np.column_stack([rows.fold[sample], rows.copy[sample], rows.y[sample], *values])
+    _, first, place = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+    w = rows.w.copy()
+    w[sample[first]] = np.bincount(place.reshape(-1), weights=rows.w[sample])
+    return replace(rows, w=w), sample[first], place.reshape(-1)
 
 
 def as_places(basis: Basis) -> Basis:

@@ -131,6 +131,21 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
     return w
 
 
+def block_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of the rows of a block, all of which may be 0."""
+    if sample_weight is None:
+        return np.ones(n)
+    w = np.asarray(sample_weight, dtype=np.float64)
+    w = np.full(n, w) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or inf; every weight must be finite.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    return w
+
+
 def check_classes(y: Array, classes: Array) -> None:
     """Two classes or more, and no more classes than rows."""
     if len(classes) < 2:

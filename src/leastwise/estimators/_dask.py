@@ -49,7 +49,11 @@ class Facts:
         if self.columns != other.columns:
             raise ValueError(f"Partitions have different columns: {self.columns} and {other.columns}.")
         known = self.model._combined(self.known, other.known)
-        kept = [facts.kept.recoded(self.model._recode, facts.known, known) for facts in (self, other) if facts.kept]
+        kept = [
+            facts.kept.recoded(self.model._recode, facts.known, known)
+            for facts in (self, other)
+            if facts.kept is not None
+        ]
         counts = {
             name: (self.counts or {}).get(name, 0.0) + (other.counts or {}).get(name, 0.0)
             for name in {**(self.counts or {}), **(other.counts or {})}
@@ -120,13 +124,14 @@ class OnDask:
         kernel, bare = self._checked_stream(SAMPLE_ROWS), copy.copy(self)
         parts = DaskParts.of(X, y, sample_weight)
         facts: Facts = parts.total(look, None, bare)
-        if facts.known is None or facts.kept is None or facts.columns is None:
-            raise ValueError("X has no rows: there is nothing to learn from.")
-        known = facts.known
+        if facts.known is None or not facts.kept or facts.columns is None:
+            raise ValueError("X has no rows (of a weight above 0): there is nothing to learn from.")
+        known = self._completed(facts.known, len(facts.kept))
+        sample = facts.kept.recoded(self._recode, facts.known, known)
         self._check_known(known)
         meet_columns(self, facts.columns)
         factor = self._class_factors(known, facts.counts)
-        kept = facts.kept if factor is None else facts.kept.weighted(factor[facts.kept.y])
+        kept = sample if factor is None else sample.weighted(factor[sample.y])
         begun = self._begun(kept, known, kernel)
         moments = parts.total(summed, None, Chosen(bare, begun, known, factor, facts.columns))
         self._conclude(begun, moments, kept, known)

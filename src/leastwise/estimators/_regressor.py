@@ -132,8 +132,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
     def _targets(self, y: Array, dtype: Any) -> Targets:
         """Quantities in units that are powers of two, so that nothing is rounded and nothing overflows."""
         Z = y.reshape(len(y), -1).astype(float)
-        if Z.shape[1] == 0:
-            raise ValueError(f"y has shape {y.shape}: there is nothing to learn; give one column or more.")
+        unit, offset = self._units(Z, dtype)
         if len(Z) > 1 and (np.ptp(Z, axis=0) == 0).all():
             warnings.warn(
                 f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
@@ -141,11 +140,16 @@ class KernelRegressor(RegressorMixin, TunedModel):
                 UserWarning,
                 stacklevel=7,
             )
+        return self._coded(y, dtype, (unit, offset, y.ndim == 1))
+
+    def _units(self, Z: Array, dtype: Any) -> tuple[Array, Array]:
+        """The unit of every output, and what is subtracted before."""
+        if Z.shape[1] == 0:
+            raise ValueError(f"y has shape {Z.shape}: there is nothing to learn; give one column or more.")
         # In single precision a level far above the differences would take up all digits.
         offset = Z.mean(axis=0) if np.dtype(dtype) == np.float32 and self.bias is not None else np.zeros(Z.shape[1])
         largest = np.abs(Z - offset).max(axis=0)
-        unit = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
-        return self._coded(y, dtype, (unit, offset, y.ndim == 1))
+        return 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0))), offset
 
     def _coded(self, y: Array, dtype: Any, known: Any) -> Targets:
         unit, offset, flat = known

@@ -28,10 +28,22 @@ def named(block: Block) -> Iterator[None]:
         yield
     except StreamError:
         raise
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         if not block.where:
             raise
         raise StreamError(f"{block.where}: {error}", where=block.where) from error
+
+
+@dataclass(frozen=True)
+class OneBlock:
+    """A block of rows that are in memory as a stream."""
+
+    block: Block
+    repeatable: bool = False
+    n_rows: int | None = None
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter([self.block])
 
 
 def counted(codes: Array, w: Array, known: Any) -> dict:
@@ -57,6 +69,7 @@ class FirstLook:
     waiting : list of Block
         Blocks that have been taken from an iterator, and are still to be learned from.
     n_rows : int
+        Of a weight above 0.
     names : list of str or None
         Names of the columns.
     error : StreamError or None
@@ -87,15 +100,16 @@ class FirstLook:
                 self.keeper.recode(lambda codes: model._recode(codes, old, known))
             codes = model._encode(block.y, known)
             model._check_lengths(codes, w)
-        self.known, self.n_rows = known, self.n_rows + len(w)
+        self.known, self.n_rows = known, self.n_rows + int(np.sum(w > 0))
         self.keeper.add(X, codes, w, block.groups)
         for name, mass in counted(codes, w, known).items():
             self.counts[name] = self.counts.get(name, 0.0) + mass
 
-    def sample(self, factor: Array | None) -> Kept:
-        """The rows that were kept, their classes weighted."""
+    def completed(self, model: Any, names: Any) -> tuple[Any, Kept]:
+        """What is known of the targets, and the rows that were kept."""
         kept = self.keeper.kept()
-        return kept if factor is None else kept.weighted(factor[kept.y])
+        known = model._completed(self.known, len(kept), names)
+        return known, kept.recoded(model._recode, self.known, known)
 
 
 def look_first(model: Any, blocks: Blocks, stream: Iterator[Block], known: Any, limit: int) -> FirstLook:
@@ -111,12 +125,13 @@ def look_first(model: Any, blocks: Blocks, stream: Iterator[Block], known: Any, 
                 first.waiting.append(block)
                 if first.n_rows >= limit:
                     break
+                first.waiting[-1] = block.owned()
     except StreamError as error:
         if not first.n_rows:
             raise
         first.error = error
     if not first.n_rows:
-        raise ValueError("The stream has no rows: there is nothing to learn from.")
+        raise ValueError("The stream has no rows (of a weight above 0): there is nothing to learn from.")
     first.names = getattr(blocks, "names", None)
     return first
 
@@ -145,7 +160,9 @@ class Sums:
             self.told = now
             self.model._report(f"{self.moments.n} rows, {now:.0f} s")
 
-    def run(self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: Keeper) -> StreamError | None:
+    def run(
+        self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: Keeper | None
+    ) -> StreamError | None:
         """All blocks, up to one that cannot be read: the error that it makes."""
         try:
             if blocks.repeatable:
@@ -159,5 +176,5 @@ class Sums:
         except StreamError as error:
             if not self.moments.n:
                 raise
-            return error
+            return first.error or error
         return first.error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from sklearn.utils.validation import column_or_1d
 
 from leastwise.estimators._checks import check_classes
 from leastwise.estimators._labels import as_column, is_flat
-from leastwise.estimators._model import Targets, Training
-from leastwise.labels.encoding import Labels, encode_known, encode_labels
+from leastwise.estimators._model import Training
+from leastwise.labels.encoding import Labels, encode_known, some_labels, whole_labels
 from leastwise.labels.sample import class_counts
 from leastwise.linalg.moments import Moments
 from leastwise.probability import class_shares
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
+
+#: What is left of the share of a class, by rounding, when all of its rows are taken away.
+ROUNDING = 1e-12
 
 
 class StreamTargets:
@@ -40,6 +44,14 @@ class StreamTargets:
     def _combined(self: Any, one: Any, other: Any) -> Any:
         """What two models know together."""
         return one
+
+    def _completed(self: Any, known: Any, n: int, names: Any = None) -> Any:
+        """What is known after a first look, at n rows or more; ``names`` are those of the columns of targets."""
+        return known
+
+    def _seen(self: Any, known: Any, moments: Moments) -> Any:
+        """What is known with what the sums tell."""
+        return known
 
     def _check_known(self: Any, known: Any) -> None:
         """Refuse what nothing can be learned from."""
@@ -103,8 +115,7 @@ class ClassStream(StreamTargets):
         return self._combined(known, self._learn(y))
 
     def _combined(self: Any, one: Array, other: Array) -> Array:
-        fresh = np.setdiff1d(other, one)
-        return np.unique(np.concatenate([one, fresh])) if len(fresh) else one
+        return united(one, other)
 
     def _check_known(self: Any, known: Array) -> None:
         check_classes(np.arange(2 * len(known)), known)
@@ -115,7 +126,8 @@ class ClassStream(StreamTargets):
     def _encode(self: Any, y: Any, known: Array) -> Array:
         y = column_or_1d(y)
         seen, place = np.unique(y, return_inverse=True)
-        strange = [v for v in seen.tolist() if v not in known.tolist()]
+        names = set(known.tolist())
+        strange = [v for v in seen.tolist() if v not in names]
         if strange:
             raise ValueError(
                 f"y holds {strange[:10]}, which the model does not know: its classes are {known.tolist()[:20]}. Give "
@@ -141,8 +153,9 @@ class ClassStream(StreamTargets):
             if counts is None:
                 raise ValueError(
                     "class_weight='balanced' needs to know how frequent the classes are before the first row is "
-                    "learned from: give rows that can be gone through twice (a file, an array, a callable that "
-                    "returns an iterator), or a dict of weights."
+                    "learned from: give fit_stream() rows that can be gone through twice (a file, an array, a "
+                    "callable that returns an iterator). Where rows are added or taken away later, give a dict of "
+                    "weights."
                 )
             mass = np.array([counts.get(name, 0.0) for name in names])
             return np.where(mass > 0, mass.sum() / np.maximum(mass, np.finfo(float).tiny), 0)
@@ -151,7 +164,10 @@ class ClassStream(StreamTargets):
                 f"class_weight={given!r} must be None, 'balanced' or a dict from classes to weights; the classes are "
                 f"{names[:20]}."
             )
-        return np.array([float(given.get(name, 1.0)) for name in names])
+        factor = np.array([float(given.get(name, 1.0)) for name in names])
+        if not np.isfinite(factor).all() or (factor < 0).any():
+            raise ValueError(f"class_weight={given!r}: every weight must be a finite number of 0 or more.")
+        return factor
 
     def _stream_settings(self: Any, data: Training) -> Settings:
         norm = getattr(self, "norm", "function")
@@ -173,21 +189,27 @@ class ValueStream(StreamTargets):
     """Targets that are quantities."""
 
     def _learn(self: Any, y: Any) -> tuple[Array, Array, bool]:
-        targets: Targets = self._targets(self._encode(y, None), np.float64)
-        return np.asarray(targets.unit), np.asarray(targets.offset), targets.flat
+        Z = self._encode(y, None)
+        return *self._units(Z.reshape(len(Z), -1), np.float64), Z.ndim == 1
+
+    def _combined(self: Any, one: tuple, other: tuple) -> tuple[Array, Array, bool]:
+        if len(one[0]) != len(other[0]) or one[2] != other[2]:
+            forms = ["(n,)" if known[2] else f"(n, {len(known[0])})" for known in (one, other)]
+            raise ValueError(f"y has the shape {forms[0]} in some rows and {forms[1]} in others: give one form.")
+        return one
 
     def _known(self: Any) -> tuple[Array, Array, bool]:
         return self.unit_, self.offset_, self.flat_
 
     def _encode(self: Any, y: Any, known: tuple[Array, Array, bool] | None) -> Array:
-        try:
-            Z = np.asarray(y, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"y holds what is no number: {type(self).__name__} predicts quantities.") from None
+        Z = _numbers(np.asarray(y))
+        if Z is None:
+            raise ValueError(f"y holds what is no number: {type(self).__name__} predicts quantities.")
         if not np.isfinite(Z).all():
             raise ValueError("y contains NaN or inf; every value must be finite.")
         if known is not None and (Z.ndim == 1, Z.size) != (known[2], len(Z) * len(known[0])):
-            raise ValueError(f"y has shape {Z.shape}; the first rows had {len(known[0])} value(s) each.")
+            first = "(n,)" if known[2] else f"(n, {len(known[0])})"
+            raise ValueError(f"y has shape {Z.shape}; that of the first rows was {first}: give y in the same form.")
         return Z
 
     def _blank(self: Any, n: int, known: tuple[Array, Array, bool]) -> Array:
@@ -208,7 +230,7 @@ class LabelStream(StreamTargets):
     def _learn(self: Any, y: Any) -> Labels:
         flat = is_flat(y)
         table = as_column(y) if flat else y
-        labels = encode_labels(table, np.shape(table)[0], self.missing)[1]
+        labels = some_labels(table, np.shape(table)[0], self.missing)
         self.label_index_ = replace(labels, form="flat") if flat else labels
         return self.label_index_
 
@@ -223,12 +245,22 @@ class LabelStream(StreamTargets):
     def _combined(self: Any, known: Labels, fresh: Labels) -> Labels:
         if fresh.n_labels != known.n_labels:
             raise ValueError(f"There are {fresh.n_labels} labels; the first rows had {known.n_labels}.")
-        pairs = list(zip(known.classes, fresh.classes, strict=True))
-        classes = tuple(np.union1d(old, new) for old, new in pairs)
-        same = all(len(a) == len(b) for a, b in zip(classes, known.classes, strict=True))
-        constant = tuple(t for t in known.constant if t in fresh.constant and len(classes[t]) == len(pairs[t][0]))
-        self.label_index_ = replace(known, constant=constant, classes=known.classes if same else classes)
-        return known if same and constant == known.constant else self.label_index_
+        if known.named and fresh.named and fresh.names != known.names:
+            raise ValueError(f"Labels are {fresh.names[:10]} in some rows and {known.names[:10]} in others.")
+        classes = tuple(united(*pair) for pair in zip(known.classes, fresh.classes, strict=True))
+        same = all(a is b for a, b in zip(classes, known.classes, strict=True))
+        return known if same else replace(known, classes=classes)
+
+    def _completed(self: Any, known: Labels, n: int, names: Any = None) -> Labels:
+        given = () if names is None or isinstance(names, str) else tuple(names)
+        words = all(isinstance(name, str) for name in given)
+        title = given if words and len(given) == known.n_labels and not known.named else known.names
+        return whole_labels(replace(known, names=title), n, self.missing)
+
+    def _seen(self: Any, known: Labels, moments: Moments) -> Labels:
+        there = moments.z > ROUNDING * moments.mass
+        constant = [t for t, (a, b) in enumerate(pairwise(known.starts)) if there[a:b].sum() == 1]
+        return replace(known, constant=tuple(constant))
 
     def _known(self: Any) -> Labels:
         return self.label_index_
@@ -269,13 +301,34 @@ class LabelStream(StreamTargets):
         return self._settings(data.kernel, self._label_judge(), self.norm)
 
     def _shares(self: Any, moments: Moments, unit: float) -> Array:
-        return np.maximum(moments.z, 0) / unit
+        return np.where(moments.z > ROUNDING * moments.mass, moments.z, 0) / unit
 
     def _shares_of(self: Any, rows: Any, n_outputs: int) -> Array:
         return class_counts(rows.y, rows.W, rows.starts)
 
 
+def _numbers(y: Array) -> Array | None:
+    """Quantities; None for text, also such as "1.5", and dates."""
+    if y.dtype.kind not in "biufO" or (y.dtype.kind == "O" and any(isinstance(v, str) for v in y.ravel())):
+        return None
+    try:
+        return np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        return None
+
+
+def united(one: Array, other: Array) -> Array:
+    """The classes of two parts of the rows; ``one`` itself where the other adds nothing."""
+    if (one.dtype.kind in "biuf") != (other.dtype.kind in "biuf") and len(one) and len(other):
+        raise ValueError(
+            f"Classes are {one.tolist()[:5]} in some rows and {other.tolist()[:5]} in others: give numbers "
+            "everywhere, or text."
+        )
+    fresh = np.setdiff1d(other, one)
+    return np.unique(np.concatenate([one, fresh])) if len(fresh) else one
+
+
 def above_zero(shares: Array, n: int) -> Array:
     """Half a row for a class that was not seen yet: its probability is low, but not zero."""
-    shares = np.where(shares <= 0, 0.5 / (n + 1), shares)
+    shares = np.where(shares <= ROUNDING, 0.5 / (n + 1), shares)
     return shares / shares.sum()

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.arrays import bring
 from leastwise.basis import given_basis, row_chunks
-from leastwise.estimators._by_moments import Begun, ByMoments
-from leastwise.estimators._checks import check_groups, check_range
+from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
+from leastwise.estimators._checks import block_weights, check_groups, check_range
 from leastwise.estimators._dask import OnDask
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._stream_passes import Sums, look_first
+from leastwise.estimators._stream_passes import OneBlock, Sums, look_first
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.keys import EVERY
 from leastwise.linalg.moments import Moments
@@ -40,6 +41,12 @@ def _can_stream(model: Any) -> bool:
     except ValueError as error:
         raise AttributeError(f"partial_fit() is not possible with these parameters. {error}") from error
     return True
+
+
+def _block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
+    """Rows that the user has in memory; frames keep their names, arrays of other libraries become numpy's."""
+    X, y, sample_weight, groups = (bring(a) for a in (X, y, sample_weight, groups))
+    return Block(X, y, sample_weight, None, None if groups is None else np.asarray(groups))
 
 
 class Streaming(OnDask, ByMoments):
@@ -76,7 +83,8 @@ class Streaming(OnDask, ByMoments):
             All classes of a classifier, where an iterator may come to some of them late.
         keep_rows : int, default=20000
             Rows that the model keeps (``kept_``): their held-out scores choose alpha and make the calibration, and do
-            so again whenever rows are added or taken away. 0, with ``cv=None``, keeps none.
+            so again whenever rows are added or taken away. Of groups whole ones are kept, and two at least. 0, with
+            ``cv=None``, keeps none: centres are then chosen from 20,000 rows that are not kept.
         block_rows : int, optional
             Rows of a block, where that is ours to choose.
 
@@ -116,9 +124,9 @@ class Streaming(OnDask, ByMoments):
         self
             The same model as if all rows had come at once, with these centres and this sigma.
         """
-        block = Block(X, y, sample_weight, None, groups, "")
+        block = _block(X, y, sample_weight, groups)
         if not self._goes_on():
-            error = self._fit_stream(iter([block]), None, {}, classes, SAMPLE_ROWS, None)
+            error = self._fit_stream(OneBlock(block), None, {}, classes, SAMPLE_ROWS, None)
             assert error is None
             return self
         known = self._known()
@@ -127,7 +135,7 @@ class Streaming(OnDask, ByMoments):
         moments = self.moments_ + self._block_moments(X, codes, w, known, begun)
         if kept is not None:
             keeper = Keeper(kept.limit, kept)
-            keeper.add(X, codes, w, groups)
+            keeper.add(X, codes, w, block.groups)
             kept = keeper.kept()
         return self._renew(begun, moments, kept, known)
 
@@ -135,11 +143,11 @@ class Streaming(OnDask, ByMoments):
         """Take rows away that were added before: the model is then what it would be without them.
 
         Centres and sigma stay, even where they came from these rows. Give targets, weights and groups as they were
-        given when the rows were added.
+        given when the rows were added; weights times what :meth:`forget` has left of them since.
         """
         self._check_sums("unfit")
         known = self._known()
-        block = Block(X, y, sample_weight, None, groups, "")
+        block = _block(X, y, sample_weight, groups)
         X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
         begun, kept = self._begun_before(), vars(self).get("kept_")
         moments = self.moments_ - self._block_moments(X, codes, w, known, begun)
@@ -149,19 +157,28 @@ class Streaming(OnDask, ByMoments):
                 "Nothing was changed."
             )
         if kept is not None:
-            kept = kept.without(Kept.all(X, codes, w, groups, kept.limit))
+            kept = kept.without(Kept.all(X, codes, w, block.groups, kept.limit))
+            if len(np.unique(kept.key)) < 2 and self.cv is not None:
+                raise ValueError(
+                    f"unfit() of {len(w)} rows would take away all but {len(kept)} of the rows that the model keeps, "
+                    "and nothing would be left to choose alpha and to calibrate by: fit anew without them. Nothing "
+                    "was changed."
+                )
         return self._renew(begun, moments, kept, known)
 
     def forget(self: Any, keep: float) -> Any:
         """Let all rows so far count less: ``keep`` times what they counted, above 0 and up to 1.
 
-        Called before every ``partial_fit``, rows that are k calls old weigh ``keep ** k``.
+        Called before every ``partial_fit``, rows that are k calls old weigh ``keep ** k``, also when they are taken
+        away by ``unfit``.
         """
         self._check_sums("forget")
         if isinstance(keep, bool) or not isinstance(keep, int | float | np.number) or not 0 < keep <= 1:
             raise ValueError(
                 f"keep={keep!r} must be a number above 0 and up to 1: what rows so far count from now on."
             )
+        if not self.moments_.n:  # without_rows(): there is nothing to forget
+            return self
         kept = vars(self).get("kept_")
         kept = None if kept is None else kept.weighted(float(keep))
         return self._renew(self._begun_before(), self.moments_ * float(keep), kept, self._known())
@@ -185,22 +202,27 @@ class Streaming(OnDask, ByMoments):
         self: Any, source: Any, y: Any, names: dict, classes: Any, keep_rows: int, block_rows: int | None
     ) -> StreamError | None:
         """Fit; what ended the stream too early, if something did after some rows."""
-        kernel, limit = self._checked_stream(keep_rows), max(keep_rows, 2)
+        kernel, limit = self._checked_stream(keep_rows), self._sample_rows(keep_rows)
         blocks = open_blocks(source, y, **names, block_rows=block_rows)
         stream = iter(blocks)
         first = look_first(self, blocks, stream, None if classes is None else self._learn_classes(classes), limit)
-        known = first.known
+        known, kept = first.completed(self, getattr(y, "columns", names.get("target")))
         self._check_known(known)
         factor = self._class_factors(known, first.counts if blocks.repeatable else None)
-        kept = first.sample(factor)
+        kept = kept if factor is None else kept.weighted(factor[kept.y])
         begun = self._begun(kept, known, kernel)
-        keeper, width = Keeper(limit, kept), begun.n_outputs
-        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, width))
+        keeper = Keeper(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
+        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, begun.n_outputs))
         error = sums.run(blocks, stream, first, keeper)
-        self._conclude(begun, sums.moments, keeper.kept() if keep_rows else None, known)
+        self._conclude(begun, sums.moments, None if keeper is None else keeper.kept(), known)
         if first.names is not None:
             self.feature_names_in_ = np.array(first.names, dtype=object)
         return error
+
+    def _sample_rows(self: Any, keep_rows: int) -> int:
+        """Rows that begin: as many as are kept, if these are any, and no fewer than the centres among them."""
+        centers = self.n_centers or STREAM_CENTERS if isinstance(self.centers, str) else 0
+        return max(keep_rows, int(centers)) if keep_rows > 1 else SAMPLE_ROWS
 
     def _checked_stream(self: Any, keep_rows: int) -> Kernel:
         """Parameters checked, before any row is read."""
@@ -235,7 +257,10 @@ class Streaming(OnDask, ByMoments):
 
     def _conclude(self: Any, begun: Begun, moments: Moments, kept: Kept | None, known: Any) -> None:
         """Settle, and store."""
-        some = self._places(begun, known, moments) if kept is None else kept
+        if not moments.mass > 0:
+            raise ValueError("There are no rows (of a weight above 0) to learn from: add some by partial_fit().")
+        known = self._seen(known, moments)
+        some = kept or self._places(begun, known, moments)
         data = self._kept_rows(some, known, begun.kernel, moments)
         settings = replace(self._stream_settings(data), kernel=begun.kernel)
         scaled = moments * (1 / data.rows.mass)
@@ -244,7 +269,7 @@ class Streaming(OnDask, ByMoments):
         held = np.arange(len(data.rows) if self.cv is not None else 0)
         self._keep_moment_fit(data, begun.basis, settings, outcome, seen, trial, held)
         self.moments_, self.kept_ = moments, kept
-        if kept is None:
+        if not kept:
             del self.neighbourhood_  # which holds rows
 
     def _renew(self: Any, begun: Begun, moments: Moments, kept: Kept | None, known: Any) -> Any:
@@ -271,25 +296,22 @@ class Streaming(OnDask, ByMoments):
 
     def _block_rows(self: Any, block: Block, dtype: Any) -> tuple[Any, Array]:
         """The rows of a block, validated, and their weights; the first one, without a type, tells the columns."""
+        if block.y is None:
+            raise ValueError("There are no targets: give y, or target= the name of their column.")
         checks = {"accept_sparse": "csr", "accept_large_sparse": False, "ensure_min_samples": 0}
         wanted = [np.float64, np.float32] if dtype is None else [dtype]
         X = validate_data(self, block.X, reset=dtype is None, dtype=wanted, **checks)
         check_range(X, self._stream_kernel())
         self._check_weight(block.sample_weight)
-        if block.sample_weight is None:
-            return X, np.ones(X.shape[0])
-        w = _check_sample_weight(block.sample_weight, X, dtype=np.float64)
-        if (w < 0).any():
-            raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
-        return X, w
+        if block.groups is not None:
+            check_groups(block.groups, X.shape[0])
+        return X, block_weights(block.sample_weight, X.shape[0])
 
     def _read(self: Any, block: Block, known: Any, factor: Array | None, dtype: Any) -> tuple[Any, Array, Array]:
         """Rows, codes of the targets, and weights."""
         X, w = self._block_rows(block, dtype)
         codes = self._encode(block.y, known)
         self._check_lengths(codes, w)
-        if block.groups is not None:
-            check_groups(block.groups, len(w))
         return X, codes, w if factor is None else w * factor[codes]
 
     def _check_lengths(self: Any, codes: Array, w: Array) -> None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from leastwise.files.errors import FileError
 
@@ -31,6 +32,10 @@ def _whole(value: Any, low: int, high: int) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(low <= value <= high)
 
 
+def _any(state: dict[str, Any], name: str) -> Any:
+    return state.get(name)
+
+
 def check_compressed(data: Array, indices: Array, indptr: Array, n: int, width: int) -> None:
     """Each of n rows of a sparse matrix has a start, in order, and each entry a column. (SciPy looks at less.)"""
     what = "sparse matrix"
@@ -43,6 +48,48 @@ def check_compressed(data: Array, indices: Array, indptr: Array, n: int, width: 
 def check_jobs(state: dict[str, Any]) -> None:
     """How many processes are started is for the machine to say, not for a file."""
     _demand(state.get("n_jobs") is None, "number of jobs")
+
+
+def check_model(state: dict[str, Any]) -> None:
+    """Rows that were kept have classes that the sums know: they are counted by their numbers."""
+    check_jobs(state)
+    moments, kept = state.get("moments_"), state.get("kept_")
+    if moments is None and kept is None:
+        return
+    what = "model with sums"
+    C: Any = getattr(moments, "C", None)
+    _demand(isinstance(C, np.ndarray) and C.ndim == 2, what)
+    if kept is not None:
+        y: Any = getattr(kept, "y", None)
+        _demand(isinstance(y, np.ndarray) and y.dtype.kind in "if", what)
+        _demand(y.dtype.kind == "f" or not y.size or y.max() < C.shape[1], what)
+
+
+def check_moments(state: dict[str, Any]) -> None:
+    """Sums of the same functions and outputs."""
+    what = "sum over rows"
+    C = _any(state, "C")
+    _demand(isinstance(C, np.ndarray) and C.ndim == 2, what)
+    b, c = C.shape
+    for name, shape in (("A", (b, b)), ("C", (b, c)), ("p", (b,)), ("z", (c,))):
+        _demand(_is_array(state.get(name), "float64", shape), what)
+    mass, n = state.get("mass"), state.get("n")
+    _demand(isinstance(mass, float) and 0 <= mass < np.inf and _whole(n, 0, 2**63 - 1), what)
+
+
+def check_kept(state: dict[str, Any]) -> None:
+    """A key, a target and a weight for every row; classes are numbered from 0."""
+    what = "sample of rows"
+    X, y, key = (_any(state, name) for name in ("X", "y", "key"))
+    _demand(isinstance(key, np.ndarray) and key.ndim == 1 and key.dtype == np.uint64, what)
+    m, group = len(key), state.get("group")
+    _demand(isinstance(X, np.ndarray) or sparse.issparse(X), what)
+    _demand(X.ndim == 2 and X.dtype.kind == "f" and X.shape[0] == m, what)
+    _demand(isinstance(y, np.ndarray) and y.ndim in (1, 2) and y.dtype.kind in "if" and len(y) == m, what)
+    _demand(y.dtype.kind == "f" or not y.size or y.min() >= 0, what)
+    _demand(_is_array(state.get("w"), "float64", (m,)), what)
+    _demand(group is None or (isinstance(group, np.ndarray) and group.shape == (m,)), what)
+    _demand(_whole(state.get("limit"), 0, 2**63 - 1) and _whole(state.get("bound"), 0, 2**64 - 1), what)
 
 
 def check_pipeline(state: dict[str, Any]) -> None:

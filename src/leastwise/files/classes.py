@@ -40,7 +40,7 @@ def model(name: str, module: str, **more: Any) -> Entry:
 
 def tuned(name: str, module: str) -> Entry:
     """An estimator that works in so many jobs as its user says, not as a file does."""
-    return model(name, module, skip=("n_jobs",), check=checks.check_jobs)
+    return model(name, module, skip=("n_jobs",), check=checks.check_model)
 
 
 def part(name: str, path: str, **more: Any) -> Entry:
@@ -118,8 +118,8 @@ PARTS = [
     part("heldout.Residuals", "estimators._regressor:Residuals", exact=True, skip=("inverse", "same")),
     part("heldout.Centring", "centring:Centring", exact=True),
     part("heldout.RiskCoverage", "risk:RiskCoverage", exact=True),
-    part("streams.Moments", "linalg.moments:Moments", exact=True),
-    part("streams.Kept", "streaming.kept:Kept", exact=True),
+    part("streams.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments),
+    part("streams.Kept", "streaming.kept:Kept", exact=True, check=checks.check_kept),
     part("tables.Column", "tables.kinds:Column", exact=True),
     part("search.Outcome", "selection.trial:Outcome", exact=True),
     part("search.Entry", "selection.diary:Entry", exact=True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -45,9 +46,7 @@ class MomentHeldout:
         h = np.einsum("ij,j,ij->i", self.U, e, self.U) + share * p.root**2
         left = R / np.maximum(1 - h, np.finfo(float).eps)[:, None]
         for block in p.folds.blocks:
-            some, v = self.U[block], p.root[block]
-            H = (some * e) @ some.T + share * np.outer(v, v)
-            left[block] = np.linalg.solve(np.eye(len(block)) - H, R[block])
+            left[block] = _without(self.U[block], e, p.root[block] if s.bias else None, share, R[block])
         far = s.coefficients(alpha * m.mass)[1]
         return Held((p.Z - left) / p.root[:, None], far, freedom=float(np.sum(s.g * e)) + bool(s.bias))
 
@@ -81,12 +80,25 @@ class FoldMomentHeldout:
 
     def at(self, alpha: float) -> Held:
         """Held-out scores at one alpha."""
-        F, far, freedom = np.empty((len(self.Phi), self.parts[0].C.shape[1])), [], []
+        held = self.solved(lambda spectrum: spectrum.coefficients(alpha * spectrum.moments.mass))
+        freedom = [float(np.sum(s.g / (s.g + alpha * s.moments.mass))) for s in self.spectra]
+        return replace(held, freedom=float(np.mean(freedom)))
+
+    def solved(self, solve: Callable[[MomentSpectrum], tuple[Array, Array]]) -> Held:
+        """The same with coefficients and intercepts of one's own."""
+        F, far = np.empty((len(self.Phi), self.parts[0].C.shape[1])), []
         for k, spectrum in enumerate(self.spectra):
-            rho = alpha * spectrum.moments.mass
-            theta, b = spectrum.coefficients(rho)
+            theta, b = solve(spectrum)
             rows = self.fold == k
             F[rows] = self.Phi[rows] @ theta + b
             far.append(b)
-            freedom.append(float(np.sum(spectrum.g / (spectrum.g + rho))))
-        return Held(F, np.mean(far, axis=0), freedom=float(np.mean(freedom)))
+        return Held(F, np.mean(far, axis=0))
+
+
+def _without(U: Array, e: Array, v: Array | None, share: float, R: Array) -> Array:
+    """``(I - U e U' - share v v')^-1 R``, by a system of rows or of functions, whichever is smaller."""
+    if v is not None:
+        U, e = np.column_stack([U, v]), np.append(e, share)
+    if len(U) <= U.shape[1]:
+        return np.linalg.solve(np.eye(len(U)) - (U * e) @ U.T, R)
+    return R + U @ np.linalg.solve(np.diag(1 / e) - U.T @ U, U.T @ R)

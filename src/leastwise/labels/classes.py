@@ -73,12 +73,12 @@ def _whole(values: Array, where: str) -> Array:
 # ----------------------------------------------------------------- all labels
 
 
-def check_seen(seen: list[Array], codes: Array, table: Table, missing: Any) -> None:
-    """Refuse classes that are no labels, or from which nothing can be learned."""
+def check_seen(seen: list[Array], table: Table, missing: Any, known: list[int], n: int) -> None:
+    """Refuse classes that are no labels, or from which nothing can be learned; ``known`` are so many of n rows."""
     _check_known(seen, table, missing)
     _check_signs(seen, table)
     _check_blanks(seen, table)
-    _check_number(seen, table, codes)
+    _check_number(seen, table, known, n)
 
 
 def _check_known(seen: list[Array], table: Table, missing: Any) -> None:
@@ -124,15 +124,14 @@ def _check_blanks(seen: list[Array], table: Table) -> None:
         )
 
 
-def _check_number(seen: list[Array], table: Table, codes: Array) -> None:
+def _check_number(seen: list[Array], table: Table, known: list[int], n: int) -> None:
     """Neither a class for every row, nor very many."""
-    n = len(codes)
-    for t, (classes, known) in enumerate(zip(seen, (codes >= 0).sum(axis=0).tolist(), strict=True)):
+    for t, (classes, rows) in enumerate(zip(seen, known, strict=True)):
         count = len(classes)
-        if not (count == n > 2 or (count > MANY and 2 * count > known)):
+        if not (count == n > 2 or (count > MANY and 2 * count > rows)):
             continue
         raise ValueError(
-            f"{table.where(t)} holds {count} classes in {known} rows, like a quantity or an id: a label needs "
+            f"{table.where(t)} holds {count} classes in {rows} rows, like a quantity or an id: a label needs "
             "classes that come more than once. Leave the column out, or put its values into a few classes."
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from leastwise.extras import frames
 from leastwise.labels.classes import check_seen, classify, complete
-from leastwise.labels.reading import read_table
+from leastwise.labels.reading import Table, read_table
 
 Array = np.ndarray
 
@@ -65,7 +65,7 @@ class Labels:
     @property
     def named(self) -> bool:
         """Whether the labels came with names."""
-        return self.form in ("pandas", "polars")
+        return self.form in ("pandas", "polars") or self.names != tuple(range(self.n_labels))
 
     def places(self, names: Any, what: str) -> list[int]:
         """Where each label stands among the columns of ``what``; without names on both sides, in the same order."""
@@ -191,13 +191,27 @@ def encode_labels(Y: Any, n: int, missing: Any = np.nan) -> tuple[Array, Labels]
     for t, (values, known) in enumerate(table.columns):
         classes, codes[known, t] = classify(values, table.where(t))
         seen.append(classes)
-    check_seen(seen, codes, table, missing)
+    check_seen(seen, table, missing, (codes >= 0).sum(axis=0).tolist(), n)
     full = complete(seen)
     for t, (few, every) in enumerate(zip(seen, full, strict=True)):
         if len(few) < len(every):
             codes[:, t] = np.append(np.searchsorted(every, few), -1)[codes[:, t]]
     constant = tuple(t for t, few in enumerate(seen) if len(few) == 1)
     return codes, Labels(table.names, tuple(full), table.form, constant, table.dtypes, table.container)
+
+
+def some_labels(Y: Any, n: int, missing: Any = np.nan) -> Labels:
+    """The labels of n rows of many, with the classes that these show: ``whole_labels`` has the last word."""
+    table = read_table(Y, n, missing)
+    seen = tuple(classify(values, table.where(t))[0] for t, (values, _) in enumerate(table.columns))
+    return Labels(table.names, seen, table.form, (), table.dtypes, table.container)
+
+
+def whole_labels(labels: Labels, n: int, missing: Any = np.nan) -> Labels:
+    """The labels of n rows or more, once all classes were seen: as ``encode_labels`` has them."""
+    table = Table((), labels.names, labels.form, labels.dtypes)
+    check_seen(list(labels.classes), table, missing, [n] * labels.n_labels, n)
+    return replace(labels, classes=tuple(complete(list(labels.classes))))
 
 
 def encode_known(Y: Any, labels: Labels, n: int, missing: Any = np.nan) -> Array:

@@ -44,6 +44,11 @@ class Moments:
         Sum of the weights.
     n : int
         Number of rows.
+
+    Notes
+    -----
+    Sums are not anonymous: those of one row give the row, and so does the difference of two sums that differ by it.
+    Those of fewer rows than basis functions tell the kernel values of all of them up to a rotation.
     """
 
     A: Array
@@ -69,7 +74,8 @@ class Moments:
         Phi, Z = Phi.astype(float, copy=False), Z.astype(float, copy=False)
         if w is None:
             return Moments(Phi.T @ Phi, Phi.T @ Z, Phi.sum(axis=0), Z.sum(axis=0), float(len(Z)), len(Z))
-        root = np.sqrt(w.astype(float))[:, None]
+        w = w.astype(float, copy=False)
+        root = np.sqrt(w)[:, None]
         scaled = root * Phi  # a product with its own transpose is half the work
         return Moments(scaled.T @ scaled, scaled.T @ (root * Z), Phi.T @ w, Z.T @ w, float(w.sum()), len(Z))
 

@@ -20,7 +20,7 @@ def facts(subject: Subject, seen: Any, version: str, now: datetime | None = None
     """Names and values of what there is to know of the fit."""
     model = subject.model
     made = [["Estimator", " of ".join([*subject.wrappers, type(model).__name__])]]
-    made += [["Training rows", f"{seen.n:,}"]] if seen is not None and seen.heldout else []
+    made += _rows(model, seen)
     made.append(["Columns", f"{model.n_features_in_:,}"])
     made += [["Tasks", f"{len(subject.tasks):,}"]] if subject.tasks else []
     made += [["Labels", f"{len(subject.labels):,}"]] if subject.labels else []
@@ -40,6 +40,14 @@ def facts(subject: Subject, seen: Any, version: str, now: datetime | None = None
         ["Made by", f"leastwise {version}, scikit-learn {sklearn.__version__}, Python {platform.python_version()}"]
     )
     return made
+
+
+def _rows(model: Any, seen: Any) -> list[list[str]]:
+    """How many there were; models that were fitted from sums have kept some of them only."""
+    sums, held = getattr(model, "moments_", None), seen is not None and seen.heldout
+    if sums is None:
+        return [["Training rows", f"{seen.n:,}"]] if held else []
+    return [["Training rows", f"{sums.n:,}"], *([["Rows that were held out", f"{seen.n:,}"]] if held else [])]
 
 
 def _held(model: Any) -> str:

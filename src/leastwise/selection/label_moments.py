@@ -42,13 +42,19 @@ class LabelMomentTrial(LabelTrial):
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma and sharing."""
-        base = self.plain.problem_heldout(sigma, self.plain.decomposed(sigma)[1])
+        parts, spectrum = self.plain.decomposed(sigma)
+        if len(parts) > 1:
+            folds = self.plain.fold_heldout(sigma, parts)
+            return lambda alpha: self.plain.rounded(folds.solved(lambda part: self._solved(part, alpha)))
+        base = self.plain.problem_heldout(sigma, spectrum)
         ties = self.ties
         return lambda alpha: self.plain.rounded(_heldout(base, ties, self.least(alpha)))
 
     def coefficients(self, sigma: float, alpha: float) -> tuple[Array, Array]:
         """Coefficients (b x outputs) and intercepts (outputs) at this sharing."""
-        spectrum = self.plain.decomposed(sigma)[1]
+        return self._solved(self.plain.decomposed(sigma)[1], alpha)
+
+    def _solved(self, spectrum: MomentSpectrum, alpha: float) -> tuple[Array, Array]:
         m = spectrum.moments
         coef, intercept = np.empty_like(m.C), np.empty_like(m.z)
         for tie in self.ties:

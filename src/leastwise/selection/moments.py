@@ -42,6 +42,7 @@ class MomentTrial(Trial):
         self.root = np.sqrt(rows.w.astype(float))
         self.Z = rows.targets(settings.n_outputs) * self.root.astype(rows.X.dtype)[:, None]
         self._kept: tuple[float, list[Moments], MomentSpectrum] | None = None
+        self._folds: tuple[float, FoldMomentHeldout] | None = None
 
     def penalty(self, sigma: float) -> Cholesky | None:
         """The factor of the penalty; None for the identity."""
@@ -65,11 +66,17 @@ class MomentTrial(Trial):
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores of the rows in question."""
         parts, spectrum = self.decomposed(sigma)
-        found: Any = self.problem_heldout(sigma, spectrum)
-        if len(parts) > 1:
-            s = self.settings
-            found = FoldMomentHeldout(self.design(sigma), self.rows.fold, parts, self.penalty(sigma), s.bias)
+        found: FoldMomentHeldout | MomentHeldout = (
+            self.fold_heldout(sigma, parts) if len(parts) > 1 else self.problem_heldout(sigma, spectrum)
+        )
         return lambda alpha: self.rounded(found.at(alpha))
+
+    def fold_heldout(self, sigma: float, parts: list[Moments]) -> FoldMomentHeldout:
+        """What gives held-out scores of few large folds; that of the last sigma is kept."""
+        if self._folds is None or self._folds[0] != sigma:
+            penalty, bias = self.penalty(sigma), self.settings.bias
+            self._folds = sigma, FoldMomentHeldout(self.design(sigma), self.rows.fold, parts, penalty, bias)
+        return self._folds[1]
 
     def problem_heldout(self, sigma: float, spectrum: MomentSpectrum) -> MomentHeldout:
         """What gives held-out scores of small folds."""

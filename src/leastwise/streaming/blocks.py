@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -42,6 +42,12 @@ class Block:
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    def owned(self) -> Block:
+        """The same in arrays of its own, where an iterator might fill those that it has yielded again."""
+        parts = {name: getattr(self, name) for name in ("X", *BESIDE)}
+        arrays: dict[str, Any] = {k: v for k, v in parts.items() if isinstance(v, np.ndarray) or sparse.issparse(v)}
+        return replace(self, **{name: array.copy() for name, array in arrays.items()})
 
 
 #: What a block has beside X.

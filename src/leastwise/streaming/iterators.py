@@ -28,6 +28,7 @@ class IteratorSource:
         self.repeatable = repeatable
         self.names: list[str] | None = None
         self._layout: Layout | None = None
+        self._targets: list | None = None
 
     def pieces(self) -> Iterator[tuple[Place, Block]]:
         """Every item, cut where it is too large for one block."""
@@ -87,7 +88,18 @@ class IteratorSource:
             )
         return self._paired(item[0], dict(zip(_ORDER, item[1:], strict=False)), name)
 
+    def _ordered(self, y: Any, name: str) -> Any:
+        """Targets with names, in the order of the first ones."""
+        if not hasattr(y, "columns") or not hasattr(y, "to_numpy"):
+            return y
+        names = list(y.columns)
+        self._targets = names if self._targets is None else self._targets
+        if set(names) != set(self._targets):
+            raise StreamError(f"{name}: y has the columns {names}; the first one had {self._targets}.", where=name)
+        return y if names == self._targets else y[self._targets]
+
     def _paired(self, X: Any, beside: dict[str, Any], name: str) -> Source:
+        beside = {**beside, "y": self._ordered(beside.get("y"), name)}
         columns = None if isinstance(X, Mapping) else columns_of(X)
         if columns is not None:
             return self._table(X, columns, name, beside)

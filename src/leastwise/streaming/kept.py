@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.keys import EVERY, id_keys, row_keys, threshold
+from leastwise.keys import EVERY, id_keys, pair_keys, row_keys, threshold
 
 Array = np.ndarray
 
 #: Copies are merged where there are more rows than so many times the limit.
 COPIES = 2
+#: Groups of more rows than this are too large to hold one of them out.
+LARGE = 100_000
 #: Weights below this, relative to others, are zero.
 NOTHING = 1e-9
 
@@ -36,7 +38,7 @@ class Kept:
     group : ndarray of shape (m,) or None
         The user's groups.
     limit : int
-        Number of different rows that are kept, at most.
+        Number of different keys that are kept, at most; of rows, where there are groups, but two groups at least.
     bound : int
         Rows with keys up to this one are kept.
     """
@@ -60,7 +62,7 @@ class Kept:
         if group is not None:
             key = id_keys(group)
         elif y.dtype.kind == "f":  # rows with equal inputs and other values are measurements of their own
-            key = row_keys(X) ^ row_keys(y.reshape(len(y), -1))
+            key = pair_keys(row_keys(X), row_keys(y.reshape(len(y), -1)))
         else:
             key = row_keys(X)
         return cls(key, X, y, w, group, limit).part(w > 0)
@@ -79,11 +81,22 @@ class Kept:
         group = None if self.group is None else self.group[index]
         return replace(self, key=self.key[index], X=self.X[index], y=self.y[index], w=self.w[index], group=group)
 
+    def owned(self) -> Kept:
+        """The same in arrays of its own, where the next block might be written into those that it has."""
+        group = None if self.group is None else self.group.copy()
+        return replace(self, X=self.X.copy(), y=self.y.copy(), w=self.w.copy(), group=group)
+
     def lowered(self) -> Kept:
         """No more than the limit."""
         bound = min(int(threshold(self.key, self.limit, rows=self.group is not None)), self.bound)
         low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
-        return low.merged() if len(low) > COPIES * self.limit else low
+        low = low.merged() if len(low) > COPIES * self.limit else low
+        if self.group is not None and len(low) > max(LARGE, COPIES * self.limit):
+            raise ValueError(
+                f"Two groups have {len(low)} rows together, which are too many to be kept and held out: give smaller "
+                "groups, or none."
+            )
+        return low
 
     def merged(self) -> Kept:
         """Copies in one row, with the sum of their weights."""
@@ -102,21 +115,22 @@ class Kept:
 
     def without(self, gone: Kept) -> Kept:
         """Without some rows, each of which has to be among them if its key says so."""
-        places, w = defaultdict(list), self.w.astype(float)
+        if len(self) and (gone.group is None) != (self.group is None):
+            raise ValueError("Groups were given for all rows that were added, or for none: give them here alike.")
+        places, w, most = defaultdict(list), self.w.astype(float), float(self.w.max(initial=0.0))
         for i, name in enumerate(self._names()):
             places[name].append(i)
-        for key, name, weight in zip(gone.key, gone._names(), gone.w.tolist(), strict=True):
-            if int(key) > self.bound:
-                continue
+        gone = gone.part(gone.key <= np.uint64(self.bound))
+        for name, weight in zip(gone._names(), gone.w.tolist(), strict=True):
             for i in places[name]:
                 taken = min(weight, w[i])
                 w[i], weight = w[i] - taken, weight - taken
-            if weight > NOTHING * w.max(initial=1.0):
+            if weight > NOTHING * most:
                 raise ValueError(
                     "unfit() takes away rows that were added before, with the same class or value and no more weight "
                     "than they had; one of these was not. Nothing was changed."
                 )
-        return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * self.w.max(initial=0.0))
+        return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * most)
 
     def _names(self) -> list[tuple]:
         """What tells a row from others."""
@@ -127,11 +141,12 @@ class Kept:
 
 def joined(parts: list[Kept]) -> Kept:
     """What is kept of all of several parts."""
-    first = parts[0]
-    if any((part.group is None) != (first.group is None) for part in parts):
+    full = [part for part in parts if len(part)] or parts
+    first = full[0]
+    if any((part.group is None) != (first.group is None) for part in full):
         raise ValueError("Some rows have groups, others have none: give groups for all rows, or for none.")
     limit, bound = min(part.limit for part in parts), min(part.bound for part in parts)
-    some = [part.part(part.key <= np.uint64(bound)) for part in parts]
+    some = [part.part(part.key <= np.uint64(bound)) for part in full]
     whole = Kept(
         np.concatenate([part.key for part in some]),
         _stacked([part.X for part in some]),
@@ -162,7 +177,7 @@ class Keeper:
         fresh = Kept.of(X, y, w, group, self.limit)
         if self._parts:
             fresh = fresh.part(fresh.key <= np.uint64(self._parts[0].bound))
-        self._parts.append(fresh)
+        self._parts.append(fresh.owned() if fresh.X is X else fresh)
         # Not at every block: that would copy all that is kept for every few rows.
         if sum(map(len, self._parts[1:])) > max(self.limit, len(self._parts[0])):
             self._parts = [joined(self._parts)]

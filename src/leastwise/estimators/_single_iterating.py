@@ -76,7 +76,7 @@ class SingleIterating(Iterating, SingleTaskModel):
 
 
 def smoothest(alphas: Grid, start: float, score: Callable[[float], float]) -> float:
-    """From ``start`` up while scores stay alike, as larger alphas are cheaper, a little beyond the best; else down."""
+    """From ``start`` up while scores stay alike, larger alphas being cheaper, a bit beyond the best; else down."""
     value = alphas.around(start)
     here = value(0)
     assert here is not None

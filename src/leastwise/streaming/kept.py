@@ -69,7 +69,7 @@ class Kept:
         return len(self.key)
 
     def __add__(self, other: Kept) -> Kept:
-        return joined([self, other])
+        return joined_kept([self, other])
 
     def part(self, some: Array) -> Kept:
         """Some of them."""
@@ -125,7 +125,7 @@ class Kept:
         return [(int(k), int(r), v.tobytes()) for k, r, v in zip(self.key, rows, y, strict=True)]
 
 
-def joined(parts: list[Kept]) -> Kept:
+def joined_kept(parts: list[Kept]) -> Kept:
     """What is kept of all of several parts."""
     first = parts[0]
     if any((part.group is None) != (first.group is None) for part in parts):
@@ -165,7 +165,7 @@ class Keeper:
         self._parts.append(fresh)
         # Not at every block: that would copy all that is kept for every few rows.
         if sum(map(len, self._parts[1:])) > max(self.limit, len(self._parts[0])):
-            self._parts = [joined(self._parts)]
+            self._parts = [joined_kept(self._parts)]
 
     def recode(self, change: Callable[[Array], Array]) -> None:
         """Other codes for the same targets."""
@@ -173,5 +173,5 @@ class Keeper:
 
     def kept(self) -> Kept:
         """What is kept of all blocks so far."""
-        self._parts = [joined(self._parts)]
+        self._parts = [joined_kept(self._parts)]
         return self._parts[0]

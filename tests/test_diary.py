@@ -71,6 +71,34 @@ def test_a_search_taken_up_again_ends_where_it_would_have(make):
     np.testing.assert_array_equal(again.predict(*data[:1], **more), model.predict(*data[:1], **more))
 
 
+def few_rows():
+    X, y = load_iris(return_X_y=True)
+    return LSPC(solver="krylov", search_rows=60, random_state=0), (X, y), {}
+
+
+def few_tasks():
+    model, data, more = tasks()
+    return model.set_params(search_rows=40, random_state=0), data, more
+
+
+def few_rows_of_labels():
+    model, data, more = labels()
+    return model.set_params(search_rows=30, random_state=0), data, more
+
+
+@pytest.mark.parametrize("make", [few_rows, few_tasks, few_rows_of_labels])
+def test_a_diary_keeps_what_it_was_told(make):
+    """Alphas of a search on some rows are converted to all rows afterwards: for the model, not in the diary."""
+    memory = Memory()
+    with diary(memory):
+        model = make()[0].fit(*make()[1], **make()[2])
+    with diary(memory):
+        again = make()[0].fit(*make()[1], **make()[2])
+    assert memory.recalled == len(memory.steps)
+    np.testing.assert_array_equal(again.cv_results_["param_alpha"], model.cv_results_["param_alpha"])
+    np.testing.assert_array_equal(again.cv_results_["rank_test_score"], model.cv_results_["rank_test_score"])
+
+
 def test_steps_are_told_in_order_with_what_they_look_at():
     model, data, _ = iris()
     memory = Memory()

@@ -85,6 +85,9 @@ def test_more_rows_than_are_kept(monkeypatch):
         apart = clone(model).fit(chunked(X), chunked(CODES))
     blocks = clone(model).fit_stream(X, CODES, block_rows=33, keep_rows=100)
     whole = clone(model).set_params(solver="moments").fit(X, CODES)
+    for fitted in (apart, blocks, whole):  # alphas of a search on the sample are told as those of all rows
+        table = fitted.cv_results_
+        assert table["param_alpha"][table["n_rows"] == table["n_rows"].min()].min() <= 1.01e-7 * 100 / N
     assert len(apart.kept_) == len(blocks.kept_) == np.sum(~np.isnan(whole.heldout_scores_[:, 0])) == 100
     for other in (blocks, whole):
         np.testing.assert_allclose(said(apart, X), said(other, X), rtol=0, atol=1e-9)
@@ -104,6 +107,9 @@ def test_frames_with_names(client):
     shown = model.set_output(transform="pandas").predict_proba(lazy[list("abcd")]).compute()
     assert shown.columns.tolist() == model.classes_.tolist()
     assert model.predict_set(lazy[list("abcd")], 0.9).compute().shape == (N, 3)
+    pytest.importorskip("polars")
+    with pytest.raises(ValueError, match="frames of polars"):
+        model.set_output(transform="polars").predict_proba(lazy[list("abcd")])
 
 
 def test_a_model_of_a_cluster_goes_on():

@@ -22,6 +22,7 @@ import leastwise as lw
 from leastwise.datasets import make_related_tasks
 from leastwise.files import FileError
 from leastwise.files.registry import build, entry_of
+from leastwise.memory import available_memory
 from leastwise.selection import jobs, step
 from leastwise.selection.diary import diary
 
@@ -233,6 +234,15 @@ def test_as_many_jobs_as_fit(monkeypatch):
         assert [jobs.jobs_allowed(4, 10, need) for need in (100, 250, 334, 999, 5000)] == [4, 4, 2, 1, 1]
         assert jobs.jobs_allowed(4, 3, 1) == 3
         assert jobs.jobs_allowed(4, 1, 1) == 1
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_jobs_keep_to_the_memory_limit_of_who_asks(backend, monkeypatch):
+    monkeypatch.delenv("LEASTWISE_MEMORY", raising=False)
+    with joblib.parallel_config(backend):
+        with lw.memory_limit("3MB"):
+            assert list(jobs.in_order(available_memory, [()] * 4, 2)) == [3 * 2**20] * 4
+        assert 3 * 2**20 not in jobs.in_order(available_memory, [()] * 4, 2)
 
 
 def test_a_search_without_room_for_two(monkeypatch, begun):

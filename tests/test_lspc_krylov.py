@@ -135,6 +135,12 @@ def test_smoothest(best, want):
     assert np.isclose(smoothest(Grid((0.1, 1.0), 10.0), 1.0, lambda alpha: -1.0), 1e8)  # on a plateau, the cheapest
 
 
+def test_scores_that_fall_slowly_do_not_take_alpha_anywhere():
+    """Each is alike to the best one, and so are a thousand decades of them."""
+    found = smoothest(Grid((0.1, 1.0), 10.0), 1.0, lambda alpha: -1 - 1e-5 * np.log10(alpha / 10) ** 2)
+    assert np.isclose(found, 1e3)  # two steps beyond the best, which is at 10
+
+
 def test_reproducible_and_verbose(capsys):
     a, b = (LSPC(1.5, solver="krylov", search_rows=150, random_state=3, verbose=1).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(a.coef_, b.coef_)

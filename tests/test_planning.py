@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.model_selection import KFold
 
 import leastwise
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR, Plan
@@ -178,6 +179,41 @@ def test_splits_that_can_be_read_once_are_not_used_up():
     with pytest.raises(ValueError, match="read only once"):
         model.plan(X, Y)
     assert len(list(model.cv)) == 2
+
+
+def test_a_plan_uses_up_nobodys_random_numbers():
+    state = np.random.RandomState(0)
+    folds = KFold(3, shuffle=True, random_state=state)
+    np.random.seed(0)
+    ours, theirs = np.random.get_state()[2], state.get_state()[2]
+    LSPC(1.0, 0.1, cv=folds).plan(X, Y)
+    assert np.random.get_state()[2] == ours
+    assert state.get_state()[2] == theirs
+
+
+@pytest.mark.parametrize("model", [LSPC(n_centers=5), MultiTaskLSPC(n_centers=5)])
+def test_rows_that_dask_has_are_not_fitted_to_plan(model):
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    rows, y = da.from_array(X, chunks=50), da.from_array(Y, chunks=50)
+    with pytest.raises(ValueError, match="collection of Dask"):
+        model.plan(rows, y, **({"tasks": rows[:, 0]} if isinstance(model, MultiTaskLSPC) else {}))
+
+
+@pytest.mark.parametrize(
+    ("family", "more", "streams"),
+    [
+        ("single", {}, True),
+        ("single", {"blocks": 3}, False),
+        ("labels", {}, True),
+        ("tasks", {"alike": True}, True),
+        ("task machine", {"alike": True}, True),
+        ("task machine", {"alike": False}, False),
+    ],
+)
+def test_streams_are_advised_where_there_are_any(family, more, streams):
+    made = draft(Facts(family, "auto", 50_000, 10, 3, 50_000, **more), 2**20)
+    assert not made.fits
+    assert ("fit_stream" in choice.advice(made)) == streams
 
 
 @pytest.mark.parametrize("bad", [(0, 5), (5, 0), (-3, 2)])

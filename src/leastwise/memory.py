@@ -63,7 +63,7 @@ def memory_limit(limit: int | str | None) -> Iterator[None]:
     --------
     >>> import leastwise
     >>> with leastwise.memory_limit("200MB"):
-    ...     plan = leastwise.LSPC().plan((10_000, 20), n_outputs=3)
+    ...     plan = leastwise.LSPC(norm="coefficients").plan((10_000, 20), n_outputs=3)
     >>> plan.fits
     False
     """
@@ -88,13 +88,13 @@ def _checked(limit: int | str | None) -> int | None:
 
 def available_memory() -> int:
     """Bytes that can be allocated now: what was set, else ``LEASTWISE_MEMORY``, else what the system leaves."""
-    told = _told()
+    told = told_memory()
     return _system() if told is None else told
 
 
 def block_bytes(most: int) -> int:
     """Bytes of a block of rows: ``most``, or less where memory is short. The system is asked now and then only."""
-    told = _told()
+    told = told_memory()
     if told is None:
         if time.monotonic() - _seen[0] > RECENT:
             _seen[:] = [time.monotonic(), _system()]
@@ -102,8 +102,8 @@ def block_bytes(most: int) -> int:
     return max(1, min(most, told // SHARE))
 
 
-def _told() -> int | None:
-    """What the user said."""
+def told_memory() -> int | None:
+    """What the user said, if anything."""
     for told in (_here.get(), _everywhere[0]):
         if told is not None:
             return told

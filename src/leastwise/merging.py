@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators._streaming import Streaming
-from leastwise.streaming.kept import joined
+from leastwise.streaming.kept import joined_kept
 
 #: Parameters that models have to have in common: others choose what is chosen already.
 SAME = ("norm", "bias", "similarity", "label_penalty", "calibration", "scoring", "cv", "missing", "class_weight")
@@ -54,7 +54,7 @@ def merge(models: Sequence[Any]) -> Any:
     moments = [model._aligned(model.moments_, model._known(), known) for model in models]
     kept = None
     if all(model.kept_ is not None for model in models):
-        kept = joined([model.kept_.recoded(model._recode, model._known(), known) for model in models])
+        kept = joined_kept([model.kept_.recoded(model._recode, model._known(), known) for model in models])
     merged = copy.copy(first)
     begun = first._begun_before()
     return merged._renew(begun.widened(moments[0].C.shape[1]), sum(moments[1:], moments[0]), kept, known)

@@ -48,6 +48,11 @@ def lazily(model: Any, name: str, X: Any, kwargs: dict) -> Any:
     sent = delayed(model, pure=False, traverse=False)
     say = delayed(said, pure=False, traverse=False)
     answers = [say(sent, name, block, t, rest, like, k) for k, (block, t) in enumerate(zip(blocks, cut, strict=True))]
+    if not hasattr(like, "iloc") and hasattr(like, "to_pandas"):
+        raise ValueError(
+            f"{name}() is to give frames of polars (set_output), and Dask has those of pandas only: use "
+            "set_output(transform='pandas') or 'default'."
+        )
     if isinstance(like, list):
         raise ValueError(
             f"{name}() of labels with other than two classes gives a list of arrays, which Dask has no collection "

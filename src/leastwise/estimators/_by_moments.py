@@ -74,6 +74,11 @@ class Begun:
         alpha = self.guess.alpha * (self.n_rows or n) / n
         return replace(self.guess, alpha=float(ratio ** np.round(np.log(alpha) / np.log(ratio))))
 
+    def seen_for_rows(self, n: int, ratio: float | None) -> list[dict]:
+        """All points of the search, with alphas for another number of rows."""
+        more = (self.n_rows or n) / n if ratio else 1.0
+        return [{**point, "alpha": point["alpha"] * more} for point in self.seen]
+
 
 class ByMoments:
     """Mixin for least-squares models with few centres."""
@@ -104,9 +109,9 @@ class ByMoments:
         alphas = self._data_grids(data.rows, settings)[1]
         guess = begun.for_rows(n, alphas.ratio)
         if self.cv is None:
-            return guess, begun.seen
+            return guess, []
         search = Search(trial)
-        return search.refine(guess, alphas), begun.seen + search.seen
+        return search.refine(guess, alphas), begun.seen_for_rows(n, alphas.ratio) + search.seen
 
     def _moment_solution(self: Any, trial: Any, outcome: Outcome) -> Any:
         """Coefficients on the centres."""

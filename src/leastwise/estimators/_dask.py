@@ -14,13 +14,13 @@ from leastwise.estimators._stream_passes import counted
 from leastwise.linalg.moments import Moments
 from leastwise.selection.moments import SAMPLE_ROWS
 from leastwise.streaming.blocks import Block
-from leastwise.streaming.kept import Kept, joined
+from leastwise.streaming.kept import Kept, joined_kept
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Facts:
+class PartFacts:
     """What a part of the rows tells before anything is chosen; that of two parts is their sum.
 
     Attributes
@@ -43,7 +43,7 @@ class Facts:
     counts: dict | None = None
     columns: tuple | None = None
 
-    def __add__(self, other: Facts) -> Facts:
+    def __add__(self, other: PartFacts) -> PartFacts:
         if other.known is None or self.known is None:
             return self if other.known is None else other
         if self.columns != other.columns:
@@ -58,7 +58,7 @@ class Facts:
             name: (self.counts or {}).get(name, 0.0) + (other.counts or {}).get(name, 0.0)
             for name in {**(self.counts or {}), **(other.counts or {})}
         }
-        return replace(self, known=known, kept=joined(kept), counts=counts)
+        return replace(self, known=known, kept=joined_kept(kept), counts=counts)
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,10 @@ def meet_columns(model: Any, columns: tuple) -> None:
         model.feature_names_in_ = np.array(columns[1], dtype=object)
 
 
-def look(piece: Piece, own: None, model: Any) -> Facts:
+def look(piece: Piece, own: None, model: Any) -> PartFacts:
     """The facts of a part."""
     if not len(piece):
-        return Facts(model)
+        return PartFacts(model)
     worker = copy.copy(model)
     block = Block(piece.X, piece.y, piece.sample_weight)
     X, w = worker._block_rows(block, None)
@@ -97,7 +97,7 @@ def look(piece: Piece, own: None, model: Any) -> Facts:
     worker._check_lengths(codes, w)
     names = getattr(worker, "feature_names_in_", None)
     columns = X.shape[1], None if names is None else tuple(names)
-    return Facts(model, known, Kept.of(X, codes, w, None, SAMPLE_ROWS), counted(codes, w, known), columns)
+    return PartFacts(model, known, Kept.of(X, codes, w, None, SAMPLE_ROWS), counted(codes, w, known), columns)
 
 
 def summed(piece: Piece, own: None, chosen: Chosen) -> Moments:
@@ -123,7 +123,7 @@ class OnDask:
             )
         kernel, bare = self._checked_stream(SAMPLE_ROWS), copy.copy(self)
         parts = DaskParts.of(X, y, sample_weight)
-        facts: Facts = parts.total(look, None, bare)
+        facts: PartFacts = parts.total(look, None, bare)
         if facts.known is None or not facts.kept or facts.columns is None:
             raise ValueError("X has no rows (of a weight above 0): there is nothing to learn from.")
         known = self._completed(facts.known, len(facts.kept))

@@ -80,14 +80,13 @@ class LabelSearch(LabelClassifier):
             guess, first = self._look(some, part, settings, relation, sigmas, alphas, sharings)
             ratio = len(some) / len(last) if alphas.ratio else 1.0
             found = search.settle(replace(guess, alpha=guess.alpha * ratio), alphas, sharings)
-            for point in search.seen:
-                point["stage"] = 1  # judged as the last word: what the first look saw was another problem
-            search.seen = first + search.seen
+            # Judged as the last word: what the first look saw was another problem.
+            search.seen = first + [{**point, "stage": 1} for point in search.seen]
         if not rows.complete or not rows.equal_weights:  # to the digit, where it ended
             found = Search(whole.exactly()).at(found.sigma, found.sharing, Grid((found.alpha,)))
         self._report(f"chosen: sigma {found.sigma:.4g}, alpha {found.alpha:.2g}, sharing {found.sharing:.3g}")
         if last is not rows and alphas.ratio:
-            found, _ = for_all_rows(found, search.seen, alphas, len(last) / len(rows))
+            found, search.seen = for_all_rows(found, search.seen, alphas, len(last) / len(rows))
         return Found(found, search.seen, whole, whole)
 
     def _how_many(self, basis: Basis | None, n: int) -> int:

@@ -69,12 +69,11 @@ class LabelStreaming(LabelStream, Streaming):
         alphas = self._data_grids(data.rows, settings)[1]
         guess = begun.for_rows(n, alphas.ratio)
         if self.cv is None:
-            return guess, begun.seen
+            return guess, []
         search = Search(trial)
         found = search.settle(guess, alphas, self._stream_sharings(trial.relation))
-        for point in search.seen:
-            point["stage"] = 1  # the last word: what the first look saw was another problem
-        return found, begun.seen + search.seen
+        # The last word: what the first look saw was another problem.
+        return found, begun.seen_for_rows(n, alphas.ratio) + [{**point, "stage": 1} for point in search.seen]
 
     def _moment_solution(self: Any, trial: LabelMomentTrial, outcome: Outcome) -> LabelSolution:
         dtype = trial.rows.X.dtype

@@ -16,7 +16,7 @@ from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._lssvm import LSSVM, Fitted
 from leastwise.estimators._model import Training
 from leastwise.estimators._planned import Size
-from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_parts import FromParts
 from leastwise.estimators._task_search import for_all_rows
 from leastwise.estimators._tuned import Found
@@ -130,7 +130,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
     def _all_spreads(self) -> tuple[float, ...]:
         return self._spreads()
 
-    def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
+    def _sample_trial(self, begun: SampledTasks, settings: Settings, coupling: Coupling) -> ArrowTrial:
         found, known = super()._sample_trial(begun, settings, coupling), begun.known
         alone = known.tasks.codes(known.alone)
         size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
@@ -263,7 +263,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
         self.spread_ = choice.searched.spread
 
 
-def fitted_sample(begun: Begun, done: Done) -> Fitted:
+def fitted_sample(begun: SampledTasks, done: Done) -> Fitted:
     """A model of all rows, as if the sample were all: what tasks say of others depends on the ridge on the sum."""
     found = done.found
     chosen = found.outcome.alpha * begun.more

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from leastwise.distributed import is_dask
 from leastwise.estimators._model import Training
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.planning.choice import Draft, draft, timed
@@ -78,8 +79,15 @@ class Planned:
         """A fit of a copy, up to where it has its plan."""
         if isinstance(self.cv, Iterator):
             raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
+        if is_dask(X):
+            raise ValueError(
+                "X is a collection of Dask, which is fitted where its rows are: plan() is about rows in memory. Give "
+                "a shape, such as plan((1_000_000, 20)), to know what these would take here."
+            )
         other = copy.copy(self)
-        other.random_state = copy.deepcopy(self.random_state)
+        # What numbers are drawn does not matter here, but those of others are not to be used up.
+        other.random_state = 0 if self.random_state is None else copy.deepcopy(self.random_state)
+        other.cv = copy.deepcopy(self.cv)
         other._only_planned = True
         try:
             other.fit(X, y, **given)

@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Begun:
+class SampledTasks:
     """A fit whose sample is at hand.
 
     Attributes

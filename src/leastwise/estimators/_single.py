@@ -50,9 +50,8 @@ class SingleTaskModel(TunedModel):
         found = self._run(search, sigmas, alphas)
         # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
         ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
-        for point in search.seen:
-            point["alpha"] *= ratio
-        return Found(replace(found, alpha=found.alpha * ratio), search.seen, None, search.trial)
+        seen = [{**point, "alpha": point["alpha"] * ratio} for point in search.seen]  # a diary has the others
+        return Found(replace(found, alpha=found.alpha * ratio), seen, None, search.trial)
 
     def _some(self, data: Training, count: int, settings: Settings) -> Rows:
         """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""

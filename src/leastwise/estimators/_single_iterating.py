@@ -27,6 +27,8 @@ Array = np.ndarray
 SETTLE_ROWS = 8000
 #: Differences of scores, relative to their size, that are not worth the iterations of a smaller alpha.
 ALIKE = 5e-3
+#: Steps that alpha may go beyond the best score for that: a flat score is no licence for any ridge.
+FURTHER = 2
 
 
 class SingleIterating(Iterating, SingleTaskModel):
@@ -74,18 +76,19 @@ class SingleIterating(Iterating, SingleTaskModel):
 
 
 def smoothest(alphas: Grid, start: float, score: Callable[[float], float]) -> float:
-    """From ``start`` up while scores stay alike, for larger alphas are cheaper; else down while they rise."""
+    """From ``start`` up while scores stay alike, larger alphas being cheaper, a bit beyond the best; else down."""
     value = alphas.around(start)
     here = value(0)
     assert here is not None
-    best = score(here)
+    best, top = score(here), 0
     for way in (1, -1):
         steps = way
-        while (there := value(steps)) is not None:
+        while abs(steps - top) <= FURTHER and (there := value(steps)) is not None:
             found = score(there)
             if not found > best - way * ALIKE * abs(best):
                 break
-            here, best, steps = there, found if way < 0 else max(best, found), steps + way
+            top = steps if found >= best else top
+            here, best, steps = there, max(best, found), steps + way
         if steps != way:
             break
     return here

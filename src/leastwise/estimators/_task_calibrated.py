@@ -9,7 +9,7 @@ import numpy as np
 
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._model import Training
-from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators._tuned import Found, TunedModel
@@ -63,7 +63,7 @@ class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
         sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))  # type: ignore[arg-type]
         return self._calibrator(sample, solution.intercept)
 
-    def _complete_sampled(self, begun: Begun, done: Done) -> Any:
+    def _complete_sampled(self, begun: SampledTasks, done: Done) -> Any:
         """Calibrate by held-out scores of a sample of the tasks, and store all that is known."""
         data, found, solution = replace(begun.data, rows=begun.among), done.found, done.solution
         best, whole = found.outcome, found.trial

@@ -14,7 +14,7 @@ from leastwise.coupling import Coupling
 from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._sampled import Begun, Done
+from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, as_stream
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
@@ -106,7 +106,7 @@ class FromParts(TaskSearch):
 
     # ----------------------------------------------------------------- begin
 
-    def _begin(self, raw: Parts, kernel: Kernel) -> Begun | Piece:
+    def _begin(self, raw: Parts, kernel: Kernel) -> SampledTasks | Piece:
         """Look at all parts, and gather a sample; all rows where they are so few that the sample would be all."""
         self._check_parts(kernel)
         rules = self._rules(kernel)
@@ -123,7 +123,7 @@ class FromParts(TaskSearch):
         terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
         sample = gathered(parts, own, terms)
         data = self._sampled(sample, known, chosen, kernel, terms)
-        return Begun(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+        return SampledTasks(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
 
     def _sampled(self, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: Terms) -> Training:
         """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
@@ -199,7 +199,7 @@ class FromParts(TaskSearch):
 
     # ---------------------------------------------------------------- choose
 
-    def _learn(self, begun: Begun, settings: Settings, sharings: Levels) -> Done:
+    def _learn(self, begun: SampledTasks, settings: Settings, sharings: Levels) -> Done:
         """Choose on the sample, refine alpha on all rows where they are not too many, solve."""
         coupling, hold = self._coupling(begun.data), self.cv is not None
         best, seen, some = self._look(begun, self._sample_trial(begun, settings, coupling), sharings)
@@ -215,7 +215,9 @@ class FromParts(TaskSearch):
             best = replace(best, F=held.F, score=score, calibrator=calibrator)
         return Done(Found(best, seen, whole, some.tied(best.sharing), coupling), solution)
 
-    def _look(self, begun: Begun, some: ArrowTrial, sharings: Levels) -> tuple[Outcome, list[dict], ArrowTrial]:
+    def _look(
+        self, begun: SampledTasks, some: ArrowTrial, sharings: Levels
+    ) -> tuple[Outcome, list[dict], ArrowTrial]:
         """The best point on the sample, with the alpha for all rows; all points, and the trial as it ended."""
         rows = begun.data.rows
         sigmas, alphas = self._data_grids(rows, some.settings)
@@ -230,14 +232,14 @@ class FromParts(TaskSearch):
         assert isinstance(search.trial, ArrowTrial)
         return *for_all_rows(guess, search.seen, alphas, 1 / begun.more), search.trial
 
-    def _sample_trial(self, begun: Begun, settings: Settings, coupling: Coupling) -> ArrowTrial:
+    def _sample_trial(self, begun: SampledTasks, settings: Settings, coupling: Coupling) -> ArrowTrial:
         """The sample as if it were all."""
         data = begun.data
         basis = replace(self._task_basis(data, data.rows, settings, some=True), square=False, weighted=False)
         check_task_memory(len(self.tasks_), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
         return ArrowTrial(data.rows, basis, settings, coupling.take(begun.kept))
 
-    def _whole_trial(self, begun: Begun, some: ArrowTrial) -> PartsTrial:
+    def _whole_trial(self, begun: SampledTasks, some: ArrowTrial) -> PartsTrial:
         """The sample among all rows: with the weights and the shared system that it has there."""
         settings, terms = some.settings, begun.remote.terms
         terms = replace(terms, centers=some.basis.centers, norm=settings.norm, n_outputs=settings.n_outputs)

@@ -54,8 +54,7 @@ def for_all_rows(guess: Outcome, seen: list[dict], alphas: Grid, ratio: float) -
 
     What suits a task of so many rows is a ridge on the sum of the losses, and alphas are on the mean.
     """
-    for point in seen:
-        point["alpha"] *= ratio
+    seen = [{**point, "alpha": point["alpha"] * ratio} for point in seen]  # a diary has the others
     alpha = guess.alpha * ratio
     return replace(guess, alpha=alpha if alphas.ratio else min(alphas.values, key=lambda a: abs(a - alpha))), seen
 
@@ -191,12 +190,12 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
         scaled = alphas if alphas.ratio else Grid(tuple(a / ratio for a in alphas.values))
         guess = self._run(search, sigmas, scaled, sharings)
         whole = alike(whole, search.trial)
-        start, _ = for_all_rows(guess, search.seen, alphas, ratio)
+        start, seen = for_all_rows(guess, search.seen, alphas, ratio)
         if _too_large_to_settle(whole):
-            return Found(start, search.seen, whole, search.trial)
+            return Found(start, seen, whole, search.trial)
         final = Search(whole)
         found = final.settle(start, alphas, sharings)
-        return Found(found, search.seen + final.seen, whole, whole)
+        return Found(found, seen + final.seen, whole, whole)
 
     def _some_tasks(self, data: Training, count: int, settings: Settings) -> tuple[Rows, Array]:
         """The rows that the search is made on, whole tasks if possible, and which tasks these are."""

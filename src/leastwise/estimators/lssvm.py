@@ -63,10 +63,12 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
         "mse", "mae", a name of scikit-learn's, or a callable ``f(estimator, X, y)``. "cautious" is "r2" with a charge
         for degrees of freedom, and with a linear model where what was found is not clearly better than that.
-    solver : {"auto", "cholesky", "krylov"}, default="auto"
+    solver : {"auto", "cholesky", "moments", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out for intervals. "auto" takes it
-        above 4,000 rows, and where the kernel of all rows does not fit into memory.
+        above 4,000 rows, and where the kernel of all rows does not fit into memory. "moments" sums
+        over the rows, for few centres; "auto" takes that beyond 20 million rows times centres, and where memory is
+        short.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.
@@ -249,10 +251,12 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
     class_weight : dict or "balanced", optional
         Weights of the classes.
-    solver : {"auto", "cholesky", "krylov"}, default="auto"
+    solver : {"auto", "cholesky", "moments", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out to calibrate on. "auto"
-        takes it above 4,000 rows, and where the kernel of all rows does not fit into memory.
+        takes it above 4,000 rows, and where the kernel of all rows does not fit into memory. "moments" sums
+        over the rows, for few centres; "auto" takes that beyond 20 million rows times centres, and where memory is
+        short.
     prune : float or int, optional
         Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
         first, with a refit at every fifth. ``pruning_`` says what it cost.

@@ -94,11 +94,13 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         Believe the scores of rows wherever they are; see :class:`leastwise.LSPC`.
     class_weight : dict, "balanced", list or dict of these by label, optional
         Weights of the classes of every label.
-    solver : {"auto", "sylvester", "cg"}, default="auto"
+    solver : {"auto", "sylvester", "moments", "cg"}, default="auto"
         "sylvester" is by two eigendecompositions, those of the rows (or centres) and of the labels. "cg" are
         conjugate gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are then chosen on
         some rows, and five folds are held out in turn to calibrate on, or a tenth of very many rows. "auto" takes
-        them beyond 4,000 rows (2,000 if not all labels are known) without ``n_centers``.
+        them beyond 4,000 rows (2,000 if not all labels are known) without ``n_centers``. "moments" sums over the
+        rows, for few centres, where all labels are known; "auto" takes that beyond 20 million rows times centres, and
+        where memory is short.
     search_rows : "auto", int or None, default="auto"
         On about how many rows sigma, alpha and sharing are searched; alpha and sharing are then settled on all rows.
         None takes all for both.

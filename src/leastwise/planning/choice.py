@@ -23,8 +23,6 @@ DIRECT_ROWS, PARTLY_ROWS = 4000, 2000
 CLASS_ROWS = 10_000
 #: Solvers that work by blocks, and what they may take whatever the limit.
 BY_BLOCKS, SMALL = ("moments", "sgd", "krylov", "cg", "arrow"), 2**22
-#: Families that fit from a stream of blocks.
-STREAMING = ("single", "machine", "tasks", "labels")
 
 STAGES: dict[str, Callable[[Facts], list[Stage]]] = {
     "cholesky": single.direct,
@@ -131,7 +129,7 @@ def advice(made: Draft) -> str:
     ways = [] if most is None else [f"n_centers={most} would fit."]
     if made.solver == "dual" and most is None and f.cuttable:
         ways.append("With similarity='shared', solver='auto' and n_centers=200, say, memory is linear in the rows.")
-    if f.cuttable and f.blocks == 1 and f.family in STREAMING:
+    if f.cuttable and f.blocks == 1 and (f.alike or "task" not in f.family):
         ways.append("fit_stream takes rows block by block and holds the centres only.")
     if f.itemsize == 8:
         ways.append("float32 rows take half.")

@@ -14,7 +14,7 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from leastwise.memory import available_memory
+from leastwise.memory import available_memory, memory_limit, told_memory
 
 
 def check_n_jobs(value: Any) -> int | None:
@@ -69,15 +69,15 @@ def in_order(function: Callable, tasks: Sequence[tuple], jobs: int) -> Generator
     """``function(*task)`` of every task, in their order, each as soon as it is there.
 
     Jobs run where joblib's active backend has them, in threads if there is none. They share the threads of the
-    linear algebra that this process has; afterwards all is as it was.
+    linear algebra that this process has; afterwards all is as it was. They keep to the memory limit that is set here.
     """
     backend, _ = get_active_backend(prefer="threads")
     lazy = getattr(backend, "supports_return_generator", False)
     how = {"return_as": "generator"} if lazy else {}
-    share = max(1, blas_threads() // jobs)
+    share, memory = max(1, blas_threads() // jobs), told_memory()
     with _LIMIT.at(share):
         run = Parallel(n_jobs=jobs, prefer="threads", **how)
-        yield from run(delayed(_limited)(share, function, task) for task in tasks)
+        yield from run(delayed(_limited)(share, memory, function, task) for task in tasks)
 
 
 def blas_threads() -> int:
@@ -86,9 +86,9 @@ def blas_threads() -> int:
     return min([cpu_count(), *counts])
 
 
-def _limited(share: int, function: Callable, task: tuple) -> Any:
-    """What runs in a job, in this process or another."""
-    with _LIMIT.at(share):
+def _limited(share: int, memory: int | None, function: Callable, task: tuple) -> Any:
+    """What runs in a job, in this process or another: neither threads nor processes know the limits of who asks."""
+    with _LIMIT.at(share), memory_limit(memory):
         return function(*task)
 
 

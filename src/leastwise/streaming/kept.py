@@ -71,7 +71,7 @@ class Kept:
         return len(self.key)
 
     def __add__(self, other: Kept) -> Kept:
-        return joined([self, other])
+        return joined_kept([self, other])
 
     def part(self, some: Array) -> Kept:
         """Some of them."""
@@ -139,7 +139,7 @@ class Kept:
         return [(int(k), int(r), v.tobytes()) for k, r, v in zip(self.key, rows, y, strict=True)]
 
 
-def joined(parts: list[Kept]) -> Kept:
+def joined_kept(parts: list[Kept]) -> Kept:
     """What is kept of all of several parts."""
     full = [part for part in parts if len(part)] or parts
     first = full[0]
@@ -180,7 +180,7 @@ class Keeper:
         self._parts.append(fresh.owned() if fresh.X is X else fresh)
         # Not at every block: that would copy all that is kept for every few rows.
         if sum(map(len, self._parts[1:])) > max(self.limit, len(self._parts[0])):
-            self._parts = [joined(self._parts)]
+            self._parts = [joined_kept(self._parts)]
 
     def recode(self, change: Callable[[Array], Array]) -> None:
         """Other codes for the same targets."""
@@ -188,5 +188,5 @@ class Keeper:
 
     def kept(self) -> Kept:
         """What is kept of all blocks so far."""
-        self._parts = [joined(self._parts)]
+        self._parts = [joined_kept(self._parts)]
         return self._parts[0]

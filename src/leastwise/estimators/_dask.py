@@ -118,7 +118,7 @@ class OnDask:
                 "with group= for groups."
             )
         kernel, bare = self._checked_stream(SAMPLE_ROWS), copy.copy(self)
-        parts = DaskParts.of(X, y, sample_weight)
+        parts = DaskParts.with_targets(X, y, sample_weight)
         facts: Facts = parts.total(look, None, bare)
         if facts.known is None or facts.kept is None or facts.columns is None:
             raise ValueError("X has no rows: there is nothing to learn from.")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from leastwise.distributed import is_dask
 from leastwise.estimators._model import Training
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.planning.choice import Draft, draft, timed
@@ -76,6 +77,11 @@ class Planned:
 
     def _planned_fit(self: Any, X: Any, y: Any, **given: Any) -> Plan:
         """A fit of a copy, up to where it has its plan."""
+        if is_dask(X):
+            raise ValueError(
+                "Rows that Dask has are not planned for: give their shape instead, plan((rows, features), "
+                "n_outputs=...). That is the plan of a fit in memory; Dask's needs the sums and the sample only."
+            )
         if isinstance(self.cv, Iterator):
             raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
         other = copy.copy(self)

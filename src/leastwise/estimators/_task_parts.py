@@ -99,7 +99,7 @@ class FromParts(TaskSearch):
         """Fit from collections of Dask."""
         if groups is not None:
             raise ValueError("groups= is not possible with rows that Dask has: they are held out one by one.")
-        return self._fit_parts(DaskParts.of(X, y, sample_weight, tasks))
+        return self._fit_parts(DaskParts.with_targets(X, y, sample_weight, tasks))
 
     def _fit_parts(self, parts: Parts) -> Any:
         raise NotImplementedError

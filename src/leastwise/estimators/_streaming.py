@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
 
 from leastwise.basis import given_basis, row_chunks
-from leastwise.estimators._by_moments import Begun, ByMoments
+from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
 from leastwise.estimators._checks import check_groups, check_range
 from leastwise.estimators._dask import OnDask
 from leastwise.estimators._model import Training, all_or_nothing
@@ -20,6 +20,7 @@ from leastwise.estimators._stream_passes import Sums, look_first
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.keys import EVERY
 from leastwise.linalg.moments import Moments
+from leastwise.planning.streams import refuse_stream
 from leastwise.selection.moments import SAMPLE_ROWS
 from leastwise.selection.trial import Outcome
 from leastwise.streaming.blocks import Block
@@ -118,8 +119,11 @@ class Streaming(OnDask, ByMoments):
         """
         block = Block(X, y, sample_weight, None, groups, "")
         if not self._has_sums():
+            names = _get_feature_names(X)
             error = self._fit_stream(iter([block]), None, {}, classes, SAMPLE_ROWS, None)
             assert error is None
+            if names is not None:
+                self.feature_names_in_ = names
             return self
         known = self._known()
         X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
@@ -185,7 +189,7 @@ class Streaming(OnDask, ByMoments):
         self: Any, source: Any, y: Any, names: dict, classes: Any, keep_rows: int, block_rows: int | None
     ) -> StreamError | None:
         """Fit; what ended the stream too early, if something did after some rows."""
-        kernel, limit = self._checked_stream(keep_rows), max(keep_rows, 2)
+        kernel, limit = self._checked_stream(keep_rows), max(keep_rows, SAMPLE_ROWS)
         blocks = open_blocks(source, y, **names, block_rows=block_rows)
         stream = iter(blocks)
         first = look_first(self, blocks, stream, None if classes is None else self._learn_classes(classes), limit)
@@ -193,8 +197,9 @@ class Streaming(OnDask, ByMoments):
         self._check_known(known)
         factor = self._class_factors(known, first.counts if blocks.repeatable else None)
         kept = first.sample(factor)
-        begun = self._begun(kept, known, kernel)
-        keeper, width = Keeper(limit, kept), begun.n_outputs
+        begun = self._begun(kept, known, kernel, keep_rows)
+        # Centres may be chosen among more rows than the model keeps.
+        keeper, width = Keeper(max(keep_rows, 2), kept.limited(max(keep_rows, 2))), begun.n_outputs
         sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, width))
         error = sums.run(blocks, stream, first, keeper)
         self._conclude(begun, sums.moments, keeper.kept() if keep_rows else None, known)
@@ -223,10 +228,13 @@ class Streaming(OnDask, ByMoments):
             )
         return kernel
 
-    def _begun(self: Any, kept: Kept, known: Any, kernel: Kernel) -> Begun:
+    def _begun(self: Any, kept: Kept, known: Any, kernel: Kernel, keep_rows: int = SAMPLE_ROWS) -> Begun:
         """Centres, kernel and sigma, chosen on the rows that were kept."""
         data = self._kept_rows(kept, known, kernel, None)
-        begun = self._begin(data, self._stream_settings(data))
+        settings = self._stream_settings(data)
+        facts = self._facts(settings.kernel, settings.norm, self._size(data, settings))
+        refuse_stream(facts, self.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
+        begun = self._begin(data, settings)
         self._report(
             f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
             f"{begun.guess.alpha:.2g}"
@@ -327,8 +335,9 @@ class Streaming(OnDask, ByMoments):
             return True
         if "coef_" in vars(self):
             raise ValueError(
-                "This model was fitted by fit(), which keeps no sums to go on from: begin with fit_stream() or "
-                "partial_fit() on a new one (sklearn.base.clone), or load one that was saved with keep='all'."
+                "This model keeps no sums to go on from: it was fitted by fit(), or saved with keep='predict'. Begin "
+                "with fit_stream() or partial_fit() on a new one (sklearn.base.clone), or load one that was saved "
+                "with keep='all'."
             )
         return False
 

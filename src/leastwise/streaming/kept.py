@@ -85,6 +85,10 @@ class Kept:
         low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
         return low.merged() if len(low) > COPIES * self.limit else low
 
+    def limited(self, limit: int) -> Kept:
+        """With another limit, if that is less."""
+        return self if limit >= self.limit else replace(self, limit=limit).lowered()
+
     def merged(self) -> Kept:
         """Copies in one row, with the sum of their weights."""
         place: dict[tuple, int] = {}

@@ -186,3 +186,7 @@ def test_what_was_forgotten_is_said_before_anything_is_read():
                 LSPC(n_centers=10).fit(chunked(X), y)
         with pytest.raises(ValueError, match="give their shape"):
             LSPC(n_centers=10).plan(chunked(X), chunked(CODES))
+        model = LSPC(centers=X[::10], sigma=1.5).fit_stream(X, CODES)
+        for change in (model.partial_fit, model.unfit):
+            with pytest.raises(ValueError, match="take rows in memory"):
+                change(chunked(X), chunked(CODES))

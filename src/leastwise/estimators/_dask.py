@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.distributed import DaskParts, Piece
+from leastwise.distributed import DaskParts, Piece, is_dask
 from leastwise.estimators._by_moments import Begun
 from leastwise.estimators._stream_passes import counted
 from leastwise.linalg.moments import Moments
@@ -72,6 +72,15 @@ class Chosen:
         model = copy.copy(self.model)
         meet_columns(model, self.columns)
         return model
+
+
+def check_in_memory(X: Any) -> None:
+    """Refuse collections of Dask, all of which would come here."""
+    if is_dask(X):
+        raise ValueError(
+            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
+            "partitions one after the other."
+        )
 
 
 def meet_columns(model: Any, columns: tuple) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, _get_feature_names, c
 from leastwise.basis import given_basis, row_chunks
 from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
 from leastwise.estimators._checks import check_groups, check_range
-from leastwise.estimators._dask import OnDask
+from leastwise.estimators._dask import OnDask, check_in_memory
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._stream_passes import Sums, look_first
 from leastwise.kernels import Kernel, Precomputed
@@ -117,6 +117,7 @@ class Streaming(OnDask, ByMoments):
         self
             The same model as if all rows had come at once, with these centres and this sigma.
         """
+        check_in_memory(X)
         block = Block(X, y, sample_weight, None, groups, "")
         if not self._has_sums():
             names = _get_feature_names(X)
@@ -142,6 +143,7 @@ class Streaming(OnDask, ByMoments):
         given when the rows were added.
         """
         self._check_sums("unfit")
+        check_in_memory(X)
         known = self._known()
         block = Block(X, y, sample_weight, None, groups, "")
         X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)

@@ -112,7 +112,6 @@ def report(found: list[dict]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.mnist_whole", __doc__)
-    p.add_argument("--threads", type=int, default=2)
     p.add_argument("--counts", type=int, nargs="+", default=COUNTS)
     p.add_argument("--most-clusters", type=int, default=2000, help="largest number of centres found by k-means")
     p.add_argument("--methods", nargs="+", help="only these")

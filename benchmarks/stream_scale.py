@@ -107,7 +107,6 @@ def report(found: list[dict]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.stream_scale", __doc__)
-    p.add_argument("--threads", type=int, default=2)
     p.add_argument("--streamed", type=int, default=STREAMED, help="rows that are streamed from files")
     p.add_argument("--folder", help="where the files are written; about 850 MB for 5,000,000 rows")
     args = parse(p, argv)

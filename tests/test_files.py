@@ -465,7 +465,9 @@ def test_all_classes_are_where_the_list_says():
         assert all(v in entry.migrations for v in range(1, entry.version))
     public = [getattr(lw, name) for name in lw.__all__] + [getattr(baselines, name) for name in baselines.__all__]
     missing = [
-        cls for cls in [*public, Abstaining, Recalibrated] if isinstance(cls, type) and not registry.entry_of(cls)
+        cls
+        for cls in [*public, Abstaining, Recalibrated]
+        if isinstance(cls, type) and cls is not lw.Plan and not registry.entry_of(cls)  # a plan is not kept
     ]
     assert not missing
 

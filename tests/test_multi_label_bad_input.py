@@ -86,7 +86,7 @@ PARAMETERS = {
         {"threshold": {"oak": 0.2}},
         r"threshold has values for \['oak'\], which are no labels.*not named have 0\.5",
     ),
-    "solver": ({"solver": "svd"}, r"solver='svd' is not known: use one of \['auto', 'sylvester', 'cg'\]"),
+    "solver": ({"solver": "svd"}, r"solver='svd' is not known: use one of \['auto', 'sylvester', 'moments', 'cg'\]"),
     "cg, centres": ({"solver": "cg", "n_centers": 5}, "solver='cg' needs every row as a centre.*'sylvester'"),
     "cg, given centres": ({"solver": "cg", "centers": X[:5]}, "solver='cg' needs every row as a centre.*'sylvester'"),
     "norm": ({"norm": "l2"}, r"norm='l2' is not known: use one of \['function', 'coefficients'\]"),

@@ -176,8 +176,9 @@ def test_models_that_differ_do_not_merge():
         merge([model, LSSVC(centers=X[::10], sigma=1.5).fit_stream(X, Y_CLASS)])
     with pytest.raises(ValueError, match="empty"):
         merge([])
-    with pytest.raises(ValueError, match="keeps no sums"):
-        merge([LSPC().fit(X, Y_CLASS)])
+    for refused in (merge, lambda models: models[0].unfit(X, Y_CLASS), lambda models: models[0].without_rows()):
+        with pytest.raises(ValueError, match="needs the sums"):
+            refused([LSPC().fit(X, Y_CLASS)])
 
 
 # ------------------------------------------------------------------ weights
@@ -298,8 +299,10 @@ def test_models_are_kept_in_files(tmp_path):
         save(model, tmp_path / "small.lw", keep="predict")
         small = load(tmp_path / "small.lw")
         assert not hasattr(small, "kept_")
-        with pytest.raises(ValueError, match="keeps no sums"):
+        with pytest.warns(UserWarning, match="begins anew") as caught:
             small.partial_fit(X, y)
+        assert caught[0].filename == __file__
+        assert small.moments_.n == N
 
 
 # ------------------------------------------------------------------- faults

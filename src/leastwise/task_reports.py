@@ -189,7 +189,7 @@ def task_report(
     # Single rows, with their copies and groups, are held out for what is computed here, whatever the model's cv.
     blank = clone(best).set_params(cv="loo")
     data = blank._training(X, y, sample_weight, groups, best.kernel_, tasks)
-    w = check_weights(sample_weight, None, data.X, np.empty(0))[data.used]
+    w = check_weights(sample_weight, None, np.empty(data.X.shape[0]))[data.used]
     proba = {name: m.heldout_proba_[data.used].astype(float).clip(0, 1) for name, m in models.items()}
     table = _table(_Judged(data, w, proba), best.tasks_)
     return TaskReport(table, *_helps(best, blank, data), models)

@@ -94,7 +94,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         check_classification_targets(y)
 
     def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
-        return check_weights(sample_weight, self.class_weight, X, y)
+        return check_weights(sample_weight, self.class_weight, y)
 
     def _targets(self, y: Array, dtype: Any) -> Targets:
         classes, codes = np.unique(y, return_inverse=True)

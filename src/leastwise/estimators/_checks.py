@@ -105,7 +105,7 @@ def check_square(X: Any, name: str) -> None:
     check_symmetric(X, "The matrix of kernel='precomputed' to train on")
 
 
-def check_weights(sample_weight: Any, class_weight: Any, X: Any, y: Array) -> Array:
+def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
     """Row weights, not negative and not all zero."""
     w = _check_sample_weight(sample_weight, y, dtype=np.float64)  # y, which is numpy's wherever X is
     if (w < 0).any():

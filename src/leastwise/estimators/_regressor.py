@@ -127,7 +127,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
         return super()._training(X, y, sample_weight, groups, kernel, tasks)
 
     def _weights(self, sample_weight: Any, X: Any, y: Array) -> Array:
-        return check_weights(sample_weight, None, X, y)
+        return check_weights(sample_weight, None, y)
 
     def _targets(self, y: Array, dtype: Any) -> Targets:
         """Quantities in units that are powers of two, so that nothing is rounded and nothing overflows."""

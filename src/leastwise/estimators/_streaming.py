@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names, check_is_fitted, validate_data
 
@@ -119,7 +119,7 @@ class Streaming(OnDask, ByMoments):
         """
         check_in_memory(X)
         block = Block(X, y, sample_weight, None, groups, "")
-        if not self._has_sums():
+        if not self._goes_on():
             names = _get_feature_names(X)
             error = self._fit_stream(iter([block]), None, {}, classes, SAMPLE_ROWS, None)
             assert error is None
@@ -331,19 +331,22 @@ class Streaming(OnDask, ByMoments):
         n = begun.basis.n_functions
         return Kept.all(begun.basis.centers, self._blank(n, known), np.ones(n), None, n)
 
-    def _has_sums(self: Any) -> bool:
-        """Whether there is a model that goes on; one of ``fit`` does not."""
-        if "moments_" in vars(self):
-            return True
-        if "coef_" in vars(self):
-            raise ValueError(
-                "This model keeps no sums to go on from: it was fitted by fit(), or saved with keep='predict'. Begin "
-                "with fit_stream() or partial_fit() on a new one (sklearn.base.clone), or load one that was saved "
-                "with keep='all'."
+    def _goes_on(self: Any) -> bool:
+        """Whether there is a model to go on from; one of ``fit`` is none, and is said to be lost."""
+        if "coef_" in vars(self) and "moments_" not in vars(self):
+            warnings.warn(
+                "This model keeps no sums to go on from, as it was fitted by fit(), or saved with keep='predict': "
+                "partial_fit() begins anew with these rows. Begin with fit_stream() or partial_fit() to go on.",
+                UserWarning,
+                stacklevel=3,
             )
-        return False
+        return "moments_" in vars(self)
 
     def _check_sums(self: Any, method: str) -> None:
+        """Refuse a model without sums."""
         check_is_fitted(self)
-        if not self._has_sums():
-            raise NotFittedError(f"{method}() needs a model that was fitted by fit_stream() or partial_fit().")
+        if "moments_" not in vars(self):
+            raise ValueError(
+                f"{method}() needs the sums of a model that was fitted by fit_stream() or partial_fit(); this one was "
+                "fitted by fit(), which keeps none, or saved with keep='predict'."
+            )

@@ -347,6 +347,6 @@ class Streaming(OnDask, ByMoments):
         check_is_fitted(self)
         if "moments_" not in vars(self):
             raise ValueError(
-                f"{method}() needs the sums of a model that was fitted by fit_stream() or partial_fit(); this one was "
-                "fitted by fit(), which keeps none, or saved with keep='predict'."
+                f"{method}() needs the sums of a model that was fitted by fit_stream() or partial_fit(); this one "
+                "was fitted by fit(), which keeps none, or saved with keep='predict'."
             )

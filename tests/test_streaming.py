@@ -415,8 +415,11 @@ def test_progress_is_told(capsys, monkeypatch):
     LSPC(centers=X[::10], sigma=1.5, verbose=1).fit_stream(X, Y_CLASS, block_rows=100)
     told = capsys.readouterr().out
     assert "chose 24 centres" in told
-    assert "200 rows" in told
-    assert "240 rows" in told
+    for n in (100, 200, 240):
+        assert f"first look: {n} rows" in told
+        assert f"sums: {n} of 240 rows" in told
+    LSPC(centers=X[::10], sigma=1.5, verbose=1).fit_stream(iter([(X, Y_CLASS)]))
+    assert "sums: 240 rows" in capsys.readouterr().out
 
 
 # -------------------------------------------------------------- first meetings

@@ -547,3 +547,14 @@ def test_a_model_reads_the_columns_that_it_knows(tmp_path):
         found = np.concatenate(list(predict_blocks(model, source)))
         np.testing.assert_array_equal(found, np.concatenate(list(predict_blocks(model, source, features=NAMES))))
     assert write_predictions(model, tmp_path, tmp_path / "answers.csv") == N
+
+
+def test_folders_within_a_folder_are_found_by_the_pattern_that_is_advised(tmp_path):
+    pytest.importorskip("pyarrow")
+    for year in ("year=2024", "year=2025"):
+        (tmp_path / year).mkdir()
+        write(tmp_path / year / "rows.parquet")
+    with pytest.raises(StreamError) as refused:
+        open_blocks(tmp_path, **ROLES)
+    pattern = str(refused.value).split("'")[-2]
+    assert len(gather(open_blocks(pattern, **ROLES))) == 2 * N

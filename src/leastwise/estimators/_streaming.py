@@ -16,7 +16,7 @@ from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
 from leastwise.estimators._checks import check_groups, check_range
 from leastwise.estimators._dask import OnDask, check_in_memory
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._stream_passes import Sums, look_first
+from leastwise.estimators._stream_passes import Progress, Sums, look_first
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.keys import EVERY
 from leastwise.linalg.moments import Moments
@@ -72,7 +72,7 @@ class Streaming(OnDask, ByMoments):
         y : array, optional
             Targets, where ``source`` is an array.
         target, features, weight, group : str or list of str, optional
-            Columns of files and frames.
+            Columns of files and frames; weights and groups as arrays, where ``source`` is one.
         classes : array-like, optional
             All classes of a classifier, where an iterator may come to some of them late.
         keep_rows : int, default=20000
@@ -202,7 +202,8 @@ class Streaming(OnDask, ByMoments):
         begun = self._begun(kept, known, kernel, keep_rows)
         # Centres may be chosen among more rows than the model keeps.
         keeper, width = Keeper(max(keep_rows, 2), kept.limited(max(keep_rows, 2))), begun.n_outputs
-        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, width))
+        progress = Progress(self._report, "sums", first.n_rows if blocks.repeatable else None)
+        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, width), progress)
         error = sums.run(blocks, stream, first, keeper)
         self._conclude(begun, sums.moments, keeper.kept() if keep_rows else None, known)
         if first.names is not None:

@@ -461,6 +461,19 @@ def test_streams_that_do_not_fit_are_refused_before_the_sums(kind):
             clone(model).set_params(n_centers=most + 1).fit_stream(X, y)
 
 
+def test_rows_that_were_forgotten_in_part_are_taken_away_with_what_they_still_count():
+    model = LSPC(centers=X[::10], sigma=1.5, alpha=1e-3, random_state=0)
+    other = clone(model).fit_stream(X[20:], Y_CLASS[20:]).forget(0.9).forget(0.9)
+    forgetful = clone(model).fit_stream(X, Y_CLASS).forget(0.9).forget(0.9)
+    with pytest.raises(ValueError, match=r"after forget\(\)"):
+        forgetful.unfit(X[:20], Y_CLASS[:20])
+    same(forgetful.unfit(X[:20], Y_CLASS[:20], sample_weight=np.full(20, 0.81)), other, 1e-7)
+    with pytest.raises(ValueError, match="with a weight of"):
+        forgetful.unfit(X, Y_CLASS)
+    nothing = forgetful.without_rows()
+    assert nothing.forget(0.5) is nothing
+
+
 def test_messages_say_what_to_do():
     model = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS)
     with pytest.raises(ValueError, match="learned from rows"):

@@ -151,8 +151,8 @@ class Streaming(OnDask, ByMoments):
         moments = self.moments_ - self._block_moments(X, codes, w, known, begun)
         if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
             raise ValueError(
-                f"unfit() of {len(w)} rows would leave {moments.n} of {self.moments_.n}: too few for a model. "
-                "Nothing was changed."
+                f"unfit() of {len(w)} rows would leave {moments.n} of {self.moments_.n}, with a weight of "
+                f"{moments.mass:.3g} of {self.moments_.mass:.3g}: too few for a model. Nothing was changed."
             )
         if kept is not None:
             kept = kept.without(Kept.all(X, codes, w, groups, kept.limit))
@@ -168,6 +168,8 @@ class Streaming(OnDask, ByMoments):
             raise ValueError(
                 f"keep={keep!r} must be a number above 0 and up to 1: what rows so far count from now on."
             )
+        if not self.moments_.n:
+            return self
         kept = vars(self).get("kept_")
         kept = None if kept is None else kept.weighted(float(keep))
         return self._renew(self._begun_before(), self.moments_ * float(keep), kept, self._known())

@@ -73,3 +73,13 @@ def test_the_lowest_of_the_lowest_are_the_lowest(count):
     whole = threshold(keys, count)
     low = np.concatenate([part[part <= threshold(part, count)] for part in np.split(keys, [10, 25])])
     assert set(low[low <= threshold(low, count)].tolist()) == set(keys[keys <= whole].tolist())
+
+
+@pytest.mark.parametrize("count", [1, 20, 40, 100])
+def test_as_many_rows_as_there_is_room_for(count):
+    keys = row_keys(np.random.default_rng(2).integers(0, 3, size=(60, 2)).astype(float))
+    bound = threshold(keys, count, rows=True)
+    kept, above = keys[keys <= bound], np.unique(keys[keys > bound])
+    assert len(kept) <= count or len(np.unique(kept)) == 2
+    if len(above) and len(np.unique(kept)) > 2:
+        assert len(kept) + np.sum(keys == above[0]) > count

@@ -237,6 +237,8 @@ def test_groups_are_held_out_together():
     for a in range(0, N, 60):
         parts.partial_fit(X[a : a + 60], Y_CLASS[a : a + 60], groups=group[a : a + 60])
     same(parts, whole)
+    few = clone(model).fit_stream(iter([{"X": X, "y": Y_CLASS, "groups": group}]), keep_rows=50)
+    assert len(few.kept_) == 48  # whole groups
     alone = clone(model).fit_stream(X, Y_CLASS)
     assert np.abs(alone.heldout_scores_ - parts.heldout_scores_).max() > 1e-3
     with pytest.raises(ValueError, match="groups"):
@@ -326,6 +328,27 @@ def test_a_broken_block_leaves_the_model_of_the_rows_before_it(again):
     same(model, before)
     model.partial_fit(X[120:], Y_CLASS[120:])
     same(model, LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_torn_parquet_file_is_named_and_the_rows_before_it_are_kept(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for k, rows in enumerate(np.array_split(np.arange(N), 3)):
+        table = pa.table({**{f"x{j}": X[rows, j] for j in range(4)}, "y": Y_CLASS[rows]})
+        pq.write_table(table, tmp_path / f"part-{k}.parquet", row_group_size=20, compression="zstd")
+    path = tmp_path / "part-1.parquet"
+    group = pq.ParquetFile(path).metadata.row_group(2).column(1)
+    with path.open("r+b") as file:  # a page of its third row group is overwritten
+        file.seek(group.data_page_offset)
+        file.write(b"\xff" * group.total_compressed_size)
+    model = LSPC(centers=X[::10], sigma=1.5, random_state=0)
+    with pytest.raises(StreamError, match=r"part-1.parquet, rows 40 to 59") as raised:
+        model.fit_stream(tmp_path, target="y")
+    assert raised.value.rows == (40, 59)
+    assert model.moments_.n == 80 + 40
+    same(model, LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X[:120], Y_CLASS[:120]))
+    model.partial_fit(X[120:], Y_CLASS[120:])
+    assert model.moments_.n == N
 
 
 def test_a_stream_that_is_broken_from_the_first_leaves_the_model_as_it_was():

@@ -84,9 +84,14 @@ def id_keys(ids: Any) -> Array:
     return np.array(found, dtype=np.uint64)[place]
 
 
-def threshold(keys: Array, count: int) -> np.uint64:
-    """The largest of the ``count`` lowest distinct keys; above all keys if there are no more."""
-    distinct = np.unique(keys)
+def threshold(keys: Array, count: int, rows: bool = False) -> np.uint64:
+    """The largest of the ``count`` lowest distinct keys; above all keys if there are no more.
+
+    With ``rows`` not keys are counted but all that have them, and two keys are taken at least.
+    """
+    distinct, sizes = np.unique(keys, return_counts=True)
+    if rows:
+        count = max(int(np.searchsorted(np.cumsum(sizes), count, side="right")), 2)
     return distinct[count - 1] if len(distinct) > count else EVERY
 
 

@@ -159,7 +159,8 @@ def sampled_folds(rows: Rows, count: int = SAMPLE_ROWS) -> Array:
     key = row_keys(rows.X)
     lowest = np.full(int(rows.fold.max()) + 1, np.iinfo(np.uint64).max, dtype=np.uint64)
     np.minimum.at(lowest, rows.fold, key)  # a fold has the key of its lowest row: copies, and groups, stay together
-    return np.flatnonzero(lowest[rows.fold] <= threshold(lowest[rows.fold], count))
+    grouped = not np.array_equal(rows.group, rows.copy)  # of copies, which weigh as one row, there may be more
+    return np.flatnonzero(lowest[rows.fold] <= threshold(lowest[rows.fold], count, rows=grouped))
 
 
 def as_places(basis: Basis) -> Basis:

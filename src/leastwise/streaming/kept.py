@@ -36,7 +36,7 @@ class Kept:
     group : ndarray of shape (m,) or None
         The user's groups.
     limit : int
-        Number of different keys that are kept, at most.
+        Number of different rows that are kept, at most.
     bound : int
         Rows with keys up to this one are kept.
     """
@@ -81,7 +81,7 @@ class Kept:
 
     def lowered(self) -> Kept:
         """No more than the limit."""
-        bound = min(int(threshold(self.key, self.limit)), self.bound)
+        bound = min(int(threshold(self.key, self.limit, rows=self.group is not None)), self.bound)
         low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
         return low.merged() if len(low) > COPIES * self.limit else low
 

@@ -543,7 +543,12 @@ def test_a_model_reads_the_columns_that_it_knows(tmp_path):
     pytest.importorskip("pyarrow")
     write(tmp_path / "rows.parquet")
     model = LSPC(n_centers=5, random_state=0).fit_stream(tmp_path, target="finding", features=NAMES)
-    for source in (tmp_path / "rows.parquet", str(tmp_path), arrow()):  # with words, weights and the target in it
+    for source in (
+        tmp_path / "rows.parquet",
+        str(tmp_path),
+        [tmp_path],
+        arrow(),
+    ):  # with words, weights and the target in it
         found = np.concatenate(list(predict_blocks(model, source)))
         np.testing.assert_array_equal(found, np.concatenate(list(predict_blocks(model, source, features=NAMES))))
     assert write_predictions(model, tmp_path, tmp_path / "answers.csv") == N

@@ -93,9 +93,8 @@ def has_names(source: Any) -> bool:
     """Whether a source has columns by name: files but .npy, tables, datasets, lazy frames."""
     paths = _paths(source)
     if paths is not None:
-        return not any(
-            _is_pair(p) or ending(p) == ".npy" for p in (paths if isinstance(paths, list) else paths_of(paths))
-        )
+        pairs = isinstance(paths, list) and any(_is_pair(p) for p in paths)
+        return not pairs and not any(ending(path) == ".npy" for path in paths_of(paths))
     lazy = hasattr(source, "get_fragments") or hasattr(source, "collect_schema")
     return lazy or columns_of(source) is not None
 

@@ -658,3 +658,14 @@ def test_keep_all_leaves_out_what_the_predictions_are_called(tmp_path, capsys):
     assert main(["predict", str(file.with_suffix(".lw")), str(file), "--keep", "all", "-o", str(out)]) == 0
     assert "Not kept, as predictions have columns of these names: hot, wet." in capsys.readouterr().err
     assert read_table(out).names[:3] == ["x", "row", "hot"]
+
+
+def test_inspect_tells_what_a_stream_has_left_in_the_file(tmp_path):
+    from leastwise import LSPC, save
+
+    rows, given = [[0.0], [1.0], [2.0], [3.0]], {"centers": [[0.0], [2.0]], "sigma": 1.0, "alpha": 0.1}
+    for keep, options in ((4, {}), (0, {"cv": None, "calibration": None})):
+        save(LSPC(**given, **options).fit_stream(np.array(rows), [0, 1, 0, 1], keep_rows=keep), tmp_path / "m.lw")
+        code, out, _ = spoken("inspect", tmp_path / "m.lw")
+        assert code == 0
+        assert f"of 4 rows on 2 centres; {keep} rows are kept as they are" in out

@@ -163,3 +163,36 @@ def test_errors_name_the_partition():
         model = LSPC(centers=X[::10], sigma=1.5).fit(chunked(X), chunked(CODES))
         with pytest.raises(ValueError, match=r"In partition 1: .*infinity"):
             model.predict_proba(chunked(bad)).compute()
+
+
+def parquet(folder):
+    """A frame from five files with more columns than are wanted: Dask would join its partitions for each of them."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=MODELS["lspc"][1], name=[f"row {i}" for i in range(N)])
+    for k in range(5):
+        frame.iloc[60 * k : 60 * (k + 1)].to_parquet(folder / f"part-{k}.parquet")
+    return frame, dd.read_parquet(folder)
+
+
+def test_columns_of_parquet_files_are_cut_alike(tmp_path):
+    frame, lazy = parquet(tmp_path)
+    names = list("abcd")
+    with dask.config.set(scheduler="synchronous"):
+        apart = LSPC(n_centers=30, random_state=0).fit(lazy[names], lazy["y"])
+        answer = apart.predict_proba(lazy[names])
+        assert answer.numblocks[0] == lazy.npartitions == 5
+        whole = LSPC(n_centers=30, random_state=0, solver="moments").fit(frame[names], frame["y"])
+        np.testing.assert_allclose(answer.compute(), whole.predict_proba(frame[names]), atol=1e-10)
+
+
+def test_what_was_forgotten_is_said_before_anything_is_read():
+    with dask.config.set(scheduler="synchronous"):
+        for y in (None, "finding"):
+            with pytest.raises(ValueError, match="give a column of the frame"):
+                LSPC(n_centers=10).fit(chunked(X), y)
+        with pytest.raises(ValueError, match="give their shape"):
+            LSPC(n_centers=10).plan(chunked(X), chunked(CODES))
+        model = LSPC(centers=X[::10], sigma=1.5).fit_stream(X, CODES)
+        for change in (model.partial_fit, model.unfit):
+            with pytest.raises(ValueError, match="take rows in memory"):
+                change(chunked(X), chunked(CODES))

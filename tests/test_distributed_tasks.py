@@ -181,10 +181,11 @@ def test_arrays_and_files_by_block(rows, tmp_path):
     arrays = MultiTaskLSPC(**fixed).fit_stream(X, y, task=task, weight=w, block_rows=100)
     np.testing.assert_allclose(arrays.scores(X, task), expected, rtol=0, atol=1e-10)
     pytest.importorskip("pyarrow")
-    pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "y": y, "site": task, "w": w}).to_parquet(tmp_path / "rows.parquet")
+    frame = pd.DataFrame({"x0": X[:, 0], "x1": X[:, 1], "y": y, "site": task, "w": w})
+    frame.to_parquet(tmp_path / "rows.parquet")
     named = {"target": "y", "task": "site", "weight": "w", "block_rows": 100}
     files = MultiTaskLSPC(**fixed).fit_stream(tmp_path / "rows.parquet", **named)
-    np.testing.assert_allclose(files.scores(X, task), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(files.scores(frame[["x0", "x1"]], task), expected, rtol=0, atol=1e-10)
 
 
 # ------------------------------------------------------------------ the sample
@@ -398,3 +399,21 @@ def test_blocks_that_will_not_do(rows):
     unknown = da.from_delayed(dask.delayed(rows[0]), (np.nan, 2), float)
     with pytest.raises(ValueError, match="X has 1 partitions, and y has 3"):
         model.fit(unknown, da.zeros(300, chunks=100), tasks="a")
+
+
+def test_files_tell_names_and_what_is_missing_is_asked_for(rows, tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y, task, _ = rows
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    frame.assign(y=y, site=task).to_parquet(tmp_path / "rows.parquet")
+    model = MultiTaskLSPC(n_centers=10, sigma=1.0, alpha=0.1, sharing=0.5, search_rows=100, random_state=0)
+    model.fit_stream(tmp_path, target="y", task="site")
+    assert model.feature_names_in_.tolist() == list(frame)
+    model.predict_proba(frame, tasks=task)  # warnings are errors here
+    for source, more in ((tmp_path, {"task": "site"}), (X, {"task": task})):
+        with pytest.raises(ValueError, match="target="):
+            model.fit_stream(source, **more)
+    for source, more in ((tmp_path, {"target": "y"}), (X, {"y": y})):
+        with pytest.raises(ValueError, match="task="):
+            model.fit_stream(source, **more)

@@ -3,6 +3,7 @@
 import re
 import sys
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ def test_the_blocks_of_a_page_run(page, capsys, monkeypatch):
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")  # as the page says
     if "import dask" in text:
         pytest.importorskip("dask.dataframe")
+        warnings.filterwarnings("ignore", "The inplace keyword")  # of pandas, at Dask's to_parquet
     scope: dict = {}
     for _, block, said in BLOCK.findall(text):
         capsys.readouterr()

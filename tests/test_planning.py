@@ -22,6 +22,7 @@ from leastwise.memory import _container, _process, available_memory, block_bytes
 from leastwise.planning import choice
 from leastwise.planning.choice import candidates, draft, largest_n_centers
 from leastwise.planning.facts import Facts
+from leastwise.planning.plan import duration
 from leastwise.planning.probe import _measured, speed
 from leastwise.planning.work import Work, eigen
 from leastwise.selection.arrow import ArrowTrial
@@ -459,3 +460,29 @@ def test_the_public_names():
     assert leastwise.Plan is Plan
     assert leastwise.memory_limit is memory_limit
     assert _process() > 0
+
+
+def test_times_are_as_people_say_them():
+    hour = 3600
+    said = [duration(t) for t in (0.004, 5, 300, 3 * hour, 104 * hour, 4.47e5 * hour)]
+    assert said == ["0.004 s", "5 s", "5 min", "3 h", "4 days", "51 years"]
+
+
+def test_a_shape_goes_with_numbers_alone():
+    assert LSSVR().plan((100, 5)).n_outputs == MultiTaskLSSVR().plan((100, 5)).n_outputs == 1
+    assert LSPC().plan((100, 5)).n_outputs == 2
+    for model, more in ((LSPC(), {"y": Y}), (MultiTaskLSPC(), {"tasks": 3})):
+        with pytest.raises(ValueError, match=f"{next(iter(more))} cannot be given with a shape"):
+            model.plan((100, 5), **more)
+
+
+def test_advice_can_be_followed():
+    slow = LSPC().plan((20_000, 5))
+    assert slow.fits == ("n_centers=1000" in slow.advice)
+    with memory_limit("1MB"):
+        tied = MultiTaskLSSVC().plan((300, 5), n_outputs=2)
+        learned = MultiTaskLSPC(similarity="learned").plan((300, 5))
+    assert "fit_stream with n_centers" in MultiTaskLSPC().plan((10**7, 5)).advice
+    assert tied.fits or "fit_stream with n_centers" in tied.advice
+    assert not learned.fits
+    assert "fit_stream" not in learned.advice

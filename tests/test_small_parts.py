@@ -29,6 +29,7 @@ def test_available_memory(monkeypatch):
     monkeypatch.setenv("LEASTWISE_MEMORY", "3MB")
     assert available_memory() == 3 * 2**20
     assert human(3 * 2**20) == "3 MB"
+    assert human(1010 * 2**20) == "0.986 GB"
     assert human(5e18) == "4.55e+06 TB"
 
 

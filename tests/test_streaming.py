@@ -1,5 +1,6 @@
 """Fits from rows in blocks: the same model as from all rows at once, whatever the blocks."""
 
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, Moments, MultiLabelLSPC, load, merge, save
 from leastwise.linalg.moments import moment_spectrum
+from leastwise.memory import memory_limit
 from leastwise.streaming import StreamError
 
 RNG = np.random.default_rng(0)
@@ -436,5 +438,72 @@ def test_progress_is_told(capsys, monkeypatch):
     LSPC(centers=X[::10], sigma=1.5, verbose=1).fit_stream(X, Y_CLASS, block_rows=100)
     told = capsys.readouterr().out
     assert "chose 24 centres" in told
-    assert "200 rows" in told
-    assert "240 rows" in told
+    for n in (100, 200, 240):
+        assert f"first look: {n} rows" in told
+        assert f"sums: {n} of 240 rows" in told
+    LSPC(centers=X[::10], sigma=1.5, verbose=1).fit_stream(iter([(X, Y_CLASS)]))
+    assert "sums: 240 rows" in capsys.readouterr().out
+
+
+# -------------------------------------------------------------- first meetings
+
+
+def test_centres_are_as_many_as_were_asked_for_however_few_rows_are_kept():
+    bare = LSPC(n_centers=40, sigma=1.5, alpha=1e-3, cv=None, calibration=None, random_state=0)
+    none = clone(bare).fit_stream(X, Y_CLASS, keep_rows=0)
+    assert (none.centers_.shape, none.kept_) == ((40, 4), None)
+    same(none, clone(bare).set_params(n_centers=None, centers=none.centers_).fit(X, Y_CLASS), 1e-6)
+    few = LSPC(n_centers=40, random_state=0).fit_stream(iter([(X, Y_CLASS)]), keep_rows=30)
+    assert (few.centers_.shape, len(few.kept_), len(few.heldout_proba_)) == ((40, 4), 30, 30)
+    assert len(few.partial_fit(NEW, np.zeros(50, dtype=int)).kept_) == 30
+
+
+def test_the_first_rows_tell_the_names_of_the_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = LSPC(centers=X[::10], sigma=1.5, random_state=0).partial_fit(frame[:120], Y_CLASS[:120])
+    assert model.feature_names_in_.tolist() == list("abcd")
+    model.partial_fit(frame[120:], Y_CLASS[120:])  # warnings are errors here
+    whole = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS)
+    new = pd.DataFrame(NEW, columns=list("abcd"))
+    np.testing.assert_allclose(said(model, new), said(whole), atol=1e-8)
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame[["b", "a", "c", "d"]], Y_CLASS)
+
+
+@pytest.mark.parametrize("kind", ["lspc", "lssvr", "labels"])
+def test_streams_that_do_not_fit_are_refused_before_the_sums(kind):
+    model, y = make(kind, centers="random", n_centers=200)
+    with memory_limit("5MB"), pytest.raises(MemoryError, match=r"200 centres.*n_centers=") as refused:
+        clone(model).fit_stream(X, y)
+    assert not hasattr(model, "coef_")
+    most = int(re.search(r"n_centers=(\d+)", str(refused.value))[1])
+    with memory_limit("5MB"):
+        clone(model).set_params(n_centers=most).fit_stream(X, y)
+        with pytest.raises(MemoryError):
+            clone(model).set_params(n_centers=most + 1).fit_stream(X, y)
+
+
+def test_rows_that_were_forgotten_in_part_are_taken_away_with_what_they_still_count():
+    model = LSPC(centers=X[::10], sigma=1.5, alpha=1e-3, random_state=0)
+    other = clone(model).fit_stream(X[20:], Y_CLASS[20:]).forget(0.9).forget(0.9)
+    forgetful = clone(model).fit_stream(X, Y_CLASS).forget(0.9).forget(0.9)
+    with pytest.raises(ValueError, match=r"after forget\(\)"):
+        forgetful.unfit(X[:20], Y_CLASS[:20])
+    same(forgetful.unfit(X[:20], Y_CLASS[:20], sample_weight=np.full(20, 0.81)), other, 1e-7)
+    with pytest.raises(ValueError, match="with a weight of"):
+        forgetful.unfit(X, Y_CLASS)
+    nothing = forgetful.without_rows()
+    assert nothing.forget(0.5) is nothing
+
+
+def test_messages_say_what_to_do():
+    model = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS)
+    with pytest.raises(ValueError, match="learned from rows"):
+        merge([model.without_rows(), model.without_rows()])
+    with pytest.raises(TypeError, match=r"leastwise\.load"):
+        merge(["a.lw", "b.lw"])
+    with pytest.raises(StreamError, match="no targets: name their column"):
+        LSPC(n_centers=10).fit_stream(X)
+    with pytest.raises(StreamError, match="as y"):
+        LSPC(n_centers=10).fit_stream(X, target=Y_CLASS)

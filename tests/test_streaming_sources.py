@@ -509,3 +509,57 @@ def test_the_part_is_there():
     import leastwise
 
     assert leastwise.streaming is streaming
+
+
+@pytest.mark.parametrize("index", [None, "row"])
+def test_an_index_of_pandas_is_no_input_unless_it_is_asked_for(tmp_path, index):
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [1, 2, 3], "y": [0, 1, 0]}, index=[7, 5, 6]).rename_axis(index)
+    name = index or "__index_level_0__"
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for source in (tmp_path / "rows.parquet", pa.Table.from_pandas(frame), frame):
+        assert open_blocks(source, target="y").names == ["a", "b"]
+    (block,) = open_blocks(tmp_path / "rows.parquet", target="y", features=[name, "a"])
+    assert block.X[:, 0].tolist() == [7, 5, 6]
+    frame.reset_index(drop=True).to_parquet(tmp_path / "more.parquet")  # the one has an index, the other has none
+    for order in (["rows", "more"], ["more", "rows"]):
+        files = [tmp_path / f"{part}.parquet" for part in order]
+        assert len(gather(open_blocks(files, target="y"))) == 6
+    frame.rename_axis(None).to_csv(tmp_path / "rows.csv")
+    with pytest.raises(StreamError, match=r"no name.*index=False"):
+        open_blocks(tmp_path / "rows.csv", target="y")
+    assert open_blocks(tmp_path / "rows.csv", target="y", features=["a"]).names == ["a"]
+
+
+def test_categories_are_called_so(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"kind": pd.Categorical(["x", "y"]), "y": [0, 1]}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(StreamError, match='"kind" holds categories'):
+        open_blocks(tmp_path / "rows.parquet", target="y")
+
+
+def test_a_model_reads_the_columns_that_it_knows(tmp_path):
+    pytest.importorskip("pyarrow")
+    write(tmp_path / "rows.parquet")
+    model = LSPC(n_centers=5, random_state=0).fit_stream(tmp_path, target="finding", features=NAMES)
+    for source in (
+        tmp_path / "rows.parquet",
+        str(tmp_path),
+        [tmp_path],
+        arrow(),
+    ):  # with words, weights and the target in it
+        found = np.concatenate(list(predict_blocks(model, source)))
+        np.testing.assert_array_equal(found, np.concatenate(list(predict_blocks(model, source, features=NAMES))))
+    assert write_predictions(model, tmp_path, tmp_path / "answers.csv") == N
+
+
+def test_folders_within_a_folder_are_found_by_the_pattern_that_is_advised(tmp_path):
+    pytest.importorskip("pyarrow")
+    for year in ("year=2024", "year=2025"):
+        (tmp_path / year).mkdir()
+        write(tmp_path / year / "rows.parquet")
+    with pytest.raises(StreamError) as refused:
+        open_blocks(tmp_path, **ROLES)
+    pattern = str(refused.value).split("'")[-2]
+    assert len(gather(open_blocks(pattern, **ROLES))) == 2 * N

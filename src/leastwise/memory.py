@@ -190,7 +190,7 @@ def _reclaimable(stat: Path) -> int:
 def human(size: float) -> str:
     """A size as people write it."""
     for unit in ("B", "KB", "MB", "GB", "TB"):
-        if size < 1024 or unit == "TB":
+        if size < 999.5 or unit == "TB":  # three digits
             return f"{size:.3g} {unit}"
         size /= 1024
     return ""

@@ -55,6 +55,8 @@ def merge(models: Sequence[Any]) -> Any:
     kept = None
     if all(model.kept_ is not None for model in models):
         kept = joined_kept([model.kept_.recoded(model._recode, model._known(), known) for model in models])
+    if not sum(m.n for m in moments):
+        raise ValueError("None of the models has learned from rows yet: call partial_fit() of them before.")
     merged = copy.copy(first)
     begun = first._begun_before()
     return merged._renew(begun.widened(moments[0].C.shape[1]), sum(moments[1:], moments[0]), kept, known)
@@ -68,8 +70,8 @@ def _check_models(models: list[Any]) -> None:
     for place, model in enumerate(models):
         if not isinstance(model, Streaming) or type(model) is not type(first):
             raise TypeError(
-                f"Model {place} is a {type(model).__name__}, the first a {type(first).__name__}: models of one kind "
-                "can be merged that have fit_stream()."
+                f"Model {place} is a {type(model).__name__}, the first a {type(first).__name__}: merge() takes "
+                "models of one kind, LSPC, LSSVC, LSSVR or MultiLabelLSPC (of files, what leastwise.load gives)."
             )
         check_is_fitted(model)
         model._check_sums("merge")

@@ -8,6 +8,7 @@ from pathlib import Path
 from leastwise.cli.showing import Shown
 from leastwise.cli.telling import tell_columns, tell_model
 from leastwise.files import info, load
+from leastwise.memory import human
 from leastwise.tables import TableModel
 
 
@@ -18,11 +19,17 @@ def run(shown: Shown, *, model: Path) -> None:
     arrays = {"count": len(found.arrays), "bytes": sum(size for _, _, size in found.arrays)}
     shown.answer |= {"file": {**asdict(found), "arrays": arrays}}
     rows = [
-        ["file", f"{found.path}, {found.size / 1e6:.2f} MB, format {found.format}"],
+        ["file", f"{found.path}, {human(found.size)}, format {found.format}"],
         ["holds", found.model + (f" of {', '.join(found.steps)}" if found.steps else "")],
         ["made with", ", ".join(f"{name} {version}" for name, version in found.versions.items())],
         ["kept", found.keep + (f", numbers as {found.dtype}" if found.dtype else "")],
     ]
+    if hasattr(loaded, "moments_"):
+        kept = 0 if loaded.kept_ is None else len(loaded.kept_)
+        sums = (
+            f"of {loaded.moments_.n:,} rows on {len(loaded.moments_.A):,} centres; {kept:,} rows are kept as they are"
+        )
+        rows.append(["sums", sums])
     shown.table("", ["", ""], rows)
     if isinstance(loaded, TableModel):
         shown.answer |= loaded.summary()

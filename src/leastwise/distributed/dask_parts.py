@@ -49,6 +49,16 @@ class DaskParts:
         cut = [aligned(name, A, X, len(blocks)) for name, A in others.items()]
         return cls([delayed(Piece, pure=False)(*parts) for parts in zip(blocks, *cut, strict=True)])
 
+    @classmethod
+    def with_targets(cls, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> DaskParts:
+        """The same for a fit, which needs targets."""
+        if y is None or isinstance(y, str):
+            raise ValueError(
+                f"y={y!r} is no collection of targets: give a column of the frame, such as frame['target'], or an "
+                "array."
+            )
+        return cls.of(X, y, sample_weight, tasks)
+
     def tasks(self, work: Work, own: Sequence[Any] | None, shared: Any) -> list[Any]:
         """The work on all parts, to be done."""
         delayed = needed("dask", "dask").delayed
@@ -121,7 +131,19 @@ def row_blocks(A: Any) -> list[Any]:
     """The row chunks of an array, or the partitions of a frame, as Delayed."""
     if hasattr(A, "chunks") and A.ndim > 1 and len(A.chunks[1]) > 1:
         A = A.rechunk({1: -1})
+    if hasattr(A, "npartitions") and not hasattr(A, "chunks"):
+        return partitions(A)
     return list(np.ravel(np.array(A.to_delayed(), dtype=object)))
+
+
+def partitions(frame: Any) -> list[Any]:
+    """Those of a frame, as many as it says.
+
+    Dask joins partitions of files of which few columns are wanted, of X others than of y. So only its rules that
+    leave unwanted columns unread are applied.
+    """
+    lean = frame.simplify() if hasattr(frame, "simplify") else frame
+    return list(lean.to_delayed(optimize_graph=False))
 
 
 def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
@@ -143,6 +165,6 @@ def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
     if len(blocks) != count:
         raise ValueError(
             f"X has {count} partitions, and {name} has {len(blocks)}: both must be cut into rows alike. Take them "
-            "from the same frame, or rechunk one of them."
+            "from the same frame, as frames (.values and to_dask_array may join partitions), or rechunk one of them."
         )
     return blocks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.distributed import DaskParts, Piece
+from leastwise.distributed import DaskParts, Piece, is_dask
 from leastwise.estimators._by_moments import Begun
 from leastwise.estimators._stream_passes import counted
 from leastwise.linalg.moments import Moments
@@ -78,6 +78,15 @@ class Chosen:
         return model
 
 
+def check_in_memory(X: Any) -> None:
+    """Refuse collections of Dask, all of which would come here."""
+    if is_dask(X):
+        raise ValueError(
+            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
+            "partitions one after the other."
+        )
+
+
 def meet_columns(model: Any, columns: tuple) -> None:
     """Number and names of the columns."""
     model.n_features_in_ = columns[0]
@@ -122,7 +131,7 @@ class OnDask:
                 "with group= for groups."
             )
         kernel, bare = self._checked_stream(SAMPLE_ROWS), copy.copy(self)
-        parts = DaskParts.of(X, y, sample_weight)
+        parts = DaskParts.with_targets(X, y, sample_weight)
         facts: PartFacts = parts.total(look, None, bare)
         if facts.known is None or not facts.kept or facts.columns is None:
             raise ValueError("X has no rows (of a weight above 0): there is nothing to learn from.")

@@ -41,7 +41,8 @@ class Familiar:
         if known is None:
             raise ValueError(
                 "familiarity() measures distances between rows, which this model does not have: it has "
-                "kernel='precomputed', or comes from a file that was saved with keep='predict'."
+                "kernel='precomputed', was fitted with keep_rows=0, or comes from a file that was saved with "
+                "keep='predict'."
             )
         return known.familiarity(self._measured_rows(X), vars(self).get("centers_"))
 

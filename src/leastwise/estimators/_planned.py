@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import is_regressor
 
 from leastwise.distributed import is_dask
 from leastwise.estimators._model import Training
@@ -54,7 +55,13 @@ class Planned:
     FAMILY: ClassVar[str]
 
     def plan(
-        self: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None, *, n_outputs: int = 2
+        self: Any,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        n_outputs: int | None = None,
     ) -> Plan:
         """What ``fit`` would do and cost: solver, operations, memory, seconds. Nothing is fitted, nothing changes.
 
@@ -63,8 +70,9 @@ class Planned:
         X, y, sample_weight, groups
             As in ``fit``; they are checked as there. Or X is a shape such as ``(1_000_000, 20)``, and no more is
             needed.
-        n_outputs : int, default=2
-            With a shape: the number of classes, of quantities, or of labels times their classes.
+        n_outputs : int, optional
+            With a shape: the number of classes (2 unless told), of quantities (1), or of labels times their classes:
+            100 for 50 labels that are true or not.
 
         Returns
         -------
@@ -72,11 +80,17 @@ class Planned:
             ``print(plan)`` shows it as a table.
         """
         if is_shape(X):
+            self._nothing_beside(y=y, sample_weight=sample_weight, groups=groups)
             return timed(draft(self._facts_of_shape(X, n_outputs)))
         return self._planned_fit(X, y, sample_weight=sample_weight, groups=groups)
 
     def _planned_fit(self: Any, X: Any, y: Any, **given: Any) -> Plan:
         """A fit of a copy, up to where it has its plan."""
+        if is_dask(X):
+            raise ValueError(
+                "Rows that Dask has are not planned for: give their shape instead, plan((rows, features), "
+                "n_outputs=...). That is the plan of a fit in memory; Dask's needs the sums and the sample only."
+            )
         if isinstance(self.cv, Iterator):
             raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
         if is_dask(X):
@@ -128,8 +142,16 @@ class Planned:
             2 * rows.X.nnz // len(rows) + 1 if sparse.issparse(rows.X) else 0,
         )
 
-    def _facts_of_shape(self: Any, shape: tuple[int, int], n_outputs: int, tasks: int = 1) -> Facts:
+    def _nothing_beside(self: Any, **given: Any) -> None:
+        """Refuse what a plan of a shape would pass over."""
+        strange = [name for name, value in given.items() if value is not None]
+        if strange:
+            more = ", n_tasks=" if "tasks" in given else ""
+            raise ValueError(f"{strange[0]} cannot be given with a shape: tell numbers by n_outputs={more}.")
+
+    def _facts_of_shape(self: Any, shape: tuple[int, int], wanted: int | None, tasks: int = 1) -> Facts:
         """As if there were such data: all rows of the same weight, none twice."""
+        n_outputs = (1 if is_regressor(self) else 2) if wanted is None else wanted
         n, d = (int(size) for size in shape)
         kernel = self._shape_kernel()
         folds = int(self.cv) if isinstance(self.cv, Integral) and not isinstance(self.cv, bool) else n
@@ -199,7 +221,7 @@ class TaskPlanned(Planned):
         groups: Any = None,
         tasks: Any = None,
         *,
-        n_outputs: int = 2,
+        n_outputs: int | None = None,
         n_tasks: int = 10,
     ) -> Plan:
         """What ``fit`` would do and cost: solver, operations, memory, seconds. Nothing is fitted, nothing changes.
@@ -208,8 +230,10 @@ class TaskPlanned(Planned):
         ----------
         X, y, sample_weight, groups, tasks
             As in ``fit``; they are checked as there. Or X is a shape such as ``(1_000_000, 20)``.
-        n_outputs, n_tasks : int, default=2 and 10
-            With a shape: the number of classes or quantities, and of tasks.
+        n_outputs : int, optional
+            With a shape: the number of classes (2 unless told) or of quantities (1).
+        n_tasks : int, default=10
+            With a shape: the number of tasks.
 
         Returns
         -------
@@ -217,6 +241,7 @@ class TaskPlanned(Planned):
             ``print(plan)`` shows it as a table.
         """
         if is_shape(X):
+            self._nothing_beside(y=y, sample_weight=sample_weight, groups=groups, tasks=tasks)
             return timed(draft(self._facts_of_shape(X, n_outputs, int(n_tasks))))
         return self._planned_fit(X, y, sample_weight=sample_weight, groups=groups, tasks=tasks)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,25 @@ Array = np.ndarray
 
 #: Seconds between two lines of progress.
 PAUSE = 2.0
+
+
+@dataclass
+class Progress:
+    """Lines on rows that have been gone through, one every few seconds at most."""
+
+    report: Callable[[str], None]
+    what: str
+    total: int | None = None
+    began: float = field(default_factory=time.monotonic)
+    told: float = 0.0
+
+    def tell(self, rows: int) -> None:
+        """So many rows."""
+        now = time.monotonic() - self.began
+        if now - self.told >= PAUSE:
+            self.told = now
+            of = "" if self.total is None else f" of {self.total:,}"
+            self.report(f"{self.what}: {rows:,}{of} rows, {now:.0f} s")
 
 
 @contextmanager
@@ -94,6 +113,8 @@ class FirstLook:
             self.dtype = X.dtype
             if not len(w):
                 return
+            if block.y is None:
+                raise ValueError("there are no targets: name their column by target=, or give them as y.")
             known = model._learn(block.y) if self.known is None else model._grown(self.known, block.y)
             if self.known is not None and known is not self.known:
                 old = self.known
@@ -117,10 +138,11 @@ def look_first(model: Any, blocks: Blocks, stream: Iterator[Block], known: Any, 
 
     A block that cannot be read ends it: what comes before is learned from, if there is anything.
     """
-    first = FirstLook(Keeper(limit), known)
+    first, progress = FirstLook(Keeper(limit), known), Progress(model._report, "first look")
     try:
         for block in stream:
             first.add(model, block)
+            progress.tell(first.n_rows)
             if not blocks.repeatable:
                 first.waiting.append(block)
                 if first.n_rows >= limit:
@@ -145,8 +167,7 @@ class Sums:
     known: Any
     factor: Array | None
     moments: Moments
-    began: float = field(default_factory=time.monotonic)
-    told: float = 0.0
+    progress: Progress
 
     def add(self, block: Block, keeper: Keeper | None) -> None:
         """One more block; ``keeper`` keeps some of its rows."""
@@ -155,10 +176,7 @@ class Sums:
             self.moments = self.moments + self.model._block_moments(X, codes, w, self.known, self.begun)
         if keeper is not None:
             keeper.add(X, codes, w, block.groups)
-        now = time.monotonic() - self.began
-        if now - self.told >= PAUSE:
-            self.told = now
-            self.model._report(f"{self.moments.n} rows, {now:.0f} s")
+        self.progress.tell(self.moments.n)
 
     def run(
         self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: Keeper | None

@@ -15,12 +15,13 @@ from leastwise.arrays import bring
 from leastwise.basis import given_basis, row_chunks
 from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
 from leastwise.estimators._checks import block_weights, check_groups, check_range
-from leastwise.estimators._dask import OnDask
+from leastwise.estimators._dask import OnDask, check_in_memory
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._stream_passes import OneBlock, Sums, look_first
+from leastwise.estimators._stream_passes import OneBlock, Progress, Sums, look_first
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.keys import EVERY
 from leastwise.linalg.moments import Moments
+from leastwise.planning.streams import refuse_stream
 from leastwise.selection.moments import SAMPLE_ROWS
 from leastwise.selection.trial import Outcome
 from leastwise.streaming.blocks import Block
@@ -78,7 +79,7 @@ class Streaming(OnDask, ByMoments):
         y : array, optional
             Targets, where ``source`` is an array.
         target, features, weight, group : str or list of str, optional
-            Columns of files and frames.
+            Columns of files and frames; weights and groups as arrays, where ``source`` is one.
         classes : array-like, optional
             All classes of a classifier, where an iterator may come to some of them late.
         keep_rows : int, default=20000
@@ -124,6 +125,7 @@ class Streaming(OnDask, ByMoments):
         self
             The same model as if all rows had come at once, with these centres and this sigma.
         """
+        check_in_memory(X)
         block = _block(X, y, sample_weight, groups)
         if not self._goes_on():
             error = self._fit_stream(OneBlock(block), None, {}, classes, SAMPLE_ROWS, None)
@@ -146,6 +148,7 @@ class Streaming(OnDask, ByMoments):
         given when the rows were added; weights times what :meth:`forget` has left of them since.
         """
         self._check_sums("unfit")
+        check_in_memory(X)
         known = self._known()
         block = _block(X, y, sample_weight, groups)
         X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
@@ -153,8 +156,8 @@ class Streaming(OnDask, ByMoments):
         moments = self.moments_ - self._block_moments(X, codes, w, known, begun)
         if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
             raise ValueError(
-                f"unfit() of {len(w)} rows would leave {moments.n} of {self.moments_.n}: too few for a model. "
-                "Nothing was changed."
+                f"unfit() of {len(w)} rows would leave {moments.n} of {self.moments_.n}, with a weight of "
+                f"{moments.mass:.3g} of {self.moments_.mass:.3g}: too few for a model. Nothing was changed."
             )
         if kept is not None:
             kept = kept.without(Kept.all(X, codes, w, block.groups, kept.limit))
@@ -210,9 +213,10 @@ class Streaming(OnDask, ByMoments):
         self._check_known(known)
         factor = self._class_factors(known, first.counts if blocks.repeatable else None)
         kept = kept if factor is None else kept.weighted(factor[kept.y])
-        begun = self._begun(kept, known, kernel)
+        begun = self._begun(kept, known, kernel, keep_rows)
         keeper = Keeper(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
-        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, begun.n_outputs))
+        progress = Progress(self._report, "sums", first.n_rows if blocks.repeatable else None)
+        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, begun.n_outputs), progress)
         error = sums.run(blocks, stream, first, keeper)
         self._conclude(begun, sums.moments, None if keeper is None else keeper.kept(), known)
         if first.names is not None:
@@ -245,10 +249,13 @@ class Streaming(OnDask, ByMoments):
             )
         return kernel
 
-    def _begun(self: Any, kept: Kept, known: Any, kernel: Kernel) -> Begun:
+    def _begun(self: Any, kept: Kept, known: Any, kernel: Kernel, keep_rows: int = SAMPLE_ROWS) -> Begun:
         """Centres, kernel and sigma, chosen on the rows that were kept."""
         data = self._kept_rows(kept, known, kernel, None)
-        begun = self._begin(data, self._stream_settings(data))
+        settings = self._stream_settings(data)
+        facts = self._facts(settings.kernel, settings.norm, self._size(data, settings))
+        refuse_stream(facts, self.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
+        begun = self._begin(data, settings)
         self._report(
             f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
             f"{begun.guess.alpha:.2g}"

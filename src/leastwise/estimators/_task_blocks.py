@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
-from leastwise.distributed import local_parts
+from leastwise.distributed import Parts, local_parts
 from leastwise.streaming.blocks import Block
-from leastwise.streaming.opening import open_blocks
+from leastwise.streaming.errors import StreamError
+from leastwise.streaming.opening import has_names, open_blocks
+from leastwise.streaming.spill import Spool
 
 
 class TooManyWaitError(MemoryError):
@@ -23,8 +25,33 @@ def as_blocks(source: Any, y: Any, names: dict[str, Any], block_rows: int | None
     return open_blocks(source, y, **names, block_rows=block_rows)
 
 
+def check_named(source: Any, y: Any, names: dict[str, Any], task_column: Any) -> None:
+    """Files, tables and arrays have targets and tasks where the user says."""
+    if not has_names(source) and not hasattr(source, "__array__"):
+        return
+    if y is None and names["target"] is None:
+        raise StreamError("There are no targets: name their column by target=, or give them as y.")
+    if names["task"] is None and task_column is None:
+        raise StreamError(
+            "Nothing tells which task a row belongs to: name the column by task=, or give an array of ids. (Without "
+            "tasks, use LSPC, LSSVC or LSSVR.)"
+        )
+
+
 def _pair_of_paths(item: Any) -> bool:
     return isinstance(item, tuple) and all(isinstance(part, str | PathLike) for part in item)
+
+
+def by_blocks(fit: Callable[[Parts], Any], blocks: Any, folder: Any) -> None:
+    """Blocks as they are, or sorted by task on disk where too many rows would wait for others of their task."""
+    if getattr(blocks, "repeatable", True):
+        try:
+            fit(local_parts(blocks))
+            return
+        except TooManyWaitError:
+            pass
+    with Spool(folder) as spool:
+        fit(local_parts(spool.by_task(as_stream(blocks))))
 
 
 def as_stream(blocks: Any) -> Any:

@@ -11,11 +11,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from leastwise.coupling import Coupling
-from leastwise.distributed import DaskParts, Move, Parts, Piece, local_parts
+from leastwise.distributed import DaskParts, Move, Parts, Piece
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._sampled import Done, SampledTasks
-from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, as_stream
+from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, by_blocks, check_named
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel
@@ -25,7 +25,6 @@ from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.selection.search import Search
 from leastwise.selection.trial import Outcome, Settings
-from leastwise.streaming.spill import Spool
 from leastwise.task_parts import (
     Known,
     PartsTrial,
@@ -86,20 +85,19 @@ class FromParts(TaskSearch):
             chosen on; see :doc:`/distributed`.
         """
         names = {"target": target, "features": features, "weight": weight, "task": task}
+        check_named(source, y, names, self.task_column)
         blocks = as_blocks(source, y, names, block_rows)
-        if getattr(blocks, "repeatable", True):
-            try:
-                return self._fit_parts(local_parts(blocks))
-            except TooManyWaitError:
-                pass
-        with Spool(folder) as spool:
-            return self._fit_parts(local_parts(spool.by_task(as_stream(blocks))))
+        by_blocks(self._fit_parts, blocks, folder)
+        known = getattr(blocks, "names", None)
+        if known is not None and self.task_column is None:
+            self.feature_names_in_ = np.array(known, dtype=object)
+        return self
 
     def _fit_dask(self, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Any:
         """Fit from collections of Dask."""
         if groups is not None:
             raise ValueError("groups= is not possible with rows that Dask has: they are held out one by one.")
-        return self._fit_parts(DaskParts.of(X, y, sample_weight, tasks))
+        return self._fit_parts(DaskParts.with_targets(X, y, sample_weight, tasks))
 
     def _fit_parts(self, parts: Parts) -> Any:
         raise NotImplementedError

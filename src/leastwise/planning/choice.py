@@ -124,13 +124,16 @@ def advice(made: Draft) -> str:
     """What to do about memory."""
     f, most = made.facts, largest_n_centers(made.facts, made.limit)
     if made.fits:
+        if made.solver in ("krylov", "cg") and f.cuttable and f.n > CLASS_ROWS:
+            return "It fits. With few centres (n_centers=1000, say) it takes less time by far."
         more = most is not None and not f.square and most * f.blocks > f.b
         return f"It fits; n_centers up to {most} would." if more else "It fits."
     ways = [] if most is None else [f"n_centers={most} would fit."]
     if made.solver == "dual" and most is None and f.cuttable:
         ways.append("With similarity='shared', solver='auto' and n_centers=200, say, memory is linear in the rows.")
     if f.cuttable and f.blocks == 1 and (f.alike or "task" not in f.family):
-        ways.append("fit_stream takes rows block by block and holds the centres only.")
+        name = "fit_stream with n_centers" if "task" in f.family else "fit_stream"
+        ways.append(f"{name} takes rows block by block and holds the centres only.")
     if f.itemsize == 8:
         ways.append("float32 rows take half.")
     ways.append("(leastwise.set_memory_limit or the environment variable LEASTWISE_MEMORY changes the limit.)")

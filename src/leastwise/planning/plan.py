@@ -14,6 +14,8 @@ STYLE = (
     ".leastwise-plan td{text-align:right;padding:0 1.1em 0 0}.leastwise-plan th:first-child,"
     ".leastwise-plan td:first-child{text-align:left}.leastwise-plan p{margin:.3em 0}</style>"
 )
+#: Seconds.
+DAY = 86_400
 COLUMNS = ("step", "rows", "times", "flops", "memory", "seconds")
 
 
@@ -127,4 +129,8 @@ def duration(seconds: float) -> str:
     """A time as people write it."""
     if seconds < 120:
         return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} min"
+    if seconds < 2 * DAY:
+        return f"{seconds / 3600:.3g} h"
+    return f"{seconds / DAY:,.0f} days" if seconds < 730 * DAY else f"{seconds / 365 / DAY:,.0f} years"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -87,9 +88,11 @@ class ArrowColumns:
 
     def schema(self, table: Any) -> Schema:
         """Names and kinds of a table, or of a schema."""
-        fields = list(getattr(table, "schema", table))
-        check_names([field.name for field in fields])
-        return {field.name: arrow_kind(field.type) for field in fields}
+        schema = getattr(table, "schema", table)
+        check_names([field.name for field in schema])
+        index = (schema.pandas_metadata or {}).get("index_columns", [])  # those of a plain count are no columns
+        kinds = {field.name: arrow_kind(field.type) for field in schema}
+        return {name: replace(kind, index=name in index) for name, kind in kinds.items()}
 
     def rows(self, table: Any, first: int, last: int) -> Any:
         """Without a copy."""
@@ -128,8 +131,10 @@ def arrow_kind(type: Any) -> Kind:
         return Kind("number", str(type))
     if types.is_boolean(type):
         return Kind("boolean", "bool")
+    if types.is_dictionary(type):
+        return Kind("text", "categories")
     text = types.is_string(type) or types.is_large_string(type) or types.is_string_view(type)
-    return Kind("text" if text or types.is_dictionary(type) else "other", "text" if text else str(type))
+    return Kind("text", "text") if text else Kind("other", str(type))
 
 
 class PandasColumns:

@@ -138,7 +138,8 @@ def _folder(path: str) -> list[str]:
     names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
     strange = next((n for n in names if _strange(os.path.join(path, n))), None)
     if strange is not None:
-        pattern = os.path.join(path, "*.parquet")
+        inside = os.path.isdir(os.path.join(path, strange))
+        pattern = os.path.join(path, *(["**"] if inside else []), "*.parquet")
         raise StreamError(
             f"{path}: the folder also has {strange!r}, which is no file of rows: give a pattern such as {pattern!r}.",
             where=path,

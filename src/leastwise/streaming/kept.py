@@ -128,7 +128,8 @@ class Kept:
             if weight > NOTHING * most:
                 raise ValueError(
                     "unfit() takes away rows that were added before, with the same class or value and no more weight "
-                    "than they had; one of these was not. Nothing was changed."
+                    "than they have (after forget(), give sample_weight=: what they still count); one of these was "
+                    "not. Nothing was changed."
                 )
         return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * most)
 

@@ -89,6 +89,16 @@ def open_blocks(
     return CheckedBlocks(_source(source, roles, beside, block_rows))
 
 
+def has_names(source: Any) -> bool:
+    """Whether a source has columns by name: files but .npy, tables, datasets, lazy frames."""
+    paths = _paths(source)
+    if paths is not None:
+        pairs = isinstance(paths, list) and any(_is_pair(p) for p in paths)
+        return not pairs and not any(ending(path) == ".npy" for path in paths_of(paths))
+    lazy = hasattr(source, "get_fragments") or hasattr(source, "collect_schema")
+    return lazy or columns_of(source) is not None
+
+
 def _arrays_and_names(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Names of columns apart from arrays."""
     names = {key: v if isinstance(v, str) or np.ndim(v) == 0 else None for key, v in given.items()}

@@ -11,7 +11,7 @@ import numpy as np
 
 from leastwise.streaming.blocks import Array, Block, Blocks
 from leastwise.streaming.errors import StreamError
-from leastwise.streaming.opening import open_blocks
+from leastwise.streaming.opening import has_names, open_blocks
 
 
 def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **opening: Any) -> Iterator[Array]:
@@ -20,7 +20,8 @@ def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **ope
     Parameters
     ----------
     model : fitted estimator
-        Where it knows the names of its inputs and the blocks have names, columns are matched by them.
+        Where it knows the names of its inputs and the blocks have names, columns are matched by them; of files and
+        tables no other columns are read.
     source : Blocks
         Or what :func:`open_blocks` makes blocks of.
     method : str, default="predict_proba"
@@ -44,8 +45,10 @@ def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **ope
     """
     if not hasattr(model, method):
         raise ValueError(f"{type(model).__name__} has no method {method!r}.")
-    blocks = open_blocks(source, **opening)
-    return _answers(getattr(model, method), getattr(model, "feature_names_in_", None), blocks)
+    known = getattr(model, "feature_names_in_", None)
+    if known is not None and getattr(model, "task_column", None) is None and has_names(source):
+        opening.setdefault("features", list(known))  # there may be more columns: the target, ids
+    return _answers(getattr(model, method), known, open_blocks(source, **opening))
 
 
 def _answers(call: Any, known: Array | None, blocks: Blocks) -> Iterator[Array]:

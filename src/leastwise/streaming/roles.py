@@ -14,10 +14,14 @@ from leastwise.streaming.errors import StreamError
 
 @dataclass(frozen=True)
 class Kind:
-    """What a column holds: "number", "boolean", "text" or "other", and the name of its type."""
+    """What a column holds: "number", "boolean", "text" or "other", and the name of its type.
+
+    ``index`` tells that pandas wrote its index there: an input only where it is asked for.
+    """
 
     name: str
     type: str
+    index: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -48,6 +52,8 @@ class Roles:
 def roles_of(target: Any, features: Any, weight: Any, task: Any, group: Any) -> Roles:
     """Check that no column has two roles."""
     several = _several(target)
+    if hasattr(target, "dtype") and (target.dtype.kind in "biuf" or len(set(target)) < len(target)):
+        raise StreamError("target= is the name of a column, or a list of names: give an array of targets as y.")
     targets = () if target is None else tuple(target) if several else (target,)
     if features is not None and not _several(features):
         raise StreamError(f"features={features!r} must be a list of names of columns.")
@@ -88,7 +94,7 @@ class Layout:
                 where=source,
                 column=lacking[0],
             )
-        extra = [name for name in schema if name not in self.every] if self.roles.features is None else []
+        extra = [name for name in plain(schema) if name not in self.every] if self.roles.features is None else []
         if extra:
             raise StreamError(
                 f"{source}: the column {extra[0]!r} is not in the first table: take it out, or give features=.",
@@ -105,12 +111,23 @@ def layout_of(schema: Schema, roles: Roles, source: str) -> Layout:
         if name not in schema:
             raise StreamError(_not_there(name, list(schema), source), where=source, column=name)
     taken = set(roles.beside)
-    features = roles.features if roles.features is not None else tuple(n for n in schema if n not in taken)
+    features = roles.features if roles.features is not None else tuple(n for n in plain(schema) if n not in taken)
+    if "" in features:
+        raise StreamError(
+            f"{source}: a column has no name (pandas writes its index so): write the file without it (index=False), "
+            "or name the inputs by features=.",
+            where=source,
+        )
     if not features:
         raise StreamError(f"{source}: no column is left for inputs; there are {list(schema)}.", where=source)
     _check_numeric(features, schema, source)
     single = all(schema[name].type == "float32" for name in features)
     return Layout(roles, features, np.dtype(np.float32 if single else np.float64), tuple(schema))
+
+
+def plain(schema: Schema) -> list:
+    """All columns but an index of pandas."""
+    return [n for n, kind in schema.items() if not kind.index and not str(n).startswith("__index_level_")]
 
 
 def _check_numeric(features: tuple, schema: Schema, source: str) -> None:

@@ -10,7 +10,7 @@ from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, merge
 from leastwise.keys import EVERY, threshold
 from leastwise.report import report_data
 from leastwise.streaming import StreamError, kept
-from leastwise.streaming.kept import Kept, joined
+from leastwise.streaming.kept import Kept, joined_kept
 
 RNG = np.random.default_rng(3)
 N = 160
@@ -148,8 +148,8 @@ def test_the_lowest_keys_of_so_many_rows():
     assert threshold(keys, 8, rows=True) == threshold(keys[:2], 1, rows=True) == EVERY
     parts = [Kept.of(X[k::3], Y[k::3], np.ones(len(X[k::3])), np.arange(N)[k::3] // 7, 30) for k in range(3)]
     whole = Kept.of(X, Y, np.ones(N), np.arange(N) // 7, 30)
-    assert joined(parts).bound == whole.bound
-    assert sorted(joined(parts).X[:, 0]) == sorted(whole.X[:, 0])
+    assert joined_kept(parts).bound == whole.bound
+    assert sorted(joined_kept(parts).X[:, 0]) == sorted(whole.X[:, 0])
 
 
 # ------------------------------------------------------------------ weights

@@ -190,7 +190,7 @@ def test_what_was_forgotten_is_said_before_anything_is_read():
         for y in (None, "finding"):
             with pytest.raises(ValueError, match="give a column of the frame"):
                 LSPC(n_centers=10).fit(chunked(X), y)
-        with pytest.raises(ValueError, match="give their shape"):
+        with pytest.raises(ValueError, match="Give a shape"):
             LSPC(n_centers=10).plan(chunked(X), chunked(CODES))
         model = LSPC(centers=X[::10], sigma=1.5).fit_stream(X, CODES)
         for change in (model.partial_fit, model.unfit):

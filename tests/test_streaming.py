@@ -503,7 +503,7 @@ def test_messages_say_what_to_do():
         merge([model.without_rows(), model.without_rows()])
     with pytest.raises(TypeError, match=r"leastwise\.load"):
         merge(["a.lw", "b.lw"])
-    with pytest.raises(StreamError, match="no targets: name their column"):
+    with pytest.raises(StreamError, match=r"no targets: give y, or target="):
         LSPC(n_centers=10).fit_stream(X)
     with pytest.raises(StreamError, match="as y"):
         LSPC(n_centers=10).fit_stream(X, target=Y_CLASS)

@@ -88,16 +88,11 @@ class Planned:
         """A fit of a copy, up to where it has its plan."""
         if is_dask(X):
             raise ValueError(
-                "Rows that Dask has are not planned for: give their shape instead, plan((rows, features), "
-                "n_outputs=...). That is the plan of a fit in memory; Dask's needs the sums and the sample only."
-            )
-        if isinstance(self.cv, Iterator):
-            raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
-        if is_dask(X):
-            raise ValueError(
                 "X is a collection of Dask, which is fitted where its rows are: plan() is about rows in memory. Give "
                 "a shape, such as plan((1_000_000, 20)), to know what these would take here."
             )
+        if isinstance(self.cv, Iterator):
+            raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
         other = copy.copy(self)
         # What numbers are drawn does not matter here, but those of others are not to be used up.
         other.random_state = 0 if self.random_state is None else copy.deepcopy(self.random_state)

@@ -113,8 +113,6 @@ class FirstLook:
             self.dtype = X.dtype
             if not len(w):
                 return
-            if block.y is None:
-                raise ValueError("there are no targets: name their column by target=, or give them as y.")
             known = model._learn(block.y) if self.known is None else model._grown(self.known, block.y)
             if self.known is not None and known is not self.known:
                 old = self.known

@@ -77,13 +77,13 @@ def few_rows():
 
 
 def few_tasks():
-    model, data, more = tasks()
-    return model.set_params(search_rows=40, random_state=0), data, more
+    data = make_related_tasks(n_tasks=12, n_rows=10, random_state=0)
+    return MultiTaskLSPC(search_rows=40, random_state=0), (data.X, data.y), {"tasks": data.task}
 
 
 def few_rows_of_labels():
     model, data, more = labels()
-    return model.set_params(search_rows=30, random_state=0), data, more
+    return model.set_params(solver="cg", search_rows=30, random_state=0), data, more
 
 
 @pytest.mark.parametrize("make", [few_rows, few_tasks, few_rows_of_labels])

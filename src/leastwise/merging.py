@@ -56,7 +56,7 @@ def merge(models: Sequence[Any]) -> Any:
     if all(model.kept_ is not None for model in models):
         kept = joined_kept([model.kept_.recoded(model._recode, model._known(), known) for model in models])
     if not sum(m.n for m in moments):
-        raise ValueError("None of the models has learned from rows yet: call partial_fit() of them before.")
+        raise ValueError("The models have learned from no rows yet: call partial_fit() of them before.")
     merged = copy.copy(first)
     begun = first._begun_before()
     return merged._renew(begun.widened(moments[0].C.shape[1]), sum(moments[1:], moments[0]), kept, known)

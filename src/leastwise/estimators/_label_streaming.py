@@ -9,8 +9,8 @@ import numpy as np
 from leastwise.basis import Basis
 from leastwise.estimators._by_moments import Begun, as_places
 from leastwise.estimators._label_search import label_families
+from leastwise.estimators._label_stream_targets import LabelStream
 from leastwise.estimators._model import Training
-from leastwise.estimators._stream_targets import LabelStream
 from leastwise.estimators._streaming import Streaming
 from leastwise.estimators._tuned import Found
 from leastwise.kernels import Kernel

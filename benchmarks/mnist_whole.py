@@ -70,7 +70,7 @@ def make(method: str, b: int, X: Array) -> Any:
         # Half of the median distance is what LSPC finds here too.
         features = Nystroem(gamma=4 * width, n_components=b, random_state=0)
         held = ShuffleSplit(1, test_size=0.1, random_state=0)
-        return make_pipeline(features, LogisticRegressionCV(Cs=[1.0, 10.0, 100.0], cv=held, max_iter=200))
+        return make_pipeline(features, LogisticRegressionCV(Cs=[1.0, 10.0, 100.0], cv=held, max_iter=1000))
     if method == "boosting":
         return HistGradientBoostingClassifier(random_state=0)
     return SVC(C=10.0, gamma=4 * width, probability=True, random_state=0)

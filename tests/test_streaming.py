@@ -499,7 +499,7 @@ def test_rows_that_were_forgotten_in_part_are_taken_away_with_what_they_still_co
 
 def test_messages_say_what_to_do():
     model = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS)
-    with pytest.raises(ValueError, match="learned from rows"):
+    with pytest.raises(ValueError, match="from no rows yet"):
         merge([model.without_rows(), model.without_rows()])
     with pytest.raises(TypeError, match=r"leastwise\.load"):
         merge(["a.lw", "b.lw"])

@@ -61,7 +61,8 @@ def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: b
 
 
 def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
-    return float(upper_quantile(scores[None], witnesses(evidence.w, evidence.group), coverage)[0])
+    weights = witnesses(evidence.w, evidence.group, evidence.count)
+    return float(upper_quantile(scores[None], weights, coverage)[0])
 
 
 def levels(
@@ -75,7 +76,7 @@ def levels(
         for t in np.unique(evidence.task).tolist():
             rows = np.flatnonzero(evidence.task == t)
             part = evidence.part(rows)
-            if witnesses(part.w, part.group).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
+            if witnesses(part.w, part.group, part.count).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
                 own[t] = class_levels(scores[rows], part, coverage, by_class)
     return common, own
 

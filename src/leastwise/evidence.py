@@ -25,6 +25,8 @@ class HeldRows:
         The user's groups.
     task : ndarray of int of shape (n,), optional
         Places of the tasks in ``tasks_``; -1 where a task does not count.
+    count : ndarray of shape (n,), optional
+        How many observations each row stands for, where there are no groups.
     """
 
     codes: Array
@@ -32,6 +34,7 @@ class HeldRows:
     trust: Array
     group: Array | None = None
     task: Array | None = None
+    count: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,10 @@ class Evidence:
     w : ndarray of shape (n,)
         Weights above 0.
     group : ndarray of int of shape (n,), optional
-        Rows of a group are one witness.
+        Rows of a group are one observation.
     task : ndarray of int of shape (n,), optional
+    count : ndarray of shape (n,), optional
+        How many observations each row stands for; one each by default.
     """
 
     P: Array
@@ -56,18 +61,19 @@ class Evidence:
     w: Array
     group: Array | None = None
     task: Array | None = None
+    count: Array | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def part(self, rows: Array) -> Evidence:
         """Some of the rows."""
-        group, task = (None if a is None else a[rows] for a in (self.group, self.task))
-        return Evidence(self.P[rows], self.codes[rows], self.w[rows], group, task)
+        beside = (None if a is None else a[rows] for a in (self.group, self.task, self.count))
+        return Evidence(self.P[rows], self.codes[rows], self.w[rows], *beside)
 
     def of_strangers(self) -> Evidence:
         """The same, with each task as one witness of what happens to tasks that are not known."""
-        return replace(self, group=self.task, task=None)
+        return replace(self, group=self.task, task=None, count=None)
 
 
 def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
@@ -75,16 +81,16 @@ def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
     column = (slice(None),) if label is None else (slice(None), label)
     codes, w = held.codes[column], held.weight[column]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
-    group, task = (None if a is None else a[rows] for a in (held.group, held.task))
-    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), group, task)
+    beside = (None if a is None else a[rows] for a in (held.group, held.task, held.count))
+    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), *beside)
 
 
-def witnesses(w: Array, group: Array | None = None) -> Array:
-    """Weights of mean 1, or, where there are groups, weights that sum to 1 in each of them."""
+def witnesses(w: Array, group: Array | None = None, count: Array | None = None) -> Array:
+    """Weights that sum to the number of observations; where there are groups, to 1 in each of them."""
     if not len(w):
         return w
     if group is not None:
         member = np.unique(group, return_inverse=True)[1]
         return w / np.bincount(member, weights=w)[member]
-    w = w / w.mean()
-    return np.where(np.abs(w - 1) < 1e-12, 1.0, w)
+    w = w / w.mean() if count is None else w * (count.sum() / w.sum())
+    return np.where(np.abs(w - np.round(w)) < 1e-12 * np.maximum(w, 1), np.round(w), w)

@@ -1,7 +1,7 @@
 r"""How familiar a row is: the share of training rows that were at least as far from the others.
 
-With d(x) the distance from x to the nearest training row, and d_i the same for training row i without itself, its
-copies and its group::
+With d(x) the distance from x to the nearest training row, and d_i the same for training row i without itself and the
+other rows of its group::
 
     familiarity(x) = (1 + #{i : d_i >= d(x)}) / (1 + n).
 
@@ -22,7 +22,6 @@ import numpy as np
 from sklearn.metrics.pairwise import manhattan_distances
 
 from leastwise.evidence import witnesses
-from leastwise.folds import distinct_rows
 from leastwise.kernels import squared_distances
 
 Array = np.ndarray
@@ -67,31 +66,32 @@ class Neighbourhood:
 
 
 def nearest(X: Any, to: Any, city: bool, home: Array | None = None, away: Array | None = None) -> Array:
-    """The distance of every row to the nearest of others, not to those with a label (``home``, ``away``) alike."""
+    """The distance of every row to the nearest of others, not to those with the same label (``home``, ``away``)."""
     found, step = np.empty(X.shape[0]), max(1, ROOM // to.shape[0])
     for a in range(0, X.shape[0], step):
         part = X[a : a + step]
         D = manhattan_distances(part, to) if city else squared_distances(part, to)
         if home is not None and away is not None:
-            for own, other in zip(home, away, strict=True):
-                D[own[a : a + step, None] == other] = np.inf
+            D[home[a : a + step, None] == away] = np.inf
         found[a : a + step] = D.min(axis=1)
     return found if city else np.sqrt(found)
 
 
-def fit_neighbourhood(X: Any, w: Array, group: Array, centers: Array | None, city: bool) -> Neighbourhood:
-    """From training rows with their weights and groups; ``centers`` are those that are centres of the model."""
+def fit_neighbourhood(
+    X: Any, w: Array, group: Array | None, count: Array | None, centers: Array | None, city: bool
+) -> Neighbourhood:
+    """From training rows with weights, groups and counts; ``centers`` are those that are centres of the model."""
     n = X.shape[0]
     places = None if centers is None else _spaced(len(centers), REFERENCE)
     reference = _spaced(n, REFERENCE) if centers is None else centers[places]
     measured = _spaced(n, MEASURED)
-    both = np.concatenate([reference, measured])
-    copy, r = distinct_rows(X[both]), len(reference)
-    home, away = np.stack([group[measured], copy[r:]]), np.stack([group[reference], copy[:r]])
-    d = nearest(X[measured], X[reference], city, home, away)
+    labels = np.arange(n) if group is None else group
+    d = nearest(X[measured], X[reference], city, labels[measured], labels[reference])
+    if group is None and count is not None:
+        d[count[measured] > 1] = 0  # there are other observations at the same place
     known = np.isfinite(d)
-    alone = len(np.unique(group[measured])) >= len(np.unique(copy[r:]))  # no groups but those of equal rows
-    weight = witnesses(w[measured][known].astype(float), None if alone else group[measured][known])
+    beside = (None if a is None else a[measured][known] for a in (group, count))
+    weight = witnesses(w[measured][known].astype(float), *beside)
     order = np.argsort(d[known], kind="stable")
     above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
     return Neighbourhood(d[known][order], above, city, places, X[reference] if centers is None else None)

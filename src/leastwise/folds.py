@@ -11,9 +11,22 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, StratifiedKFold
 
+from leastwise.arrays import Away, here
 from leastwise.keys import row_keys
 
 Array = np.ndarray
+
+#: A warning of copies is given from this share of repeated observations on, with this many distinct rows or more,
+REPEATED, DISTINCT = 0.1, 20
+#: and if in at most this share of the repeated rows the targets differ.
+DISAGREE = 0.02
+#: Distinct rows that are looked at to tell whether a column is continuous.
+LOOKED_AT = 2000
+
+
+class DuplicateRowsWarning(UserWarning):
+    """Rows of continuous data come several times; see ``groups="duplicates"``."""
+
 
 
 def distinct_rows(X: Any) -> Array:
@@ -22,19 +35,62 @@ def distinct_rows(X: Any) -> Array:
     return np.argsort(np.argsort(first))[label]  # numbered as they come
 
 
-def fold_labels(
-    cv: Any, y: Array, groups: Array | None, copies: Array, seed: int, task: Array | None = None
-) -> Array:
+def is_leave_one_out(cv: Any) -> bool:
+    """True if single observations are held out."""
+    return isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo")
+
+
+def warn_of_copies(X: Any, copy: Array, target: Array, count: Array | None) -> None:
+    """Warn where rows of continuous data come several times, with the same target, as in an upsampled table.
+
+    Every row is one observation. Of few discrete values, equal rows are to be expected. Continuous measurements that
+    agree in every digit are more likely one measurement that was repeated. Its copies then stay in the training part
+    when one of them is held out, and held-out scores are too good.
+
+    Parameters
+    ----------
+    copy : ndarray of int of shape (n,)
+        Labels of ``distinct_rows``.
+    target : ndarray of shape (n,) or (n, outputs)
+    count : ndarray of shape (n,) or None
+        Observations that each row stands for.
+    """
+    n = len(copy) if count is None else float(count.sum())
+    first = np.unique(copy, return_index=True)[1]
+    repeated = 1 - len(first) / n
+    if repeated < REPEATED or len(first) < DISTINCT or not _continuous(X, np.sort(first)):
+        return
+    cells = np.unique(np.column_stack([copy, target]), axis=0)
+    several = np.sum(np.bincount(copy, weights=count) > 1)
+    if len(cells) - len(first) > DISAGREE * several:
+        return
+    warnings.warn(
+        f"{repeated:.0%} of the observations are copies of others: X is continuous, and rows with equal X have equal "
+        "targets. Each counts as an observation of its own. If the rows were repeated (an upsampled or joined table), "
+        "or sample_weight holds whole numbers that are not counts, held-out scores are too good: give "
+        "groups='duplicates', which holds copies out together.",
+        DuplicateRowsWarning,
+        stacklevel=6,
+    )
+
+
+def _continuous(X: Any, distinct: Array) -> bool:
+    """True if some column has fractional values that differ in most of the distinct rows."""
+    some = distinct[np.unique(np.linspace(0, len(distinct) - 1, LOOKED_AT).astype(int))]
+    part = here(X.only(some)) if isinstance(X, Away) else X[some]
+    part = part.toarray() if sparse.issparse(part) else np.asarray(part)
+    fractional = np.flatnonzero((part != np.round(part)).any(axis=0))
+    return any(len(np.unique(part[:, j])) >= len(some) / 2 for j in fractional)
+
+
+def fold_labels(cv: Any, y: Array, groups: Array | None, seed: int, task: Array | None = None) -> Array:
     """A label for every row; rows with the same label are held out together.
 
     Parameters
     ----------
     cv : "loo", int, splitter or iterable of (train, test)
-        ``"loo"`` leaves out one row, together with its exact copies, or one group where groups are given. Copies
-        have to go together: otherwise repeating all rows would make every held-out score look perfect.
-        A number makes that many stratified folds. Splits have to hold out every row exactly once.
-    copies : ndarray of shape (n,)
-        Labels of ``distinct_rows``.
+        ``"loo"`` leaves out one row, or one group where groups are given. A number makes that many stratified folds.
+        Splits have to hold out every row exactly once.
     task : ndarray of shape (n,), optional
         Codes of the tasks: a number of folds is then stratified by task and class together, and a splitter that
         asks for groups is given the tasks if there are no other groups.
@@ -42,8 +98,8 @@ def fold_labels(
     if isinstance(cv, str):
         if cv != "loo":
             raise ValueError(f"cv={cv!r} is not known: use 'loo', a number of folds, or a splitter.")
-        return copies if groups is None else np.unique(groups, return_inverse=True)[1]
-    if isinstance(cv, LeaveOneOut) and groups is None:  # as its name says, whatever is equal to what
+        return np.arange(len(y)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    if isinstance(cv, LeaveOneOut) and groups is None:
         return np.arange(len(y))
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return _k_folds(int(cv), y, groups, seed, task)

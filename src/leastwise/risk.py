@@ -56,12 +56,15 @@ class Decisions:
         Weights above 0.
     group : ndarray of int of shape (n,), optional
         Rows of a group are one witness.
+    count : ndarray of shape (n,), optional
+        How many observations each row stands for, where there are no groups; one each by default.
     """
 
     confidence: Array
     wrong: Array
     w: Array
     group: Array | None = None
+    count: Array | None = None
 
     def __len__(self) -> int:
         return len(self.wrong)
@@ -70,7 +73,21 @@ class Decisions:
     def plain(self) -> bool:
         """Whether every row is a witness like any other."""
         alone = self.group is None or len(np.unique(self.group)) == len(self)
-        return bool(alone and (not len(self) or np.ptp(self.w) <= 1e-9 * self.w.max()))
+        return bool(alone and (not len(self) or np.ptp(self.unit) <= 1e-9 * self.unit.max()))
+
+    @cached_property
+    def times(self) -> Array:
+        """How many observations each group stands for; a group of the user's is one."""
+        return np.ones(int(self.member.max()) + 1) if self.count is None or self.group is not None else self.count
+
+    @cached_property
+    def unit(self) -> Array:
+        """The weight of one observation of each row."""
+        return self.w if self.count is None or self.group is not None else self.w / self.count
+
+    def number(self, some: Array) -> int:
+        """How many observations the marked rows stand for."""
+        return round(float(np.sum(self.times[self.member[some]]))) if self.count is not None else int(np.sum(some))
 
     @cached_property
     def member(self) -> Array:
@@ -79,8 +96,8 @@ class Decisions:
 
     @cached_property
     def most(self) -> float:
-        """The largest weight of a group."""
-        return float(np.bincount(self.member, weights=self.w).max())
+        """The largest weight of a group, or of an observation where there are none."""
+        return float(np.bincount(self.member, weights=self.unit).max())
 
     @property
     def size(self) -> float:
@@ -89,8 +106,8 @@ class Decisions:
 
     def part(self, rows: Array) -> Decisions:
         """Some of the rows."""
-        group = None if self.group is None else self.group[rows]
-        return Decisions(self.confidence[rows], self.wrong[rows], self.w[rows], group)
+        group, count = (None if a is None else a[rows] for a in (self.group, self.count))
+        return Decisions(self.confidence[rows], self.wrong[rows], self.w[rows], group, count)
 
     def against(self, level: Array) -> Decisions:
         """The same rows with a confidence of 0 where it reaches the level of the row, and -1 elsewhere."""
@@ -106,15 +123,15 @@ class Decisions:
         if not inside.any():
             return 1.0
         if self.plain:
-            return float(bdtr(np.sum(self.wrong & inside), np.sum(inside), limit))
-        lost = np.bincount(self.member, weights=self.w * inside * (self.wrong - limit)) / (self.most * (1 - limit))
-        won = logsumexp(np.log1p(-BETS[:, None] * lost).sum(axis=1)) - np.log(len(BETS))
+            return float(bdtr(self.number(self.wrong & inside), self.number(inside), limit))
+        lost = np.bincount(self.member, weights=self.unit * inside * (self.wrong - limit)) / (self.most * (1 - limit))
+        won = logsumexp(np.log1p(-BETS[:, None] * lost) @ self.times) - np.log(len(BETS))
         return float(np.exp(-max(won, 0.0)))
 
     def bound(self, threshold: float, doubt: float) -> float:
         """The error rate that is exceeded with this probability at most, where the threshold was not chosen by it."""
         inside = self.accepted(threshold)
-        n, k = int(inside.sum()), int(np.sum(self.wrong & inside))
+        n, k = self.number(inside), self.number(self.wrong & inside)
         if n == 0:
             return np.nan
         if self.plain:

@@ -67,7 +67,7 @@ RIDGES = (0.3, 1.0, 3.0)
 POWER = 0.5
 
 
-def input_similarity(K: Array, task: Array) -> Array:
+def input_similarity(K: Array, task: Array, root: Array | None = None) -> Array:
     """Cosines between the kernel mean embeddings of the tasks' inputs.
 
     Parameters
@@ -76,6 +76,8 @@ def input_similarity(K: Array, task: Array) -> Array:
         Kernel matrix.
     task : ndarray of shape (n,)
         Codes 0, ..., T - 1 of the tasks, each at least once.
+    root : ndarray of shape (n,), optional
+        Square roots of the row weights.
 
     Returns
     -------
@@ -83,11 +85,15 @@ def input_similarity(K: Array, task: Array) -> Array:
         Positive semi-definite, with unit diagonal; in [0, 1] where K is not negative.
     """
     member = np.equal.outer(np.arange(task.max() + 1), task).astype(K.dtype)
+    if root is not None:
+        member = member * root**2
     mean = member / member.sum(axis=1, keepdims=True)
     return _unit_diagonal(mean @ K @ mean.T)
 
 
-def correlation_similarity(K: Array, Z: Array, task: Array, rho: float, root: Array | None = None) -> Array:
+def correlation_similarity(
+    K: Array, Z: Array, task: Array, rho: float, root: Array | None = None, count: Array | None = None
+) -> Array:
     """Correlations between what the tasks' own models say on all rows; negative ones count as zero.
 
     Parameters
@@ -102,6 +108,8 @@ def correlation_similarity(K: Array, Z: Array, task: Array, rho: float, root: Ar
         Ridge on the sum of losses, the same for every task's model.
     root : ndarray of shape (n,), optional
         Square roots of the row weights, of mean weight 1.
+    count : ndarray of shape (n,), optional
+        How many observations each row stands for, one by default; leave-one-out leaves out one of them.
 
     Returns
     -------
@@ -115,7 +123,8 @@ def correlation_similarity(K: Array, Z: Array, task: Array, rho: float, root: Ar
     """
     root = np.ones(len(K)) if root is None else root
     Z, _ = _contrasts(Z)
-    said = [_own_scores(K, Z, task == t, rho, root) for t in range(task.max() + 1)]
+    count = np.ones(len(K)) if count is None else count
+    said = [_own_scores(K, Z, task == t, rho, root, count) for t in range(task.max() + 1)]
     weight = (root**2 / np.sum(root**2))[:, None]
     centred = np.array([(np.sqrt(weight) * (F - np.sum(weight * F, axis=0))).ravel() for F in said])
     S = np.maximum(_unit_diagonal(centred @ centred.T), 0.0)
@@ -124,7 +133,13 @@ def correlation_similarity(K: Array, Z: Array, task: Array, rho: float, root: Ar
 
 
 def learned_similarity(
-    K: Array, Z: Array, task: Array, rho: float, sharing: float, root: Array | None = None
+    K: Array,
+    Z: Array,
+    task: Array,
+    rho: float,
+    sharing: float,
+    root: Array | None = None,
+    count: Array | None = None,
 ) -> Array:
     """How often two tasks share a group, over groupings weighted by their evidence.
 
@@ -142,6 +157,8 @@ def learned_similarity(
         Share of the common part, chosen likewise; others are tried too.
     root : ndarray of shape (n,), optional
         Square roots of the row weights, of mean weight 1. A row of weight 0 counts as absent.
+    count : ndarray of shape (n,), optional
+        How many observations each row stands for; one by default.
 
     Returns
     -------
@@ -159,12 +176,12 @@ def learned_similarity(
     Z, degrees = _contrasts(Z)
     Z = root[:, None] * Z
     rows = [np.flatnonzero(task == t) for t in range(task.max() + 1)]
-    count = int(np.count_nonzero(root))
+    size = float(np.sum((root > 0) if count is None else count[root > 0]))
     met: list[tuple[float, Array]] = []
     for factor in RIDGES:
         scaled = K / (factor * rho)
         for level in sorted({*LEVELS, sharing} - {0}):
-            met.extend(_groupings(_Setting(scaled, Z, rows, level, count, degrees)))
+            met.extend(_groupings(_Setting(scaled, Z, rows, level, size, degrees)))
     weight = softmax([score for score, _ in met])
     S = sum(w * np.equal.outer(label, label) for w, (_, label) in zip(weight, met, strict=True))
     return np.minimum(_unit_diagonal(np.asarray(S)), 1.0)
@@ -185,8 +202,8 @@ class _Setting:
         Rows of each task.
     level : float
         Sharing between tasks of one group.
-    count : int
-        Number of rows with weight.
+    size : float
+        Number of observations.
     degrees : int
         Number of independent columns of Z.
     """
@@ -195,12 +212,12 @@ class _Setting:
     Z: Array
     rows: list[Array]
     level: float
-    count: int
+    size: float
     degrees: int
 
     def evidence(self, misfit: Array, logdet: Array) -> Array:
         """Log-evidence at the best scale, up to a constant and tempered, from the sums of q and l over groups."""
-        fit = self.count * np.log(np.maximum(misfit, np.finfo(float).tiny))
+        fit = self.size * np.log(np.maximum(misfit, np.finfo(float).tiny))
         return -0.5 * POWER * self.degrees * (fit + logdet)
 
 
@@ -322,14 +339,15 @@ def _log_cycle_numbers(T: int) -> Array:
     return number
 
 
-def _own_scores(K: Array, Z: Array, own: Array, rho: float, root: Array) -> Array:
-    """Scores on all rows of a model of the own rows only; on these, with each of them left out."""
+def _own_scores(K: Array, Z: Array, own: Array, rho: float, root: Array, count: Array) -> Array:
+    """Scores on all rows of a model of the own rows only; on these, with one observation of each left out."""
     r = root[own]
     half = cholesky(K[np.ix_(own, own)] * np.multiply.outer(r, r), ridge=rho).inverse_factor()
     dual = half.T @ (half @ (r[:, None] * Z[own]))
     F = K[:, own] @ (r[:, None] * dual)
     seen = r > 0  # a row of weight 0 is left out as it is
-    pull = r[seen, None] * np.sum(half**2, axis=0)[seen, None]
+    m = count[own][seen]
+    pull = r[seen, None] * (np.sum(half**2, axis=0)[seen] / m + (1 - 1 / m) / rho)[:, None]
     F[np.flatnonzero(own)[seen]] = Z[own][seen] - dual[seen] / pull
     return F
 

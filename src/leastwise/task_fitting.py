@@ -164,7 +164,7 @@ def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: S
     """Held-out scores of the rows of a chunk, whose shared system may be that of more tasks."""
     root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
     Z = rows.targets(chunk.Z.shape[1]) * root[:, None]
-    problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring)
+    problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring, rows.split_count)
     return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).given(system, rho)
 
 

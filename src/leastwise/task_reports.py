@@ -164,7 +164,7 @@ def task_report(
 
         M' = M - M_:u (M_uu)^-1 M_u:,    A' = A - M_:u (M_uu)^-1 A_u,    z_i - F_i = A'_i / M'_ii
 
-    are the errors of the raw scores F, rows left out one at a time (with exact copies and groups, if there are any).
+    are the errors of the raw scores F, observations left out one at a time (whole groups, if there are any).
     They are squared, summed over classes and averaged over the rows of each task. On the diagonal all rows of a task
     are held out at once: what its own rows are worth. This needs a coefficient for every row (``norm="function"``
     without ``n_centers``), 3,000 rows and 200 tasks at most.
@@ -186,7 +186,7 @@ def task_report(
         for name, changes in VERSIONS.items()
     }
     best = models["multi_task"]
-    # Single rows, with their copies and groups, are held out for what is computed here, whatever the model's cv.
+    # Single observations, or whole groups, are held out for what is computed here, whatever the model's cv.
     blank = clone(best).set_params(cv="loo")
     data = blank._training(X, y, sample_weight, groups, best.kernel_, tasks)
     w = check_weights(sample_weight, None, np.empty(data.X.shape[0]))[data.used]
@@ -331,4 +331,5 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
 def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> TaskDeletions:
     """What is left of the coupled system without some tasks; H is destroyed."""
     M = bordered_inverse(H, ridge, root, trial.settings.bias).M
-    return TaskDeletions(M, M @ trial.Z.astype(float), trial.task, np.bincount(trial.task, root**2), trial.folds)
+    A, mass, count = M @ trial.Z.astype(float), np.bincount(trial.task, root**2), trial.rows.split_count
+    return TaskDeletions(M, A, trial.task, mass, trial.folds, ridge, count)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.arrays import bring
-from leastwise.estimators._checks import check_groups
+from leastwise.estimators._checks import check_groups, observation_counts
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._sets import label_tables
 from leastwise.estimators._tasks import TaskClassifier
@@ -82,13 +82,15 @@ def _heard_frozen(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]
     P, y = brought(model.predict_proba(X, **more)), bring(y)
     n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
     w, group = _beside(n, params)
+    count = observation_counts(params.get("sample_weight"))
     if is_labels(inner):
         codes = label_codes(inner, y, n)
         W = np.where(codes >= 0, w if w.ndim == 2 else w[:, None], 0)
-        return _heard_labels(inner, P, HeldRows(codes, W, np.ones(n), group))
+        return _heard_labels(inner, P, HeldRows(codes, W, np.ones(n), group, count=count))
     task = task_codes(model, X, more)
     w = w if task is None else np.where(task < 0, 0, w)
-    evidence = gather(np.asarray(P), HeldRows(class_codes(inner.classes_, y), w, np.ones(n), group, task))
+    held = HeldRows(class_codes(inner.classes_, y), w, np.ones(n), group, task, count)
+    evidence = gather(np.asarray(P), held)
     return Heard([_decisions(evidence)], task=evidence.task)
 
 
@@ -146,7 +148,7 @@ def _heard_labels(inner: Any, P: Any, held: HeldRows) -> Heard:
 def _decisions(evidence: Evidence, threshold: float = 0.5) -> Decisions:
     codes = decided(evidence.P, threshold)
     sure = evidence.P[np.arange(len(codes)), codes]
-    return Decisions(sure, codes != evidence.codes, evidence.w, evidence.group)
+    return Decisions(sure, codes != evidence.codes, evidence.w, evidence.group, evidence.count)
 
 
 def decided(P: Array, threshold: float) -> Array:

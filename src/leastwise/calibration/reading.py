@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from leastwise.arrays import bring
 from leastwise.calibration.families import Recalibrator
 from leastwise.calibration.sample import Given, HeldOut
-from leastwise.estimators._tasks import TaskModel
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.folds import distinct_rows
-from leastwise.kernels import Precomputed
 
 Array = np.ndarray
+
+#: Rows that stand for several observations are repeated, unless there would be so many times as many.
+MOST = 100
 
 
 @dataclass(frozen=True)
@@ -74,31 +72,45 @@ class Layout:
 
 @dataclass(frozen=True)
 class Truth:
-    """What is known of training rows: codes and weights of shape (n, labels), trust, units, tasks."""
+    """What is known of training rows.
+
+    Attributes
+    ----------
+    codes, W : ndarray of shape (n, labels)
+        Classes, and weights (those of ``class_weight`` too).
+    trust : ndarray of shape (n,)
+    unit : ndarray of int of shape (n,)
+        Labels of independent observations: groups, or rows.
+    task : ndarray of int of shape (n,) or None
+    times : ndarray of int of shape (n,) or None
+        Observations that each row stands for; None for one each.
+    """
 
     codes: Array
     W: Array
     trust: Array
     unit: Array
     task: Array | None
+    times: Array | None = None
+
+    def expanded(self) -> tuple[Truth, Array]:
+        """One row for each observation, and which row it comes from: weight 2 is the row twice here too."""
+        rows = np.arange(len(self.unit))
+        if self.times is None or self.times.sum() > MOST * len(rows):
+            return self, rows
+        rows = np.repeat(rows, self.times)
+        task = None if self.task is None else self.task[rows]
+        W = self.W[rows] / self.times[rows][:, None]
+        return Truth(self.codes[rows], W, self.trust[rows], np.arange(len(rows)), task), rows
 
 
-def read_truth(model: Any, X: Any, tasks: Any) -> Truth:
-    """Classes, weights (those of ``class_weight`` too), independent witnesses and tasks of the training rows."""
+def read_truth(model: Any) -> Truth:
+    """Classes, weights, independent observations and tasks of the training rows."""
     held = model.heldout_rows_
     n = len(held.codes)
     codes, W = (a.reshape(n, -1) for a in (held.codes, held.weight))
-    return Truth(codes, W, held.trust, _units(model, X, tasks) if held.group is None else held.group, held.task)
-
-
-def _units(model: Any, X: Any, tasks: Any) -> Array:
-    """Rows, of which copies are one; copies in two tasks are two."""
-    if isinstance(model, TaskModel):
-        X, task, _ = model._validated_rows(bring(X), tasks)
-    else:
-        X, task = validate_data(model, bring(X), reset=False, accept_sparse="csr", accept_large_sparse=False), None
-    unit = np.arange(X.shape[0]) if isinstance(model.kernel_, Precomputed) else distinct_rows(X)
-    return unit if task is None else np.unique(unit * (task.max() + 2) + task, return_inverse=True)[1]
+    times = None if held.count is None else np.round(held.count).astype(int)
+    return Truth(codes, W, held.trust, np.arange(n) if held.group is None else held.group, held.task, times)
 
 
 def read_proba(model: Any) -> Array:
@@ -112,8 +124,10 @@ def read_proba(model: Any) -> Array:
 
 
 def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[HeldOut], list[Array]]:
-    """The layout of the model's tables, a sample for every number of classes, and where in it the entries stand."""
+    """The layout of the model's tables, a sample for every number of classes, and where its entries stand in them."""
     P = read_proba(model)
+    truth, rows = truth.expanded()
+    P = P[rows]
     starts = model.label_index_.starts if isinstance(model, MultiLabelLSPC) else np.array([0, P.shape[1]])
     W = np.where(np.isnan(P[:, :1]), 0.0, truth.W)
     row = W.sum(axis=1) / np.maximum((W > 0).sum(axis=1), 1)
@@ -133,5 +147,5 @@ def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[
         y, unit = truth.codes[:, labels].ravel(), np.repeat(witness, len(labels))
         parts = {name: a[here] for name, a in {**vars(given), "y": y, "w": w, "unit": unit}.items()}
         samples.append(HeldOut(**parts, n_units=len(number), n_groups=layout.n_groups(block)))
-        places.append(here)
+        places.append(rows[here // len(labels)] * len(labels) + here % len(labels))
     return layout, samples, places

@@ -123,14 +123,14 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         self.estimator_ = clone(self.estimator)
         own, before = split_params(self.estimator_, given)
         fit_inside(self.estimator_, X, y, own, before)
-        model, rows = arrive(self.estimator_, X)
+        model, _ = arrive(self.estimator_, X)
         if not hasattr(model, "heldout_proba_"):
             raise ValueError(
                 f"{type(model).__name__} has held nothing out (cv=None), so there is nothing to calibrate on: set "
                 "cv='loo' or a number of folds."
             )
         self._keep_names(model)
-        self._calibrate(read_truth(model, rows, own.get("tasks")))
+        self._calibrate(read_truth(model))
         return self
 
     def _check(self) -> None:
@@ -169,7 +169,7 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
             for m, given in zip(choice.maps, self.layout_.given(P, truth.task, truth.trust), strict=True)
         ]
         for part, here, own in zip(parts, places, choice.P, strict=True):
-            part[here] = own
+            _put_means(part, here, own)
         P = self.layout_.table(P, parts)
         self.heldout_proba_, self.heldout_decision_ = self._by_label(P), self._by_label(_log(P), True)
         if isinstance(self._model, MultiLabelLSPC):
@@ -247,6 +247,14 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         if "scores_" in state:
             state = {**state, "scores_": dict(state["scores_"])}
         super().__setstate__(state)
+
+
+def _put_means(table: Array, here: Array, values: Array) -> None:
+    """Put lines of values into a table; the mean of those that belong to one line of it."""
+    lines, which, count = np.unique(here, return_inverse=True, return_counts=True)
+    total = np.zeros((len(lines), values.shape[1]))
+    np.add.at(total, which, values)
+    table[lines] = total / count[:, None]
 
 
 def _log(P: Array) -> Array:

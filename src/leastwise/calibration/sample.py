@@ -58,8 +58,7 @@ class HeldOut(Given):
     w : ndarray of shape (n,)
         Weights; those of a unit have about the sum 1.
     unit : ndarray of int of shape (n,)
-        Labels of independent witnesses: copies of a row are one, and so are the rows of a group and the labels of a
-        row.
+        Labels of independent observations: the rows of a group are one, and so are the labels of a row.
     n_units : int
         Number of all of them, also where these rows are a part.
     n_groups : int

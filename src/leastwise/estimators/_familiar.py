@@ -55,7 +55,7 @@ class Familiar:
         """Keep how far the training rows are from one another."""
         if not isinstance(kernel, Precomputed):
             city = isinstance(kernel.ruler, Laplace)
-            self.neighbourhood_ = fit_neighbourhood(rows.X, rows.w, rows.group, basis.rows, city)
+            self.neighbourhood_ = fit_neighbourhood(rows.X, rows.w, rows.group, rows.count, basis.rows, city)
 
     intercept_: Array
     neighbourhood_: Neighbourhood

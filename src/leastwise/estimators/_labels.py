@@ -97,12 +97,11 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
 
     def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> LabelRows:
         complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())
-        given = {name: getattr(rows, name) for name in ("X", "y", "w", "fold", "copy", "group", "mass", "values")}
-        labelled = LabelRows(**given, starts=self.label_index_.starts, entries=None if complete else W)
+        labelled = LabelRows(**vars(rows), starts=self.label_index_.starts, entries=None if complete else W)
         if complete or not isinstance(self.cv, str):
             return labelled
         fold = grouped_folds(STAND_IN, rows.y, rows.group, int(rng.integers(2**31 - 1)))
-        return replace(labelled, fold=fold, lone=rows.fold)
+        return replace(labelled, fold=fold, lone=rows.fold, by_observation=False)
 
     def _fold_labels(
         self, y: Array, task: Array | None, group: Array | None, copy: Array, used: Array, n: int, seed: int
@@ -311,11 +310,13 @@ def as_column(y: Any) -> Any:
     return table.reshape(-1, 1)
 
 
-def grouped_folds(k: int, codes: Array, group: Array, seed: int) -> Array:
-    """Folds that spread the classes of all labels evenly and keep groups of rows together.
+def grouped_folds(k: int, codes: Array, group: Array | None, seed: int) -> Array:
+    """Folds that spread the classes of all labels evenly and keep groups of rows, if there are any, together.
 
     A group has a label if one of its rows has it.
     """
+    if group is None:
+        return label_fold_labels(min(k, len(codes)), codes, seed)
     _, member = np.unique(group, return_inverse=True)
     order = np.argsort(member, kind="stable")
     starts = np.searchsorted(member[order], np.arange(member.max() + 1))

@@ -14,9 +14,9 @@ from sklearn.utils.validation import validate_data
 
 from leastwise.arrays import Away, bring, float_dtypes, foreign, here, is_finite, library, like
 from leastwise.basis import evaluate
-from leastwise.estimators._checks import check_groups, check_range, check_square
+from leastwise.estimators._checks import check_groups, check_range, check_square, choose, observation_counts
 from leastwise.estimators._familiar import Familiar
-from leastwise.folds import distinct_rows, fold_labels
+from leastwise.folds import distinct_rows, fold_labels, is_leave_one_out, warn_of_copies
 from leastwise.kernels import Kernel, Precomputed, resolve_kernel
 from leastwise.notebook import FittedRepr
 from leastwise.selection.trial import Rows
@@ -146,13 +146,6 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         """Rows of many labels that have weights of their own."""
         raise NotImplementedError
 
-    def _twins(self, copy: Array, targets: Targets) -> Array:
-        """Labels of rows that leave-one-out leaves out together, from those of rows with equal inputs.
-
-        For classes these are all of them: to leave out those of one class only would teach that of the others.
-        """
-        return copy
-
     def _training(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
     ) -> Training:
@@ -165,14 +158,24 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         check_range(X, kernel)
         if isinstance(kernel, Precomputed):
             check_square(X, type(self).__name__)
-        return self._arranged(X, y, self._weights(sample_weight, X, y), groups, kernel, task)
+        W = self._weights(sample_weight, X, y)
+        return self._arranged(X, y, W, groups, kernel, task, count=observation_counts(sample_weight))
 
     def _arranged(
-        self, X: Any, y: Array, W: Array, groups: Any, kernel: Kernel, task: Array | None = None, known: Any = None
+        self,
+        X: Any,
+        y: Array,
+        W: Array,
+        groups: Any,
+        kernel: Kernel,
+        task: Array | None = None,
+        known: Any = None,
+        count: Array | None = None,
     ) -> Training:
         """Validated rows with their weights: drop those of weight zero, label the folds.
 
-        ``known`` is what is known of the targets beforehand, where the rows are some of many.
+        ``known`` is what is known of the targets beforehand, where the rows are some of many. ``count`` is the number
+        of observations that each row stands for, None for one each.
         """
         w = W if W.ndim == 1 else W.mean(axis=1)
         if W.ndim == 2:  # a label of weight 0 is as good as unknown
@@ -183,20 +186,28 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         if isinstance(kernel, Precomputed):
             kept = kept[:, used]
             kept = kept.toarray() if hasattr(kept, "toarray") else kept
-        group = None if groups is None else check_groups(groups, len(y))[used]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        copy = np.arange(len(used)) if isinstance(kernel, Precomputed) else distinct_rows(kept)
+        whole = isinstance(kernel, Precomputed) and not isinstance(groups, str)  # there are no rows to compare
+        copy = np.arange(len(used)) if whole else distinct_rows(kept)
         task = None if task is None else self._used_tasks(task, used)
         own = None if task is None else task[used]
         if own is not None:  # a row of another task is another row
             copy = np.unique(copy * (int(own.max()) + 1) + own, return_inverse=True)[1]
-        twin = self._twins(copy, targets)
-        fold = self._fold_labels(targets.codes, own, group, twin, used, len(y), int(rng.integers(2**31 - 1)))
+        count = None if count is None else count[used]
+        if groups is None:
+            group = None
+            if self.cv is not None:
+                warn_of_copies(kept, copy, targets.codes if targets.values is None else targets.values, count)
+        elif isinstance(groups, str):
+            group = choose("groups", groups, ["duplicates"]) and copy
+        else:
+            group = check_groups(groups, len(y))[used]
+        fold = self._fold_labels(targets.codes, own, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
         mass = float(w[used].mean())
         w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
-        group = twin if group is None else group
         rows = Rows(kept, targets.codes, w.astype(X.dtype), fold, copy, group, mass, own, targets.values)
+        rows = replace(rows, count=count, by_observation=group is None and is_leave_one_out(self.cv))
         if W.ndim == 2:
             rows = self._labelled(rows, (W[used] / mass).astype(X.dtype), rng)
         return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, rng, task)
@@ -227,15 +238,13 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
             return np.arange(len(y))
         check_folds_exist(y, group)
         if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
-            labels = fold_labels(cv, np.zeros(n, dtype=int), None, copy, seed)[used]
+            labels = fold_labels(cv, np.zeros(n, dtype=int), None, seed)[used]
         else:
-            labels = fold_labels(cv, y, group, copy, seed, task)
+            labels = fold_labels(cv, y, group, seed, task)
         if len(np.unique(labels)) < 2:
-            alike = len(np.unique(copy)) < 2
             raise ValueError(
-                "All rows of X are equal: there is nothing to tell one from another by, and no scale for sigma. "
-                "(With cv=5 and a number for sigma every row gets the same answer.)"
-                if alike
+                "groups='duplicates': all rows of X are equal, so holding them out would leave nothing to train on."
+                if group is not None and len(np.unique(copy)) < 2
                 else "cv holds out all rows that count at once, which leaves nothing to train on."
             )
         return labels

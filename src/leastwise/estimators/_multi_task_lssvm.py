@@ -274,4 +274,7 @@ def never_left(rows: Rows) -> Array:
     """Tasks all of whose rows are held out together."""
     assert rows.task is not None
     cells = np.unique(np.stack([rows.task, rows.fold]), axis=1)
-    return np.flatnonzero(np.bincount(cells[0]) == 1)
+    once = np.bincount(cells[0]) == 1
+    if rows.split_count is not None:  # of several observations in one row, all but one stay
+        once &= np.bincount(rows.task, weights=rows.split_count) <= 1
+    return np.flatnonzero(once)

@@ -22,8 +22,8 @@ class Reaching:
         rows, kernel = trial.rows, trial.settings.kernel
         if not self._reaches(kernel):
             return None, None
-        nearest = heldout_distances(kernel, trial.basis, trial.pairs, rows.fold)
-        further = spaced_distances(kernel, trial.basis, trial.pairs, rows.fold, rows.copy)
+        nearest = heldout_distances(kernel, trial.basis, trial.pairs, rows.place)
+        further = spaced_distances(kernel, trial.basis, trial.pairs, rows.place, rows.copy)
         reach = fit_reach(nearest, further, rows.copy)
         return reach, None if reach is None else reach.trust(nearest)
 
@@ -34,14 +34,15 @@ class Reaching:
         kernel = settings.kernel
         if not self._reaches(kernel) or not len(held):
             return None, None
-        home = None if basis.rows is None else rows.fold[basis.rows]
+        home = None if basis.rows is None else rows.place[basis.rows]
         nearest = np.full(len(rows), np.inf, dtype=rows.X.dtype)
         for part in row_chunks(len(held), basis.n_functions, rows.X.dtype.itemsize):
             pairs = kernel.pairs(rows.X[held[part]], basis.centers)
-            nearest[held[part]] = ranked_distances(kernel, pairs, rows.fold[held[part]], home)
-        some = held[np.unique(np.linspace(0, len(held) - 1, SOME).astype(int))]
+            nearest[held[part]] = ranked_distances(kernel, pairs, rows.place[held[part]], home)
+        first = held[np.sort(np.unique(rows.copy[held], return_index=True)[1])]  # equal rows count once
+        some = first[np.unique(np.linspace(0, len(first) - 1, SOME).astype(int))]
         pairs = kernel.pairs(rows.X[some], basis.centers)
-        reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.fold[some], home, RANK), rows.copy)
+        reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.place[some], home, RANK), rows.copy)
         return reach, None if reach is None else reach.trust(nearest)
 
     def _reaches(self, kernel: Kernel) -> bool:

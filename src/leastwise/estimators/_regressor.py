@@ -156,11 +156,6 @@ class KernelRegressor(RegressorMixin, TunedModel):
         Z = (y.reshape(len(y), -1).astype(float) - offset) / unit
         return Targets(np.zeros(len(Z), dtype=int), None, Z.astype(dtype), unit, offset, flat)
 
-    def _twins(self, copy: Array, targets: Targets) -> Array:
-        """Rows with equal inputs and equal values; with other values they are measurements of their own."""
-        assert targets.values is not None
-        return np.unique(np.column_stack([copy, targets.values]), axis=0, return_inverse=True)[1].reshape(-1)
-
     def _scorer(self) -> ValueScorer:
         return resolve_value_scoring(self.scoring)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,11 +43,10 @@ class SampledTasks:
     def among(self) -> Rows:
         """The rows of the sample with the weights that they have among all."""
         rows, known = self.data.rows, self.known
-        given = {name: getattr(rows, name) for name in ("X", "y", "fold", "copy", "group", "task", "values")}
         w = rows.w.astype(float) * (rows.mass / known.mass)
         w[np.abs(w - 1) < 1e-12] = 1
         shares = None if self.data.targets.classes is None else known.shares
-        return Rows(**given, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
+        return replace(rows, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
 
     @property
     def more(self) -> float:

@@ -241,12 +241,13 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
         K = K[np.ix_(index, index)].astype(float)
         task, Z = trial.task[index], self._compared(data)[index]
         root = None if rows.equal_weights else trial.root[index].astype(float)
+        count = None if rows.count is None else rows.count[index]
         rho = best.alpha / trial.unit * len(index)
         if self.similarity == "inputs":  # kernels that are not of a distance may be negative
-            return np.maximum(input_similarity(K, task), 0)
+            return np.maximum(input_similarity(K, task, root), 0)
         if self.similarity == "correlation":
-            return correlation_similarity(K, Z, task, rho, root)
-        return learned_similarity(K, Z, task, rho, best.sharing or 0.0, root)
+            return correlation_similarity(K, Z, task, rho, root, count)
+        return learned_similarity(K, Z, task, rho, best.sharing or 0.0, root, count)
 
     # ------------------------------------------------------------------ store
 

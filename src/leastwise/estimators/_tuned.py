@@ -261,11 +261,14 @@ class TunedClassifier(TunedModel, KernelClassifier):
         rows, n = data.rows, data.X.shape[0]
         every, weight = np.full((n, *codes.shape[1:]), -1), np.zeros((n, *codes.shape[1:]))
         every[data.used], weight[data.used] = codes, np.where(codes >= 0, w, 0)
-        group = None
-        if not np.array_equal(rows.group, rows.copy):  # groups of the user's, not copies of rows
+        group = count = None
+        if rows.group is not None:
             group = np.full(n, -1)
             group[data.used] = rows.group
-        return HeldRows(every, weight, trust, group, data.task)
+        elif rows.count is not None:
+            count = np.ones(n)
+            count[data.used] = rows.count
+        return HeldRows(every, weight, trust, group, data.task, count)
 
     def _heldout_answer(self, F: Array, trust: Array, data: Training) -> Answer:
         return Answer(F, trust, self.calibrator_)

@@ -134,8 +134,7 @@ class ArrowHeldout:
 
     def at(self, alpha: float) -> Held:
         """Held-out scores at this alpha; all k folds have the ridge alpha n (1 - 1/k)."""
-        folds, n = self.problem.folds, len(self.problem.Z)
-        k = len(folds.singles) + len(folds.blocks)
+        k, n = self.problem.n_folds, len(self.problem.Z)
         return self.given(*self._system(alpha * n * (1 - 1 / k)))
 
     def given(self, system: System, rho: float) -> Held:
@@ -146,7 +145,8 @@ class ArrowHeldout:
         """
         pieces = self._rows(system, float(rho))
         freedom = float(np.sum(1 - rho * pieces.diagonal[1]))
-        return Held(self._held_out(pieces, self.problem.folds), system.intercept, pieces.noise, freedom)
+        F = self._held_out(pieces, self.problem.folds, self.problem.counts(self.problem.folds.singles), rho)
+        return Held(F, system.intercept, pieces.noise, freedom)
 
     def task_out(self, alpha: float) -> Array:
         """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""
@@ -204,12 +204,16 @@ class ArrowHeldout:
             X = np.concatenate([X, np.sqrt(kappa * (2 - kappa) / rho) * u], axis=2)
         return GR, X
 
-    def _held_out(self, pieces: Pieces, folds: Folds) -> Array:
-        """Scores of all rows."""
+    def _held_out(self, pieces: Pieces, folds: Folds, count: Array | None = None, rho: float = 1.0) -> Array:
+        """Scores of all rows; of rows that are held out alone, one of ``count`` equal observations is."""
         F = np.empty_like(self.problem.Z)
         for i, x in _all_solved(pieces, folds):
             real = i >= 0
             F[i[real]] = self.problem.Z[i[real]] - x[real]
+        if count is not None:  # x' = M z / (M_ii / m + (1 - 1/m) / rho), see ``deletion.delete_one``
+            i = folds.singles
+            left = pieces.diagonal[1][i] / count + (1 - 1 / count) / rho
+            F[i] = self.problem.Z[i] - pieces.GR[i, pieces.p :] / left[:, None]
         return F / self.problem.root[:, None]
 
 

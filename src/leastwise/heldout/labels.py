@@ -15,6 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
+from leastwise.heldout.deletion import split_counts
 from leastwise.heldout.problem import Held, Problem
 from leastwise.linalg.modes import Modes
 from leastwise.linalg.spectrum import Spectrum
@@ -114,11 +115,11 @@ class LabelSpectrum:
     def batches(self) -> list[tuple[Array, float]]:
         """Rows that are held out alone, by weight, and what each batch weighs on average."""
         rows = self.problem.folds.singles
-        w, group = np.unique(self.problem.root[rows] ** 2, return_inverse=True)
+        leaving = self.problem.single_weights(rows)
+        w, group = np.unique(leaving, return_inverse=True)
         if len(w) > BATCHES:
             group = group * BATCHES // len(w)
-        parts = [rows[group == k] for k in np.unique(group)]
-        return [(part, float(np.mean(self.problem.root[part] ** 2))) for part in parts]
+        return [(rows[group == k], float(np.mean(leaving[group == k]))) for k in np.unique(group)]
 
     @cached_property
     def _squares(self) -> tuple[Array, Array | None, Array | None]:
@@ -158,7 +159,7 @@ class LabelHeldout:
                 error[blocks] = self._blocks(index, blocks, own, alpha * (len(F) - weight))
             F[:, tie.family.columns] = tie.take(problem.Z) - error
             if problem.bias:
-                far[tie.family.columns] = self._far(index, alpha * len(F))
+                far[tie.family.columns] = self._far(index, alpha * len(F) * (1 - 1 / problem.n_folds))
         return Held(F / problem.root[:, None], far)
 
     def _targets(self, index: int) -> tuple[Array, Array | None]:
@@ -193,6 +194,9 @@ class LabelHeldout:
             p, t, d = p - Pv**2 / vPv, t - Pv * Tv / vPv, d - Tv**2 / vPv
             share = vPz / vPv[which]
             Pz, Tz = Pz - Pv[:, None, which] * share, Tz - Tv[:, None, which] * share
+        count = base.problem.counts(rows)
+        if count is not None:
+            p, t, d = split_counts(p, t, d, count[:, None], rho / (base.problem.root[rows] ** 2)[:, None])
         t, d, whole = t[:, None, which], d[:, None, which], (p * d - t**2)[:, None, which]
         return modes.back((d * Pz - t * Tz) / whole)
 
@@ -240,7 +244,7 @@ class LabelHeldout:
         return modes.back(R[:, : rows.shape[1]])
 
     def _far(self, index: int, rho: float) -> Array:
-        """The intercepts of a fit to all rows, of shape (c, T)."""
+        """The intercepts of a fit to all rows at this ridge, of shape (c, T)."""
         modes, (UZ, _) = self.ties[index].modes, self._targets(index)
         e = 1 / (self.base.spectrum.g[:, None] * modes.values.astype(UZ.dtype) + UZ.dtype.type(rho))
         _, _, vPv, vPz = self._bias(index, np.arange(1), rho, e, e[:, None, modes.which] * UZ)

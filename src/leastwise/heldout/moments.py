@@ -38,13 +38,13 @@ class MomentHeldout:
     def at(self, alpha: float) -> Held:
         """Held-out scores at one alpha."""
         p, m, s = self.problem, self.spectrum.moments, self.spectrum
-        folds = max(len(p.folds.singles) + len(p.folds.blocks), 1)
-        rho = alpha * (m.mass - float(np.sum(p.root**2)) / folds)
+        rho = alpha * (m.mass - float(np.sum(p.root**2)) / max(p.n_folds, 1))
         e, share = 1 / (s.g + rho), 1 / m.mass if s.bias else 0.0
         F = self.U @ (e[:, None] * s.right) + p.root[:, None] * (m.z * share)
         R = p.Z - F
         h = np.einsum("ij,j,ij->i", self.U, e, self.U) + share * p.root**2
-        left = R / np.maximum(1 - h, np.finfo(float).eps)[:, None]
+        each = h if p.count is None else h / p.count
+        left = R / np.maximum(1 - each, np.finfo(float).eps)[:, None]
         for block in p.folds.blocks:
             left[block] = _without(self.U[block], e, p.root[block] if s.bias else None, share, R[block])
         far = s.coefficients(alpha * m.mass)[1]

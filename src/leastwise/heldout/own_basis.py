@@ -52,7 +52,7 @@ class OwnBasisHeldout:
         problem, folds = self.problem, self.problem.folds
         F = np.empty_like(problem.Z)
         for rows in self._batches():
-            rho = alpha * (len(F) - problem.root[rows] ** 2)
+            rho = alpha * (len(F) - problem.single_weights(rows))
             for r in np.unique(rho):
                 some = rows[rho == r]
                 F[some] = problem.Z[some] - self._delete_rows(some, r)
@@ -67,7 +67,7 @@ class OwnBasisHeldout:
         """The intercepts of a fit to all rows."""
         if not self.problem.bias:
             return np.zeros(self.problem.Z.shape[1], dtype=self.problem.Z.dtype)
-        e = 1 / (self._spectrum.g + alpha * len(self.K))
+        e = 1 / (self._spectrum.g + alpha * len(self.K) * (1 - 1 / self.problem.n_folds))
         return intercept((self._projected[:, -1] * e) @ self._projected, bias=True)
 
     # ---------------------------------------------------------------- pieces
@@ -130,6 +130,11 @@ class OwnBasisHeldout:
             d = d - np.matmul(Tv, Tv.transpose(0, 2, 1)) / (rho * vMB[-1])
             TB = TB - Tv * vMB / vMB[-1]
             PB = PB - Pv * vMB / vMB[-1]
+        count = self.problem.counts(rows)
+        if count is not None:  # one of several equal observations: see ``deletion.delete_one``
+            m = count[:, None, None]
+            p, t = p / count + (1 - 1 / count), t / m
+            d = d / m - (1 - 1 / m) / rho * np.eye(d.shape[1], dtype=d.dtype)
         solved = np.linalg.solve(d, np.concatenate([t, TB[:, :, :-1]], axis=2))
         across = np.matmul(t.transpose(0, 2, 1), solved)[:, 0]  # t'd^-1 [t, Tz]
         return (PB[:, :-1] - across[:, 1:]) / (p - across[:, 0])[:, None]

@@ -54,6 +54,9 @@ class Problem:
     folds : Folds
     centring : Centring or None
         W, where tasks have intercepts of their own; the Gram matrix is then given as ``W G W``.
+    count : ndarray of shape (n,) or None
+        How many observations each row stands for. Leave-one-out takes one of them away at a time. None where rows
+        are held out whole.
     """
 
     Z: Array
@@ -62,6 +65,7 @@ class Problem:
     own: Array | None
     folds: Folds
     centring: Centring | None = None
+    count: Array | None = None
 
     @property
     def targets(self) -> Array:
@@ -75,6 +79,24 @@ class Problem:
     def ridge(self, alpha: float, rows: Array) -> float:
         """The ridge of a fold: alpha times the weight of the rows that stay."""
         return alpha * float(len(self.root) - np.sum(self.root[rows] ** 2))
+
+    def counts(self, rows: Array) -> Array | None:
+        """Observations of each of these rows, of which one is left out at a time; None if all stand for one."""
+        if self.count is None or np.all(self.count[rows] == 1):
+            return None
+        return self.count[rows].astype(self.Z.dtype)
+
+    def single_weights(self, rows: Array) -> Array:
+        """The weight that leaves with each of these rows, which are left out one at a time."""
+        w = self.root[rows] ** 2
+        return w if self.count is None else w / self.count[rows]
+
+    @property
+    def n_folds(self) -> float:
+        """How many times something is left out: folds, and observations of rows that are left out alone."""
+        singles = self.folds.singles
+        alone = len(singles) if self.count is None else float(np.sum(self.count[singles]))
+        return alone + len(self.folds.blocks)
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,14 @@ class SpectralHeldout:
         F, freedom = np.empty_like(problem.Z), 0.0
         if len(folds.singles):
             i, inverse = folds.singles, self._singles(alpha)
-            F[i] = problem.Z[i] - delete_one(inverse, problem.bias)
+            rho = alpha * (len(F) - problem.single_weights(i))
+            F[i] = problem.Z[i] - delete_one(inverse, problem.bias, problem.counts(i), rho / problem.root[i] ** 2)
             freedom += follows(inverse, problem.bias)
         for i in folds.blocks:
             inverse = self._block(alpha, i)
             F[i] = problem.Z[i] - delete_block(inverse, problem.bias)
             freedom += follows(inverse, problem.bias)
-        q, rho = self._shared(), alpha * len(F)
+        q, rho = self._shared(), alpha * len(F) * (1 - 1 / problem.n_folds)
         vPB = rho * ((1 / (self.spectrum.g + rho)) @ q["vUB"]) + q["vout"]
         return Held(F / problem.root[:, None], intercept(vPB, problem.bias), freedom=freedom)
 
@@ -58,7 +59,7 @@ class SpectralHeldout:
 
     def _singles(self, alpha: float) -> Inverse:
         q, s, i, own = self._shared(), self.spectrum, self.problem.folds.singles, self.problem.own
-        rho = alpha * (len(self.problem.root) - self.problem.root[i] ** 2)
+        rho = alpha * (len(self.problem.root) - self.problem.single_weights(i))
         if np.ptp(rho) <= 1e-12 * rho.max():
             rho = rho[:1]
         rho = rho[:, None].astype(s.g.dtype)  # (1, 1) or (m, 1)

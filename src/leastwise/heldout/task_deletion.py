@@ -49,6 +49,10 @@ class TaskDeletions:
     mass : ndarray of shape (T,)
         The weight of the rows of each task.
     folds : Folds
+    ridge : float
+        rho.
+    count : ndarray of shape (n,) or None
+        Observations that each row stands for, of which one is held out at a time; None for one each.
     """
 
     M: Array
@@ -56,6 +60,8 @@ class TaskDeletions:
     task: Array
     mass: Array
     folds: Folds
+    ridge: float = 1.0
+    count: Array | None = None
 
     def matrix(self) -> Array:
         """By how much the error of each task, in rows, grows without each task, in columns."""
@@ -70,7 +76,10 @@ class TaskDeletions:
         C, a = np.linalg.solve(L, M[gone]), np.linalg.solve(L, A[gone])  # M' = M - C'C, A' = A - C'a
         R = A - C.T @ a
         one = np.setdiff1d(self.folds.singles, gone)
-        R[one] /= (M[one, one] - np.einsum("ij,ij->j", C, C)[one])[:, None]
+        left = M[one, one] - np.einsum("ij,ij->j", C, C)[one]
+        if self.count is not None:  # see ``deletion.delete_one``
+            left = left / self.count[one] + (1 - 1 / self.count[one]) / self.ridge
+        R[one] /= left[:, None]
         for f in self._blocks(gone):
             left = M[f[:, :, None], f[:, None, :]] - np.einsum("ikl,ikm->klm", C[:, f], C[:, f])
             R[f] = np.linalg.solve(left, R[f])

@@ -32,7 +32,10 @@ def decisions_of(parts: list[Part], labels: bool) -> Decisions:
     )
     groups = [p.evidence.group if p.evidence.group is not None else p.rows for p in parts]
     apart = parts[0].evidence.group is None and not labels
-    return Decisions(sure, wrong, w, None if apart else np.concatenate(groups))
+    count = parts[0].evidence.count if apart else None
+    if count is not None:
+        count = np.concatenate([p.evidence.count for p in parts if p.evidence.count is not None])
+    return Decisions(sure, wrong, w, None if apart else np.concatenate(groups), count)
 
 
 def threshold_data(subject: Subject, seen: Seen) -> dict[str, Any]:

@@ -131,7 +131,9 @@ class ArrowTrial(TiedTrial):
         root = np.sqrt(self.rows.w[order]).astype(self.rows.X.dtype)
         Z = self.rows.targets(s.n_outputs)[order] * root[:, None]
         ordered = None if centring is None else centring.part(order, slice(0, None))
-        problem = Problem(Z, root, self.bias, None, Folds.from_labels(self.rows.fold[order]), ordered)
+        split = self.rows.split_count
+        count = None if split is None else split[order]
+        problem = Problem(Z, root, self.bias, None, Folds.from_labels(self.rows.fold[order]), ordered, count)
         return ArrowHeldout(problem, self.decomposed(sigma), self.tie.sharing, self.tie.own)
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:

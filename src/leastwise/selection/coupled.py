@@ -109,7 +109,8 @@ class CoupledTrial(TiedTrial):
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
-        problem = Problem(self.Z, self.root, self.bias, None, self.folds, self.centring())
+        split = self.rows.split_count
+        problem = Problem(self.Z, self.root, self.bias, None, self.folds, self.centring(), split)
         if self.basis.square and not self.plain and len(self.rows) * len(self.tie.own) <= OWN_LIMIT:
             part = OwnBasisHeldout(problem, self.features(sigma), self.tie, self.task)
             return lambda alpha: part.at(alpha / self.unit)

@@ -44,7 +44,7 @@ class LabelRows(Rows):
     entries: Array | None = None
     lone: Array | None = None
 
-    OPTIONAL: ClassVar[tuple[str, ...]] = ("values", "entries", "lone")
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("group", "values", "count", "entries", "lone")
 
     @property
     def complete(self) -> bool:
@@ -102,7 +102,7 @@ class LabelRows(Rows):
         )
         values = np.where(unknown, shares.astype(self.values.dtype), self.values)
         fold = self.fold if self.lone is None else self.lone
-        return replace(self, values=values, w=np.ones_like(self.w), fold=fold)
+        return replace(self, values=values, w=np.ones_like(self.w), fold=fold, by_observation=False)
 
 
 class LabelTrial(Trial):

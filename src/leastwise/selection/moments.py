@@ -80,9 +80,8 @@ class MomentTrial(Trial):
 
     def problem_heldout(self, sigma: float, spectrum: MomentSpectrum) -> MomentHeldout:
         """What gives held-out scores of small folds."""
-        problem = Problem(
-            self.Z.astype(float), self.root, self.settings.bias, None, Folds.from_labels(self.rows.fold)
-        )
+        folds, count = Folds.from_labels(self.rows.fold), self.rows.split_count
+        problem = Problem(self.Z.astype(float), self.root, self.settings.bias, None, folds, count=count)
         return MomentHeldout(problem, spectrum.coordinates(self.design(sigma)) * self.root[:, None], spectrum)
 
     def rounded(self, held: Held) -> Held:

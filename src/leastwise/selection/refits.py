@@ -132,26 +132,38 @@ class Refits(Trial):
         for k, out in enumerate(self.folds_out):
             gone = self._gone(out)
             D = design.D if gone is None else self.design(sigma, gone).D
-            stay = np.setdiff1d(np.arange(len(D)), out)
-            F[out], story = self._refit(D, stay, out, alpha, starts.get(k))
+            stay, w = self._left(out)
+            F[out], story = self._refit(D, stay, w, out, alpha, starts.get(k))
             if story is not None and len(self.folds_out) <= WARM_FOLDS:
                 starts[k] = story.start
             if story is not None and not story.converged:
                 self.unsettled.add((sigma, alpha))
         return F
 
+    def _left(self, out: Array) -> tuple[Array, Array]:
+        """Rows that stay when some are held out, and their weights; of several observations in a row, one goes."""
+        everyone, count = np.arange(len(self.rows)), self.rows.split_count
+        if count is None or count[out[0]] <= 1:
+            stay = np.setdiff1d(everyone, out)
+            return stay, self.rows.w[stay]
+        w = self.rows.w.copy()
+        w[out] *= 1 - 1 / count[out]
+        return everyone, w
+
     def _gone(self, out: Array) -> Array | None:
         """The centres that go with some rows: their own, unless that is all of them."""
-        own = self.basis.blocks[0].own
+        own, count = self.basis.blocks[0].own, self.rows.split_count
+        if count is not None and count[out[0]] > 1:  # other observations at the same place stay
+            return None
         if self.basis.square or own is None:
             return None
         gone = np.unique(own[out][own[out] >= 0])
         return gone if 0 < len(gone) < self.basis.n_functions else None
 
     def _refit(
-        self, D: Array, stay: Array, out: Array, alpha: float, start: Array | None
+        self, D: Array, stay: Array, w: Array, out: Array, alpha: float, start: Array | None
     ) -> tuple[Array, Logistic | None]:
-        """Scores of the rows ``out`` from a model of the rows ``stay``.
+        """Scores of the rows ``out`` from a model of the rows ``stay``, which have the weights w.
 
         A class without a row in ``stay`` cannot be fitted. Its probability is 1 / (n + 2), for n rows.
         """
@@ -159,7 +171,7 @@ class Refits(Trial):
         F = np.empty((len(out), self.Z.shape[1]))
         story = None
         if len(present) > 1:
-            story = self.solve(D[stay], y, self.rows.w[stay], alpha, start)
+            story = self.solve(D[stay], y, w, alpha, start)
         F[:, present] = 0 if story is None else story.scores(D[out])
         absent = np.setdiff1d(np.arange(F.shape[1]), present)
         F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)

@@ -231,7 +231,7 @@ def held_out_tenth(rows: Rows, rng: np.random.Generator, solver: str) -> Array:
     least = (left + 1) // 2
     held: list[Array] = []
     count = 0
-    members = Folds.from_labels(rows.group)
+    members = Folds.from_labels(np.arange(len(rows)) if rows.group is None else rows.group)
     parts = [*members.blocks, *members.singles[:, None]]
     for part in (parts[k] for k in rng.permutation(len(parts))):
         lost = np.bincount(rows.y[part], minlength=len(left))

@@ -78,7 +78,11 @@ class TiedTrial(Trial):
     def lonely(self) -> Array | None:
         """Rows whose tasks share nothing with any row that stays."""
         assert self.rows.task is not None
-        return self.tie.lonely(self.rows.task, self.rows.fold) if self.spread == 0 else None
+        if self.spread != 0:
+            return None
+        lonely = self.tie.lonely(self.rows.task, self.rows.fold)
+        split = self.rows.split_count  # of several observations the others stay
+        return lonely if split is None else lonely & (split <= 1)
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""

@@ -36,8 +36,8 @@ class Rows:
         Rows with the same label are held out together.
     copy : ndarray of int
         Rows with the same label are equal in every entry.
-    group : ndarray of int
-        Rows with the same label are no independent witnesses: copies, or the user's groups.
+    group : ndarray of int or None
+        The user's groups: rows with the same label are not independent. None where all rows are.
     mass : float
         Mean of the weights as the user gave them.
     task : ndarray of int or None
@@ -46,6 +46,11 @@ class Rows:
         Targets that are not 0 and 1: quantities, or -1 and 1.
     shares : ndarray of shape (outputs,) or None
         Class shares (of many labels: weights of the classes), where they are known better than from these rows.
+    count : ndarray or None
+        How many observations each row stands for; None where each is one.
+    by_observation : bool
+        Leave-one-out: of a row that stands for several observations, one is held out at a time. Otherwise rows are
+        held out whole.
     """
 
     X: Any
@@ -53,22 +58,36 @@ class Rows:
     w: Array
     fold: Array
     copy: Array
-    group: Array
+    group: Array | None = None
     mass: float = 1.0
     task: Array | None = None
     values: Array | None = None
     shares: Array | None = None
+    count: Array | None = None
+    by_observation: bool = False
 
     #: What rows may have or not.
-    OPTIONAL: ClassVar[tuple[str, ...]] = ("task", "values")
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("group", "task", "values", "count")
 
     def __len__(self) -> int:
         return len(self.y)
 
     @property
     def size(self) -> int:
-        """Number of independent witnesses."""
-        return len(np.unique(self.group))
+        """Number of independent observations: groups where there are some, else all that the rows stand for."""
+        if self.group is not None:
+            return len(np.unique(self.group))
+        return len(self) if self.count is None else round(float(np.sum(self.count)))
+
+    @property
+    def split_count(self) -> Array | None:
+        """Observations of each row, where they are held out one at a time; None where rows are held out whole."""
+        return self.count if self.by_observation else None
+
+    @property
+    def place(self) -> Array:
+        """Labels for distances to other rows: one for the rows of a fold, or for equal rows in leave-one-out."""
+        return self.copy if self.by_observation else self.fold
 
     @property
     def equal_weights(self) -> bool:
@@ -101,7 +120,7 @@ class Rows:
 
     def part(self, index: Array) -> Self:
         """Some of the rows, with the weights that they have among all."""
-        names = ("X", "y", "w", "fold", "copy", "group", *self.OPTIONAL)
+        names = ("X", "y", "w", "fold", "copy", *self.OPTIONAL)
         given = {name: getattr(self, name) for name in names}
         return replace(self, **{name: a[index] for name, a in given.items() if a is not None})
 
@@ -303,13 +322,16 @@ class Trial:
         """The ridge problem of one block, for the held-out formulas."""
         # With the penalty on the function and the kernel itself as Gram, a row takes its basis function along.
         own = None if self.basis.square and self.settings.norm == "function" else block.own
-        return Problem(self.Z[:, block.classes], self.root, self.settings.bias, own, self.folds)
+        Z, count = self.Z[:, block.classes], self.rows.split_count
+        if own is not None and count is not None and not self.basis.weighted:
+            own = np.where(count > 1, -1, own)  # a place stays as long as there are observations at it
+        return Problem(Z, self.root, self.settings.bias, own, self.folds, count=count)
 
     @property
     def by_cholesky(self) -> bool:
         """Whether a single alpha can be judged from a Cholesky factor."""
         single = self.settings.norm == "coefficients" and self.Z.dtype == np.float32  # a square has too few digits
-        plain = self.basis.square and self.rows.equal_weights and not single
+        plain = self.basis.square and self.rows.equal_weights and self.rows.split_count is None and not single
         return plain and CholeskyHeldout.suits(self.folds, len(self.rows)) and self.definite
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:

@@ -328,7 +328,7 @@ def test_groups_are_witnesses():
 
 
 def test_weights_count():
-    w = np.where(Y == 0, 3.0, 1.0)
+    w = np.where(Y == 0, 2.5, 1.0)
     model = Abstaining(lspc(), max_error=0.3).fit(X, Y, sample_weight=w)
     P = model.estimator_.heldout_proba_
     d = Decisions(P.max(axis=1), P.argmax(axis=1) != Y, w / w.mean())

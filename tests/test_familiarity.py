@@ -58,10 +58,7 @@ def by_definition(rows, new, reference=None, order=2, group=None, w=None):
     reference = np.arange(n) if reference is None else reference
     group, w = np.arange(n) if group is None else group, np.ones(n) if w is None else w
 
-    def apart(i, j):
-        return group[i] != group[j] and (rows[i] != rows[j]).any()
-
-    d = [min([np.linalg.norm(rows[i] - rows[j], order) for j in reference if apart(i, j)]) for i in range(n)]
+    d = [min([np.linalg.norm(rows[i] - rows[j], order) for j in reference if group[i] != group[j]]) for i in range(n)]
     weight = [w[i] / w[group == group[i]].sum() for i in range(n)] if len(set(group)) < n else w / np.mean(w)
     found = []
     for x in new:
@@ -104,12 +101,14 @@ def test_groups_weights_and_copies(seed, city):
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, 4, size=(25, 2)).astype(float)
     new, w = 4 * rng.random((6, 2)), rng.uniform(0.5, 2, 25)
-    for group in (np.arange(25), rng.integers(0, 6, 25)):
-        copies = np.unique(rows, axis=0, return_inverse=True)[1] if len(set(group)) == 25 else None
-        known = fit_neighbourhood(rows, w, group, None, city)
-        grouped = None if copies is not None else group
-        expected = by_definition(rows, new, None, 1 if city else 2, grouped, w)
+    for group in (None, rng.integers(0, 6, 25)):
+        known = fit_neighbourhood(rows, w, group, None, None, city)
+        expected = by_definition(rows, new, None, 1 if city else 2, group, w)
         np.testing.assert_allclose(known.familiarity(new, None), expected)
+    count = rng.integers(1, 4, 25)
+    weighted = fit_neighbourhood(rows, count.astype(float), None, count.astype(float), None, city)
+    repeated = fit_neighbourhood(np.repeat(rows, count, axis=0), np.ones(count.sum()), None, None, None, city)
+    np.testing.assert_allclose(weighted.familiarity(new, None), repeated.familiarity(new, None))
 
 
 def test_groups_of_the_user():
@@ -141,7 +140,7 @@ def test_five_of_a_hundred_are_false_alarms(kind, n):
     rng, alarms = np.random.default_rng(0), []
     for _ in range(30):
         rows, new = drawn(kind, rng, n), drawn(kind, rng, 400)
-        known = fit_neighbourhood(rows, np.ones(n), np.arange(n), None, city=False)
+        known = fit_neighbourhood(rows, np.ones(n), None, None, None, city=False)
         alarms.append([np.mean(known.familiarity(new, None) <= a) for a in (0.05, 0.2)])
     low, high = np.mean(alarms, axis=0)
     assert 0.025 < low < 0.065
@@ -209,5 +208,7 @@ def test_sparse_rows_and_files():
 def test_at_the_edge():
     with pytest.raises(ValueError, match="precomputed"):
         LSPC(alpha=0.1, kernel="precomputed").fit(X @ X.T, Y).familiarity(NEW @ X.T)
-    alone = fit_neighbourhood(np.zeros((3, 1)), np.ones(3), np.arange(3), None, city=False)
-    assert alone.familiarity(np.array([[5.0]]), None) == 1  # nothing to compare with
+    alone = fit_neighbourhood(np.zeros((3, 1)), np.ones(3), None, None, None, city=False)
+    assert alone.familiarity(np.array([[5.0]]), None) == 0.25  # three observations at distance 0 from each other
+    single = fit_neighbourhood(np.zeros((1, 1)), np.ones(1), None, None, None, city=False)
+    assert single.familiarity(np.array([[5.0]]), None) == 1  # nothing to compare with

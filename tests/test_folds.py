@@ -24,9 +24,9 @@ def test_explicit_zeros_in_sparse_rows_do_not_matter():
     assert len(set(distinct_rows(X))) == 1
 
 
-def labels(cv, n=12, groups=None, copies=None):
+def labels(cv, n=12, groups=None):
     _, y = blobs(n)
-    return fold_labels(cv, y, groups, np.arange(n) if copies is None else copies, seed=0)
+    return fold_labels(cv, y, groups, seed=0)
 
 
 def test_leave_one_out_and_groups():

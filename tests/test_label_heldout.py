@@ -115,7 +115,7 @@ def test_far_scores_are_the_intercepts_of_a_fit(name, bias):
     problem = Problem(Z, np.ones(N), bias, own, Folds.from_labels(np.arange(N)))
     far = LabelHeldout(LabelSpectrum(problem, D.spectrum()), [Tied(family, ties)]).at(0.02).far
     for columns in family.columns:
-        a = tied_ridge(K, K, Bmatrix, Z[:, columns], np.ones(N) if bias else None, 0.02 * N)[1]
+        a = tied_ridge(K, K, Bmatrix, Z[:, columns], np.ones(N) if bias else None, 0.02 * (N - 1))[1]
         assert np.allclose(far[columns], a, atol=1e-9)
 
 

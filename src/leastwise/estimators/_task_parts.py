@@ -115,10 +115,10 @@ class FromParts(TaskSearch):
         self._meet_columns(known)
         plan = known.moves(self.task_column, raw.home)
         parts = self._regrouped(raw, known, plan)
-        chosen, share = choose_tasks(known, count)
+        chosen, share, fewest = choose_tasks(known, count)
         self.task_index_ = known.tasks
         own = told(known, plan, chosen, self._shared().penalty)
-        terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
+        terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share, fewest)
         sample = gathered(parts, own, terms)
         data = self._sampled(sample, known, chosen, kernel, terms)
         return SampledTasks(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)

@@ -45,6 +45,8 @@ class Terms:
         Mean weight of all rows that count.
     share : float
         Which share of the rows of the tasks that were chosen is in the sample.
+    fewest : int
+        Rows of every class of a task that are in the sample at least.
     centers : array or sparse matrix of shape (b, d)
     norm : str
     n_outputs : int
@@ -56,6 +58,7 @@ class Terms:
     factors: dict
     mass: float
     share: float = 1.0
+    fewest: int = 2
     centers: Any = None
     norm: str = "function"
     n_outputs: int = 0
@@ -64,6 +67,11 @@ class Terms:
     def values(self) -> bool:
         """Whether the targets are quantities."""
         return isinstance(self.targets, tuple)
+
+    @property
+    def taken(self) -> tuple[float, int, bool]:
+        """What tells which rows are in the sample; see ``kept_rows``."""
+        return self.share, self.fewest, self.values
 
     def weights(self, y: Array, w: Array) -> Array:
         """Weights with those of the classes, as they would be given in one."""
@@ -199,7 +207,7 @@ def part_heldout(piece: Piece, own: Own, told: tuple[Terms, Point, System]) -> t
         centring = None if share.centring is None else share.centring.part(where, tasks)
         held = chunk_heldout(known.part(where), chunk, centring, system, point.rho)
         F[where], noise[where], first = held.F, held.noise, tasks.stop
-    kept = kept_rows(some, task, terms.share, terms.values)
+    kept = kept_rows(some, task, *terms.taken)
     return F[kept], noise[kept]
 
 

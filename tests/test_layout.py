@@ -35,6 +35,7 @@ LAYERS = [
         "svg",
         "inside",
         "naming",
+        "seeds",
     ],
     ["center_rows"],
     [

@@ -288,7 +288,7 @@ def test_one_problem_serves_many_alphas(narrow):
     model = fixed()
     data = model._training(X, Y, WEIGHTS, None, model._checked())
     settings = model._settings(data.kernel, model._judge(data.classes, None))
-    effort = _single_iterating.Effort(1e-9, 200, np.random.default_rng(0))
+    effort = _single_iterating.Effort(1e-9, 200)
     problem = KrylovProblem(data.rows, settings, 1.5, None, effort)
     assert problem.rough is not None
     start = None

@@ -351,14 +351,16 @@ def test_held_out_scores_are_those_of_other_models(changes):
 
 
 def folds_made(monkeypatch):
-    """The folds that a fit makes of labels, as it makes them."""
-    real, seen = _labels.label_fold_labels, []
-    monkeypatch.setattr(_labels, "label_fold_labels", lambda *args: seen.append(real(*args)) or seen[-1])
+    """The folds that stand in for leave-one-out, as a fit makes them."""
+    real, seen = _labels.grouped_folds, []
+    for module in (_labels, _label_iterating):
+        monkeypatch.setattr(module, "grouped_folds", lambda *args: seen.append(real(*args)) or seen[-1])
     return seen
 
 
 def test_a_number_of_folds_is_that_of_stratified_folds(monkeypatch):
-    made = folds_made(monkeypatch)
+    real, made = _labels.label_fold_labels, []
+    monkeypatch.setattr(_labels, "label_fold_labels", lambda *args: made.append(real(*args)) or made[-1])
     found = model(cv=3).fit(X, Y)
     assert sorted(np.bincount(made[0]).tolist()) == [8, 9, 9]
     same(found.heldout_scores_, by_refits(X, Y, np.ones((N, T)), label_matrix(0.4), made[0]))
@@ -429,8 +431,8 @@ def test_held_out_groups_where_labels_are_not_known(monkeypatch):
     """Five folds stand in for leave-one-out, of whole groups."""
     made = folds_made(monkeypatch)
     found = model(tol=1e-12).fit(X, GAPS, groups=FOLDS["pairs"])
-    assert len(made[-1]) == N // 2
-    folds = np.repeat(made[-1], 2)
+    folds = made[-1]
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
     assert len(np.unique(folds)) == 5
     same(found.heldout_scores_, by_refits(X, GAPS, each(np.ones(N), GAPS), label_matrix(0.4), folds), 1e-6)
 
@@ -446,7 +448,10 @@ def test_splits_that_are_given_where_labels_are_not_known(norm):
 def test_copies_of_rows_are_in_one_fold_where_labels_are_not_known(monkeypatch):
     made = folds_made(monkeypatch)
     model().fit(np.repeat(X, 2, axis=0), np.repeat(GAPS, 2, axis=0))
-    assert len(made[-1]) == N  # one fold for both
+    np.testing.assert_array_equal(made[-1][::2], made[-1][1::2])
+    once = made[-1][::2]
+    model().fit(X, GAPS, sample_weight=np.full(N, 2.0))
+    np.testing.assert_array_equal(made[-1], once)
 
 
 def in_every_form():

@@ -18,7 +18,7 @@ from leastwise.selection import arrow as arrow_module
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.judge import ClassJudge
-from leastwise.selection.search import some_tasks
+from leastwise.selection.subsample import LEAST_TASKS, some_units
 from leastwise.selection.trial import Rows, Settings
 from leastwise.task_fitting import solve_tasks, stranger_scores, stream_tasks
 
@@ -313,12 +313,13 @@ def test_a_rare_class_does_not_widen_the_search():
     task = np.repeat(np.arange(2000), 10)
     y = rng.integers(0, 2, 20000)
     y[7] = 2
-    index = some_tasks(task, y, np.ones(20000), 1000, rng)
+    names, key = (rng.integers(2**63, size=size, dtype=np.uint64) * 2 for size in (2000, 20000))
+    index = some_units(task, names, y, np.ones(20000), 1000, key, LEAST_TASKS)
     assert len(index) <= 1100
     assert 7 in index
     assert set(np.bincount(task[index])) == {0, 10}  # whole tasks
     heavy = np.where(task < 3, 1e6, 1.0)
-    assert set(range(3)) <= set(task[some_tasks(task, y, heavy, 500, rng)])
+    assert set(range(3)) <= set(task[some_units(task, names, y, heavy, 500, key, LEAST_TASKS)])
 
 
 def test_groups_have_to_stay_together():

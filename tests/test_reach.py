@@ -9,7 +9,7 @@ from leastwise.basis import make_basis
 from leastwise.center_rows import Recipe
 from leastwise.datasets import make_three_class
 from leastwise.kernels import RBF, Laplace
-from leastwise.reach import RANK, Reach, fit_reach, heldout_distances, spaced_distances
+from leastwise.reach import RANK, Reach, fit_reach, further_distances, heldout_distances
 
 
 def test_trust_is_one_within_the_radius_and_falls_to_zero():
@@ -27,7 +27,7 @@ def test_heldout_distances_against_a_loop(kernel, n_centers, rng):
     basis = make_basis(Recipe(n_centers=n_centers), X, y, np.ones(40), fold, np.arange(40), rng)
     pairs = basis.pairs(kernel, X)
     found = heldout_distances(kernel, basis, pairs, fold)
-    further = spaced_distances(kernel, basis, pairs, fold, np.arange(40))
+    further = further_distances(kernel, basis, pairs, fold, np.arange(40), np.arange(40))
     order = 2 if isinstance(kernel, RBF) else 1
     for i in range(40):
         others = [c for c in basis.rows if fold[c] != fold[i]]

@@ -11,7 +11,8 @@ from leastwise.center_rows import Recipe
 from leastwise.heldout import Folds
 from leastwise.selection.grid import GROWTH, Grid, explore, walk
 from leastwise.selection.plan import SEARCH_ROWS, cheaper_to_refit, rows_to_search
-from leastwise.selection.search import natural_height, natural_length, stratified_rows
+from leastwise.selection.search import natural_height, natural_length
+from leastwise.selection.subsample import held_out_tenth, stratified_rows
 from leastwise.selection.trial import Outcome, Rows
 
 
@@ -118,7 +119,7 @@ def test_natural_height_is_the_mean_diagonal():
 
 def test_stratified_rows_keep_the_proportions(rng):
     y = np.repeat([0, 1, 2], [600, 300, 3])
-    picked = stratified_rows(y, 100, rng)
+    picked = stratified_rows(y, 100, rng.integers(2**63, size=len(y), dtype=np.uint64))
     counts = np.bincount(y[picked])
     assert counts.tolist() == [66, 33, 2]
     assert (np.diff(picked) > 0).all()
@@ -158,20 +159,18 @@ def test_plan_refits_where_folds_are_few_and_large():
     assert not cheaper(1000)  # leave-one-out
 
 
-def test_held_out_tenth_takes_whole_groups_and_leaves_every_class(rng):
-    from leastwise.selection.search import held_out_tenth
-
+def test_held_out_tenth_takes_whole_groups_and_leaves_every_class():
     group = np.arange(60) // 3
-    held = held_out_tenth(rows(group=group), rng, "sgd")
+    held = held_out_tenth(rows(group=group), "sgd")
     assert 3 <= len(held) <= 6
     assert set(np.flatnonzero(np.isin(group, group[held]))) == set(held)
     y = np.repeat([0, 1], [58, 2])
-    for _ in range(20):
-        assert np.sum(y[held_out_tenth(rows(y=y), rng, "sgd")] == 1) <= 1
+    for seed in range(20):
+        assert np.sum(y[held_out_tenth(rows(y=y, X=blobs(60, seed=seed)[0]), "sgd")] == 1) <= 1
     few = np.repeat([0, 1], [40, 20])
-    np.testing.assert_array_equal(held_out_tenth(rows(group=few, y=np.zeros(60, int)), rng, "sgd"), np.arange(40, 60))
+    np.testing.assert_array_equal(held_out_tenth(rows(group=few, y=np.zeros(60, int)), "sgd"), np.arange(40, 60))
     with pytest.raises(ValueError, match=r"solver='sgd' .* use another solver"):
-        held_out_tenth(rows(group=np.zeros(60, int)), rng, "sgd")
+        held_out_tenth(rows(group=np.zeros(60, int)), "sgd")
 
 
 def test_points_judged_on_all_rows_rank_first():

@@ -218,15 +218,16 @@ def test_classes_have_weights(weight):
             clone(model).fit_stream(iter([(X, Y_CLASS)]))
 
 
-def test_copies_are_held_out_together():
-    """Rows of few kinds: they are not kept one by one, and repeating all of them does not make them look known."""
+def test_copies_are_kept_as_one_row_with_a_count():
     few = X[:30]
     model = LSPC(centers=X[::10], sigma=1.5, alpha=1e-2, random_state=0)
-    once = clone(model).fit_stream(few, Y_CLASS[:30])
+    once = clone(model).fit_stream(few, Y_CLASS[:30], weight=np.full(30, 40.0))
     often = clone(model).fit_stream(np.tile(few, (40, 1)), np.tile(Y_CLASS[:30], 40), keep_rows=35, block_rows=111)
     assert len(often.kept_) == 30
-    assert often.kept_.w.sum() == 1200
+    assert often.kept_.w.sum() == often.kept_.count.sum() == 1200
     same(once, often, 1e-6)
+    whole = clone(model).set_params(solver="moments").fit(np.tile(few, (40, 1)), np.tile(Y_CLASS[:30], 40))
+    np.testing.assert_allclose(often.predict_proba(X), whole.predict_proba(X), atol=1e-8)
 
 
 def test_groups_are_held_out_together():

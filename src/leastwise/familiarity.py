@@ -23,10 +23,11 @@ from sklearn.metrics.pairwise import manhattan_distances
 
 from leastwise.evidence import witnesses
 from leastwise.kernels import squared_distances
+from leastwise.keys import row_keys, sample_keys
 
 Array = np.ndarray
 
-#: Training rows that distances are measured to, and training rows that are measured, at most; evenly spaced.
+#: Training rows that distances are measured to, and training rows that are measured, at most.
 REFERENCE, MEASURED = 2000, 1000
 #: Distances that are held at a time.
 ROOM = 2**22
@@ -82,9 +83,11 @@ def fit_neighbourhood(
 ) -> Neighbourhood:
     """From training rows with weights, groups and counts; ``centers`` are those that are centres of the model."""
     n = X.shape[0]
-    places = None if centers is None else _spaced(len(centers), REFERENCE)
-    reference = _spaced(n, REFERENCE) if centers is None else centers[places]
-    measured = _spaced(n, MEASURED)
+    ties = [-w] if group is None else [-w, group]
+    key = np.empty(0) if n <= MEASURED else sample_keys(row_keys(X), [], ties, "familiarity")
+    places = None if centers is None else _lowest(key if n <= MEASURED else key[centers], len(centers), REFERENCE)
+    reference = _lowest(key, n, REFERENCE) if centers is None else centers[places]
+    measured = _lowest(key, n, MEASURED)
     labels = np.arange(n) if group is None else group
     d = nearest(X[measured], X[reference], city, labels[measured], labels[reference])
     if group is None and count is not None:
@@ -97,5 +100,6 @@ def fit_neighbourhood(
     return Neighbourhood(d[known][order], above, city, places, X[reference] if centers is None else None)
 
 
-def _spaced(n: int, most: int) -> Array:
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(int))
+def _lowest(key: Array, n: int, most: int) -> Array:
+    """The numbers of ``most`` of n rows, in order: those of the lowest keys; all if there are no more."""
+    return np.arange(n) if n <= most else np.sort(np.argsort(key, kind="stable")[:most])

@@ -28,11 +28,24 @@ class DuplicateRowsWarning(UserWarning):
     """Rows of continuous data come several times; see ``groups="duplicates"``."""
 
 
-
 def distinct_rows(X: Any) -> Array:
     """A label for every row; rows that are equal in every entry have the same one."""
     _, first, label = np.unique(row_keys(X), return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]  # numbered as they come
+
+
+def observation_counts(sample_weight: Any) -> Array | None:
+    """How many observations each row stands for: whole-number weights of rows are counts, all others are not.
+
+    Other weights say how much a row matters. A row is one observation then, and leave-one-out takes all of it away:
+    otherwise a heavy row would vouch for itself. None where every row is one observation.
+    """
+    if sample_weight is None:
+        return None
+    w = np.asarray(sample_weight, dtype=float)
+    if w.ndim != 1 or np.all(w <= 1) or not np.all(np.isfinite(w) & (w == np.round(w))):
+        return None
+    return np.maximum(w, 1.0)
 
 
 def is_leave_one_out(cv: Any) -> bool:
@@ -66,9 +79,9 @@ def warn_of_copies(X: Any, copy: Array, target: Array, count: Array | None) -> N
         return
     warnings.warn(
         f"{repeated:.0%} of the observations are copies of others: X is continuous, and rows with equal X have equal "
-        "targets. Each counts as an observation of its own. If the rows were repeated (an upsampled or joined table), "
-        "or sample_weight holds whole numbers that are not counts, held-out scores are too good: give "
-        "groups='duplicates', which holds copies out together.",
+        "targets. Each copy counts as an observation of its own. If rows were repeated (an upsampled or joined "
+        "table), or whole numbers in sample_weight are not counts, held-out scores are too good: pass "
+        "groups='duplicates' to hold copies out together.",
         DuplicateRowsWarning,
         stacklevel=6,
     )

@@ -3,6 +3,10 @@ r"""A number for every row that depends on nothing but what is in it.
 A sample by the lowest numbers is the same however rows are ordered or cut into blocks, files and machines: it is the
 lowest of the lowest of the parts. Copies of a row have the same number, so that all of them are in it, or none.
 
+Where some copies are to be taken and others not, as rows of few distinct values need it, :func:`sample_keys` numbers
+the copies of a row and hashes the number too: each copy is drawn on its own, and cells of equal rows are sampled in
+proportion to their sizes.
+
 The number of a row x of d entries is a multilinear hash of its bits, mixed to spread it evenly over 64 bits::
 
     key(x) = mix(a_0 + sum_j a_j mix(bits(x_j))  mod 2^64),     mix(0) = 0,
@@ -13,7 +17,9 @@ with odd random numbers a_j. Zeros add nothing: a sparse row has the number of t
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from scipy import sparse
@@ -68,6 +74,17 @@ def _mix_there(h: Any) -> Any:
     return h ^ ((h >> 33) & mask)
 
 
+def multiset_keys(K: Array) -> Array:
+    """A number for every row of a kernel matrix that does not depend on the order of its columns.
+
+    If rows and columns are permuted alike, each row keeps its number.
+    """
+    keys, step = np.empty(K.shape[0], dtype=np.uint64), max(1, ROOM // max(K.shape[1], 1))
+    for a in range(0, len(keys), step):
+        keys[a : a + step] = _mix(_mix(_bits(K[a : a + step])).sum(axis=1, dtype=np.uint64) + BASE)
+    return keys
+
+
 def id_keys(ids: Any) -> Array:
     """A number for every id, of any hashable kind: the same for equal ids of the same kind in any process.
 
@@ -82,6 +99,64 @@ def id_keys(ids: Any) -> Array:
     texts = [str(values[i]).encode() for i in first]
     found = [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") for text in texts]
     return np.array(found, dtype=np.uint64)[place]
+
+
+def task_keys(ids: list) -> Array:
+    """A number for every task id, the same in any process."""
+    plain = all(type(name) in (int, float, bool, str) for name in ids)
+    return id_keys(ids if plain else [repr(name) for name in ids])
+
+
+def sample_keys(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose: str) -> Array:
+    """A number for every row to draw samples by: the rows with the lowest numbers are a random sample.
+
+    Rows that are equal in ``x`` and ``kind`` are numbered 0, 1, ... in the order of ``ties``; the key is a hash of x
+    and that number. Copies are therefore drawn independently, and the order of the rows does not matter, except among
+    rows that are equal in everything. If the heaviest copy has the number 0, merging copies into one row of a larger
+    weight leaves the keys of all other rows as they are.
+
+    Parameters
+    ----------
+    x : ndarray of uint64 of shape (n,)
+        Keys of the inputs, as of :func:`row_keys`.
+    kind : sequence of ndarray of shape (n,)
+        What else has to be equal: classes, tasks.
+    ties : sequence of ndarray of shape (n,)
+        What orders the copies, the most important one first.
+    purpose : str
+        Samples for different purposes are independent of each other.
+
+    Returns
+    -------
+    ndarray of uint64 of shape (n,)
+    """
+    n = len(x)
+    order = np.lexsort((*reversed(ties), *kind, x))
+    fresh = np.ones(n, dtype=bool)
+    for column in (x, *kind):
+        fresh[1:] &= column[order[1:]] == column[order[:-1]]  # equal to the row before, for now
+    fresh[1:] = ~fresh[1:]
+    place, number = np.arange(n), np.empty(n, dtype=np.uint64)
+    number[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
+    return _salted(pair_keys(x, number), purpose)
+
+
+def unit_keys(x: Array, unit: Array, purpose: str) -> Array:
+    """A number for every unit 0 ... m-1 (a group of rows), from the set of its rows, in whatever order.
+
+    Copies of a row in a unit make no difference. Unlike the lowest key of its rows, the key does not favour large
+    units.
+    """
+    order = np.lexsort((x, unit))
+    x, unit = x[order], unit[order]
+    fresh = np.r_[True, (x[1:] != x[:-1]) | (unit[1:] != unit[:-1])]
+    x, unit = x[fresh], unit[fresh]
+    starts = np.searchsorted(unit, np.arange(int(unit.max()) + 1))
+    return _salted(_mix(np.add.reduceat(x, starts) + BASE), purpose)
+
+
+def _salted(keys: Array, purpose: str) -> Array:
+    return pair_keys(keys, np.full(len(keys), crc32(purpose.encode()), dtype=np.uint64))
 
 
 def pair_keys(one: Array, other: Array) -> Array:

@@ -16,6 +16,7 @@ from leastwise.linalg.pivoted import pivoted_cholesky, ridge_inverse
 from leastwise.matrix_free import KernelTimes, half_fits
 from leastwise.memory import available_memory
 from leastwise.precision import in_single
+from leastwise.seeds import generator
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
@@ -28,11 +29,10 @@ SMALL = 2**22
 
 @dataclass(frozen=True)
 class Effort:
-    """When to stop, where the numbers come from, and who is told."""
+    """When to stop, and who is told."""
 
     tol: float
     max_iter: int
-    rng: np.random.Generator
     report: Callable[[str], None] | None = None
 
 
@@ -100,7 +100,7 @@ class KrylovProblem:
     def _columns(self, H: KernelTimes) -> Array:
         """``G ~ L L'``."""
         rank = preconditioner_rank(H.n, H.X.dtype.itemsize)
-        L, _ = pivoted_cholesky(H.diagonal(), H.columns, rank, self.effort.rng, 0.0)
+        L, _ = pivoted_cholesky(H.diagonal(), H.columns, rank, generator("preconditioner"), 0.0)
         return L if self.centring is None else self.centring.rows(L)
 
     def solve(self, alpha: float, start: Any = None) -> Iterated:

@@ -14,6 +14,7 @@ from leastwise.label_fitting import LabelSolution
 from leastwise.linalg.kronecker_free import solve_matrix_free
 from leastwise.linalg.pivoted import pivoted_cholesky
 from leastwise.matrix_free import KernelTimes
+from leastwise.seeds import generator
 from leastwise.selection.labels import LabelRows
 from leastwise.selection.trial import Settings
 
@@ -33,7 +34,7 @@ def solve_labels_free(
     K = KernelTimes(settings.kernel, sigma, rows.X, budget=kernel_budget())
     on_function = settings.norm == "function"
     G = _Gram(K, None if on_function else rows.multiplicity.astype(float)[:, None])
-    L, pivots = pivoted_cholesky(G.diagonal(), G.columns, min(RANK, len(rows)), effort.rng, 0.0)
+    L, pivots = pivoted_cholesky(G.diagonal(), G.columns, min(RANK, len(rows)), generator("preconditioner"), 0.0)
     Z, W, rho = (
         rows.targets(settings.n_outputs).astype(float),
         rows.W.astype(float),

@@ -58,10 +58,8 @@ def heldout_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array) -
     return np.concatenate([ranked_distances(kernel, pairs[part], fold[part], home) for part in chunks])
 
 
-def spaced_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, copy: Array) -> Array:
-    """For some rows, evenly spaced, the distance to the centre of rank ``RANK`` outside of the fold; no copies."""
-    first = np.sort(np.unique(copy, return_index=True)[1])
-    some = first[np.unique(np.linspace(0, len(first) - 1, SOME).astype(int))]
+def further_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, copy: Array, some: Array) -> Array:
+    """For some rows the distance to the centre of rank ``RANK`` outside of the fold; copies of centres count once."""
     if basis.rows is None:
         return ranked_distances(kernel, pairs[some], fold[some], None, RANK)
     columns = np.unique(copy[basis.rows], return_index=True)[1]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state
 
 from leastwise.estimators._checks import check_weights
 from leastwise.estimators._model import Training
@@ -196,7 +195,7 @@ def task_report(
 
 
 def _checked(model: Any) -> MultiTaskLSPC:
-    """The settings, with a seed: all three models need the same folds."""
+    """The settings, checked."""
     model = MultiTaskLSPC(random_state=0) if model is None else model
     if not isinstance(model, MultiTaskLSPC):
         message = f"model is of type {type(model).__name__} and must be a MultiTaskLSPC"
@@ -207,8 +206,6 @@ def _checked(model: Any) -> MultiTaskLSPC:
         raise TypeError(f"{message}.")
     if model.cv is None:
         raise ValueError("model has cv=None, which holds nothing out to judge by: use cv='loo' or a number of folds.")
-    if model.random_state is None:
-        return clone(model).set_params(random_state=check_random_state(None).randint(2**31 - 1))
     return model
 
 
@@ -319,7 +316,7 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
     if T > HELP_TASKS:
         return None, f"{T} tasks are more than {HELP_TASKS}."
     settings = blank._settings(model.kernel_, blank._judge(data.classes), model.norm)
-    trial = CoupledTrial(data.rows, blank._basis(data.rows, data.rng, settings), settings, model.relation_)
+    trial = CoupledTrial(data.rows, blank._basis(data.rows, data.seed, settings), settings, model.relation_)
     trial = trial.tied(model.sharing_)
     root, ridge = trial.root.astype(float), model.alpha_ / trial.unit * n + model.jitter_
     H = trial.kernel(model.sigma_).astype(float) * root * root[:, None]  # double precision whatever the data's

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from leastwise.arrays import bring
-from leastwise.estimators._checks import check_groups, observation_counts
+from leastwise.estimators._checks import check_groups
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._sets import label_tables
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.evidence import Evidence, HeldRows, gather
+from leastwise.folds import observation_counts
 from leastwise.inside import arrive, core, inner_model, is_frozen
 from leastwise.labels.encoding import encode_known
 from leastwise.risk import Decisions

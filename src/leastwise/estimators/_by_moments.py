@@ -16,9 +16,10 @@ from leastwise.basis import Basis, given_basis
 from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.keys import EVERY, row_keys, threshold
+from leastwise.keys import EVERY, row_keys, threshold, unit_keys
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
 from leastwise.selection.search import Search
+from leastwise.selection.subsample import content_keys
 from leastwise.selection.trial import Outcome, Rows, Settings
 
 Array = np.ndarray
@@ -95,10 +96,10 @@ class ByMoments:
     def _few_centers(self: Any, data: Training, settings: Settings) -> Basis:
         """So many centres as were asked for, or about as many as a fit by sums is good for."""
         if self.n_centers is not None or not isinstance(self.centers, str):
-            return self._basis(data.rows, data.rng, settings)
+            return self._basis(data.rows, data.seed, settings)
         other = copy.copy(self)
         other.n_centers = STREAM_CENTERS
-        return other._basis(data.rows, data.rng, settings)
+        return other._basis(data.rows, data.seed, settings)
 
     def _moment_trial(self: Any, data: Training, rows: Rows, basis: Basis, settings: Settings, sums: Sums) -> Any:
         """The trial of some rows by sums over all."""
@@ -160,7 +161,7 @@ class ByMoments:
         fold = data.rows.fold
         sizes = np.bincount(fold)
         if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
-            return np.sort(data.rng.permutation(len(fold))[:SAMPLE_ROWS]), len(sizes)
+            return np.sort(np.argsort(content_keys(data.rows, "sample"), kind="stable")[:SAMPLE_ROWS]), len(sizes)
         return sampled_folds(data.rows), 1
 
 
@@ -170,9 +171,12 @@ def sampled_folds(rows: Rows, count: int = SAMPLE_ROWS) -> Array:
     Copies of a row count as one. Of groups those that have more rows than this are left out, where there are others.
     """
     key, sizes = row_keys(rows.X), np.bincount(rows.fold)
-    lowest = np.full(len(sizes), EVERY, dtype=np.uint64)
-    np.minimum.at(lowest, rows.fold, key)  # a fold has the key of its lowest row: copies, and groups, stay together
-    grouped = not np.array_equal(rows.group, rows.copy)
+    grouped = rows.group is not None
+    if grouped:
+        lowest = unit_keys(key, rows.fold, "sample")
+    else:  # the key of the row and its copies, as in a stream
+        lowest = np.full(len(sizes), EVERY, dtype=np.uint64)
+        np.minimum.at(lowest, rows.fold, key)
     if grouped and np.sum(sizes <= count) > MANY_FOLDS:
         lowest[sizes > count] = EVERY
     key = lowest[rows.fold]
@@ -185,7 +189,7 @@ def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
     Returns
     -------
     rows : Rows
-        With the weights of their copies, for those that stay.
+        With the weights and counts of their copies, for those that stay.
     stay : ndarray of int
         Their numbers.
     place : ndarray of int of shape (len(sample),)
@@ -194,11 +198,17 @@ def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
     if len(sample) <= COPIES * SAMPLE_ROWS:
         return rows, sample, np.arange(len(sample))
     values = [] if rows.values is None or rows.y.ndim == 2 else [rows.values[sample]]
-    alike = np.column_stack([rows.fold[sample], rows.copy[sample], rows.y[sample], *values])
-    _, first, place = np.unique(alike, axis=0, return_index=True, return_inverse=True)
-    w = rows.w.copy()
-    w[sample[first]] = np.bincount(place.reshape(-1), weights=rows.w[sample])
-    return replace(rows, w=w), sample[first], place.reshape(-1)
+    w, count = rows.w.copy(), np.ones(len(rows)) if rows.count is None else rows.count.copy()
+    folds = [] if rows.by_observation else [rows.fold[sample]]
+    same = np.column_stack([*folds, rows.copy[sample], rows.y[sample], *values])
+    # Observations of one weight each are left out exactly; if there are too many weights, by their mean weight.
+    for alike in (np.column_stack([same, (w / count)[sample]]), same):
+        _, first, place = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+        if len(first) <= COPIES * SAMPLE_ROWS:
+            break
+    for each in (w, count):
+        each[sample[first]] = np.bincount(place.reshape(-1), weights=each[sample])
+    return replace(rows, w=w, count=count), sample[first], place.reshape(-1)
 
 
 def as_places(basis: Basis) -> Basis:

@@ -131,20 +131,6 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
     return w
 
 
-def observation_counts(sample_weight: Any) -> Array | None:
-    """How many observations each row stands for: whole-number weights of rows are counts, all others are not.
-
-    Other weights say how much a row matters. A row is one observation then, and leave-one-out takes all of it away:
-    otherwise a heavy row would vouch for itself. None where every row is one observation.
-    """
-    if sample_weight is None:
-        return None
-    w = np.asarray(sample_weight, dtype=float)
-    if w.ndim != 1 or np.all(w <= 1) or not np.all(np.isfinite(w) & (w == np.round(w))):
-        return None
-    return np.maximum(w, 1.0)
-
-
 def block_weights(sample_weight: Any, n: int) -> Array:
     """Weights of the rows of a block, all of which may be 0."""
     if sample_weight is None:

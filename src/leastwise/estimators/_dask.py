@@ -11,6 +11,7 @@ import numpy as np
 from leastwise.distributed import DaskParts, Piece, is_dask
 from leastwise.estimators._by_moments import Begun
 from leastwise.estimators._stream_passes import counted
+from leastwise.folds import observation_counts
 from leastwise.linalg.moments import Moments
 from leastwise.selection.moments import SAMPLE_ROWS
 from leastwise.streaming.blocks import Block
@@ -106,7 +107,8 @@ def look(piece: Piece, own: None, model: Any) -> PartFacts:
     worker._check_lengths(codes, w)
     names = getattr(worker, "feature_names_in_", None)
     columns = X.shape[1], None if names is None else tuple(names)
-    return PartFacts(model, known, Kept.of(X, codes, w, None, SAMPLE_ROWS), counted(codes, w, known), columns)
+    kept = Kept.of(X, codes, w, None, SAMPLE_ROWS, observation_counts(piece.sample_weight))
+    return PartFacts(model, known, kept, counted(codes, w, known), columns)
 
 
 def summed(piece: Piece, own: None, chosen: Chosen) -> Moments:

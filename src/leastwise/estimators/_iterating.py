@@ -18,7 +18,7 @@ from leastwise.heldout import Held
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
 from leastwise.linalg.krylov import Krylov
-from leastwise.selection.search import held_out_tenth
+from leastwise.selection.subsample import held_out_tenth
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
@@ -51,7 +51,7 @@ class Iterating(Planned, TunedModel):
 
     def _iterate(self, data: Training, choice: Found) -> Fitted:
         """With parameters chosen on some rows, judge on a tenth of all that is held out, and solve for all."""
-        effort = Effort(self.tol, int(getattr(self, self.LIMIT)), data.rng, self._report)
+        effort = Effort(self.tol, int(getattr(self, self.LIMIT)), self._report)
         choice = choice if self.cv is None else self._settle(data, choice, effort)
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
         bonds = self._bonds(data, choice)
@@ -76,7 +76,7 @@ class Iterating(Planned, TunedModel):
     ) -> tuple[Array, Krylov]:
         """Fill in the scores of a tenth of the rows by a model of the others; a start for all rows, and its story."""
         best, rows, settings = choice.outcome, data.rows, choice.searched.settings
-        held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), data.rng, "krylov")
+        held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
         rest = np.setdiff1d(np.arange(len(rows)), held)
         self._report(f"without {len(held)} rows that are held out:")
         train, part = rows.take(rest, precomputed=False), None if bonds is None else bonds.part(rest)

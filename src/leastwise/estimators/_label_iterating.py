@@ -22,6 +22,7 @@ from leastwise.krylov_fitting import Effort
 from leastwise.label_fitting import LabelSolution
 from leastwise.label_krylov_fitting import solve_labels_free
 from leastwise.selection.labels import LabelRows, LabelTrial
+from leastwise.selection.subsample import input_keys
 from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
@@ -60,11 +61,11 @@ class LabelIterating(LabelSearch, Planned):
         assert isinstance(rows, LabelRows)
         assert isinstance(trial, LabelTrial)
         ties = trial.tied(best.sharing).ties
-        effort = Effort(self.tol, int(self.max_iter), data.rng, self._report)
+        effort = Effort(self.tol, int(self.max_iter), self._report)
         held, start, stories = np.empty(0, dtype=int), None, []
         if self.cv is not None:
             every = len(rows) ** 2 * settings.n_outputs <= IN_TURN
-            fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, int(data.rng.integers(2**31 - 1)))
+            fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, input_keys(rows))
             parts = range(int(fold.max()) + 1) if every else range(1)
             best.F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
             for k in parts:

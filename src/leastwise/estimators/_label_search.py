@@ -12,7 +12,7 @@ from scipy import sparse
 from leastwise.basis import Basis
 from leastwise.estimators._checks import check_levels, check_search_rows, choose
 from leastwise.estimators._label_checks import check_label_memory, label_penalties
-from leastwise.estimators._labels import LabelClassifier
+from leastwise.estimators._labels import LabelClassifier, grouped_folds
 from leastwise.estimators._model import Training
 from leastwise.estimators._task_search import for_all_rows
 from leastwise.estimators._tuned import Found
@@ -28,6 +28,7 @@ from leastwise.selection.label_judge import LabelJudge
 from leastwise.selection.labels import LabelRows, LabelTrial
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
 from leastwise.selection.search import Search
+from leastwise.selection.subsample import LEAST_GROUPS, content_keys, input_keys
 from leastwise.selection.trial import Outcome, Settings
 
 Array = np.ndarray
@@ -62,10 +63,10 @@ class LabelSearch(LabelClassifier):
         relation, (sigmas, alphas) = self._relation(data, sharings), self._data_grids(rows, settings)
         if not sharings.every and not relation.related:
             sharings = Levels((0.0,))  # nothing to choose
-        basis = None if iterated else self._basis(rows, data.rng, settings)
+        basis = None if iterated else self._basis(rows, data.seed, settings)
         wanted = len(rows) if self.cv is None and not iterated else self._how_many(basis, len(rows))
         some = self._some_rows(data, wanted, settings)
-        part = basis if some is rows and basis is not None else self._basis(some, data.rng, settings)
+        part = basis if some is rows and basis is not None else self._basis(some, data.seed, settings)
         last = rows if basis is not None else some
         whole = self._label_trial(last, basis or part, settings, relation)
         if self.cv is None:
@@ -158,13 +159,11 @@ class LabelSearch(LabelClassifier):
         assert isinstance(rows, LabelRows)
         if count >= len(rows):
             return rows
-        # Dealing out very many rows evenly takes long: ten times as many as are wanted will do.
-        index = np.sort(data.rng.permutation(len(rows))[: 10 * count])
-        fold = label_fold_labels(PARTS, rows.y[index], int(data.rng.integers(2**31 - 1)))
-        index = index[fold < max(1, round(PARTS * count / len(index)))]
+        precomputed = isinstance(settings.kernel, Precomputed)
+        index = _dealt_sample(rows, count, precomputed)
         if len(np.unique(rows.fold[index])) < 2:
             return rows
-        return rows.take(index, isinstance(settings.kernel, Precomputed))
+        return rows.take(index, precomputed)
 
     # --------------------------------------------------------------- relation
 
@@ -206,6 +205,17 @@ class LabelSearch(LabelClassifier):
     search_rows: Any
     tol: float
     max_iter: int
+
+
+def _dealt_sample(rows: LabelRows, count: int, precomputed: bool) -> Array:
+    """About ``count`` row numbers, in order: some of many even parts; of whole groups, if there are many."""
+    if rows.group is not None and len(np.unique(rows.group)) >= LEAST_GROUPS:
+        fold = grouped_folds(PARTS, rows.y, rows.group, input_keys(rows, precomputed))
+        return np.flatnonzero(fold < max(1, round(PARTS * count / len(rows))))
+    # Dealing out very many rows evenly takes long: ten times as many as are wanted will do.
+    index = np.argsort(content_keys(rows, "sample", precomputed), kind="stable")[: 10 * count]
+    fold = label_fold_labels(PARTS, rows.y[index], None)
+    return np.sort(index[fold < max(1, round(PARTS * count / len(index)))])
 
 
 def label_families(classes: Sequence[Array]) -> list[Family]:

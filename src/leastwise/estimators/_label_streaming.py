@@ -56,7 +56,7 @@ class LabelStreaming(LabelStream, Streaming):
             return Begun(settings.kernel, basis, guess, len(data.rows), [])
         wish = SEARCH_ROWS if self.search_rows in ("auto", None) else int(self.search_rows)
         some = self._some_rows(data, wish, settings)
-        part = self._basis(some, data.rng, settings)
+        part = self._basis(some, data.seed, settings)
         guess, seen = self._look(some, part, settings, relation, sigmas, alphas, sharings)
         return Begun(settings.kernel, basis, guess, len(some), seen)
 

@@ -21,6 +21,7 @@ from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
 from leastwise.estimators._sets import LabelSets
 from leastwise.estimators._tuned import Found, TunedModel
+from leastwise.keys import row_keys, sample_keys, unit_keys
 from leastwise.label_folds import label_fold_labels
 from leastwise.label_metrics.measures import subset_of
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
@@ -32,6 +33,7 @@ from leastwise.prior import Shift, read_label_prior
 from leastwise.selection.label_judge import LabelJudge
 from leastwise.selection.labels import LabelRows
 from leastwise.selection.search import table
+from leastwise.selection.subsample import input_keys
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
@@ -95,12 +97,12 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         self.label_index_ = known
         return self._targets(y, dtype)
 
-    def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> LabelRows:
+    def _labelled(self, rows: Rows, W: Array, precomputed: bool) -> LabelRows:
         complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())
         labelled = LabelRows(**vars(rows), starts=self.label_index_.starts, entries=None if complete else W)
         if complete or not isinstance(self.cv, str):
             return labelled
-        fold = grouped_folds(STAND_IN, rows.y, rows.group, int(rng.integers(2**31 - 1)))
+        fold = grouped_folds(STAND_IN, rows.y, rows.group, input_keys(rows, precomputed))
         return replace(labelled, fold=fold, lone=rows.fold, by_observation=False)
 
     def _fold_labels(
@@ -310,15 +312,20 @@ def as_column(y: Any) -> Any:
     return table.reshape(-1, 1)
 
 
-def grouped_folds(k: int, codes: Array, group: Array | None, seed: int) -> Array:
+def grouped_folds(k: int, codes: Array, group: Array | None, x: Array) -> Array:
     """Folds that spread the classes of all labels evenly and keep groups of rows, if there are any, together.
 
-    A group has a label if one of its rows has it.
+    A group has a label if one of its rows has it. Groups are dealt out in an order that depends on the keys ``x`` of
+    their rows alone, so that the order of the rows makes no difference.
     """
     if group is None:
-        return label_fold_labels(min(k, len(codes)), codes, seed)
-    _, member = np.unique(group, return_inverse=True)
-    order = np.argsort(member, kind="stable")
-    starts = np.searchsorted(member[order], np.arange(member.max() + 1))
-    most = np.maximum.reduceat(codes[order], starts, axis=0)
-    return label_fold_labels(min(k, len(most)), most, seed)[member]
+        member, most, keys = np.arange(len(codes)), codes, sample_keys(x, [row_keys(codes)], [], "folds")
+    else:
+        member = np.unique(group, return_inverse=True)[1]
+        order = np.argsort(member, kind="stable")
+        starts = np.searchsorted(member[order], np.arange(member.max() + 1))
+        most, keys = np.maximum.reduceat(codes[order], starts, axis=0), unit_keys(x, member, "folds")
+    dealt = np.argsort(keys, kind="stable")
+    fold = np.empty(len(most), dtype=int)
+    fold[dealt] = label_fold_labels(min(k, len(most)), most[dealt], None)
+    return fold[member]

@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from leastwise.arrays import Away, bring, float_dtypes, foreign, here, is_finite, library, like
 from leastwise.basis import evaluate
-from leastwise.estimators._checks import check_groups, check_range, check_square, choose, observation_counts
+from leastwise.estimators._checks import check_groups, check_range, check_square, choose
 from leastwise.estimators._familiar import Familiar
-from leastwise.folds import distinct_rows, fold_labels, is_leave_one_out, warn_of_copies
+from leastwise.folds import distinct_rows, fold_labels, is_leave_one_out, observation_counts, warn_of_copies
 from leastwise.kernels import Kernel, Precomputed, resolve_kernel
 from leastwise.notebook import FittedRepr
+from leastwise.seeds import generator, seed_of
 from leastwise.selection.trial import Rows
 
 Array = np.ndarray
@@ -72,7 +72,8 @@ class Targets:
 class Training:
     """Validated training data: the rows that count, and where they stood; the tasks of all rows, if there are any.
 
-    ``targets`` are those of the rows that count; ``kernel`` knows what it needs to know of them.
+    ``targets`` are those of the rows that count; ``kernel`` knows what it needs to know of them. ``seed`` comes from
+    ``random_state``.
     """
 
     rows: Rows
@@ -80,7 +81,7 @@ class Training:
     kernel: Kernel
     used: Array
     X: Any
-    rng: np.random.Generator
+    seed: int
     task: Array | None = None
 
     @property
@@ -88,6 +89,10 @@ class Training:
         """All classes, in order."""
         assert self.targets.classes is not None
         return self.targets.classes
+
+    def rng(self, name: str) -> np.random.Generator:
+        """The random numbers for one use, such as "centers"; see :mod:`leastwise.seeds`."""
+        return generator(name, self.seed)
 
     def here(self) -> Training:
         """The same with all rows in numpy's arrays, for fits that hold kernels of all of them."""
@@ -142,7 +147,7 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         """Weights of the rows, or of all labels of the rows, not negative and not all zero."""
         raise NotImplementedError
 
-    def _labelled(self, rows: Rows, W: Array, rng: np.random.Generator) -> Rows:
+    def _labelled(self, rows: Rows, W: Array, precomputed: bool) -> Rows:
         """Rows of many labels that have weights of their own."""
         raise NotImplementedError
 
@@ -186,7 +191,7 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         if isinstance(kernel, Precomputed):
             kept = kept[:, used]
             kept = kept.toarray() if hasattr(kept, "toarray") else kept
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = seed_of(self.random_state)
         whole = isinstance(kernel, Precomputed) and not isinstance(groups, str)  # there are no rows to compare
         copy = np.arange(len(used)) if whole else distinct_rows(kept)
         task = None if task is None else self._used_tasks(task, used)
@@ -202,15 +207,16 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
             group = choose("groups", groups, ["duplicates"]) and copy
         else:
             group = check_groups(groups, len(y))[used]
-        fold = self._fold_labels(targets.codes, own, group, copy, used, len(y), int(rng.integers(2**31 - 1)))
+        draw = int(generator("folds", seed).integers(2**31 - 1))
+        fold = self._fold_labels(targets.codes, own, group, copy, used, len(y), draw)
         mass = float(w[used].mean())
         w = w[used] / mass
         w[np.abs(w - 1) < 1e-12] = 1
         rows = Rows(kept, targets.codes, w.astype(X.dtype), fold, copy, group, mass, own, targets.values)
         rows = replace(rows, count=count, by_observation=group is None and is_leave_one_out(self.cv))
         if W.ndim == 2:
-            rows = self._labelled(rows, (W[used] / mass).astype(X.dtype), rng)
-        return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, rng, task)
+            rows = self._labelled(rows, (W[used] / mass).astype(X.dtype), isinstance(kernel, Precomputed))
+        return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, seed, task)
 
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
         """X and y as arrays, and the codes of the tasks, if there are any."""

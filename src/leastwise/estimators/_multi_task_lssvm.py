@@ -192,7 +192,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
     def _part(self, data: Training, trial: CoupledTrial, index: Array) -> CoupledTrial:
         settings = trial.settings
         rows = data.rows.take(index, isinstance(settings.kernel, Precomputed))
-        part = CoupledTrial(rows, self._basis(rows, data.rng, settings), settings, trial.coupling)
+        part = CoupledTrial(rows, self._basis(rows, data.seed, settings), settings, trial.coupling)
         return part.tied(trial.tie.sharing).spreading(trial.spread)
 
     def _solved(self, trial: TaskTrial, sigma: float, alpha: float, consume: bool) -> TaskSolution:

@@ -94,8 +94,7 @@ class Planned:
         if isinstance(self.cv, Iterator):
             raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
         other = copy.copy(self)
-        # What numbers are drawn does not matter here, but those of others are not to be used up.
-        other.random_state = 0 if self.random_state is None else copy.deepcopy(self.random_state)
+        other.random_state = copy.deepcopy(self.random_state)  # a generator is not to be used up
         other.cv = copy.deepcopy(self.cv)
         other._only_planned = True
         try:

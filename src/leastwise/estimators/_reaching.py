@@ -8,7 +8,8 @@ import numpy as np
 
 from leastwise.basis import Basis, row_chunks
 from leastwise.kernels import Kernel
-from leastwise.reach import RANK, SOME, Reach, fit_reach, heldout_distances, ranked_distances, spaced_distances
+from leastwise.reach import RANK, SOME, Reach, fit_reach, further_distances, heldout_distances, ranked_distances
+from leastwise.selection.subsample import distinct_sample
 from leastwise.selection.trial import Rows, Settings, Trial
 
 Array = np.ndarray
@@ -23,7 +24,8 @@ class Reaching:
         if not self._reaches(kernel):
             return None, None
         nearest = heldout_distances(kernel, trial.basis, trial.pairs, rows.place)
-        further = spaced_distances(kernel, trial.basis, trial.pairs, rows.place, rows.copy)
+        some = distinct_sample(rows, SOME, "reach")
+        further = further_distances(kernel, trial.basis, trial.pairs, rows.place, rows.copy, some)
         reach = fit_reach(nearest, further, rows.copy)
         return reach, None if reach is None else reach.trust(nearest)
 
@@ -39,8 +41,7 @@ class Reaching:
         for part in row_chunks(len(held), basis.n_functions, rows.X.dtype.itemsize):
             pairs = kernel.pairs(rows.X[held[part]], basis.centers)
             nearest[held[part]] = ranked_distances(kernel, pairs, rows.place[held[part]], home)
-        first = held[np.sort(np.unique(rows.copy[held], return_index=True)[1])]  # equal rows count once
-        some = first[np.unique(np.linspace(0, len(first) - 1, SOME).astype(int))]
+        some = held[distinct_sample(rows.part(held), SOME, "reach")]
         pairs = kernel.pairs(rows.X[some], basis.centers)
         reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.place[some], home, RANK), rows.copy)
         return reach, None if reach is None else reach.trust(nearest)

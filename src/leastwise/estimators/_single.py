@@ -11,7 +11,8 @@ from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.kernels import Precomputed
 from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
-from leastwise.selection.search import Search, stratified_rows
+from leastwise.selection.search import Search
+from leastwise.selection.subsample import search_sample
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 
@@ -24,7 +25,7 @@ class SingleTaskModel(TunedModel):
 
     def _select(self, data: Training, settings: Settings) -> tuple[Outcome, list[dict], Trial]:
         """Search on some rows or all; the best point, all points, and the trial on all rows."""
-        rows, basis = data.rows, self._basis(data.rows, data.rng, settings, self.basis)
+        rows, basis = data.rows, self._basis(data.rows, data.seed, settings, self.basis)
         some = self._some(data, rows_to_search(basis, len(rows), self.search_rows), settings)
         sigmas, alphas = self._data_grids(rows, settings)
         if self.cv is None:
@@ -32,7 +33,7 @@ class SingleTaskModel(TunedModel):
         if some is rows or (sigmas.single and alphas.single):
             whole = Search(Trial(rows, basis, settings))
             return self._run(whole, sigmas, alphas), whole.seen, whole.trial
-        part = Search(Trial(some, self._basis(some, data.rng, settings, self.basis), settings))
+        part = Search(Trial(some, self._basis(some, data.seed, settings, self.basis), settings))
         guess = self._run(part, sigmas, alphas)
         whole = Search(Trial(rows, basis, part.trial.settings))
         # More rows want a smaller ridge on the mean loss; about in proportion is a good guess.
@@ -44,7 +45,7 @@ class SingleTaskModel(TunedModel):
         wish = SEARCH_ROWS if self.search_rows == "auto" else self.search_rows or len(data.rows)
         some = self._some(data, min(int(wish), len(data.rows)), settings)
         sigmas, alphas = self._data_grids(data.rows, settings)
-        search = Search(Trial(some, self._basis(some, data.rng, settings), settings))
+        search = Search(Trial(some, self._basis(some, data.seed, settings), settings))
         if self.cv is None:
             return Found(self._fixed(data, sigmas.values[0], alphas.values[0]), [], None, search.trial)
         found = self._run(search, sigmas, alphas)
@@ -57,7 +58,8 @@ class SingleTaskModel(TunedModel):
         """About so many rows, the classes in proportion; all if there are no more, or no two folds among them."""
         if count >= len(data.rows):
             return data.rows.here()
-        index = stratified_rows(data.rows.y, count, data.rng)
+        precomputed = isinstance(settings.kernel, Precomputed)
+        index = search_sample(data.rows, count, precomputed)
         if len(np.unique(data.rows.fold[index])) < 2:
             return data.rows.here()
-        return data.rows.take(index, isinstance(settings.kernel, Precomputed))
+        return data.rows.take(index, precomputed)

@@ -17,7 +17,7 @@ from leastwise.fitting import Solution
 from leastwise.heldout import Held
 from leastwise.krylov_fitting import Effort, Iterated, KrylovProblem
 from leastwise.selection.grid import Grid
-from leastwise.selection.search import held_out_tenth
+from leastwise.selection.subsample import held_out_tenth
 from leastwise.selection.trial import Rows, Settings
 
 Array = np.ndarray
@@ -44,7 +44,7 @@ class SingleIterating(Iterating, SingleTaskModel):
         if not alphas.ratio or not settings.judge.of_classes:
             return choice
         some = self._some(data, max(SETTLE_ROWS, len(rows) // 4), settings)
-        held = held_out_tenth(some, data.rng, "krylov")
+        held = held_out_tenth(some, "krylov")
         rest, ratio, seen = np.setdiff1d(np.arange(len(some)), held), len(some) / len(rows), list(choice.seen)
         self._report(f"alpha on {len(rest)} rows, without {len(held)} that are held out:")
         problem = KrylovProblem(some.take(rest, precomputed=False), settings, best.sigma, None, effort)

@@ -46,7 +46,7 @@ class SingleTaskLSSVM(Streaming, LSSVM, SingleIterating):
 
     def _few_centers(self, data: Training, settings: Settings) -> Basis:
         directions = self._by_directions(data.rows, settings.kernel)
-        return self._basis(data.rows, data.rng, settings) if directions else super()._few_centers(data, settings)
+        return self._basis(data.rows, data.seed, settings) if directions else super()._few_centers(data, settings)
 
     def _choose(self, data: Training, settings: Settings) -> Found:
         outcome, seen, trial = self._select(data, settings)
@@ -64,10 +64,10 @@ class SingleTaskLSSVM(Streaming, LSSVM, SingleIterating):
         """Whether every row is a centre, as far as parameters say."""
         return self.n_centers is None and isinstance(self.centers, str)
 
-    def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
+    def _basis(self, rows: Rows, seed: int, settings: Settings, kind: str = "full") -> Basis:
         kernel = settings.kernel
         if not self._by_directions(rows, kernel):
-            return super()._basis(rows, rng, settings, kind)
+            return super()._basis(rows, seed, settings, kind)
         assert isinstance(kernel, Linear)
         return given_basis(kernel.directions(rows.X.shape[1], rows.X.dtype), settings.n_outputs)
 
@@ -89,7 +89,7 @@ class SingleTaskLSSVM(Streaming, LSSVM, SingleIterating):
 
     def _part(self, data: Training, trial: Trial, index: Array) -> Trial:
         rows = data.rows.take(index, isinstance(trial.settings.kernel, Precomputed))
-        return Trial(rows, self._basis(rows, data.rng, trial.settings), trial.settings)
+        return Trial(rows, self._basis(rows, data.seed, trial.settings), trial.settings)
 
     def _solved(self, trial: Trial, sigma: float, alpha: float, consume: bool) -> Solution:
         if not consume:  # the solver writes into the pairs

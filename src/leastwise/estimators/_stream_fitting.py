@@ -146,7 +146,8 @@ class StreamFitting(OnDask, ByMoments):
     def _kept_rows(self: Any, kept: Kept, known: Any, kernel: Kernel, moments: Moments | None) -> Training:
         """Rows that were kept as training data; with the class shares of all rows, once these are known."""
         W = self._row_weights(kept.w.astype(float), known)
-        data = self._arranged(kept.X, kept.y, W, kept.group, kernel, None, known)
+        count = None if np.all(kept.count <= 1) else kept.count
+        data = self._arranged(kept.X, kept.y, W, kept.group, kernel, None, known, count)
         if moments is None:
             return replace(data, rows=replace(data.rows, shares=self._first_shares(kept.y, kept.w, known)))
         shares = self._shares(moments, data.rows.mass)

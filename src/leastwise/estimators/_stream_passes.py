@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.folds import observation_counts
 from leastwise.linalg.moments import Moments
 from leastwise.streaming.blocks import Block, Blocks
 from leastwise.streaming.errors import StreamError
@@ -120,7 +121,7 @@ class FirstLook:
             codes = model._encode(block.y, known)
             model._check_lengths(codes, w)
         self.known, self.n_rows = known, self.n_rows + int(np.sum(w > 0))
-        self.keeper.add(X, codes, w, block.groups)
+        self.keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
         for name, mass in counted(codes, w, known).items():
             self.counts[name] = self.counts.get(name, 0.0) + mass
 
@@ -173,7 +174,7 @@ class Sums:
             X, codes, w = self.model._read(block, self.known, self.factor, self.begun.basis.centers.dtype)
             self.moments = self.moments + self.model._block_moments(X, codes, w, self.known, self.begun)
         if keeper is not None:
-            keeper.add(X, codes, w, block.groups)
+            keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
         self.progress.tell(self.moments.n)
 
     def run(

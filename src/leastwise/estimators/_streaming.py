@@ -16,6 +16,7 @@ from leastwise.estimators._dask import check_in_memory
 from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._stream_fitting import StreamFitting
 from leastwise.estimators._stream_passes import OneBlock, Progress, Sums, look_first
+from leastwise.folds import observation_counts
 from leastwise.keys import EVERY
 from leastwise.linalg.moments import Moments
 from leastwise.selection.moments import SAMPLE_ROWS
@@ -129,7 +130,7 @@ class Streaming(StreamFitting):
         moments = self.moments_ + self._block_moments(X, codes, w, known, begun)
         if kept is not None:
             keeper = Keeper(kept.limit, kept)
-            keeper.add(X, codes, w, block.groups)
+            keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
             kept = keeper.kept()
         return self._renew(begun, moments, kept, known)
 
@@ -152,7 +153,8 @@ class Streaming(StreamFitting):
                 f"{moments.mass:.3g} of {self.moments_.mass:.3g}: too few for a model. Nothing was changed."
             )
         if kept is not None:
-            kept = kept.without(Kept.all(X, codes, w, block.groups, kept.limit))
+            count = observation_counts(block.sample_weight)
+            kept = kept.without(Kept.all(X, codes, w, block.groups, kept.limit, count))
             if len(np.unique(kept.key)) < 2 and self.cv is not None:
                 raise ValueError(
                     f"unfit() of {len(w)} rows would take away all but {len(kept)} of the rows that the model keeps, "

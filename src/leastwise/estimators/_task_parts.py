@@ -18,6 +18,7 @@ from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, by_blocks, check_named
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
+from leastwise.folds import observation_counts
 from leastwise.kernels import Kernel
 from leastwise.memory import available_memory, human
 from leastwise.selection.arrow import ArrowTrial
@@ -115,10 +116,10 @@ class FromParts(TaskSearch):
         self._meet_columns(known)
         plan = known.moves(self.task_column, raw.home)
         parts = self._regrouped(raw, known, plan)
-        chosen, share = choose_tasks(known, count)
+        chosen, share, fewest = choose_tasks(known, count)
         self.task_index_ = known.tasks
         own = told(known, plan, chosen, self._shared().penalty)
-        terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share)
+        terms = Terms(rules, known.dtype, self._known_targets(known), known.factors, known.mass, share, fewest)
         sample = gathered(parts, own, terms)
         data = self._sampled(sample, known, chosen, kernel, terms)
         return SampledTasks(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
@@ -129,7 +130,8 @@ class FromParts(TaskSearch):
         y = rows.y if terms.values else np.searchsorted(terms.targets, rows.y)
         self.task_index_ = Tasks([known.tasks.ids[k] for k in chosen])
         task, w = np.searchsorted(chosen, rows.index), terms.weights(rows.y, rows.w)
-        data = self._arranged(rows.X, y, w, None, kernel, task, terms.targets)
+        count = observation_counts(rows.w)
+        data = self._arranged(rows.X, y, w, None, kernel, task, terms.targets, count)
         self.task_index_ = known.tasks
         self.tasks_ = known.tasks.as_array()
         return replace(data, kernel=known.fitted(kernel), task=rows.index)

@@ -23,13 +23,15 @@ from leastwise.estimators._planned import TaskPlanned
 from leastwise.estimators._tasks import TaskModel
 from leastwise.estimators._tuned import Found, TunedModel
 from leastwise.kernels import Kernel, Linear, Precomputed
+from leastwise.keys import task_keys
 from leastwise.memory import available_memory
 from leastwise.planning.choice import task_solver
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes, task_rows_to_search
-from leastwise.selection.search import Search, some_tasks, stratified_rows
+from leastwise.selection.search import Search
+from leastwise.selection.subsample import LEAST_TASKS, content_keys, some_units, stratified_rows
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 from leastwise.similarity import correlation_similarity, input_similarity, learned_similarity
 from leastwise.task_fitting import TaskTrial, check_folds_within_tasks
@@ -157,7 +159,7 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
         if linear and not chosen and (d < len(rows) or some or self.solver == "arrow"):
             assert isinstance(kernel, Linear)
             return given_basis(kernel.directions(d, rows.X.dtype), settings.n_outputs)
-        return self._basis(rows, data.rng, settings)
+        return self._basis(rows, data.seed, settings)
 
     def _select(self, data: Training, settings: Settings, coupling: Coupling, sharings: Levels) -> Found:
         """Search on some tasks or all; the best point, all points, and the trial on all rows."""
@@ -204,8 +206,11 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
         everyone = np.arange(len(self.tasks_))
         if count >= len(rows):
             return rows, everyone
-        index = some_tasks(rows.task, rows.y, rows.w, count, data.rng)
-        some = rows.take(index, isinstance(settings.kernel, Precomputed))
+        precomputed = isinstance(settings.kernel, Precomputed)
+        key, names = content_keys(rows, "sample", precomputed), task_keys(self.task_index_.ids)
+        # Whole tasks, since how much to share depends on how large they are.
+        index = some_units(rows.task, names, rows.y, rows.w, count, key, LEAST_TASKS)
+        some = rows.take(index, precomputed)
         if len(np.unique(some.fold)) < 2 or len(some) >= len(rows):
             return rows, everyone
         kept, task = np.unique(rows.task[index], return_inverse=True)
@@ -236,7 +241,8 @@ class TaskSearch(TaskPlanned, TaskModel, TunedModel):
         index = np.arange(len(rows))
         if len(rows) > SIMILARITY_ROWS:
             cell = np.unique(trial.task * (int(rows.y.max()) + 1) + rows.y, return_inverse=True)[1]
-            index = stratified_rows(cell, SIMILARITY_ROWS, data.rng)
+            key = content_keys(rows, "similarity", isinstance(trial.settings.kernel, Precomputed))
+            index = stratified_rows(cell, SIMILARITY_ROWS, key)
         K = Trial.kernel(trial, best.sigma) if trial.basis.square else trial.gram(best.sigma)
         K = K[np.ix_(index, index)].astype(float)
         task, Z = trial.task[index], self._compared(data)[index]

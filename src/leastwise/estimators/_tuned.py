@@ -18,6 +18,7 @@ from leastwise.evidence import HeldRows
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import Calibrator, ClipNormalise
 from leastwise.scoring import resolve_scoring
+from leastwise.seeds import generator
 from leastwise.selection.grid import Grid, Levels
 from leastwise.selection.jobs import check_n_jobs
 from leastwise.selection.judge import ClassJudge
@@ -148,11 +149,14 @@ class TunedModel(KernelModel):
         if self.verbose:
             print(f"[{type(self).__name__}] {line}", flush=True)
 
-    def _basis(self, rows: Rows, rng: np.random.Generator, settings: Settings, kind: str = "full") -> Basis:
+    def _basis(self, rows: Rows, seed: int, settings: Settings, kind: str = "full") -> Basis:
         count, by_kernel = check_count("n_centers", self.n_centers), isinstance(self.centers, str)
         by_kernel = by_kernel and self.centers == "leverage" and count is not None and count < len(rows)
         sigma = self._middle_sigma(rows, settings.kernel) if by_kernel else 1.0
-        recipe = Recipe(kind, count, self.centers, settings.norm, settings.kernel, sigma)
+        recipe, rng = (
+            Recipe(kind, count, self.centers, settings.norm, settings.kernel, sigma),
+            generator("centers", seed),
+        )
         return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng, settings.n_outputs, rows.task)
 
     def _middle_sigma(self, rows: Rows, kernel: Kernel) -> float:

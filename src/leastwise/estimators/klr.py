@@ -176,7 +176,7 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         data = self._training(X, y, sample_weight, groups, kernel)
         settings = self._settings(data.kernel, self._judge(data.classes))
         self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
-        basis = self._basis(data.rows, data.rng, settings)
+        basis = self._basis(data.rows, data.seed, settings)
         sigmas, alphas = self._data_grids(data.rows, settings)
         refits = Refits(data.rows, basis, settings, Effort(alphas, self.solver, Stop(int(self.max_iter), self.tol)))
         search = Search(refits)

@@ -20,7 +20,7 @@ from leastwise.estimators._streaming import Streaming
 from leastwise.fitting import Solution, scores, solve, solve_by_sgd
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.probability import CALIBRATIONS
-from leastwise.selection.search import held_out_tenth
+from leastwise.selection.subsample import held_out_tenth
 from leastwise.selection.trial import Settings
 
 Array = np.ndarray
@@ -294,13 +294,13 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
     def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
         """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
         rows = data.rows
-        basis = self._basis(rows, data.rng, settings)
+        basis = self._basis(rows, data.seed, settings)
         found = self._first_look(data, settings)
         outcome, seen = found.outcome, found.seen
-        held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, data.rng, "sgd")
+        held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, "sgd")
         train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
         options = {"max_epochs": int(self.max_passes), "tol": self.tol}
-        solution = solve_by_sgd(train, basis, settings, outcome.sigma, outcome.alpha, data.rng, **options)
+        solution = solve_by_sgd(train, basis, settings, outcome.sigma, outcome.alpha, data.rng("sgd"), **options)
         outcome.F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         outcome.F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
         if self.cv is not None:

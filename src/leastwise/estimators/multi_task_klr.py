@@ -189,7 +189,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
     def _refits(self, data: Training, settings: Settings, coupling: Coupling) -> CoupledRefits:
         _, alphas = self._data_grids(data.rows, settings)
         effort = Effort(alphas, self.solver, Stop(int(self.max_iter), self.tol))
-        return CoupledRefits(data.rows, self._basis(data.rows, data.rng, settings), settings, coupling, effort)
+        return CoupledRefits(data.rows, self._basis(data.rows, data.seed, settings), settings, coupling, effort)
 
     def _search(self, data: Training, refits: CoupledRefits, sharings: Levels) -> tuple[Outcome, list[dict]]:
         sigmas, alphas = self._data_grids(data.rows, refits.settings)

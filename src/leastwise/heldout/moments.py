@@ -47,7 +47,7 @@ class MomentHeldout:
         left = R / np.maximum(1 - each, np.finfo(float).eps)[:, None]
         for block in p.folds.blocks:
             left[block] = _without(self.U[block], e, p.root[block] if s.bias else None, share, R[block])
-        far = s.coefficients(alpha * m.mass)[1]
+        far = s.coefficients(rho)[1]
         return Held((p.Z - left) / p.root[:, None], far, freedom=float(np.sum(s.g * e)) + bool(s.bias))
 
 

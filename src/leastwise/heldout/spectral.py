@@ -34,8 +34,8 @@ class SpectralHeldout:
             inverse = self._block(alpha, i)
             F[i] = problem.Z[i] - delete_block(inverse, problem.bias)
             freedom += follows(inverse, problem.bias)
-        q, rho = self._shared(), alpha * len(F) * (1 - 1 / problem.n_folds)
-        vPB = rho * ((1 / (self.spectrum.g + rho)) @ q["vUB"]) + q["vout"]
+        q, ridge = self._shared(), alpha * len(F) * (1 - 1 / problem.n_folds)
+        vPB = ridge * ((1 / (self.spectrum.g + ridge)) @ q["vUB"]) + q["vout"]
         return Held(F / problem.root[:, None], intercept(vPB, problem.bias), freedom=freedom)
 
     def _shared(self) -> dict:

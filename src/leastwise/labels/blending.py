@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from leastwise.keys import row_keys
 from leastwise.labels.sample import LabelSample
 
 Array = np.ndarray
@@ -193,10 +194,17 @@ class BlendFit:
         return replace(part, w=part.w * (self.size[labels] / np.where(total > 0, total, 1))[part.group])
 
     def _entries(self, labels: Array, columns: Array, step: int = 1) -> Entries:
-        """Known entries of these labels, every ``step``-th row of each; in float64, whatever the scores are."""
+        """Known entries of these labels, every ``step``-th row of each; in float64, whatever the scores are.
+
+        Rows are counted in the order of their scores: in that of the data, another order would give other rows.
+        """
         sample, n = self.sample, len(self.sample.codes)
+        order = np.arange(n)
+        if step > 1:
+            order = np.lexsort((row_keys(sample.codes), np.round(sample.F[:, 0].astype(float), 9)))
         rows = np.arange(0, n, step)[:, None] + labels % step
-        known = (rows < n) & (sample.W[np.minimum(rows, n - 1), labels] > 0)
+        inside, rows = rows < n, order[np.minimum(rows, n - 1)]
+        known = inside & (sample.W[rows, labels] > 0)
         i, j = rows[known], np.nonzero(known)[1]
         t, k = labels[j], np.take(columns.T, j, axis=1)
         F, shares, far = sample.F[i, k].astype(float), self.shares.astype(float), self.far.astype(float)

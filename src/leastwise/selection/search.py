@@ -10,21 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.heldout import Folds
-from leastwise.kernels import Kernel, squared_norms
+from leastwise.kernels import Kernel, Precomputed, squared_norms
 from leastwise.selection.diary import Entry, next_step
 from leastwise.selection.grid import Grid, Ladder, Levels, best_of, explore, walk
 from leastwise.selection.step import MIDDLE, Ahead, Look, looks, make_step, whole_grid
+from leastwise.selection.subsample import distinct_sample
 from leastwise.selection.trial import Outcome, Rows, Trial
 
 Array = np.ndarray
 
 #: What a point of a search has, and what users call it.
 PARAMETERS = {"sigma": "sigma", "alpha": "alpha", "sharing": "sharing", "spread": "spread", "weight": "linear_weight"}
-#: A search is made on so many tasks at least.
-LEAST_TASKS = 5
-#: Up to so many classes, each has two rows in a sample of rows, however small that was to be.
-MANY_CLASSES = 100
 
 
 @dataclass
@@ -161,18 +157,18 @@ def table(seen: list[dict]) -> dict[str, Array]:
 def natural_length(kernel: Kernel, rows: Rows) -> float:
     """The unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products.
 
-    A thousand rows, evenly spaced, tell the median well enough.
+    A thousand of the rows tell the median well enough.
     """
     kernel = kernel.ruler
     if not kernel.has_sigma:
         return 1.0
-    first = np.sort(np.unique(rows.copy, return_index=True)[1])
-    if kernel.distance and len(first) < 2:
+    some = distinct_sample(rows, 1000, "scale")
+    if kernel.distance and len(some) < 2:
         raise ValueError(
             "All rows of X are equal, so the median distance is 0 and sigma='auto' has no scale to go by: "
             "give features that vary, or a number for sigma."
         )
-    X = rows.X[first[np.linspace(0, len(first) - 1, min(len(first), 1000)).astype(int)]]
+    X = rows.X[some]
     norms = squared_norms(X)
     pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
     length = kernel.length(pairs, norms)
@@ -188,62 +184,7 @@ def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> floa
     """The unit of alpha="auto": 1 for kernels of a distance, else the mean of k(x, x), squared for coefficients."""
     if kernel.distance:
         return 1.0
-    first = np.sort(np.unique(rows.copy, return_index=True)[1])  # a copy of a row is no other row
-    X = rows.X[first[np.linspace(0, len(first) - 1, min(len(first), 200)).astype(int)]]
+    precomputed = isinstance(kernel, Precomputed)
+    X = rows.X[distinct_sample(rows, 200, "scale", precomputed)]  # a copy of a row is no other row
     height = float(np.abs(np.diagonal(kernel.values(kernel.pairs(X, X), length))).mean())
     return (height if norm == "function" else height**2) or 1.0
-
-
-def stratified_rows(y: Array, count: int, rng: np.random.Generator) -> Array:
-    """About ``count`` row numbers, in order, with the classes in proportion; two rows of each, if there is room."""
-    sizes = np.bincount(y)
-    least = next(k for k in (2, 1, 0) if k * len(sizes) <= max(count, 2 * MANY_CLASSES))
-    quota = np.maximum(np.round(sizes * count / len(y)).astype(int), least)
-    order = rng.permutation(len(y))
-    order = order[np.argsort(y[order], kind="stable")]
-    rank = np.arange(len(y)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # among the rows of the class
-    return np.sort(order[rank < quota[y[order]]])
-
-
-def some_tasks(task: Array, y: Array, w: Array, count: int, rng: np.random.Generator) -> Array:
-    """About ``count`` row numbers, in order: whole tasks, since how much to share depends on how large they are.
-
-    Tasks of heavier rows come first. A class that would be lost brings tasks that have it. Where a few tasks are too
-    large already, rows of every kind are drawn from them.
-    """
-    sizes = np.bincount(task)
-    order = np.argsort(rng.exponential(size=len(sizes)) * sizes / np.bincount(task, weights=w))
-    chosen = np.zeros(len(sizes), dtype=bool)
-    chosen[order[: max(int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1, LEAST_TASKS)]] = True
-    for k in np.flatnonzero(np.bincount(y[chosen[task]], minlength=int(y.max()) + 1) < 2):
-        owners = np.bincount(task[y == k], minlength=len(sizes))
-        chosen[np.argsort(-owners, kind="stable")[:2]] |= owners.max() > 0
-    index = np.flatnonzero(chosen[task])
-    if len(index) <= 2 * count:
-        return index
-    cell = np.unique(task[index] * (int(y.max()) + 1) + y[index], return_inverse=True)[1]
-    return index[stratified_rows(cell, count, rng)]
-
-
-def held_out_tenth(rows: Rows, rng: np.random.Generator, solver: str) -> Array:
-    """About a tenth of the rows, whole groups of them, that leaves every class at least half of its rows."""
-    left = np.bincount(rows.y)
-    least = (left + 1) // 2
-    held: list[Array] = []
-    count = 0
-    members = Folds.from_labels(np.arange(len(rows)) if rows.group is None else rows.group)
-    parts = [*members.blocks, *members.singles[:, None]]
-    for part in (parts[k] for k in rng.permutation(len(parts))):
-        lost = np.bincount(rows.y[part], minlength=len(left))
-        if count + len(part) <= max(len(rows) // 10, 2 * len(left)) and (left - lost >= least).all():
-            held.append(part)
-            left, count = left - lost, count + len(part)
-    if not held:  # groups are larger than that: one of them, then
-        spare = [p for p in parts if (left - np.bincount(rows.y[p], minlength=len(left)) >= least).all()]
-        held = sorted(spare, key=len)[:1]
-    if not held:
-        raise ValueError(
-            f"solver={solver!r} holds out a tenth of the rows to learn from them what held-out rows are like, which "
-            f"{len(rows)} rows in {len(parts)} groups do not allow: use another solver, or cv=None."
-        )
-    return np.sort(np.concatenate(held))

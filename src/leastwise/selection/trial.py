@@ -258,8 +258,13 @@ class Trial:
         return self
 
     def weighing(self, weight: float) -> Self:
-        """The trial with this weight for the linear part of a sum of kernels."""
+        """The trial with this weight for the linear part of a sum of kernels.
+
+        The linear part alone, which competes with the sum, has an infinite weight and no other.
+        """
         kernel = self.settings.kernel
+        if weight == self.weight:
+            return self
         assert isinstance(kernel, Sum)
         other = copy.copy(self)
         other.settings = replace(self.settings, kernel=kernel.weighing(weight))

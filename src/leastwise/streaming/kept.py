@@ -24,7 +24,7 @@ NOTHING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Some rows, whole sets of copies (or groups) of them.
+    """Some rows, each with all of its copies, or whole groups of rows.
 
     Attributes
     ----------
@@ -41,6 +41,8 @@ class Kept:
         Number of different keys that are kept, at most; of rows, where there are groups, but two groups at least.
     bound : int
         Rows with keys up to this one are kept.
+    count : ndarray of shape (m,)
+        How many observations each row stands for.
     """
 
     key: Array
@@ -49,23 +51,25 @@ class Kept:
     w: Array
     group: Array | None
     limit: int
-    bound: int = int(EVERY)
+    bound: int
+    count: Array
 
     @classmethod
-    def of(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int) -> Kept:
+    def of(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int, count: Array | None = None) -> Kept:
         """Those of some rows."""
-        return cls.all(X, y, w, group, limit).lowered()
+        return cls.all(X, y, w, group, limit, count).lowered()
 
     @classmethod
-    def all(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int) -> Kept:
-        """All rows that have a weight."""
+    def all(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int, count: Array | None = None) -> Kept:
+        """All rows that have a weight; each is one observation unless ``count`` tells otherwise."""
+        count = np.ones(len(w)) if count is None else count
         if group is not None:
             key = id_keys(group)
         elif y.dtype.kind == "f":  # rows with equal inputs and other values are measurements of their own
             key = pair_keys(row_keys(X), row_keys(y.reshape(len(y), -1)))
         else:
             key = row_keys(X)
-        return cls(key, X, y, w, group, limit).part(w > 0)
+        return cls(key, X, y, w, group, limit, int(EVERY), count).part(w > 0)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -79,18 +83,22 @@ class Kept:
         if len(index) == len(self):
             return self
         group = None if self.group is None else self.group[index]
-        return replace(self, key=self.key[index], X=self.X[index], y=self.y[index], w=self.w[index], group=group)
+        taken = {name: getattr(self, name)[index] for name in ("key", "X", "y", "w", "count")}
+        return replace(self, **taken, group=group)
 
     def owned(self) -> Kept:
         """The same in arrays of its own, where the next block might be written into those that it has."""
         group = None if self.group is None else self.group.copy()
-        return replace(self, X=self.X.copy(), y=self.y.copy(), w=self.w.copy(), group=group)
+        copied = {name: getattr(self, name).copy() for name in ("X", "y", "w", "count")}
+        return replace(self, **copied, group=group)
 
     def lowered(self) -> Kept:
         """No more than the limit."""
         bound = min(int(threshold(self.key, self.limit, rows=self.group is not None)), self.bound)
         low = replace(self.part(self.key <= np.uint64(bound)), bound=bound)
-        low = low.merged() if len(low) > COPIES * self.limit else low
+        # Observations of one weight each are left out exactly; if there are too many weights, by their mean weight.
+        for exact in (True, False):
+            low = low.merged(exact) if len(low) > COPIES * self.limit else low
         if self.group is not None and len(low) > max(LARGE, COPIES * self.limit):
             raise ValueError(
                 f"Two groups have {len(low)} rows together, which are too many to be kept and held out: give smaller "
@@ -98,12 +106,14 @@ class Kept:
             )
         return low
 
-    def merged(self) -> Kept:
-        """Copies in one row, with the sum of their weights."""
+    def merged(self, exact: bool) -> Kept:
+        """Copies in one row, with the sums of their weights and counts; ``exact``: those whose weights are equal."""
         place: dict[tuple, int] = {}
-        first = np.array([place.setdefault(name, i) for i, name in enumerate(self._names())])
-        w = np.bincount(first, weights=self.w, minlength=len(self))
-        return replace(self, w=w.astype(self.w.dtype)).part(first == np.arange(len(self)))
+        unit = (self.w / self.count).tolist() if exact else [0.0] * len(self)
+        names = zip(self._names(), unit, strict=True)
+        first = np.array([place.setdefault(name, i) for i, name in enumerate(names)])
+        w, count = (np.bincount(first, weights=each, minlength=len(self)) for each in (self.w, self.count))
+        return replace(self, w=w.astype(self.w.dtype), count=count).part(first == np.arange(len(self)))
 
     def recoded(self, change: Callable[[Array, Any, Any], Array], old: Any, new: Any) -> Kept:
         """With other codes for the same targets."""
@@ -118,20 +128,23 @@ class Kept:
         if len(self) and (gone.group is None) != (self.group is None):
             raise ValueError("Groups were given for all rows that were added, or for none: give them here alike.")
         places, w, most = defaultdict(list), self.w.astype(float), float(self.w.max(initial=0.0))
+        count = self.count.copy()
         for i, name in enumerate(self._names()):
             places[name].append(i)
         gone = gone.part(gone.key <= np.uint64(self.bound))
-        for name, weight in zip(gone._names(), gone.w.tolist(), strict=True):
+        for name, weight, lost in zip(gone._names(), gone.w.tolist(), gone.count.tolist(), strict=True):
             for i in places[name]:
                 taken = min(weight, w[i])
                 w[i], weight = w[i] - taken, weight - taken
+                fewer = min(lost, count[i] - 1)  # a row that has any weight left is one observation at least
+                count[i], lost = count[i] - fewer, lost - fewer
             if weight > NOTHING * most:
                 raise ValueError(
                     "unfit() takes away rows that were added before, with the same class or value and no more weight "
                     "than they have (after forget(), give sample_weight=: what they still count); one of these was "
                     "not. Nothing was changed."
                 )
-        return replace(self, w=w.astype(self.w.dtype)).part(w > NOTHING * most)
+        return replace(self, w=w.astype(self.w.dtype), count=count).part(w > NOTHING * most)
 
     def _names(self) -> list[tuple]:
         """What tells a row from others."""
@@ -156,6 +169,7 @@ def joined_kept(parts: list[Kept]) -> Kept:
         None if first.group is None else np.concatenate([part.group for part in some if part.group is not None]),
         limit,
         bound,
+        np.concatenate([part.count for part in some]),
     )
     return whole.lowered()
 
@@ -173,9 +187,9 @@ class Keeper:
         self.limit = limit
         self._parts: list[Kept] = [] if start is None else [start]
 
-    def add(self, X: Any, y: Array, w: Array, group: Array | None) -> None:
+    def add(self, X: Any, y: Array, w: Array, group: Array | None, count: Array | None = None) -> None:
         """Some more rows."""
-        fresh = Kept.of(X, y, w, group, self.limit)
+        fresh = Kept.of(X, y, w, group, self.limit, count)
         if self._parts:
             fresh = fresh.part(fresh.key <= np.uint64(self._parts[0].bound))
         self._parts.append(fresh.owned() if fresh.X is X else fresh)

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from leastwise.distributed import Piece
 from leastwise.distributed.pieces import some_rows
+from leastwise.folds import observation_counts
 from leastwise.kernels import squared_norms
-from leastwise.keys import row_keys
 from leastwise.task_parts.reading import Clean, Rules, looked_at
 
 Array = np.ndarray
@@ -32,7 +32,7 @@ class Facts:
     cells : ndarray of shape (4, k)
         For every task and class that occur together: their numbers, how many rows, and their weight.
     alone : dict
-        The key of the row of every task that has one row only, or copies of it.
+        The number of observations of every task.
     classes : ndarray
         Those of y; for quantities their lowest values, highest values and sums, of shape (3, outputs).
     moments : dict
@@ -76,7 +76,7 @@ def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
         labels, codes = np.unique(rows.y, return_inverse=True)
         names = labels.tolist()
     moments = {name: moments_of(rows.X[codes == k], rows.w[codes == k]) for k, name in enumerate(names)}
-    cells, alone = cells_of(rows, codes), lonely(rows, values) if rules.distinct else {}
+    cells, alone = cells_of(rows, codes), observations(rows) if rules.distinct else {}
     kind, sparse_, flat = rows.X.dtype, sparse.issparse(rows.X), rows.y.ndim == 1
     return Facts(len(piece), head, kind, rows.names, cells, alone, labels, moments, lost, sparse_, flat)
 
@@ -88,15 +88,10 @@ def cells_of(rows: Clean, codes: Array) -> Array:
     return np.stack([*np.divmod(pairs, c), count, np.bincount(cell, weights=rows.w)]).astype(float)
 
 
-def lonely(rows: Clean, values: bool) -> dict:
-    """Tasks all of whose rows are copies of one, with its key: leave-one-out leaves nothing of them."""
-    keys = row_keys(rows.X)
-    if values:  # with other values they are no copies
-        keys = keys * np.uint64(3) + row_keys(rows.y.reshape(len(rows.y), -1).astype(float))
-    task, key = np.unique(np.stack([rows.index.astype(np.uint64), keys]), axis=1)
-    alone = np.flatnonzero(np.bincount(task.astype(int), minlength=len(rows.names)) == 1)
-    first = np.searchsorted(task, alone.astype(np.uint64))
-    return {rows.names[t]: int(key[i]) for t, i in zip(alone, first, strict=True)}
+def observations(rows: Clean) -> dict:
+    """The number of observations of every task."""
+    total = np.bincount(rows.index, weights=observation_counts(rows.w), minlength=len(rows.names))
+    return dict(zip(rows.names, total.tolist(), strict=True))
 
 
 def moments_of(X: Any, w: Array) -> tuple[float, Array, float]:

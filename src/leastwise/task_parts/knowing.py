@@ -86,12 +86,12 @@ class Known:
 
     @cached_property
     def alone(self) -> list:
-        """Tasks all of whose rows are copies of one, wherever they lie."""
-        keys: dict[Any, set] = {}
+        """Tasks of a single observation: leave-one-out leaves nothing of them."""
+        total: dict[Any, float] = {}
         for part in self.parts:
-            for name in part.ids:
-                keys.setdefault(name, set()).add(part.alone.get(name))
-        return [name for name, found in keys.items() if len(found) == 1 and None not in found]
+            for name, count in part.alone.items():
+                total[name] = total.get(name, 0.0) + count
+        return [name for name, count in total.items() if count <= 1]
 
     @cached_property
     def n(self) -> int:

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.distributed import Piece
 from leastwise.distributed.pieces import size_of
-from leastwise.keys import row_keys
+from leastwise.keys import row_keys, sample_keys
+from leastwise.selection.subsample import lowest_of_cells
 from leastwise.tasks import factor_tasks, split_tasks
 
 Array = np.ndarray
@@ -30,7 +31,7 @@ class Rules:
     check : callable, optional
         Looks at the rows, and raises an error where they will not do.
     distinct : bool
-        Whether it matters how many different rows a task has.
+        Whether it matters how many observations a task has.
     """
 
     model: Any
@@ -148,18 +149,16 @@ def divided(piece: Piece, column: Any) -> tuple[Any, Any]:
     return split_tasks(piece.X, column)
 
 
-def kept_rows(rows: Clean, code: Array, share: float, values: bool) -> Array:
-    """About this share of the rows of each task and class, two at least: those of the lowest keys.
+def kept_rows(rows: Clean, code: Array, share: float, fewest: int, values: bool) -> Array:
+    """Numbers of about this share of the rows of each task and class, ``fewest`` at least, in order.
 
-    Which these are depends on what is in the rows alone, not on where they lie.
+    They are those that a fit in memory takes (``selection.subsample``): which these are depends on what is in the
+    rows, not on where they lie.
     """
     n = len(code)
     if share >= 1:
         return np.arange(n)
     label = np.zeros(n, dtype=int) if values else np.unique(rows.y, return_inverse=True)[1]
-    cell, size = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True, return_counts=True)[
-        1:
-    ]
-    order, rank = np.lexsort((row_keys(rows.X), cell)), np.empty(n, dtype=int)
-    rank[order] = np.arange(n) - np.repeat(np.cumsum(size) - size, size)
-    return np.flatnonzero(rank < np.maximum(2, np.round(share * size))[cell])
+    cell = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[1]
+    ties = [*rows.y.reshape(n, -1).T, -rows.w] if values else [-rows.w]
+    return lowest_of_cells(cell, share, fewest, sample_keys(row_keys(rows.X), [cell], ties, "sample"))

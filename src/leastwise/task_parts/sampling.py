@@ -10,8 +10,8 @@ import numpy as np
 
 from leastwise.distributed import Move, Parts, Piece
 from leastwise.distributed.pieces import stacked
-from leastwise.keys import id_keys
-from leastwise.selection.search import LEAST_TASKS
+from leastwise.keys import task_keys
+from leastwise.selection.subsample import LEAST_TASKS, choose_units
 from leastwise.task_parts.knowing import Known
 from leastwise.task_parts.reading import Clean, clean, kept_rows
 from leastwise.task_parts.working import Own, Terms
@@ -38,25 +38,14 @@ class Sample:
     order: Array
 
 
-def choose_tasks(known: Known, count: int) -> tuple[Array, float]:
-    """Numbers of tasks that have about ``count`` rows together, and which share of their rows is to be taken.
+def choose_tasks(known: Known, count: int) -> tuple[Array, float, int]:
+    """Numbers of tasks that have about ``count`` rows together, and how many of their rows are to be taken.
 
-    As ``selection.search.some_tasks``, with the keys of the ids for random numbers: the same tasks, however the rows
-    lie in parts. Tasks of heavier rows come first. A class that would be lost brings tasks that have it.
+    The same tasks as in memory, however the rows lie in parts; see ``selection.subsample.choose_units``.
     """
-    T, (task, label, rows, weight) = len(known.tasks), known.cells
-    task, label = task.astype(int), label.astype(int)
-    sizes = np.bincount(task, weights=rows, minlength=T)
-    even = (keys_of(known.tasks.ids).astype(float) + 1) / 2.0**64
-    order = np.argsort(-np.log(even) * sizes / np.bincount(task, weights=weight, minlength=T), kind="stable")
-    chosen = np.zeros(T, dtype=bool)
-    chosen[order[: max(int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1, LEAST_TASKS)]] = True
-    mine = chosen[task]
-    for k in np.flatnonzero(np.bincount(label[mine], weights=rows[mine], minlength=int(label.max()) + 1) < 2):
-        owners = np.bincount(task[label == k], weights=rows[label == k], minlength=T)
-        chosen[np.argsort(-owners, kind="stable")[:2]] |= owners.max() > 0
-    total = float(sizes[chosen].sum())
-    return np.flatnonzero(chosen), 1.0 if total <= 2 * count else count / total
+    task, label, rows, weight = known.cells
+    cells = task.astype(int), label.astype(int), rows, weight
+    return choose_units(cells, task_keys(known.tasks.ids), count, LEAST_TASKS)
 
 
 def told(known: Known, plan: Sequence[Move], chosen: Array, penalty: Array) -> list[Own]:
@@ -71,12 +60,6 @@ def told(known: Known, plan: Sequence[Move], chosen: Array, penalty: Array) -> l
         Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
         for move, codes in zip(plan, groups, strict=True)
     ]
-
-
-def keys_of(ids: list) -> Array:
-    """A number for every id, the same in any process."""
-    plain = all(type(name) in (int, float, bool, str) for name in ids)
-    return id_keys(ids if plain else [repr(name) for name in ids])
 
 
 def gathered(parts: Parts, own: list[Own], terms: Terms) -> Sample:
@@ -97,7 +80,7 @@ def chosen_rows(piece: Piece, own: Own, terms: Terms) -> Clean | None:
         return None
     code = own.tasks.codes(rows.names)[rows.index]
     mine = np.flatnonzero(np.isin(code, own.chosen))
-    mine = mine[kept_rows(rows.part(mine), code[mine], terms.share, terms.values)]
+    mine = mine[kept_rows(rows.part(mine), code[mine], *terms.taken)]
     some = rows.part(mine)
     X: Any = some.X.astype(terms.dtype, copy=False)
     return Clean(X, some.y, some.w, [], own.codes[code[mine]], some.number)

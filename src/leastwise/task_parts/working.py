@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from leastwise.basis import given_basis
 from leastwise.centring import Centring
 from leastwise.coupling import Tie
 from leastwise.distributed import Parts, Piece
-from leastwise.folds import distinct_rows
+from leastwise.folds import observation_counts
 from leastwise.heldout import Held
 from leastwise.kernels import Kernel
 from leastwise.linalg.arrow import Arrow, Chunk, Sums, System, Triangle, arrow_sums, arrow_triangle
@@ -45,6 +45,8 @@ class Terms:
         Mean weight of all rows that count.
     share : float
         Which share of the rows of the tasks that were chosen is in the sample.
+    fewest : int
+        Rows of every class of a task that are in the sample at least.
     centers : array or sparse matrix of shape (b, d)
     norm : str
     n_outputs : int
@@ -56,6 +58,7 @@ class Terms:
     factors: dict
     mass: float
     share: float = 1.0
+    fewest: int = 2
     centers: Any = None
     norm: str = "function"
     n_outputs: int = 0
@@ -64,6 +67,11 @@ class Terms:
     def values(self) -> bool:
         """Whether the targets are quantities."""
         return isinstance(self.targets, tuple)
+
+    @property
+    def taken(self) -> tuple[float, int, bool]:
+        """What tells which rows are in the sample; see ``kept_rows``."""
+        return self.share, self.fewest, self.values
 
     def weights(self, y: Array, w: Array) -> Array:
         """Weights with those of the classes, as they would be given in one."""
@@ -134,17 +142,15 @@ class Share:
         return (chunk for _, chunk in self.chunks())
 
 
-def training_rows(rows: Clean, task: Array, terms: Terms, folds: bool = False) -> Rows:
-    """Rows as a trial has them; ``folds`` says whether it matters which are held out together."""
+def training_rows(rows: Clean, task: Array, terms: Terms) -> Rows:
+    """Rows as a trial has them, held out one observation at a time."""
     X, model, n = rows.X.astype(terms.dtype, copy=False), terms.rules.model, len(task)
     w = terms.weights(rows.y, rows.w) / terms.mass
     w[np.abs(w - 1) < 1e-12] = 1
     y = rows.y if terms.values else np.searchsorted(terms.targets, rows.y)
     targets, label = model._coded(y, terms.dtype, terms.targets), np.arange(n)
-    if folds:
-        copy = np.unique(distinct_rows(X) * (int(task.max(initial=0)) + 1) + task, return_inverse=True)[1]
-        label = model._twins(copy, targets)
-    return Rows(X, targets.codes, w.astype(terms.dtype), label, label, label, terms.mass, task, targets.values)
+    made = Rows(X, targets.codes, w.astype(terms.dtype), label, label, None, terms.mass, task, targets.values)
+    return replace(made, count=observation_counts(rows.w), by_observation=True)
 
 
 def share_of(piece: Piece, own: Own, terms: Terms, point: Point) -> Share | None:
@@ -191,7 +197,7 @@ def part_heldout(piece: Piece, own: Own, told: tuple[Terms, Point, System]) -> t
     code = own.tasks.codes(rows.names)[rows.index]
     mine = np.flatnonzero(np.isin(code, own.chosen))
     task, some = np.searchsorted(own.chosen, code[mine]), rows.part(mine)
-    known = training_rows(some, task, terms, folds=True)
+    known = training_rows(some, task, terms)
     share = Share.of(known, own.penalty[own.chosen], terms, point)
     F, noise, first = np.empty((len(mine), terms.n_outputs), terms.dtype), np.empty(len(mine)), 0
     for where, chunk in share.chunks():
@@ -199,7 +205,7 @@ def part_heldout(piece: Piece, own: Own, told: tuple[Terms, Point, System]) -> t
         centring = None if share.centring is None else share.centring.part(where, tasks)
         held = chunk_heldout(known.part(where), chunk, centring, system, point.rho)
         F[where], noise[where], first = held.F, held.noise, tasks.stop
-    kept = kept_rows(some, task, terms.share, terms.values)
+    kept = kept_rows(some, task, *terms.taken)
     return F[kept], noise[kept]
 
 

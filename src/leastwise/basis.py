@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.arrays import at_home, library, like, numbers_like, on_host
+from leastwise.arrays import at_home, library, like, numbers_like, on_host, widest
 from leastwise.center_rows import Recipe, center_rows
 from leastwise.centers import cluster_centers, given_centers
 from leastwise.kernels import Kernel, Precomputed
@@ -182,6 +182,12 @@ def penalty_factor(Kcc: Array) -> Cholesky:
     """The Cholesky factor of the kernel between centres, with a little jitter since it is often almost singular."""
     height = float(np.abs(np.diagonal(Kcc)).mean())
     return cholesky(Kcc, jitter=1e3 * float(np.finfo(Kcc.dtype).eps) * height)
+
+
+def double_kernel(kernel: Kernel, X: Any, centers: Any, sigma: float) -> Array:
+    """Kernel between rows and centres in double precision, whatever theirs; of a device, the best that it has."""
+    wide = widest(X)
+    return kernel(wide, wide if centers is X else widest(centers), sigma)
 
 
 @dataclass(frozen=True)

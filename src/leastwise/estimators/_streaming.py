@@ -186,7 +186,7 @@ class Streaming(StreamFitting):
         """
         self._check_sums("without_rows")
         other, kept = copy.copy(self), self.kept_
-        other.moments_ = Moments.zero(*self.moments_.C.shape)
+        other.moments_ = Moments.zero(*self.moments_.C.shape, self.moments_.whitening)
         other.kept_ = None if kept is None else replace(kept.part(np.zeros(len(kept), dtype=bool)), bound=int(EVERY))
         return other
 
@@ -208,7 +208,7 @@ class Streaming(StreamFitting):
         begun = self._begun(kept, known, kernel, keep_rows)
         keeper = Keeper(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
         progress = Progress(self._report, "sums", first.n_rows if blocks.repeatable else None)
-        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, begun.n_outputs), progress)
+        sums = Sums(self, begun, known, factor, begun.zero(), progress)
         error = sums.run(blocks, stream, first, keeper)
         self._conclude(begun, sums.moments, None if keeper is None else keeper.kept(), known)
         if first.names is not None:

@@ -250,7 +250,7 @@ def test_groups_are_held_out_together():
 
 def test_single_precision_and_sparse_rows():
     single = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X.astype(np.float32), Y_CLASS)
-    assert single.coef_.dtype == np.float32
+    assert single.intercept_.dtype == single.predict_proba(NEW.astype(np.float32)).dtype == np.float32
     double = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS)
     np.testing.assert_allclose(said(single, NEW.astype(np.float32)), said(double), atol=1e-3)
     thin = X * (np.abs(X) > 0.5)

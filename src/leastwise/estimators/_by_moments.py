@@ -126,7 +126,8 @@ class ByMoments:
         """Coefficients on the centres."""
         spectrum, dtype = trial.decomposed(outcome.sigma)[1], trial.rows.X.dtype
         theta, b = spectrum.coefficients(outcome.alpha * spectrum.moments.mass)
-        return Solution(theta.astype(dtype), b.astype(dtype), spectrum.jitter)
+        theta = theta if spectrum.moments.whitening else theta.astype(dtype)
+        return Solution(theta, b.astype(dtype), spectrum.jitter)
 
     def _keep_moment_fit(
         self: Any,

@@ -17,7 +17,6 @@ from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._stream_fitting import StreamFitting
 from leastwise.estimators._stream_passes import OneBlock, Progress, Sums, look_first
 from leastwise.keys import EVERY
-from leastwise.linalg.moments import Moments
 from leastwise.selection.moments import SAMPLE_ROWS
 from leastwise.streaming.blocks import Block
 from leastwise.streaming.errors import StreamError
@@ -124,7 +123,7 @@ class Streaming(StreamFitting):
             assert error is None
             return self
         known = self._known()
-        X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
+        X, codes, w = self._read(block, known, self._class_factors(known, None), self.intercept_.dtype)
         begun, kept = self._begun_before(), vars(self).get("kept_")
         moments = self.moments_ + self._block_moments(X, codes, w, known, begun)
         if kept is not None:
@@ -143,7 +142,7 @@ class Streaming(StreamFitting):
         check_in_memory(X)
         known = self._known()
         block = _block(X, y, sample_weight, groups)
-        X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
+        X, codes, w = self._read(block, known, self._class_factors(known, None), self.intercept_.dtype)
         begun, kept = self._begun_before(), vars(self).get("kept_")
         moments = self.moments_ - self._block_moments(X, codes, w, known, begun)
         if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
@@ -186,7 +185,7 @@ class Streaming(StreamFitting):
         """
         self._check_sums("without_rows")
         other, kept = copy.copy(self), self.kept_
-        other.moments_ = Moments.zero(*self.moments_.C.shape, self.moments_.whitening)
+        other.moments_ = self.moments_.cleared()
         other.kept_ = None if kept is None else replace(kept.part(np.zeros(len(kept), dtype=bool)), bound=int(EVERY))
         return other
 

@@ -74,6 +74,11 @@ class Moments:
         r = b if whitening is None else whitening.rank
         return Moments(np.zeros((r, r)), np.zeros((r, c)), np.zeros(r), np.zeros(c), 0.0, 0, whitening)
 
+    def cleared(self) -> Moments:
+        """Those of no rows, in the same coordinates."""
+        r, c = self.C.shape
+        return Moments.zero(r, c, self.whitening)
+
     @staticmethod
     def of(Phi: Array, Z: Array, w: Array | None = None, whitening: Whitening | None = None) -> Moments:
         """Those of some rows; sums are made in double precision.
@@ -107,16 +112,18 @@ class Moments:
 
     def __add__(self, other: Moments) -> Moments:
         self._check_coordinates(other)
-        return Moments(*(a + b for a, b in zip(self._parts, other._parts, strict=True)), self.whitening)
+        sums = [a + b for a, b in zip(self._parts, other._parts, strict=True)]
+        return self._with(sums)
 
     def __sub__(self, other: Moments) -> Moments:
         self._check_coordinates(other)
-        return Moments(*(a - b for a, b in zip(self._parts, other._parts, strict=True)), self.whitening)
+        sums = [a - b for a, b in zip(self._parts, other._parts, strict=True)]
+        return self._with(sums)
 
     def __mul__(self, factor: float) -> Moments:
         """Those of the same rows with weights multiplied by a number."""
-        A, C, p, z, mass, n = self._parts
-        return Moments(factor * A, factor * C, factor * p, factor * z, factor * mass, n, self.whitening)
+        *sums, n = self._parts
+        return self._with([*(factor * a for a in sums), n])
 
     def moved(self, R: Array, whitening: Whitening) -> Moments:
         """The same sums in other coordinates; R is the kernel between the centres.
@@ -128,6 +135,11 @@ class Moments:
             raise ValueError("These sums are of kernel values, not of whitened coordinates: they cannot be moved.")
         M = own.T @ R[np.ix_(own.pivots, whitening.pivots)] @ whitening.T.T
         return replace(self, A=M.T @ self.A @ M, C=M.T @ self.C, p=M.T @ self.p, whitening=whitening)
+
+    def _with(self, parts: list) -> Moments:
+        """Other sums in the same coordinates."""
+        A, C, p, z, mass, n = parts
+        return Moments(A, C, p, z, mass, n, self.whitening)
 
     def _check_coordinates(self, other: Moments) -> None:
         one, two = self.whitening, other.whitening

@@ -28,6 +28,8 @@ Array = np.ndarray
 
 #: A matrix is indefinite where this many times the tolerance is left of it when no pivot is positive.
 INDEFINITE = 1e3
+#: Jitter, in units of rounding.
+JITTER = 1e3
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,12 @@ class Whitening:
 
 
 def whitening(R: Array) -> Whitening:
-    """Coordinates for the penalty R, which is positive semi-definite up to rounding, in double precision.
+    """Coordinates for the penalty R, which is positive semi-definite up to the rounding of its type.
 
     Where R has negative eigenvalues, the multiple of the identity that lifts them is added and reported as jitter.
     """
-    R = np.asarray(R, dtype=float)
-    b, tol = len(R), len(R) * float(np.finfo(float).eps) * float(np.abs(np.diagonal(R)).max())
+    eps, R = float(np.finfo(R.dtype).eps), R.astype(float, copy=False)
+    tol = len(R) * eps * float(np.abs(np.diagonal(R)).max())
     (pstrf, trtri) = get_lapack_funcs(("pstrf", "trtri"), (R,))
     F, order, rank, _ = pstrf(R, tol=tol, lower=1)
     if rank:
@@ -105,6 +107,20 @@ def whitening(R: Array) -> Whitening:
         T = np.tril(trtri(np.asfortranarray(np.tril(F[:rank, :rank])), lower=1)[0])
         seen = R[:, pivots] @ T.T
         if np.abs(R - seen @ seen.T).max() <= INDEFINITE * tol:
-            return Whitening(np.ascontiguousarray(T), pivots.astype(int), b)
-    factor = cholesky(R, jitter=INDEFINITE * tol / b or float(np.finfo(float).tiny))
-    return Whitening(np.ascontiguousarray(factor.inverse_factor()), np.arange(b), b, factor.jitter)
+            return Whitening(np.ascontiguousarray(T), pivots.astype(int), len(R))
+    return _jittered(R, eps)
+
+
+def full_whitening(R: Array) -> Whitening:
+    """Coordinates in which every basis function has a coefficient, for the penalty R with a little jitter.
+
+    Leave-one-out deletes the basis functions of rows. To know what the others make up for, it needs all of them, also
+    those that are almost combinations of others; the jitter says how almost.
+    """
+    return _jittered(R.astype(float, copy=False), float(np.finfo(R.dtype).eps))
+
+
+def _jittered(R: Array, eps: float) -> Whitening:
+    height = float(np.abs(np.diagonal(R)).mean()) or float(np.finfo(float).tiny)
+    factor = cholesky(R, jitter=JITTER * eps * height)
+    return Whitening(np.ascontiguousarray(factor.inverse_factor()), np.arange(len(R)), len(R), factor.jitter)

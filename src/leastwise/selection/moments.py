@@ -114,8 +114,8 @@ def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -
             X = rows.X.there[block, ...] if isinstance(rows.X, Away) else rows.X[block]
             Z, w = _targets(rows, block, c, X), rows.w[block]
             if n_folds == 1:
-                w = None if rows.equal_weights else w
-                parts[0] = parts[0] + row_sums(settings.kernel, X, centers, sigma, known, Z, w)
+                weights = None if rows.equal_weights else w
+                parts[0] = parts[0] + row_sums(settings.kernel, X, centers, sigma, known, Z, weights)
                 continue
             for k in np.unique(rows.fold[block]):
                 mine = np.flatnonzero(rows.fold[block] == k)

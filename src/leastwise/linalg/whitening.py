@@ -26,6 +26,10 @@ from leastwise.linalg.cholesky import cholesky
 
 Array = np.ndarray
 
+#: A pivot counts where it is so many times the number of centres times rounding. At 1 the last pivots are themselves
+#: half rounding, and scores of rows far from all centres changed by up to 1e-4 with the last digit of the kernel; at
+#: 10 by 1e-6, and the error against fifty digits was about the same.
+PIVOT = 10
 #: A matrix is indefinite where this many times the tolerance is left of it when no pivot is positive.
 INDEFINITE = 1e3
 #: Jitter, in units of rounding.
@@ -99,7 +103,7 @@ def whitening(R: Array) -> Whitening:
     Where R has negative eigenvalues, the multiple of the identity that lifts them is added and reported as jitter.
     """
     eps, R = float(np.finfo(R.dtype).eps), R.astype(float, copy=False)
-    tol = len(R) * eps * float(np.abs(np.diagonal(R)).max())
+    tol = PIVOT * len(R) * eps * float(np.abs(np.diagonal(R)).max())
     (pstrf, trtri) = get_lapack_funcs(("pstrf", "trtri"), (R,))
     F, order, rank, _ = pstrf(R, tol=tol, lower=1)
     if rank:

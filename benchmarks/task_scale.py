@@ -47,10 +47,11 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._common import capped, parse, parser, print_table, timed_fresh, write_json
 from leastwise import MultiTaskLSPC
-from leastwise.basis import penalty_factor
+from leastwise.basis import double_kernel
 from leastwise.folds import distinct_rows
 from leastwise.kernels import RBF
 from leastwise.linalg.arrow import Chunk, arrow_system, solve_arrow
+from leastwise.linalg.whitening import whitening
 from leastwise.metrics import task_log_loss
 from leastwise.reproduction._common.data import median_distance
 from leastwise.reproduction._common.timing import timed, timed_median
@@ -283,10 +284,10 @@ def piece_times(n_tasks: int, dtype: str, repeats: int) -> dict:
     data, kernel = make_tasks(n_tasks, M, dtype), RBF()
     sigma, n = median_distance(data.X, 1000), n_tasks * M
     centers = data.X[np.random.default_rng(0).choice(n, B, replace=False)]
-    penalty = penalty_factor(kernel(centers, centers, sigma))
+    penalty = whitening(double_kernel(kernel, centers, centers, sigma))
     D2 = kernel.pairs(data.X, centers)
     Phi = kernel.values(D2.copy(), sigma)
-    white = np.ascontiguousarray(penalty.whiten(Phi))
+    white = np.ascontiguousarray(penalty.whiten(penalty.columns(Phi)), dtype=dtype)
     own = np.full(n_tasks, 1 - SHARING)
     chunk = Chunk(white, np.eye(C, dtype=dtype)[data.y], np.ones(n, dtype), np.arange(0, n + 1, M), own)
     arrow = solve_arrow(lambda: [chunk], SHARING, RIDGE, False)
@@ -299,7 +300,7 @@ def piece_times(n_tasks: int, dtype: str, repeats: int) -> dict:
         "dtype": dtype,
         "pairs": median(lambda: kernel.pairs(data.X, centers)),
         "exp": timed_fresh(D2.copy, lambda A: kernel.values(A, sigma, out=A), repeats),
-        "whiten": median(lambda: np.ascontiguousarray(penalty.whiten(Phi))),
+        "whiten": median(lambda: np.ascontiguousarray(penalty.whiten(penalty.columns(Phi)), dtype=dtype)),
         "shared": median(lambda: arrow_system(lambda: [chunk], SHARING, RIDGE, False)),
         "by_products": arrow.regular,
         "own": median(lambda: arrow.parts(chunk)),

@@ -7,8 +7,8 @@ from reference import gram_heldout_by_refits, heldout_by_refits, rbf
 
 from leastwise.basis import Design
 from leastwise.heldout import CholeskyHeldout, Folds, Problem, RefitHeldout, SpectralHeldout
-from leastwise.linalg.cholesky import cholesky
 from leastwise.linalg.spectrum import design_spectrum, gram_spectrum, square_spectrum
+from leastwise.linalg.whitening import full_whitening
 
 N, C = 40, 3
 FOLDS = {
@@ -75,7 +75,9 @@ def test_some_rows_are_centres_penalty_on_the_function(setting, folds, weights, 
     K, Z = setting
     penalty = K[np.ix_(CENTERS, CENTERS)] + 1e-8 * np.eye(len(CENTERS))
     p, root = problem(Z, weights, bias, OWN, folds)
-    F = SpectralHeldout(p, design_spectrum(K[:, CENTERS] * root[:, None], cholesky(penalty))).at(alpha).F
+    known = full_whitening(penalty)
+    design = Design(known.whiten(K[:, CENTERS]), known, root, None, False, True)
+    F = SpectralHeldout(p, design.function_spectrum()).at(alpha).F
     expected = heldout_by_refits(K[:, CENTERS], Z, weights, alpha, folds, own=OWN, penalty=penalty, bias=bias)
     np.testing.assert_allclose(F, expected, atol=1e-8)
 
@@ -113,9 +115,12 @@ def test_a_decomposition_for_every_fold_equals_the_formulas(setting, weights, fo
     root = np.sqrt(weights / weights.mean())
     penalty = K[np.ix_(centers, centers)] + 1e-6 * np.eye(len(centers)) if form == "penalised" else None
     column = root if form == "square" else None
-    design = Design(K if whole else K[:, centers], penalty, root, column, whole, form in ("gram", "penalised"))
+    known = None if penalty is None else full_whitening(penalty)
+    Phi = K if whole else K[:, centers]
+    Phi = Phi if known is None else known.whiten(Phi)
+    design = Design(Phi, known, root, column, whole, form in ("gram", "penalised"))
     p, _ = problem(Z, weights, bias, {"gram": None, "square": np.arange(N)}.get(form, own), folds)
-    spectral, refits = SpectralHeldout(p, design.spectrum()), RefitHeldout(p, design)
+    spectral, refits = SpectralHeldout(p, design.function_spectrum()), RefitHeldout(p, design)
     for alpha in (1e-3, 1e-1):
         np.testing.assert_allclose(refits.at(alpha).F, spectral.at(alpha).F, atol=1e-7)
 

@@ -14,6 +14,7 @@ from leastwise.heldout.labels import BATCHES, Family, LabelHeldout, LabelSpectru
 from leastwise.labels.relation import Alike, Covariance, Differences, own_part
 from leastwise.linalg.modes import alike, modes, untied
 from leastwise.linalg.sylvester import solve_sylvester
+from leastwise.linalg.whitening import full_whitening
 
 N, T, C, B = 14, 4, 2, 6
 
@@ -59,7 +60,8 @@ def design(kind, K, root):
     if kind == "centers":
         own = np.full(N, -1)
         own[:B] = np.arange(B)
-        return Design(K[:, :B], K[:B, :B], root, None, False, True), own
+        known = full_whitening(K[:B, :B])
+        return Design(known.whiten(K[:, :B]), known, root, None, False, True), own
     square = kind == "coefficients"
     return Design(K, None, root, root if square else None, True, not square), np.arange(N) if square else None
 
@@ -100,9 +102,11 @@ def test_held_out_scores_are_those_of_refits(name, bias, kind, weighted, folds):
             want[np.ix_(out, columns)] = refit(kind, K, w, stay, out, Bmatrix, Z[:, columns], alpha, bias)
     tied = [Tied(family, ties)]
     assert np.abs(LabelRefits(problem, D).scores(alpha, tied).F - want).max() < 1e-9
-    assert np.abs(ModewiseHeldout(problem, D.spectrum(), tied).at(alpha).F - want).max() < 1e-7
+    assert np.abs(ModewiseHeldout(problem, D.function_spectrum(), tied).at(alpha).F - want).max() < 1e-7
     if np.unique(w).size <= BATCHES:
-        assert np.abs(LabelHeldout(LabelSpectrum(problem, D.spectrum()), tied).at(alpha).F - want).max() < 1e-7
+        assert (
+            np.abs(LabelHeldout(LabelSpectrum(problem, D.function_spectrum()), tied).at(alpha).F - want).max() < 1e-7
+        )
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -113,7 +117,7 @@ def test_far_scores_are_the_intercepts_of_a_fit(name, bias):
     family = Family(np.arange(T), np.arange(C * T).reshape(T, C).T)
     D, own = design("function", K, np.sqrt(w))
     problem = Problem(Z, np.ones(N), bias, own, Folds.from_labels(np.arange(N)))
-    far = LabelHeldout(LabelSpectrum(problem, D.spectrum()), [Tied(family, ties)]).at(0.02).far
+    far = LabelHeldout(LabelSpectrum(problem, D.function_spectrum()), [Tied(family, ties)]).at(0.02).far
     for columns in family.columns:
         a = tied_ridge(K, K, Bmatrix, Z[:, columns], np.ones(N) if bias else None, 0.02 * (N - 1))[1]
         assert np.allclose(far[columns], a, atol=1e-9)
@@ -127,8 +131,8 @@ def test_two_eigendecompositions_solve_the_kronecker_system(name, kind, bias):
     K, Z, _ = data(False)
     D, _ = design(kind, K, np.ones(N))
     v = np.ones(N) if bias else None
-    Theta, a = solve_sylvester(D.spectrum(), ties, Z.reshape(N, C, T), 0.1, v)
-    Phi, penalty = D.K, {"function": K, "coefficients": np.eye(N), "centers": K[:B, :B]}[kind]
+    Theta, a = solve_sylvester(D.function_spectrum(), ties, Z.reshape(N, C, T), 0.1, v)
+    Phi, penalty = K[:, : D.n_functions], {"function": K, "coefficients": np.eye(N), "centers": K[:B, :B]}[kind]
     for y in range(C):
         want, intercept = tied_ridge(Phi, penalty, Bmatrix, Z.reshape(N, C, T)[:, y], v, 0.1)
         assert np.allclose(Phi @ Theta[:, y], Phi @ want, atol=1e-9)
@@ -144,7 +148,7 @@ def test_equation_1_of_the_paper():
     off = gammas - np.diag(np.diagonal(gammas))
     matrix = np.diag(lambdas + off.sum(axis=1)) - off
     D, _ = design("coefficients", K, np.ones(N))
-    Theta, _ = solve_sylvester(D.spectrum(), modes(np.linalg.inv(matrix)), Z.reshape(N, C, T), 1.0)
+    Theta, _ = solve_sylvester(D.function_spectrum(), modes(np.linalg.inv(matrix)), Z.reshape(N, C, T), 1.0)
     for y in range(C):
         left = K.T @ K @ Theta[:, y] + Theta[:, y] @ matrix
         assert np.allclose(left, K.T @ Z.reshape(N, C, T)[:, y], atol=1e-8)

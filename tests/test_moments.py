@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC
-from leastwise.basis import penalty_factor
 from leastwise.estimators import _by_moments
 from leastwise.heldout import Folds, Problem
 from leastwise.heldout.moments import MomentHeldout
 from leastwise.linalg.moments import Moments, moment_spectrum
+from leastwise.linalg.whitening import whitening
 
 
 def problem(n=40, b=7, c=2, seed=0, weighted=True):
@@ -34,11 +34,19 @@ def solved(Phi, Z, w, R, rho, bias):
     return theta[:b], theta[b] if bias else np.zeros(Z.shape[1])
 
 
+def sums(Phi, Z, w, R=None):
+    """The sums of kernel values, or of whitened coordinates where R is the penalty."""
+    known = None if R is None else whitening(R)
+    return Moments.of(Phi if R is None else known.columns(Phi), Z, w, known)
+
+
 def held_out(Phi, Z, w, bias, spectrum, rho):
     """Leave-one-out at the ridge rho."""
     root = np.sqrt(w)
     rows = Problem(Z * root[:, None], root, bias, None, Folds.from_labels(np.arange(len(Z))))
-    found = MomentHeldout(rows, spectrum.coordinates(Phi) * root[:, None], spectrum)
+    known = spectrum.moments.whitening
+    U = spectrum.coordinates(Phi if known is None else known.columns(Phi))
+    found = MomentHeldout(rows, U * root[:, None], spectrum)
     return found.at(rho / (w.sum() - w.mean())).F
 
 
@@ -46,9 +54,8 @@ def held_out(Phi, Z, w, bias, spectrum, rho):
 @pytest.mark.parametrize("function", [False, True])
 def test_coefficients_and_leave_one_out_are_those_of_the_rows(bias, function):
     Phi, Z, w, R = problem()
-    factor = penalty_factor(R) if function else None
-    penalty = R + factor.jitter * np.eye(len(R)) if function else np.eye(len(R))
-    spectrum = moment_spectrum(Moments.of(Phi, Z, w), factor, bias)
+    penalty = R if function else np.eye(len(R))
+    spectrum = moment_spectrum(sums(Phi, Z, w, R if function else None), bias)
     for rho in (1e-3, 0.1, 10.0):
         theta, beta = solved(Phi, Z, w, penalty, rho, bias)
         found = spectrum.coefficients(rho)
@@ -88,13 +95,12 @@ def test_a_fold_of_more_rows_than_functions(bias):
     """Against a refit without it."""
     Phi, Z, w, R = problem()
     root, fold = np.sqrt(w), np.r_[np.zeros(20, dtype=int), np.ones(20, dtype=int)]
-    factor = penalty_factor(R)
-    penalty = R + factor.jitter * np.eye(len(R))
-    spectrum = moment_spectrum(Moments.of(Phi, Z, w), factor, bias)
+    spectrum = moment_spectrum(sums(Phi, Z, w, R), bias)
     rows = Problem(Z * root[:, None], root, bias, None, Folds.from_labels(fold))
-    held = MomentHeldout(rows, spectrum.coordinates(Phi) * root[:, None], spectrum).at(0.1 / (w.sum() / 2)).F
+    U = spectrum.coordinates(spectrum.moments.whitening.columns(Phi))
+    held = MomentHeldout(rows, U * root[:, None], spectrum).at(0.1 / (w.sum() / 2)).F
     for k in (0, 1):
-        theta, beta = solved(Phi[fold != k], Z[fold != k], w[fold != k], penalty, 0.1, bias)
+        theta, beta = solved(Phi[fold != k], Z[fold != k], w[fold != k], R, 0.1, bias)
         np.testing.assert_allclose(held[fold == k], Phi[fold == k] @ theta + beta, rtol=1e-6, atol=1e-7)
 
 
@@ -137,7 +143,7 @@ def test_a_row_that_is_there_very_often(monkeypatch):
     monkeypatch.setattr(_by_moments, "LARGE_FOLD", 5)
     made = []
     zero = Moments.zero
-    monkeypatch.setattr(Moments, "zero", staticmethod(lambda b, c: made.append(b) or zero(b, c)))
+    monkeypatch.setattr(Moments, "zero", staticmethod(lambda b, *c: made.append(b) or zero(b, *c)))
     some = LSPC(**FIXED, solver="moments").fit(ROWS[often], CODES[often])
     assert len(made) == 1
     one, other = some.heldout_scores_, whole.heldout_scores_

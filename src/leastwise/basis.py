@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.arrays import at_home, library, like, numbers_like, on_host
+from leastwise.arrays import at_home, library, like, numbers_like, on_host, widest
 from leastwise.center_rows import Recipe, center_rows
 from leastwise.centers import cluster_centers, given_centers
 from leastwise.kernels import Kernel, Precomputed
-from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.spectrum import Spectrum, design_spectrum, gram_spectrum, square_spectrum
+from leastwise.linalg.whitening import Whitening
 from leastwise.memory import block_bytes
 
 Array = np.ndarray
@@ -178,10 +178,10 @@ def _owners(centers: Array, members: Array, fold: Array, copy: Array, n: int) ->
     return own
 
 
-def penalty_factor(Kcc: Array) -> Cholesky:
-    """The Cholesky factor of the kernel between centres, with a little jitter since it is often almost singular."""
-    height = float(np.abs(np.diagonal(Kcc)).mean())
-    return cholesky(Kcc, jitter=1e3 * float(np.finfo(Kcc.dtype).eps) * height)
+def double_kernel(kernel: Kernel, X: Any, centers: Any, sigma: float) -> Array:
+    """Kernel between rows and centres in double precision, whatever theirs; of a device, the best that it has."""
+    wide = widest(X)
+    return kernel(wide, wide if centers is X else widest(centers), sigma)
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,12 @@ class Design:
 
     Attributes
     ----------
-    K : ndarray of shape (n, b)
-        Kernel between rows and the block's centres.
-    penalty : ndarray of shape (b, b) or None
-        Kernel between the centres, where the penalty is on the function and the design is not square.
+    K : ndarray of shape (n, r)
+        Kernel between rows and the block's centres, in the coordinates of ``whitening`` if there are some.
+    whitening : Whitening or None
+        Where the penalty is on the function and the design is not square: coordinates in which it is the identity.
+        They are computed in double precision. So rounding them to single precision loses digits of each coordinate,
+        which may be small; rounding kernel values would lose those of the largest.
     root : ndarray of shape (n,)
         Roots of the rows' weights.
     column : ndarray of shape (b,) or None
@@ -205,11 +207,21 @@ class Design:
     """
 
     K: Array
-    penalty: Array | None
+    whitening: Whitening | None
     root: Array
     column: Array | None
     square: bool
     function: bool
+
+    @property
+    def n_functions(self) -> int:
+        """Number of basis functions."""
+        return self.K.shape[1] if self.whitening is None else self.whitening.size
+
+    @property
+    def jitter(self) -> float:
+        """What was added to the penalty."""
+        return 0.0 if self.whitening is None else self.whitening.jitter
 
     @property
     def scaled(self) -> Array:
@@ -221,36 +233,50 @@ class Design:
         A = self.K if np.all(self.root == 1) else self.K * self.root[:, None]
         return A if columns is None or np.all(columns == 1) else A * columns
 
-    def without(self, rows: Array, columns: Array) -> Design:
-        """The design that is left when these rows and basis functions are held out."""
-        keep = np.ones(self.K.shape[1], dtype=bool)
-        keep[columns] = False
-        stay = np.ones(self.K.shape[0], dtype=bool)
-        stay[rows] = False
-        penalty = None if self.penalty is None else self.penalty[np.ix_(keep, keep)]
-        column = None if self.column is None else self.column[keep]
-        return replace(self, K=self.K[np.ix_(stay, keep)], penalty=penalty, root=self.root[stay], column=column)
+    def left(self, gone: Array) -> Array:
+        """What is left without the basis functions ``gone``: the columns of K, or an orthonormal basis (r x k).
 
-    def penalty_factor(self) -> Cholesky | None:
-        """The Cholesky factor of the penalty; None for the identity."""
-        return None if self.penalty is None else penalty_factor(self.penalty)
+        In whitened coordinates, functions without those are the ones whose coefficients of them are zero.
+        """
+        if self.whitening is None or not len(gone):
+            return np.delete(np.arange(self.K.shape[1]), gone)
+        Q = np.linalg.qr(self.whitening.unwhiten(np.eye(self.K.shape[1]))[gone].T, mode="complete")[0]
+        return np.ascontiguousarray(Q[:, len(gone) :], dtype=self.K.dtype)
+
+    def features(self, rows: Array, left: Array) -> Array:
+        """Some rows of K, in what is left."""
+        return self.K[np.ix_(rows, left)] if left.ndim == 1 else self.K[rows] @ left
+
+    def without(self, rows: Array, left: Array) -> Design:
+        """The design without some rows, of what is left."""
+        stay = np.delete(np.arange(len(self.K)), rows)
+        column = None if self.column is None else self.column[left]
+        return replace(self, K=self.features(stay, left), whitening=None, root=self.root[stay], column=column)
 
     def spectrum(self) -> Spectrum:
-        """The decomposed ridge problem; coefficients belong to the unscaled kernel."""
+        """The decomposed ridge problem; coefficients belong to the unscaled K."""
         if self.square:
             spectrum = gram_spectrum(self.scaled) if self.function else square_spectrum(self.scaled)
         else:
-            spectrum = design_spectrum(self.scaled, self.penalty_factor())
+            spectrum = replace(design_spectrum(self.scaled), jitter=self.jitter)
         columns = self.root if self.square and self.function else self.column
         return spectrum if columns is None else replace(spectrum, V=columns[:, None] * spectrum.V)
 
+    def function_spectrum(self) -> Spectrum:
+        """The same with coefficients of the basis functions, for formulas that delete some of these."""
+        spectrum = self.spectrum()
+        return spectrum if self.whitening is None else replace(spectrum, V=self.back(spectrum.V).astype(self.K.dtype))
 
-def block_design(basis: Basis, block: Block, K: Array, Kcc: Array | None, norm: str, root: Array) -> Design:
-    """The design of one block from the kernel of all centres."""
+    def back(self, A: Array) -> Array:
+        """Coefficients of the basis functions from those of K; of whitened coordinates, in double precision."""
+        return A if self.whitening is None else self.whitening.unwhiten(A)
+
+
+def block_design(basis: Basis, block: Block, K: Array, norm: str, root: Array) -> Design:
+    """The design of one block from the kernel of all centres, where the penalty is not that between centres."""
     part = K if basis.square else K[:, block.columns]
-    penalty = None if Kcc is None else Kcc[block.columns, block.columns]
     column = root[basis.rows[block.columns]] if basis.weighted and basis.rows is not None else None
-    return Design(part, penalty, root, column, basis.square, norm == "function")
+    return Design(part, None, root, column, basis.square, norm == "function")
 
 
 def row_chunks(n: int, width: int, itemsize: int, least: int = 1) -> Iterator[slice]:
@@ -288,19 +314,24 @@ def evaluate(
     ``weigh(K, part)`` takes the place of the product where rows differ in their coefficients; ``coef``, of shape
     (..., b, c), then tells no more than how many there are. Rows of another library stay in it, with all that comes
     of them, and of their type.
+
+    The kernel is computed in the precision of the coefficients, which is double where they are large numbers that
+    cancel; scores have that of the rows.
     """
     if not at_home(X):
         return _evaluate_there(kernel, sigma, X, centers, rows, coef, weigh)
-    F = np.empty((X.shape[0], coef.shape[-1]), dtype=coef.dtype)
-    nearest = np.zeros(X.shape[0], dtype=coef.dtype)
+    dtype = np.result_type(X.dtype, coef.dtype)
+    F = np.empty((X.shape[0], coef.shape[-1]), dtype=X.dtype)
+    nearest = np.zeros(X.shape[0], dtype=X.dtype)
     if sparse.issparse(X):
         X = X.tocsr()
-    for part in row_chunks(X.shape[0], max(coef.shape[-2], X.shape[1]), coef.itemsize):
+    centers = centers if centers is None else centers.astype(dtype, copy=False)
+    for part in row_chunks(X.shape[0], max(coef.shape[-2], X.shape[1]), dtype.itemsize):
         if isinstance(kernel, Precomputed):
             K = X[part][:, rows]
             K = K.toarray() if sparse.issparse(K) else K
         else:
-            pairs = kernel.pairs(X[part], centers)
+            pairs = kernel.pairs(X[part].astype(dtype, copy=False), centers)
             if kernel.distance:
                 nearest[part] = kernel.distances(pairs.min(axis=1))
             with np.errstate(invalid="ignore", over="ignore"):

@@ -59,9 +59,10 @@ def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
 def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) -> Solution:
     """Block by block; classes that a basis function does not serve get a zero."""
     basis, c = trial.basis, trial.settings.n_outputs
-    coef = np.zeros((basis.n_functions, c), dtype=trial.Z.dtype)
+    # Coefficients of centres that almost depend on one another are large and cancel: they keep double precision.
+    coef = np.zeros((basis.n_functions, c), dtype=float if trial.penalised else trial.Z.dtype)
     intercept, jitter = np.zeros(c, dtype=trial.Z.dtype), 0.0
-    for block, design in zip(basis.blocks, trial.designs(sigma), strict=True):
+    for block, design in zip(basis.blocks, trial.designs(sigma, deletes=False), strict=True):
         A, b, lift = _solve_block(design, trial.Z[:, block.classes], rho, bias)
         coef[block.columns, block.classes], intercept[block.classes] = A, b
         jitter = max(jitter, lift)
@@ -71,15 +72,13 @@ def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) ->
 def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
     """By a Cholesky factor of b unknowns where that is accurate, else from the spectrum."""
     if not design.square and design.K.shape[0] >= design.K.shape[1]:
-        penalty = design.penalty_factor()
-        Phi = design.scaled if penalty is None else penalty.whiten(design.scaled)
-        found = solve_design(Phi, Z, rho, bias)
+        found = solve_design(design.scaled, Z, rho, bias)
         if found is not None:
-            A = found[0] if penalty is None else penalty.unwhiten(found[0])
-            A = A if design.column is None else design.column[:, None] * A
-            return A, found[1], 0.0 if penalty is None else penalty.jitter
+            A = found[0] if design.column is None else design.column[:, None] * found[0]
+            return design.back(A), found[1], design.jitter
     spectrum = design.spectrum()
-    return *spectrum.coefficients(rho, Z, bias), spectrum.jitter
+    A, b = spectrum.coefficients(rho, Z, bias)
+    return design.back(A), b, spectrum.jitter
 
 
 def sgd_sample(n: int, b: int) -> int:

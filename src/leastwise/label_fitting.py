@@ -37,11 +37,16 @@ class LabelSolution:
 def solve_labels(trial: LabelTrial, sigma: float, alpha: float, sharing: float) -> LabelSolution:
     """The exact solution: by two eigendecompositions, or, where labels are not known, by conjugate gradients."""
     trial = trial.tied(sharing)
-    rho, spectrum = trial.least(alpha) / trial.unit * len(trial.rows), trial.spectrum(sigma)
+    rho, (spectrum, known) = trial.least(alpha) / trial.unit * len(trial.rows), trial.decomposed(sigma)
     lifted = trial.basis.square and spectrum.jitter > 0
     stories: list = []
     found = LabelSolution.empty(
-        len(spectrum.V), trial.Z.shape[1], trial.Z.dtype, jitter=spectrum.jitter, lifted=lifted, story=stories
+        trial.basis.n_functions,
+        trial.Z.shape[1],
+        trial.Z.dtype if known is None else float,
+        jitter=spectrum.jitter,
+        lifted=lifted,
+        story=stories,
     )
     for tie in trial.ties:
         if isinstance(trial, IncompleteTrial):
@@ -50,5 +55,7 @@ def solve_labels(trial: LabelTrial, sigma: float, alpha: float, sharing: float) 
         else:
             v = trial.root if trial.settings.bias else None
             Theta, a = solve_sylvester(spectrum, tie.modes, tie.take(trial.Z), rho, v)
+        if known is not None:
+            Theta = known.unwhiten(Theta.reshape(len(Theta), -1)).reshape(-1, *Theta.shape[1:])
         found.coef[:, tie.family.columns], found.intercept[tie.family.columns] = Theta, a
     return found

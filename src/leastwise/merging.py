@@ -11,7 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.basis import double_kernel
 from leastwise.estimators._streaming import Streaming
+from leastwise.linalg.moments import Moments
 from leastwise.streaming.kept import joined_kept
 
 #: Parameters that models have to have in common: others choose what is chosen already.
@@ -51,7 +53,7 @@ def merge(models: Sequence[Any]) -> Any:
     _check_models(models)
     first = models[0]
     known = reduce(first._combined, [model._known() for model in models])
-    moments = [model._aligned(model.moments_, model._known(), known) for model in models]
+    moments = [model._aligned(_in_coordinates(model, first), model._known(), known) for model in models]
     kept = None
     if all(model.kept_ is not None for model in models):
         kept = joined_kept([model.kept_.recoded(model._recode, model._known(), known) for model in models])
@@ -60,6 +62,18 @@ def merge(models: Sequence[Any]) -> Any:
     merged = copy.copy(first)
     begun = first._begun_before()
     return merged._renew(begun.widened(moments[0].C.shape[1]), sum(moments[1:], moments[0]), kept, known)
+
+
+def _in_coordinates(model: Any, first: Any) -> Moments:
+    """The sums of a model in the coordinates of the first one.
+
+    These are computed from centres, kernel and sigma, which are the same. Rounding may still differ from machine to
+    machine, and with it the order of pivots that are almost equal.
+    """
+    own, wanted = model.moments_, first.moments_.whitening
+    if wanted is None or own.whitening is None or own.whitening.same(wanted):
+        return own
+    return own.moved(double_kernel(first.kernel_, first.centers_, first.centers_, first.sigma_), wanted)
 
 
 def _check_models(models: list[Any]) -> None:

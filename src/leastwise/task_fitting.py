@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.arrays import at_home, library, like, rows_at
-from leastwise.basis import evaluate, penalty_factor
+from leastwise.basis import evaluate
 from leastwise.centring import Centring, shrunk_means
 from leastwise.coupling import Tie
 from leastwise.heldout import Folds, Held, Problem
@@ -18,12 +18,12 @@ from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.heldout.task_deletion import bordered_inverse
 from leastwise.kernels import Kernel
 from leastwise.linalg.arrow import Arrow, Chunk, System, arrow_system, decompose
-from leastwise.linalg.cholesky import Cholesky
 from leastwise.linalg.direct import solve_gram
 from leastwise.linalg.spectrum import gram_spectrum
+from leastwise.linalg.whitening import Whitening
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.coupled import CoupledTrial
-from leastwise.selection.trial import Rows, Trial
+from leastwise.selection.trial import Rows
 
 Array = np.ndarray
 
@@ -59,7 +59,7 @@ class PrimalForm:
         """Scores of rows of the tasks t from their kernel values."""
         if not at_home(K):
             return self._weigh_there(K, t)
-        F = np.empty((len(K), self.coef.shape[2]), dtype=self.coef.dtype)
+        F = np.empty((len(K), self.coef.shape[2]), dtype=K.dtype)
         for code, rows in rows_by_task(t):
             F[rows] = K[rows] @ self.coef[code]
         return F
@@ -132,7 +132,7 @@ def stream_tasks(
     chunks = partial(stream.chunks, sigma, tie, penalty, centring)
     system = arrow_system(lambda: (chunk for _, chunk in chunks()), tie.sharing, rho, bias)
     arrow = Arrow.of(system, rho)
-    coef = np.empty((len(tie.own) + 1, *arrow.shared.shape), dtype=arrow.shared.dtype)
+    coef = empty_coef(len(tie.own) + 1, arrow, penalty)
     F = np.empty((len(trial.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
     noise, first = np.empty(len(F)), 0
     own = None if centring is None else np.zeros((len(tie.own), F.shape[1]), dtype=F.dtype)
@@ -153,7 +153,7 @@ def stream_tasks(
     return solution, Held(F, solution.intercept, noise) if hold else None
 
 
-def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Cholesky | None, spread: float) -> tuple[Array, Array | None]:
+def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: float) -> tuple[Array, Array | None]:
     """Coefficients of the tasks of a chunk on the kernel (k x b x c), and what each adds to the intercept (k x c)."""
     parts = arrow.parts(chunk) + arrow.shared
     own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, spread)
@@ -217,13 +217,19 @@ def stranger_scores(trial: TaskTrial, sigma: float, alpha: float, jitter: float 
     return np.zeros_like(F) if alone else F
 
 
-def unwhitened(coef: Array, penalty: Cholesky | None) -> Array:
+def empty_coef(n_tasks: int, arrow: Arrow, penalty: Whitening | None) -> Array:
+    """Room for coefficients of so many tasks on the kernel itself; in double precision where they may cancel."""
+    r, c = arrow.shared.shape
+    return np.empty((n_tasks, r, c), arrow.shared.dtype) if penalty is None else np.empty((n_tasks, penalty.size, c))
+
+
+def unwhitened(coef: Array, penalty: Whitening | None) -> Array:
     """Coefficients (tasks x b x c) of the kernel itself, from coordinates where the penalty is the identity."""
     if penalty is None:
         return coef
     k, b, c = coef.shape
     flat = penalty.unwhiten(coef.transpose(1, 0, 2).reshape(b, -1))
-    return np.ascontiguousarray(flat.reshape(b, k, c).transpose(1, 0, 2))
+    return np.ascontiguousarray(flat.reshape(-1, k, c).transpose(1, 0, 2))
 
 
 def solve_dual(trial: CoupledTrial, sigma: float, alpha: float) -> TaskSolution:
@@ -282,9 +288,7 @@ def _unscaled(trial: CoupledTrial, sigma: float, coef: Array) -> Array:
     """Coefficients of the kernel itself from those of the design."""
     if trial.settings.norm == "coefficients":
         return coef * trial.root[:, None] if trial.basis.weighted else coef
-    Kcc = Trial.center_kernel(trial, sigma)
-    assert Kcc is not None
-    return unwhitened(coef, penalty_factor(Kcc))
+    return unwhitened(coef, trial.coordinates(sigma))
 
 
 def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:

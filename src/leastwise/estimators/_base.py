@@ -135,7 +135,7 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         """All that is to be said of rows that are not validated yet."""
         check_is_fitted(self)
         checks = {"accept_sparse": "csr", "accept_large_sparse": False}
-        X = validate_data(self, X, reset=False, dtype=float_dtypes(X, self.coef_.dtype), **checks)
+        X = validate_data(self, X, reset=False, dtype=float_dtypes(X, self.intercept_.dtype), **checks)
         return Answer(*self._scores(X), self.calibrator_)
 
     def _shift(self, class_prior: Any) -> Shift | None:

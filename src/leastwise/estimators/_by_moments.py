@@ -17,6 +17,8 @@ from leastwise.estimators._model import Training
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
 from leastwise.keys import EVERY, row_keys, threshold, unit_keys
+from leastwise.linalg.moments import Moments
+from leastwise.linalg.whitening import Whitening
 from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
 from leastwise.selection.search import Search
 from leastwise.selection.subsample import content_keys
@@ -48,6 +50,8 @@ class Begun:
     n_rows : int
     seen : list of dict
         Points of the search.
+    whitening : Whitening or None
+        Coordinates in which the rows of a stream are summed.
     """
 
     kernel: Kernel
@@ -55,6 +59,11 @@ class Begun:
     guess: Outcome
     n_rows: int
     seen: list[dict]
+    whitening: Whitening | None = None
+
+    def zero(self) -> Moments:
+        """Sums of no rows."""
+        return Moments.zero(self.basis.n_functions, self.n_outputs, self.whitening)
 
     @property
     def n_outputs(self) -> int:
@@ -118,7 +127,8 @@ class ByMoments:
         """Coefficients on the centres."""
         spectrum, dtype = trial.decomposed(outcome.sigma)[1], trial.rows.X.dtype
         theta, b = spectrum.coefficients(outcome.alpha * spectrum.moments.mass)
-        return Solution(theta.astype(dtype), b.astype(dtype), spectrum.jitter)
+        theta = theta if spectrum.moments.whitening else theta.astype(dtype)
+        return Solution(theta, b.astype(dtype), spectrum.jitter)
 
     def _keep_moment_fit(
         self: Any,

@@ -115,7 +115,7 @@ def summed(piece: Piece, own: None, chosen: Chosen) -> Moments:
     """The sums of a part."""
     begun, known = chosen.begun, chosen.known
     if not len(piece):
-        return Moments.zero(begun.basis.n_functions, begun.n_outputs)
+        return begun.zero()
     worker = chosen.worker()
     block = Block(piece.X, piece.y, piece.sample_weight)
     X, codes, w = worker._read(block, known, chosen.factor, begun.basis.centers.dtype)

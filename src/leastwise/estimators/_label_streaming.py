@@ -77,9 +77,10 @@ class LabelStreaming(LabelStream, Streaming):
 
     def _moment_solution(self: Any, trial: LabelMomentTrial, outcome: Outcome) -> LabelSolution:
         dtype = trial.rows.X.dtype
-        jitter = trial.plain.decomposed(outcome.sigma)[1].jitter
+        spectrum = trial.plain.decomposed(outcome.sigma)[1]
         coef, intercept = trial.tied(outcome.sharing).coefficients(outcome.sigma, outcome.alpha)
-        return LabelSolution(coef.astype(dtype), intercept.astype(dtype), jitter)
+        coef = coef if spectrum.moments.whitening else coef.astype(dtype)
+        return LabelSolution(coef, intercept.astype(dtype), spectrum.jitter)
 
     def _keep_moment_fit(
         self: Any,

@@ -16,7 +16,7 @@ from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.kernels import Kernel, Precomputed
 from leastwise.linalg.moments import Moments
 from leastwise.planning.streams import refuse_stream
-from leastwise.selection.moments import SAMPLE_ROWS
+from leastwise.selection.moments import SAMPLE_ROWS, center_whitening, pivot_centers, row_sums
 from leastwise.selection.trial import Outcome
 from leastwise.streaming.blocks import Block
 from leastwise.streaming.kept import Kept
@@ -56,9 +56,9 @@ class StreamFitting(OnDask, ByMoments):
             )
         return kernel
 
-    def _begun(self: Any, kept: Kept, known: Any, kernel: Kernel, keep_rows: int = SAMPLE_ROWS) -> Begun:
+    def _begun(self: Any, kept: Kept, targets: Any, kernel: Kernel, keep_rows: int = SAMPLE_ROWS) -> Begun:
         """Centres, kernel and sigma, chosen on the rows that were kept."""
-        data = self._kept_rows(kept, known, kernel, None)
+        data = self._kept_rows(kept, targets, kernel, None)
         settings = self._stream_settings(data)
         facts = self._facts(settings.kernel, settings.norm, self._size(data, settings))
         refuse_stream(facts, self.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
@@ -67,7 +67,8 @@ class StreamFitting(OnDask, ByMoments):
             f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
             f"{begun.guess.alpha:.2g}"
         )
-        return begun
+        known = center_whitening(begun.kernel, begun.basis.centers, begun.guess.sigma, settings.norm)
+        return replace(begun, whitening=known)
 
     def _conclude(self: Any, begun: Begun, moments: Moments, kept: Kept | None, known: Any) -> None:
         """Settle, and store."""
@@ -104,7 +105,7 @@ class StreamFitting(OnDask, ByMoments):
         guess = Outcome(
             self.sigma_, self.alpha_, np.nan, np.empty(0), known.get("calibrator_"), known.get("sharing_")
         )
-        return Begun(self.kernel_, basis, guess, self.moments_.n, [])
+        return Begun(self.kernel_, basis, guess, self.moments_.n, [], self.moments_.whitening)
 
     # ------------------------------------------------------------------ rows
 
@@ -135,12 +136,13 @@ class StreamFitting(OnDask, ByMoments):
     def _block_moments(self: Any, X: Any, codes: Array, w: Array, known: Any, begun: Begun) -> Moments:
         """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
         b, c = begun.basis.n_functions, begun.n_outputs
-        total, plain = Moments.zero(b, c), bool(np.all(w == 1))
+        total, plain = begun.zero(), bool(np.all(w == 1))
+        centers = pivot_centers(begun.basis.centers, begun.whitening)
         for part in row_chunks(X.shape[0], max(b, X.shape[1]), 8, least=b):
             targets = self._coded(codes[part], X.dtype, known)
             Z = np.eye(c)[targets.codes] if targets.values is None else targets.values
-            Phi = begun.kernel(X[part], begun.basis.centers, begun.guess.sigma)
-            total = total + Moments.of(Phi, Z, None if plain else w[part])
+            some = X[part], centers, begun.guess.sigma, begun.whitening, Z, None if plain else w[part]
+            total = total + row_sums(begun.kernel, *some)
         return total
 
     def _kept_rows(self: Any, kept: Kept, known: Any, kernel: Kernel, moments: Moments | None) -> Training:

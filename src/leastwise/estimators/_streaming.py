@@ -18,7 +18,6 @@ from leastwise.estimators._stream_fitting import StreamFitting
 from leastwise.estimators._stream_passes import OneBlock, Progress, Sums, look_first
 from leastwise.folds import observation_counts
 from leastwise.keys import EVERY
-from leastwise.linalg.moments import Moments
 from leastwise.selection.moments import SAMPLE_ROWS
 from leastwise.streaming.blocks import Block
 from leastwise.streaming.errors import StreamError
@@ -125,7 +124,7 @@ class Streaming(StreamFitting):
             assert error is None
             return self
         known = self._known()
-        X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
+        X, codes, w = self._read(block, known, self._class_factors(known, None), self.intercept_.dtype)
         begun, kept = self._begun_before(), vars(self).get("kept_")
         moments = self.moments_ + self._block_moments(X, codes, w, known, begun)
         if kept is not None:
@@ -144,7 +143,7 @@ class Streaming(StreamFitting):
         check_in_memory(X)
         known = self._known()
         block = _block(X, y, sample_weight, groups)
-        X, codes, w = self._read(block, known, self._class_factors(known, None), self.coef_.dtype)
+        X, codes, w = self._read(block, known, self._class_factors(known, None), self.intercept_.dtype)
         begun, kept = self._begun_before(), vars(self).get("kept_")
         moments = self.moments_ - self._block_moments(X, codes, w, known, begun)
         if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
@@ -188,7 +187,7 @@ class Streaming(StreamFitting):
         """
         self._check_sums("without_rows")
         other, kept = copy.copy(self), self.kept_
-        other.moments_ = Moments.zero(*self.moments_.C.shape)
+        other.moments_ = self.moments_.cleared()
         other.kept_ = None if kept is None else replace(kept.part(np.zeros(len(kept), dtype=bool)), bound=int(EVERY))
         return other
 
@@ -210,7 +209,7 @@ class Streaming(StreamFitting):
         begun = self._begun(kept, known, kernel, keep_rows)
         keeper = Keeper(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
         progress = Progress(self._report, "sums", first.n_rows if blocks.repeatable else None)
-        sums = Sums(self, begun, known, factor, Moments.zero(begun.basis.n_functions, begun.n_outputs), progress)
+        sums = Sums(self, begun, known, factor, begun.zero(), progress)
         error = sums.run(blocks, stream, first, keeper)
         self._conclude(begun, sums.moments, None if keeper is None else keeper.kept(), known)
         if first.names is not None:

@@ -209,7 +209,8 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         model = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
         self._warn_unsettled(model, (point.sigma, point.alpha) in refits.unsettled)
         self.n_iter_ = max(model.n_iter, 1)
-        coef = design.factor.unwhiten(model.Theta).astype(dtype)
+        coef = design.factor.unwhiten(model.Theta)
+        coef = coef if refits.penalised else coef.astype(dtype)
         return Solution(coef, model.intercept.astype(dtype), design.factor.jitter)
 
     def _warn_unsettled(self, model: Logistic, refits: bool) -> None:

@@ -75,6 +75,18 @@ def check_moments(state: dict[str, Any]) -> None:
         _demand(_is_array(state.get(name), "float64", shape), what)
     mass, n = state.get("mass"), state.get("n")
     _demand(isinstance(mass, float) and 0 <= mass < np.inf and _whole(n, 0, 2**63 - 1), what)
+    known: Any = state.get("whitening")
+    _demand(known is None or len(getattr(known, "pivots", ())) == b, what)
+
+
+def check_whitening(state: dict[str, Any]) -> None:
+    """A triangle for every pivot, and pivots among the basis functions."""
+    what, size = "whitening", state.get("size")
+    pivots = _any(state, "pivots")
+    _demand(isinstance(pivots, np.ndarray) and pivots.ndim == 1 and pivots.dtype.kind == "i", what)
+    r = len(pivots)
+    _demand(_whole(size, r, 2**31 - 1) and _is_array(state.get("T"), "float64", (r, r)), what)
+    _demand(not r or (pivots.min() >= 0 and pivots.max() < size), what)
 
 
 def check_kept(state: dict[str, Any]) -> None:

@@ -119,6 +119,7 @@ PARTS = [
     part("heldout.Centring", "centring:Centring", exact=True),
     part("heldout.RiskCoverage", "risk:RiskCoverage", exact=True),
     part("streams.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments),
+    part("streams.Whitening", "linalg.whitening:Whitening", exact=True, check=checks.check_whitening),
     part("streams.Kept", "streaming.kept:Kept", exact=True, check=checks.check_kept),
     part("tables.Column", "tables.kinds:Column", exact=True),
     part("search.Outcome", "selection.trial:Outcome", exact=True),

@@ -22,7 +22,7 @@ class LabelRefits(RefitHeldout):
         """Held-out scores at this alpha, of labels tied in this way."""
         problem, fits = self.problem, self.fits()
         F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1], dtype=problem.Z.dtype)
-        for rows, stay, keep, spectrum in fits:
+        for rows, stay, left, spectrum in fits:
             v, rho = problem.root[stay] if problem.bias else None, problem.ridge(alpha, rows)
             for tie in ties:
                 c, Z = tie.family.columns, tie.take(problem.Z[stay])
@@ -31,7 +31,7 @@ class LabelRefits(RefitHeldout):
                     F[np.ix_(rows, c.ravel())] = b.ravel()
                 else:
                     A, b = solve_sylvester(spectrum, tie.modes, Z, rho, v)
-                    F[np.ix_(rows, c.ravel())] = (times_each(self.design.K[np.ix_(rows, keep)], A) + b).reshape(
+                    F[np.ix_(rows, c.ravel())] = (times_each(self.design.features(rows, left), A) + b).reshape(
                         len(rows), -1
                     )
                 far[c] += b / len(fits)

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from leastwise.heldout.problem import Held, Problem
-from leastwise.linalg.cholesky import Cholesky
 from leastwise.linalg.moments import Moments, MomentSpectrum, moment_spectrum
 
 Array = np.ndarray
@@ -58,25 +57,24 @@ class FoldMomentHeldout:
     Attributes
     ----------
     Phi : ndarray of shape (m, b)
+        Values of all basis functions.
     fold : ndarray of int of shape (m,)
         Which of the parts each row belongs to.
     parts : list of Moments
         Sums of every fold.
-    penalty : Cholesky or None
     bias : bool
     """
 
     Phi: Array
     fold: Array
     parts: list[Moments]
-    penalty: Cholesky | None
     bias: bool
 
     @cached_property
     def spectra(self) -> list[MomentSpectrum]:
         """Of all folds but each."""
         whole = sum(self.parts[1:], self.parts[0])
-        return [moment_spectrum(whole - part, self.penalty, self.bias) for part in self.parts]
+        return [moment_spectrum(whole - part, self.bias) for part in self.parts]
 
     def at(self, alpha: float) -> Held:
         """Held-out scores at one alpha."""

@@ -29,7 +29,7 @@ class RefitHeldout:
         problem, design = self.problem, self.design
         F, freedom = np.empty_like(problem.Z), float(problem.bias)
         far = np.zeros(problem.Z.shape[1], dtype=F.dtype)
-        for rows, stay, keep, spectrum in self.fits():
+        for rows, stay, left, spectrum in self.fits():
             v = problem.root[stay] if problem.bias else None
             if spectrum is None:  # all basis functions are gone: the intercept remains
                 b = 0 * far if v is None else v @ problem.Z[stay] / (v @ v)
@@ -38,20 +38,19 @@ class RefitHeldout:
                 rho = problem.ridge(alpha, rows)
                 A, b = spectrum.coefficients(rho, problem.Z[stay], v)
                 freedom += float(np.sum(spectrum.g / (spectrum.g + rho))) / len(self._parts)
-                F[rows] = design.K[np.ix_(rows, keep)] @ A + b
+                F[rows] = design.features(rows, left) @ A + b
             far += b / len(self._parts)
         return Held(F, far, freedom=freedom)
 
     def fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
-        """For every fold its rows, the rows that stay, the basis functions that stay, and their spectrum."""
+        """For every fold its rows, the rows that stay, what is left of the basis, and its spectrum."""
         if not self._parts:
-            n, b = self.design.K.shape
+            n = len(self.design.K)
             blocks = [*self.problem.folds.blocks, *self.problem.folds.singles[:, None]]
             for rows in blocks:
-                gone = self._owned(rows)
-                stay, keep = np.delete(np.arange(n), rows), np.delete(np.arange(b), gone)
-                left = self.design.without(rows, gone).spectrum() if len(keep) else None
-                self._parts.append((rows, stay, keep, left))
+                stay, left = np.delete(np.arange(n), rows), self.design.left(self._owned(rows))
+                spectrum = self.design.without(rows, left).spectrum() if left.shape[-1] else None
+                self._parts.append((rows, stay, left, spectrum))
         return self._parts
 
     def _owned(self, rows: Array) -> Array:

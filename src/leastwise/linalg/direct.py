@@ -8,6 +8,9 @@ from leastwise.linalg.cholesky import cholesky
 
 Array = np.ndarray
 
+#: Numbers that are taken to double precision at a time.
+PART = 2**20
+
 
 def solve_gram(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
     """Penalty on the function: A = (K + rho I)^-1 (Z - v b). K is destroyed.
@@ -59,17 +62,38 @@ def _with_intercept(solved: Array, bias: Array | None) -> tuple[Array, Array]:
 def solve_design(Phi: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array] | None:
     """Any design with fewer columns than rows, eq. (8): theta = (Phi'Phi + rho I)^-1 Phi' (Z - v b).
 
+    The system of as many unknowns as columns is in double precision, and so is theta, whatever Phi has.
+
     None where the ridge is so small that forming Phi'Phi would lose the digits of the solution: use the spectrum.
     """
-    H = Phi.T @ Phi
+    H, right = _products(Phi, _beside(Z, bias))
     if not _regular(H, rho):
         return None
     factor = cholesky(H, ridge=rho, overwrite=True)
     if bias is None:
-        return factor.solve(Phi.T @ Z), np.zeros(Z.shape[1], dtype=Z.dtype)
-    solved = factor.solve(Phi.T @ _beside(Z, bias))
+        return factor.solve(right), np.zeros(Z.shape[1], dtype=Z.dtype)
+    solved = factor.solve(right)
     A, u = solved[:, :-1], solved[:, -1]
     # b = v'PZ / v'Pv with P = I - Phi (Phi'Phi + rho I)^-1 Phi'
-    Pv = bias - Phi @ u
+    Pv = bias - np.concatenate([Phi[part].astype(float, copy=False) @ u for part in _parts(Phi)])
     b = (Pv @ Z) / (Pv @ bias)
     return A - np.outer(u, b), b
+
+
+def _products(Phi: Array, B: Array) -> tuple[Array, Array]:
+    """``Phi'Phi`` and ``Phi'B`` in double precision, without a copy of Phi in it.
+
+    In single precision an error of eps in Phi'Phi would meet a ridge of alpha; one of eps in Phi meets its root.
+    """
+    H, right = np.zeros((Phi.shape[1], Phi.shape[1])), np.zeros((Phi.shape[1], B.shape[1]))
+    for part in _parts(Phi):
+        some = Phi[part].astype(float, copy=False)
+        H += some.T @ some
+        right += some.T @ B[part].astype(float, copy=False)
+    return H, right
+
+
+def _parts(Phi: Array) -> list[slice]:
+    """All rows at once where Phi has double precision; else so many that ``PART`` numbers are converted at a time."""
+    n, step = len(Phi), len(Phi) if Phi.dtype == np.float64 else max(1, PART // Phi.shape[1])
+    return [slice(start, start + step) for start in range(0, n, max(step, 1))]

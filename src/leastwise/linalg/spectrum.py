@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastwise.linalg.cholesky import Cholesky
-
 Array = np.ndarray
 
 
@@ -78,21 +76,19 @@ def square_spectrum(K: Array) -> Spectrum:
     return Spectrum(U, s**2, U, s)
 
 
-def design_spectrum(Phi: Array, penalty: Cholesky | None = None) -> Spectrum:
-    """Any design; with ``penalty`` the ridge is on theta' (L L') theta, otherwise on theta' theta.
+def design_spectrum(Phi: Array) -> Spectrum:
+    """Any design, with the ridge on theta' theta.
 
     The singular values of Phi are used, not the eigenvalues of Phi'Phi: squaring would lose the digits that
-    leave-one-out needs where the ridge is small.
+    leave-one-out needs where the ridge is small. The small matrix that QR leaves is decomposed in double precision.
     """
-    A = Phi if penalty is None else penalty.whiten(Phi)
-    if A.shape[0] > 2 * A.shape[1]:
-        Q, R = np.linalg.qr(A)
-        U, s, Vt = np.linalg.svd(R, full_matrices=False)
-        U = Q @ U
-    else:
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-    V = Vt.T if penalty is None else penalty.unwhiten(Vt.T)
-    return Spectrum(U, s**2, V, s, 0.0 if penalty is None else penalty.jitter)
+    if Phi.shape[0] <= 2 * Phi.shape[1]:
+        U, s, Vt = np.linalg.svd(Phi, full_matrices=False)
+        return Spectrum(U, s**2, Vt.T, s)
+    Q, R = np.linalg.qr(Phi)
+    U, s, Vt = np.linalg.svd(R.astype(float, copy=False), full_matrices=False)
+    U, g, V, s = (A.astype(Phi.dtype, copy=False) for A in (U, s**2, Vt.T, s))
+    return Spectrum(Q @ U, g, V, s)
 
 
 def _psd_eigh(K: Array) -> tuple[Array, Array, float]:

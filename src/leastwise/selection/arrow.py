@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.basis import Basis, penalty_factor
+from leastwise.basis import Basis, double_kernel
 from leastwise.centring import Centring
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.arrow import ArrowHeldout
 from leastwise.linalg.arrow import Chunk, Decomposed, decompose
-from leastwise.linalg.cholesky import Cholesky
+from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.memory import block_bytes
 from leastwise.selection.tied import TiedTrial
 from leastwise.selection.trial import Rows, Settings
@@ -54,27 +54,33 @@ class Stream:
         ends = np.searchsorted(rows.task[order], np.arange(n_tasks + 1))
         return cls(rows, order, ends, basis.centers, settings)
 
-    def penalty(self, sigma: float) -> Cholesky | None:
-        """The factor of the kernel between centres; None where the penalty is the identity."""
+    def penalty(self, sigma: float) -> Whitening | None:
+        """Coordinates of the centres; None where the penalty is the identity."""
         if self.settings.norm == "coefficients":
             return None
-        return penalty_factor(self.settings.kernel(self.centers, self.centers, sigma))
+        return whitening(double_kernel(self.settings.kernel, self.centers, self.centers, sigma))
 
     def chunks(
-        self, sigma: float, tie: Tie, penalty: Cholesky | None, centring: Centring | None = None
+        self, sigma: float, tie: Tie, penalty: Whitening | None, centring: Centring | None = None
     ) -> Iterator[tuple[Array, Chunk]]:
         """Some tasks, their rows in ``rows``, and their design; then the next."""
         for first, last in self._cuts():
             mine = self.order[self.ends[first] : self.ends[last]]
             some = self.rows.part(mine)
-            Phi = self.settings.kernel(some.X, self.centers, sigma)
-            Phi = Phi if penalty is None else np.ascontiguousarray(penalty.whiten(Phi))
+            Phi = self._features(some.X, sigma, penalty)
             root = np.sqrt(some.w).astype(Phi.dtype)
             Z = some.targets(self.settings.n_outputs) * root[:, None]
             Phi = Phi if np.all(root == 1) else Phi * root[:, None]
             starts = self.ends[first : last + 1] - self.ends[first]
             chunk = Chunk(Phi, Z, root, starts, tie.own[first:last])
             yield mine, chunk if centring is None else centred(chunk, centring.part(mine, slice(first, last)))
+
+    def _features(self, X: Any, sigma: float, penalty: Whitening | None) -> Array:
+        """The design of some rows; whitened coordinates are rounded to the type of X once they are computed."""
+        if penalty is None:
+            return self.settings.kernel(X, self.centers, sigma)
+        K = double_kernel(self.settings.kernel, X, self.centers[penalty.pivots], sigma)
+        return np.ascontiguousarray(penalty.whiten(K), dtype=X.dtype)
 
     def _cuts(self) -> Iterator[tuple[int, int]]:
         """Ranges of tasks whose designs stay within ``CHUNK`` bytes, or single tasks."""

@@ -8,9 +8,10 @@ from typing import Self
 
 import numpy as np
 
-from leastwise.basis import Basis, Design, penalty_factor
+from leastwise.basis import Basis, Design
 from leastwise.coupling import Coupling, Tie
 from leastwise.heldout import Held, OwnBasisHeldout, Problem
+from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.selection.plan import ARRAYS
 from leastwise.selection.refits import Effort, Refits
 from leastwise.selection.tied import TiedTrial
@@ -70,12 +71,14 @@ class CoupledTrial(TiedTrial):
 
     def features(self, sigma: float) -> Array:
         """The design whose inner products are the Gram matrix."""
-        K = Trial.kernel(self, sigma)
         if self.settings.norm == "coefficients":
+            K = Trial.kernel(self, sigma)
             return K * self.root if self.basis.weighted else K
-        Kcc = Trial.center_kernel(self, sigma)
-        assert Kcc is not None
-        return np.ascontiguousarray(penalty_factor(Kcc).whiten(K))
+        return self.whitened(sigma, self.coordinates(sigma))
+
+    def coordinates(self, sigma: float) -> Whitening:
+        """Coordinates of the centres, where the penalty is on the function."""
+        return whitening(self.center_kernel(sigma))
 
     def gram(self, sigma: float) -> Array:
         """G, not yet coupled; not to be changed."""
@@ -93,11 +96,7 @@ class CoupledTrial(TiedTrial):
         """The kernel of rows and tasks together."""
         return self.tie.couple(self.gram(sigma).copy(), self.task, self.task)
 
-    def center_kernel(self, sigma: float) -> Array | None:
-        """None: with tasks tied, every row is a centre."""
-        return None
-
-    def designs(self, sigma: float) -> list[Design]:
+    def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
         """One design for all outputs."""
         K, centring = self.kernel(sigma), self.centring()
         if centring is None:
@@ -142,6 +141,11 @@ class CoupledRefits(CoupledTrial, Refits):
         return other
 
     heldout = Refits.heldout
+
+    @property
+    def penalised(self) -> bool:
+        """Never: with tasks tied, every row is a centre."""
+        return False
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Score held-out predictions."""

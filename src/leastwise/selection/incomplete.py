@@ -59,9 +59,9 @@ class IncompleteTrial(LabelTrial):
         """Always."""
         return True
 
-    def designs(self, sigma: float) -> list[Design]:
+    def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
         """The design; its columns have the rows' weights where every row is a centre with a penalty of its own."""
-        (design,) = super().designs(sigma)
+        (design,) = super().designs(sigma, deletes)
         if not self.basis.weighted:
             return [design]
         column = np.sqrt(self.rows.multiplicity)
@@ -77,13 +77,13 @@ class IncompleteTrial(LabelTrial):
         def at(alpha: float) -> Held:
             F, far = np.empty_like(self.Z), np.zeros(self.Z.shape[1], dtype=self.Z.dtype)
             fits = base.fits()
-            for k, (rows, stay, keep, spectrum) in enumerate(fits):
+            for k, (rows, stay, left, spectrum) in enumerate(fits):
                 rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
                 for j, tie in enumerate(ties):
                     Theta, a, last[k, j] = self.solve(spectrum, tie, stay, rho, last.get((k, j)))
                     c = tie.family.columns
                     F[np.ix_(rows, c.ravel())] = (
-                        base.design.K[np.ix_(rows, keep)] @ Theta.reshape(len(Theta), -1) + a.ravel()
+                        base.design.features(rows, left) @ Theta.reshape(len(Theta), -1) + a.ravel()
                     )
                     far[c] += a / len(fits)
             return Held(F, far)

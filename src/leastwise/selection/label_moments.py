@@ -56,14 +56,15 @@ class LabelMomentTrial(LabelTrial):
 
     def _solved(self, spectrum: MomentSpectrum, alpha: float) -> tuple[Array, Array]:
         m = spectrum.moments
-        coef, intercept = np.empty_like(m.C), np.empty_like(m.z)
+        b = spectrum.n_functions
+        coef, intercept = np.empty((b, m.C.shape[1])), np.empty_like(m.z)
         for tie in self.ties:
             columns, modes = tie.family.columns, tie.modes
-            parts, ends = np.empty((len(m.A), *_rotated(tie, m.C).shape[1:])), np.empty(_rotated(tie, m.z).shape)
+            parts, ends = np.empty((b, *_rotated(tie, m.C).shape[1:])), np.empty(_rotated(tie, m.z).shape)
             for mine, ridge, part in _modes(tie, spectrum):
-                theta, b = part.coefficients(self.least(alpha) * m.mass / ridge)
+                theta, ends_of = part.coefficients(self.least(alpha) * m.mass / ridge)
                 parts[..., mine] = theta.reshape(*parts.shape[:2], -1)
-                ends[:, mine] = b.reshape(len(ends), -1)
+                ends[:, mine] = ends_of.reshape(len(ends), -1)
             coef[:, columns], intercept[columns] = modes.back(parts), modes.back(ends)
         return coef, intercept
 

@@ -17,6 +17,7 @@ from leastwise.heldout.labels import Family, LabelHeldout, LabelSpectrum, Tied
 from leastwise.labels.relation import Relation
 from leastwise.labels.sample import LabelSample, class_counts
 from leastwise.linalg.spectrum import Spectrum
+from leastwise.linalg.whitening import Whitening
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
 
 Array = np.ndarray
@@ -181,14 +182,20 @@ class LabelTrial(Trial):
             self._kept.clear()  # those of the last sigma take as much room
             (block,), (design,) = self.basis.blocks, self.designs(sigma)
             problem = self.problem(block)
-            make = LabelRefits(problem, design) if self.by_refits else LabelSpectrum(problem, design.spectrum())
-            self._kept[sigma] = make
+            if self.by_refits:
+                self._kept[sigma] = LabelRefits(problem, design)
+            else:
+                spectrum = design.spectrum() if problem.own is None else design.function_spectrum()
+                self._kept[sigma] = LabelSpectrum(problem, spectrum)
         return self._kept[sigma]
 
-    def spectrum(self, sigma: float) -> Spectrum:
-        """The decomposition of all rows."""
+    def decomposed(self, sigma: float) -> tuple[Spectrum, Whitening | None]:
+        """The decomposition of all rows, and the coordinates that it is in."""
         kept = self._kept.get(sigma)
-        return kept.spectrum if isinstance(kept, LabelSpectrum) else self.designs(sigma)[0].spectrum()
+        if isinstance(kept, LabelSpectrum) and not self.penalised:
+            return kept.spectrum, None
+        (design,) = self.designs(sigma, deletes=False)
+        return design.spectrum(), design.whitening
 
     def described(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from leastwise.arrays import Away, like, rows_at
-from leastwise.basis import Basis, chunks_there, penalty_factor, row_chunks
+from leastwise.basis import Basis, chunks_there, double_kernel, row_chunks
 from leastwise.heldout import Folds, Held, Problem
 from leastwise.heldout.moments import FoldMomentHeldout, MomentHeldout
-from leastwise.linalg.cholesky import Cholesky
+from leastwise.kernels import Kernel
 from leastwise.linalg.moments import Moments, MomentSpectrum, moment_spectrum
+from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.selection.trial import Rows, Settings, Trial
 
 Array = np.ndarray
@@ -44,24 +45,17 @@ class MomentTrial(Trial):
         self._kept: tuple[float, list[Moments], MomentSpectrum] | None = None
         self._folds: tuple[float, FoldMomentHeldout] | None = None
 
-    def penalty(self, sigma: float) -> Cholesky | None:
-        """The factor of the penalty; None for the identity."""
-        if self.settings.norm == "coefficients":
-            return None
-        C = self.basis.centers
-        return penalty_factor(self.settings.kernel(C, C, sigma).astype(float))
-
     def decomposed(self, sigma: float) -> tuple[list[Moments], MomentSpectrum]:
         """Sums of every fold, and the problem of all rows decomposed; those of the last sigma are kept."""
         if self._kept is None or self._kept[0] != sigma:
             parts = self.sums(sigma)
-            spectrum = moment_spectrum(sum(parts[1:], parts[0]), self.penalty(sigma), self.settings.bias)
+            spectrum = moment_spectrum(sum(parts[1:], parts[0]), self.settings.bias)
             self._kept = sigma, parts, spectrum
         return self._kept[1:]
 
-    def design(self, sigma: float) -> Array:
-        """Kernel between the rows in question and the centres, in double precision."""
-        return self.settings.kernel(self.rows.X, self.basis.centers, sigma).astype(float)
+    def design(self, sigma: float, known: Whitening | None = None) -> Array:
+        """Kernel between the rows in question and the centres, or the pivots among them, in double precision."""
+        return double_kernel(self.settings.kernel, self.rows.X, pivot_centers(self.basis.centers, known), sigma)
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
         """A function from alpha to held-out scores of the rows in question."""
@@ -74,15 +68,15 @@ class MomentTrial(Trial):
     def fold_heldout(self, sigma: float, parts: list[Moments]) -> FoldMomentHeldout:
         """What gives held-out scores of few large folds; that of the last sigma is kept."""
         if self._folds is None or self._folds[0] != sigma:
-            penalty, bias = self.penalty(sigma), self.settings.bias
-            self._folds = sigma, FoldMomentHeldout(self.design(sigma), self.rows.fold, parts, penalty, bias)
+            self._folds = sigma, FoldMomentHeldout(self.design(sigma), self.rows.fold, parts, self.settings.bias)
         return self._folds[1]
 
     def problem_heldout(self, sigma: float, spectrum: MomentSpectrum) -> MomentHeldout:
         """What gives held-out scores of small folds."""
         folds, count = Folds.from_labels(self.rows.fold), self.rows.split_count
         problem = Problem(self.Z.astype(float), self.root, self.settings.bias, None, folds, count=count)
-        return MomentHeldout(problem, spectrum.coordinates(self.design(sigma)) * self.root[:, None], spectrum)
+        U = spectrum.coordinates(self.design(sigma, spectrum.moments.whitening))
+        return MomentHeldout(problem, U if self.rows.equal_weights else U * self.root[:, None], spectrum)
 
     def rounded(self, held: Held) -> Held:
         """In the precision of the rows."""
@@ -90,21 +84,42 @@ class MomentTrial(Trial):
         return Held(held.F.astype(dtype), held.far.astype(dtype), freedom=held.freedom)
 
 
+def center_whitening(kernel: Kernel, centers: Any, sigma: float, norm: str) -> Whitening | None:
+    """Coordinates in which rows are summed; None where the penalty is on the coefficients."""
+    return None if norm == "coefficients" else whitening(double_kernel(kernel, centers, centers, sigma))
+
+
+def pivot_centers(centers: Any, known: Whitening | None) -> Any:
+    """The centres whose kernel values the coordinates are made of."""
+    return centers if known is None else centers[known.pivots]
+
+
+def row_sums(
+    kernel: Kernel, X: Any, centers: Any, sigma: float, known: Whitening | None, Z: Any, w: Array | None
+) -> Moments:
+    """Sums over some rows, whose design is held; ``centers`` are those of ``pivot_centers``."""
+    return Moments.of(double_kernel(kernel, X, centers, sigma), Z, w, known)
+
+
 def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -> Sums:
     """Sums over rows that are in memory, by blocks whose design is small."""
     c = settings.n_outputs
 
     def sums(sigma: float) -> list[Moments]:
-        parts = [Moments.zero(basis.n_functions, c) for _ in range(n_folds)]
+        known = center_whitening(settings.kernel, basis.centers, sigma, settings.norm)
+        centers = pivot_centers(basis.centers, known)
+        parts = [Moments.zero(basis.n_functions, c, known) for _ in range(n_folds)]
         for block in _blocks(rows, max(basis.n_functions, rows.X.shape[1])):
             X = rows.X.there[block, ...] if isinstance(rows.X, Away) else rows.X[block]
-            Phi, Z, w = settings.kernel(X, basis.centers, sigma), _targets(rows, block, c, X), rows.w[block]
+            Z, w = _targets(rows, block, c, X), rows.w[block]
             if n_folds == 1:
-                parts[0] = parts[0] + Moments.of(Phi, Z, None if rows.equal_weights else w)
+                weights = None if rows.equal_weights else w
+                parts[0] = parts[0] + row_sums(settings.kernel, X, centers, sigma, known, Z, weights)
                 continue
             for k in np.unique(rows.fold[block]):
                 mine = np.flatnonzero(rows.fold[block] == k)
-                parts[k] = parts[k] + Moments.of(rows_at(Phi, mine), rows_at(Z, mine), w[mine])
+                part = rows_at(X, mine), centers, sigma, known, rows_at(Z, mine), w[mine]
+                parts[k] = parts[k] + row_sums(settings.kernel, *part)
         return parts
 
     return sums

@@ -10,10 +10,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from leastwise.arrays import library, like, softmax
-from leastwise.basis import Basis, penalty_factor
+from leastwise.basis import Basis
 from leastwise.heldout import Held
 from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
+from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.selection.grid import Grid
 from leastwise.selection.judge import ClassJudge
 from leastwise.selection.trial import Outcome, Rows, Settings, Trial
@@ -51,7 +52,7 @@ class Coordinates:
     """
 
     D: Array
-    factor: Cholesky
+    factor: Cholesky | Whitening
 
 
 @dataclass(frozen=True)
@@ -96,16 +97,16 @@ class Refits(Trial):
 
     def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
         """The design of all rows without the centres ``gone``."""
-        K, Kcc = self.kernel(sigma), self.center_kernel(sigma)
-        if Kcc is None:
+        if not self.penalised:
+            K = self.kernel(sigma)
             # Some rows of this design serve as the design of these rows alone: to directions that they do not
             # span, the ridge gives nothing. So one factor serves all folds.
             factor = cholesky(K, overwrite=True)
             return Coordinates(np.ascontiguousarray(factor.L, dtype=np.float64), factor)
-        if gone is not None:
-            K, Kcc = np.delete(K, gone, 1), np.delete(np.delete(Kcc, gone, 0), gone, 1)
-        factor = penalty_factor(Kcc)
-        return Coordinates(np.ascontiguousarray(factor.whiten(K), dtype=np.float64), factor)
+        columns = np.arange(self.basis.n_functions)
+        columns = columns if gone is None else np.delete(columns, gone)
+        known = whitening(self.center_kernel(sigma, columns))
+        return Coordinates(self.whitened(sigma, known, columns).astype(float, copy=False), known)
 
     def solve(self, D: Array, y: Array, w: Array, alpha: float, start: Array | None = None) -> Logistic:
         """The model of some rows; every class from 0 to the last has one."""

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from leastwise.arrays import at_home, here
-from leastwise.basis import Basis, Block, Design, block_design
+from leastwise.basis import Basis, Block, Design, block_design, double_kernel, row_chunks
 from leastwise.heldout import CholeskyHeldout, Folds, Held, Problem, RefitHeldout, SpectralHeldout
-from leastwise.kernels import Kernel, Scaled, Sum
+from leastwise.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.linalg.cholesky import cholesky
+from leastwise.linalg.whitening import Whitening, full_whitening, whitening
 from leastwise.probability import Sample, class_shares
 from leastwise.selection.plan import ARRAYS, FEW_ALPHAS, cheaper_to_refit
 
@@ -228,7 +229,6 @@ class Trial:
         self.root = np.sqrt(rows.w).astype(rows.X.dtype)
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
-        self._center_pairs: Array | None = None
 
     def apart(self) -> Self:
         """The trial for a job of its own: nothing that it computes touches this one, and it has nobody to tell."""
@@ -305,23 +305,56 @@ class Trial:
 
     def kernel(self, sigma: float) -> Array:
         """Kernel between rows and centres."""
-        K = self.settings.kernel.values(self.pairs, sigma)
+        return self._finite(self.settings.kernel.values(self.pairs, sigma))
+
+    def _finite(self, K: Array) -> Array:
         if not self.settings.kernel.distance and not np.isfinite(K).all():
             raise ValueError("Kernel values overflow on these data: scale the features, or raise sigma.")
         return K
 
-    def center_kernel(self, sigma: float) -> Array | None:
-        """Kernel between centres, where the penalty is on the function and needs it."""
-        if self.settings.norm != "function" or self.basis.square:
-            return None
-        if self._center_pairs is None:
-            self._center_pairs = self.basis.center_pairs(self.settings.kernel, self.pairs)
-        return self.settings.kernel.values(self._center_pairs, sigma)
+    @property
+    def penalised(self) -> bool:
+        """Whether the penalty is the kernel between centres, other than the design itself."""
+        return self.settings.norm == "function" and not self.basis.square
 
-    def designs(self, sigma: float) -> list[Design]:
-        """One design for every block of the basis."""
-        K, Kcc, s = self.kernel(sigma), self.center_kernel(sigma), self.settings
-        return [block_design(self.basis, block, K, Kcc, s.norm, self.root) for block in self.basis.blocks]
+    def center_kernel(self, sigma: float, columns: Any = slice(None)) -> Array:
+        """Kernel between some centres, in double precision unless it came precomputed."""
+        basis, kernel = self.basis, self.settings.kernel
+        if isinstance(kernel, Precomputed):
+            assert basis.rows is not None
+            return self.pairs[basis.rows[columns]][:, columns]
+        centers = basis.centers[columns]
+        return self._finite(double_kernel(kernel, centers, centers, sigma))
+
+    def whitened(self, sigma: float, known: Whitening, columns: Any = slice(None)) -> Array:
+        """All rows in the coordinates of these centres (n x r), computed in double precision a part at a time.
+
+        Pairs in single precision are not used: the error of a kernel value would be multiplied by T.
+        """
+        index = np.arange(self.basis.n_functions)[columns][known.pivots]
+        kernel, n, dtype = self.settings.kernel, len(self.rows), self.rows.X.dtype
+        exact = self.pairs.dtype == np.float64 or isinstance(kernel, Precomputed)
+        centers, found = None if exact else self.basis.centers[index], np.empty((n, known.rank), dtype=dtype)
+        for part in row_chunks(n, known.size, 8):
+            if exact:
+                pairs = np.take(self.pairs[part], index, axis=1)
+                K = kernel.values(pairs, sigma, out=pairs)
+            else:
+                K = double_kernel(kernel, self.rows.X[part], centers, sigma)
+            found[part] = known.whiten(self._finite(K))
+        return found
+
+    def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
+        """One design for every block of the basis; with ``deletes`` rows may take their basis functions along."""
+        if self.penalised:
+            return [self._penalised_design(sigma, block, deletes) for block in self.basis.blocks]
+        K = self.kernel(sigma)
+        return [block_design(self.basis, block, K, self.settings.norm, self.root) for block in self.basis.blocks]
+
+    def _penalised_design(self, sigma: float, block: Block, deletes: bool) -> Design:
+        R = self.center_kernel(sigma, block.columns)
+        known = full_whitening(R) if deletes and block.own is not None else whitening(R)
+        return Design(self.whitened(sigma, known, block.columns), known, self.root, None, False, True)
 
     def problem(self, block: Block) -> Problem:
         """The ridge problem of one block, for the held-out formulas."""
@@ -357,12 +390,12 @@ class Trial:
         """The cheapest way to this many alphas."""
         if count <= FEW_ALPHAS and self.by_cholesky:
             return CholeskyHeldout(problem, design.K, square=not design.function)
-        n, b = design.K.shape
+        n, b = len(design.K), design.n_functions
         if problem.centring is None and cheaper_to_refit(
             n, b, self.folds, design.square, problem.own is not None, count
         ):
             return RefitHeldout(problem, design)
-        return SpectralHeldout(problem, design.spectrum())
+        return SpectralHeldout(problem, design.spectrum() if problem.own is None else design.function_spectrum())
 
     def centred_far(self, held: Held) -> Held:
         """Held-out scores with those far from all data; a single task has them already."""

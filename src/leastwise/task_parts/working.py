@@ -16,10 +16,18 @@ from leastwise.folds import observation_counts
 from leastwise.heldout import Held
 from leastwise.kernels import Kernel
 from leastwise.linalg.arrow import Arrow, Chunk, Sums, System, Triangle, arrow_sums, arrow_triangle
-from leastwise.linalg.cholesky import Cholesky
+from leastwise.linalg.whitening import Whitening
 from leastwise.selection.arrow import Stream
 from leastwise.selection.trial import Rows, Settings
-from leastwise.task_fitting import PrimalForm, TaskSolution, chunk_coef, chunk_heldout, common_intercept, unwhitened
+from leastwise.task_fitting import (
+    PrimalForm,
+    TaskSolution,
+    chunk_coef,
+    chunk_heldout,
+    common_intercept,
+    empty_coef,
+    unwhitened,
+)
 from leastwise.task_parts.reading import Clean, Rules, clean, kept_rows
 from leastwise.tasks import Tasks
 
@@ -104,7 +112,11 @@ class Point:
     rho: float
     spread: float
     bias: bool
-    penalty: Cholesky | None
+    penalty: Whitening | None
+
+    def width(self, terms: Terms) -> int:
+        """Columns of the design."""
+        return int(terms.centers.shape[0]) if self.penalty is None else self.penalty.rank
 
 
 @dataclass(frozen=True)
@@ -164,14 +176,14 @@ def share_of(piece: Piece, own: Own, terms: Terms, point: Point) -> Share | None
 def part_sums(piece: Piece, own: Own, told: tuple[Terms, Point]) -> Sums:
     """The sums of a part."""
     terms, point = told
-    share, none = share_of(piece, own, *told), Sums.zeros(terms.centers.shape[0], terms.n_outputs + 1, terms.dtype)
+    share, none = share_of(piece, own, *told), Sums.zeros(point.width(terms), terms.n_outputs + 1, terms.dtype)
     return none if share is None else arrow_sums(share.source, point.rho, none)
 
 
 def part_triangle(piece: Piece, own: Own, told: tuple[Terms, Point]) -> Triangle:
     """What takes the place of the sums where products lose the digits."""
     (terms, point), share = told, share_of(piece, own, *told)
-    width = terms.centers.shape[0] + point.bias + terms.n_outputs
+    width = point.width(terms) + point.bias + terms.n_outputs
     source = (lambda: iter(())) if share is None else share.source
     return arrow_triangle(source, point.sharing, point.rho, point.bias, width)
 
@@ -181,7 +193,7 @@ def part_coef(piece: Piece, own: Own, told: tuple[Terms, Point, Arrow]) -> tuple
     terms, point, arrow = told
     share = share_of(piece, own, terms, point)
     if share is None:
-        return np.empty((0, *arrow.shared.shape), arrow.shared.dtype), None
+        return empty_coef(0, arrow, point.penalty), None
     found = [chunk_coef(chunk, arrow, point.penalty, point.spread) for chunk in share.source()]
     added = None if share.centring is None else np.concatenate([own for _, own in found if own is not None])
     return np.concatenate([coef for coef, _ in found]), added
@@ -223,12 +235,12 @@ class Remote:
         if sums.keep_digits(point.sharing):
             return sums.system(point.sharing, point.bias)
         triangle = self.parts.total(part_triangle, self.own, (self.terms, point))
-        return triangle.system(self.terms.centers.shape[0], point.sharing, point.bias, np.dtype(self.terms.dtype))
+        return triangle.system(point.width(self.terms), point.sharing, point.bias, np.dtype(self.terms.dtype))
 
     def solution(self, point: Point, system: System) -> TaskSolution:
         """The model: coefficients of all tasks, as the parts have them."""
         arrow, T = Arrow.of(system, point.rho), sum(len(own.tasks) for own in self.own)
-        coef = np.empty((T + 1, *arrow.shared.shape), dtype=arrow.shared.dtype)
+        coef = empty_coef(T + 1, arrow, point.penalty)
         own = None if point.spread == 0 else np.zeros((T, coef.shape[2]), dtype=coef.dtype)
         size = max(len(own.tasks) for own in self.own) * coef[0].nbytes
         found = self.parts.map(part_coef, self.own, (self.terms, point, arrow), max(1, ROOM // max(size, 1)))

@@ -31,6 +31,7 @@ LAYERS = [
         "risk",
         "prior",
         "chance",
+        "shrinkage",
         "atomic",
         "svg",
         "inside",

@@ -17,6 +17,9 @@ of them fitted, where there is something to fit, on held-out scores, never by a 
     softmax with a temperature.
 ``Isotonic``
     one monotone step function per class, then divided by the sum.
+
+What is fitted is shrunk towards the class shares where the held-out scores are hardly better than these; see
+:mod:`leastwise.shrinkage`.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 from leastwise.arrays import here, library, like, scalar, softmax
+from leastwise.shrinkage import credibility
 
 Array = np.ndarray
 
@@ -128,6 +132,14 @@ class Blend:
         floor = scalar(self.floor, shares)
         return (1 - floor) * softmax(self.decision(F, trust)) + floor * shares
 
+    @property
+    def slope(self) -> float:
+        """Of the log-probabilities in the scores where these are the class shares; 1 for posterior probabilities.
+
+        In units of 1 / share, the mean over the classes with the shares as weights.
+        """
+        return self.sharpness * float(np.sum(self.shares.astype(float) ** 2)) + self.power
+
 
 @dataclass(frozen=True)
 class Isotonic:
@@ -198,9 +210,20 @@ def fit_calibrator(
         return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner))
     if kind is None:
         return ClipNormalise(sample.shares)
+    first = start if isinstance(start, Blend) else None
+    blend = _fit_blend(sample, far, use_power=kind != "temperature", start=first)
+    believed = _credibility(sample, blend)
     if kind == "isotonic":
-        return _fit_isotonic(sample)
-    return _fit_blend(sample, far, use_power=kind == "blend", start=start if isinstance(start, Blend) else None)
+        return _fit_isotonic(sample, believed)
+    return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
+
+
+def _credibility(sample: Sample, blend: Blend) -> float:
+    """How far the evidence of a blend is believed, from its gain on the held-out rows over the class shares."""
+    rows = np.arange(len(sample.y)), sample.y
+    log_p, log_share = np.log(blend.proba(sample.F)[rows].astype(float)), np.log(blend.shares.astype(float))
+    gain = sample.size * np.average(log_p - log_share[sample.y], weights=sample.w)
+    return float(credibility(np.array([gain]), np.array([blend.slope]))[0])
 
 
 def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:
@@ -287,10 +310,15 @@ class _Likelihood:
         return gradient, H
 
 
-def _fit_isotonic(sample: Sample) -> Isotonic:
+def _fit_isotonic(sample: Sample, believed: float) -> Isotonic:
+    """Step functions; what is not believed goes to the class shares.
+
+    The gain of step functions on the rows that made them says little, so ``believed`` is that of a blend.
+    """
     knots, steps = [], []
     for k, scores in enumerate(sample.F.T):
         fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, sample.y == k, sample_weight=sample.w)
         knots.append(fit.X_thresholds_)
         steps.append(fit.y_thresholds_)
-    return Isotonic(sample.shares, 1 / (sample.size + 2), tuple(knots), tuple(steps))
+    floor = 1 - believed * (1 - 1 / (sample.size + 2))
+    return Isotonic(sample.shares, floor, tuple(knots), tuple(steps))

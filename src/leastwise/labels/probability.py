@@ -8,6 +8,9 @@ pooled
 per label
     a pair for each label, drawn to the pooled one, the more the less the label's own rows say.
 
+Either way the pair of each label is then shrunk towards zero, which stands for the class shares, by how far its
+held-out scores are believed; see :mod:`leastwise.shrinkage`.
+
 Only known entries count. Where a label has one known class only, its class shares are still not 0 and 1: half a row
 is added to each class.
 """
@@ -23,6 +26,7 @@ from sklearn.isotonic import IsotonicRegression, isotonic_regression
 from leastwise.arrays import at_home, here, library, like, mapped, spread_over
 from leastwise.labels.blending import BlendFit
 from leastwise.labels.sample import LabelSample, class_counts
+from leastwise.shrinkage import credibility
 
 Array = np.ndarray
 
@@ -108,6 +112,12 @@ class LabelBlend:
         P += floor * like(self.shares, F)
         return P
 
+    @property
+    def slope(self) -> Array:
+        """``leastwise.probability.Blend.slope`` of each label."""
+        squares = np.add.reduceat(self.shares.astype(float) ** 2, self.starts[:-1])
+        return self.sharpness.astype(float) * squares + self.power
+
     def _spread(self, x: Array) -> Array:
         return np.repeat(x, np.diff(self.starts))
 
@@ -168,7 +178,7 @@ def fit_label_calibrator(
     start : LabelCalibrator, optional
         Where the search for the parameters of a blend begins, if it is one.
     pooled : bool
-        Whether sharpness and power are the same for all labels. Nothing else depends on it.
+        Whether sharpness and power are the same for all labels, before they are shrunk.
     pull : float, optional
         How many rows the pooled parameters count for in the fit of each label, 0 or more; by default what the
         held-out scores say.
@@ -177,10 +187,25 @@ def fit_label_calibrator(
     shares = _shares(sample, size)
     if kind is None:
         return LabelClip(sample.starts, shares)
-    if kind == "isotonic":
-        return _fit_isotonic(sample, shares, size)
     first = start if isinstance(start, LabelBlend) else None
-    return _fit_blend(sample, shares, size, far, kind == "blend", first, pooled, pull)
+    blend = _fit_blend(sample, shares, size, far, kind != "temperature", first, pooled, pull)
+    believed = _credibility(sample, blend, size).astype(sample.F.dtype)
+    if kind == "isotonic":
+        return _fit_isotonic(sample, shares, size, believed)
+    return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
+
+
+def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> Array:
+    """How far the evidence of each label's blend is believed, of shape (T,); 1 where there is one class only."""
+    i, t = np.nonzero(sample.W > 0)
+    k = sample.starts[t] + sample.codes[i, t]
+    gain = np.log(blend.proba(sample.F)[i, k].astype(float)) - np.log(blend.shares.astype(float))[k]
+    w = sample.W[i, t].astype(float)
+    total, mass = (np.bincount(t, weights=x, minlength=sample.n_labels) for x in (w * gain, w))
+    believed, several = np.ones(sample.n_labels), np.diff(sample.starts) > 1
+    gains = size * total / np.where(mass > 0, mass, 1)
+    believed[several] = credibility(gains[several], blend.slope[several])
+    return believed
 
 
 def anchored_labels(calibrator: LabelCalibrator, far: Array) -> LabelCalibrator:
@@ -239,7 +264,8 @@ def _fit_blend(
     return LabelBlend(sample.starts, shares, far, doubt, floor, sharpness, power)
 
 
-def _fit_isotonic(sample: LabelSample, shares: Array, size: Array) -> LabelIsotonic:
+def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: Array) -> LabelIsotonic:
+    """Step functions; what is not believed goes to the class shares."""
     knots, steps = [], []
     for t in range(sample.n_labels):
         known = sample.W[:, t] > 0
@@ -249,7 +275,7 @@ def _fit_isotonic(sample: LabelSample, shares: Array, size: Array) -> LabelIsoto
             x, p = stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
             knots.append(x)
             steps.append(p)
-    floor = (1 / (size + 2)).astype(sample.F.dtype)
+    floor = (1 - believed * (1 - 1 / (size + 2))).astype(sample.F.dtype)
     corners = np.cumsum([0] + [len(x) for x in knots])
     return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
 

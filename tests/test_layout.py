@@ -35,6 +35,7 @@ LAYERS = [
         "svg",
         "inside",
         "naming",
+        "class_weights",
     ],
     ["center_rows"],
     [

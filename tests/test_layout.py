@@ -36,6 +36,7 @@ LAYERS = [
         "inside",
         "naming",
         "class_weights",
+        "losses",
     ],
     ["center_rows"],
     [

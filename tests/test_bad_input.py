@@ -123,7 +123,7 @@ def test_class_weight_of_the_wrong_kind():
 
 
 def test_negative_class_weight():
-    with pytest.raises(ValueError, match=r"class_weight=.*negative"):
+    with pytest.raises(ValueError, match=r"class_weight=.*The weight of 1 is -1: give a finite number of 0 or more"):
         LSPC(class_weight={0: 1, 1: -1, 2: 1}).fit(X, Y)
 
 

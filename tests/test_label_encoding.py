@@ -459,7 +459,7 @@ def test_weights_of_classes():
     words = Labels((0, 1), (np.array(["x", "y"]), np.array([3, 5, 7])))
     codes = np.array([[0, 2], [1, 0], [1, 1]])
     assert label_weights(None, {"y": 4, 7: 3}, codes, words).tolist() == [[1, 3], [4, 1], [4, 1]]
-    with pytest.raises(ValueError, match=r"names \['z'\]; the classes of all labels are \[3, 5, 7, 'x', 'y'\]"):
+    with pytest.raises(ValueError, match=r"names \['z'\]; the classes of all labels are \['x', 'y', 3, 5, 7\]"):
         label_weights(None, {"z": 4}, codes, words)
     weighted = label_weights([1.0, 0, 3], "balanced", np.array([[0, 2], [1, 0], [0, 1]]), words)
     np.testing.assert_allclose(weighted, [[1, 2], [0, 0], [3, 2]])  # what has no weight is no class to be balanced
@@ -484,9 +484,9 @@ REFUSED = {
     "label": (None, {"d": {1: 2}}, r"names \['d'\], which are no labels.*\['a', 'b', 'c'\]"),
     "class of label": (None, {"b": {2: 2}}, r"names \[2\]; the classes of label 'b' are \[0, 1\]"),
     "mixture": (None, {"a": {1: 2}, "b": 3}, "must be None, 'balanced'"),
-    "negative class": (None, {1: -2}, "holds -2; weights must be finite and 0 or more"),
-    "NaN class": (None, [{1: NAN}, None, None], "holds nan; weights"),
-    "word for class": (None, [{1: "x"}, None, None], "holds 'x'; weights"),
+    "negative class": (None, {1: -2}, "The weight of 1 is -2: give a finite number of 0 or more"),
+    "NaN class": (None, [{1: NAN}, None, None], "The weight of 1 is nan: give"),
+    "word for class": (None, [{1: "x"}, None, None], "The weight of 1 is 'x': give"),
 }
 
 

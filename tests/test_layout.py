@@ -37,6 +37,8 @@ LAYERS = [
         "inside",
         "naming",
         "seeds",
+        "class_weights",
+        "losses",
     ],
     ["center_rows"],
     [

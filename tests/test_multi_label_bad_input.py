@@ -127,8 +127,8 @@ PARAMETERS = {
     "similarity name": ({"similarity": "cosine"}, r"similarity='cosine' is not known: use one of \['learned', "),
     "class_weight text": ({"class_weight": "even"}, "class_weight='even' must be None, 'balanced', a dict"),
     "class_weight of no class": ({"class_weight": {0: 1, 2: 1}}, r"class_weight=.* names \[2\]"),
-    "class_weight of no label": ({"class_weight": {"oak": {0: 1}}}, r"class_weight names \['oak'\], which are no"),
-    "class_weight negative": ({"class_weight": {0: -1}}, "class_weight=.* holds -1; weights must be finite"),
+    "class_weight of no label": ({"class_weight": {"oak": {0: 1}}}, r"class_weight=.* names \['oak'\], which are no"),
+    "class_weight negative": ({"class_weight": {0: -1}}, "class_weight=.* The weight of 0 is -1: give a finite"),
     "class_weight list": ({"class_weight": ["balanced"] * 2}, "class_weight=.* a list of 3 such dicts"),
     "precomputed": ({"kernel": "precomputed"}, r"needs a square matrix.*\(40, 2\)"),
 }

@@ -9,6 +9,7 @@ import numpy as np
 
 from leastwise.calibration_metrics import Binned, check_whole, coded
 from leastwise.label_metrics.checking import as_truth
+from leastwise.losses import log_losses
 from leastwise.naming import NAME, shortened
 from leastwise.tasks import encode_tasks
 
@@ -177,10 +178,9 @@ def _bins(n: int, n_bins: int) -> int:
 def _measured(binned: Binned, w: Array) -> list[float]:
     if not w.sum() > 0:
         return [np.nan] * len(MEASURES)
-    own = np.maximum(binned.p[:, 1:][binned.hit[:, 1:]], np.finfo(float).eps)
     parts = binned.brier(w)
     errors = [binned.error(0, w, debiased=True), binned.classwise(w, debiased=True)]
-    loss = float(w @ -np.log(own) / w.sum())
+    loss = float(w @ log_losses(binned.p[:, 1:][binned.hit[:, 1:]]) / w.sum())
     return [loss, parts.brier, parts.reliability, parts.resolution, parts.uncertainty, *errors]
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from leastwise.losses import log_losses
 from leastwise.tasks import encode_tasks
 
-__all__ = ["brier_score", "expected_calibration_error", "task_auc", "task_log_loss"]
+__all__ = ["brier_score", "expected_calibration_error", "log_loss", "task_auc", "task_log_loss"]
 
 Array = np.ndarray
 
@@ -58,6 +59,33 @@ def brier_score(y_true: Any, proba: Any, *, classes: Any = None) -> float:
     """
     y_true, proba, classes = checked_probabilities(y_true, proba, classes)
     return float(np.mean(np.sum((proba - (y_true[:, None] == classes)) ** 2, axis=1)))
+
+
+def log_loss(y_true: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None) -> float:
+    """Mean of minus the logarithm of the true class's probability.
+
+    This is the log-loss of ``scoring="log_loss"``, of reports and of the command line.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    proba : array-like of shape (n, c)
+        Probabilities, one column per class. Those below ``2.2e-16``, the resolution of double precision, count as
+        that.
+    classes : array-like of shape (c,), optional
+        Labels of the columns; by default the sorted labels of ``y_true``.
+    sample_weight : array-like of shape (n,), optional
+
+    Examples
+    --------
+    >>> from leastwise.metrics import log_loss
+    >>> round(log_loss(["a", "b"], [[0.8, 0.2], [0.4, 0.6]]), 4)
+    0.367
+    """
+    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
+    y_true, classes = _checked_labels(y_true, classes)
+    return _mean(_row_losses(y_true, proba, classes), _checked_weights(sample_weight, len(y_true)))
 
 
 # --------------------------------------------------------------------- tasks
@@ -127,7 +155,7 @@ def task_log_loss(
     y_true : array-like of shape (n,)
         True labels.
     proba : array-like of shape (n, c)
-        Probabilities, one column per class. Those below the resolution of floats count as that.
+        Probabilities, one column per class. Floor as in :func:`log_loss`.
     tasks : array-like of shape (n,)
         The task of every row, any hashable ids.
     average : {"mean", "pooled"} or None
@@ -147,13 +175,16 @@ def task_log_loss(
     y_true, proba, classes = checked_probabilities(y_true, proba, labels)
     y_true, classes = _checked_labels(y_true, classes)
     w = _checked_weights(sample_weight, len(y_true))
-    p = proba[y_true[:, None] == classes]
+    loss = _row_losses(y_true, proba, classes)
+    return _over_tasks(lambda rows: _mean(loss[rows], w[rows]), tasks, w, average)
+
+
+def _row_losses(y_true: Array, proba: Array, classes: Array) -> Array:
     if not ((proba >= 0) & (proba <= 1)).all():
         raise ValueError(
             "proba has values that are not from 0 to 1: give probabilities, of predict_proba for instance."
         )
-    loss = -np.log(np.maximum(p, np.finfo(float).eps))
-    return _over_tasks(lambda rows: _mean(loss[rows], w[rows]), tasks, w, average)
+    return log_losses(proba[y_true[:, None] == classes])
 
 
 def _over_tasks(

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _is_fitted
 
 from leastwise.calibration_metrics import Binned, equal_mass
 from leastwise.inside import core, within
+from leastwise.losses import class_log_losses
 from leastwise.svg import Frame, element
 
 Array = np.ndarray
@@ -105,8 +106,7 @@ def _heldout_proba(model: Any) -> Any:
 def _statements(P: Array, codes: Array, w: Array) -> tuple[Array, Array, Array, Array]:
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
     P, codes = P[rows], codes[rows]
-    own = P[np.arange(len(rows)), codes]
-    return P.max(axis=1), P.argmax(axis=1) == codes, w[rows], -np.log(np.maximum(own, np.finfo(float).eps))
+    return P.max(axis=1), P.argmax(axis=1) == codes, w[rows], class_log_losses(P, codes)
 
 
 def bins_of(p: Array, true: Array, w: Array, n_bins: int = 15) -> Binned:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import f1_score, get_scorer, get_scorer_names
 
+from leastwise.losses import class_log_losses
 from leastwise.metrics import task_auc
 from leastwise.probability import Calibrator, Sample
 
@@ -37,8 +38,7 @@ class Scorer:
 
 def log_likelihood(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
     """Mean log-probability of the true class."""
-    p = calibrator.proba(sample.F)[np.arange(len(sample.y)), sample.y]
-    return float(np.average(np.log(np.maximum(p, np.finfo(p.dtype).eps)), weights=sample.w))
+    return -float(np.average(class_log_losses(calibrator.proba(sample.F), sample.y), weights=sample.w))
 
 
 def negative_brier(sample: Sample, calibrator: Calibrator, classes: Array) -> float:

@@ -15,6 +15,7 @@ from leastwise.estimators._model import Training
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.extras import frames
 from leastwise.heldout.task_deletion import TaskDeletions, bordered_inverse
+from leastwise.losses import class_log_losses
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
 from leastwise.selection.coupled import CoupledTrial
 from leastwise.task_fitting import DualForm, rows_by_task
@@ -242,8 +243,7 @@ class _Judged:
         return np.append(np.bincount(self.task, values), values.sum())
 
     def losses(self, version: str) -> Array:
-        p = self.proba[version][np.arange(len(self.y)), self.y]
-        return -np.log(np.maximum(p, np.finfo(float).eps))
+        return class_log_losses(self.proba[version], self.y)
 
 
 def _table(judged: _Judged, ids: Array) -> dict[str, Array]:

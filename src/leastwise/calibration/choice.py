@@ -10,6 +10,7 @@ import numpy as np
 
 from leastwise.calibration.families import FAMILIES, Recalibrator, Setting, fit_family
 from leastwise.calibration.sample import HeldOut, fold_of
+from leastwise.losses import class_log_losses
 
 Array = np.ndarray
 
@@ -173,8 +174,7 @@ def _try(folded: Sequence[_Folded], setting: Setting, near: _Tried | None) -> _T
     n = 1 + max(int(f.sample.unit.max()) for f in folded)
     losses, mass = np.zeros(n), np.zeros(n)
     for f, (_, P) in zip(folded, found, strict=True):
-        own = np.maximum(P[np.arange(len(P)), f.sample.y], np.finfo(float).eps)
-        losses += np.bincount(f.sample.unit, weights=-f.sample.w * np.log(own), minlength=n)
+        losses += np.bincount(f.sample.unit, weights=f.sample.w * class_log_losses(P, f.sample.y), minlength=n)
         mass += np.bincount(f.sample.unit, weights=f.sample.w, minlength=n)
     maps, P = zip(*found, strict=True)
     return _Tried(setting, maps, P, losses, mass)

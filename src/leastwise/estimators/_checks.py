@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from leastwise.arrays import largest, numpy_dtype
+from leastwise.class_weights import class_factors
 from leastwise.kernels import Given, Kernel, Precomputed, check_symmetric
 from leastwise.memory import available_memory, human
 from leastwise.selection.grid import Grid, Levels
@@ -110,23 +110,22 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
     w = _check_sample_weight(sample_weight, y, dtype=np.float64)  # y, which is numpy's wherever X is
     if (w < 0).any():
         raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        codes = np.unique(y, return_inverse=True)[1]
-        mass = np.bincount(codes, weights=w)
-        w = w * np.where(mass > 0, w.sum() / np.maximum(mass, np.finfo(float).tiny), 0)[codes]
-    elif class_weight is not None:
-        labels = np.unique(y).tolist()
-        if not isinstance(class_weight, Mapping) or not set(class_weight) <= set(labels):
-            raise ValueError(
-                f"class_weight={class_weight!r} must be None, 'balanced' or a dict from classes to weights; the "
-                f"classes in y are {labels}."
-            )
-        w = w * compute_sample_weight(dict(class_weight), y)
-        if (w < 0).any():
-            raise ValueError(f"class_weight={class_weight!r} makes weights negative; they must be 0 or more.")
-    if not w.sum() > 0:
+    if class_weight is not None:
+        classes, codes = np.unique(y, return_inverse=True)
+        factor = class_factors(class_weight, classes, np.bincount(codes, weights=w, minlength=len(classes)))
+        assert factor is not None
+        with np.errstate(over="ignore"):
+            w = w * factor[codes]
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if not total > 0:
         raise ValueError(
             "sample_weight sums to 0 (with class_weight counted in): at least one row must have a weight above 0."
+        )
+    if not np.isfinite(total):
+        raise ValueError(
+            f"Weights up to {w.max():.2g} (with class_weight counted in) overflow when they are summed: divide them "
+            "by a constant, which changes nothing."
         )
     return w
 

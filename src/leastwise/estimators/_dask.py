@@ -133,6 +133,7 @@ class OnDask:
                 "with group= for groups."
             )
         kernel, bare = self._checked_stream(SAMPLE_ROWS), copy.copy(self)
+        self._check_class_weight()
         parts = DaskParts.with_targets(X, y, sample_weight)
         facts: PartFacts = parts.total(look, None, bare)
         if facts.known is None or not facts.kept or facts.columns is None:

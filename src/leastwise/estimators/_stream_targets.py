@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from leastwise.class_weights import check_class_weight, class_factors, is_balanced
 from leastwise.estimators._checks import check_classes
 from leastwise.estimators._model import Training
 from leastwise.linalg.moments import Moments
@@ -70,6 +70,9 @@ class StreamTargets:
 
     def _check_weight(self: Any, sample_weight: Any) -> None:
         """Refuse weights that sums cannot have."""
+
+    def _check_class_weight(self: Any) -> None:
+        """Refuse a wrong ``class_weight`` before any row is read."""
 
     def _class_factors(self: Any, known: Any, counts: dict | None) -> Array | None:
         """What classes are weighted by; ``counts`` are their weights, where all rows have been seen."""
@@ -141,29 +144,18 @@ class ClassStream(StreamTargets):
         C[:, place], z[place] = moments.C, moments.z
         return replace(moments, C=C, z=z)
 
+    def _check_class_weight(self: Any) -> None:
+        check_class_weight(self.class_weight)
+
     def _class_factors(self: Any, known: Array, counts: dict | None) -> Array | None:
-        given, names = self.class_weight, known.tolist()
-        if given is None:
-            return None
-        if isinstance(given, str) and given == "balanced":
-            if counts is None:
-                raise ValueError(
-                    "class_weight='balanced' needs to know how frequent the classes are before the first row is "
-                    "learned from: give fit_stream() rows that can be gone through twice (a file, an array, a "
-                    "callable that returns an iterator). Where rows are added or taken away later, give a dict of "
-                    "weights."
-                )
-            mass = np.array([counts.get(name, 0.0) for name in names])
-            return np.where(mass > 0, mass.sum() / np.maximum(mass, np.finfo(float).tiny), 0)
-        if not isinstance(given, Mapping) or not set(given) <= set(names):
+        if is_balanced(self.class_weight) and counts is None:
             raise ValueError(
-                f"class_weight={given!r} must be None, 'balanced' or a dict from classes to weights; the classes are "
-                f"{names[:20]}."
+                "class_weight='balanced' needs to know how frequent the classes are before the first row is learned "
+                "from: give fit_stream() rows that can be gone through twice (a file, an array, a callable that "
+                "returns an iterator). Where rows are added or taken away later, give a dict of weights."
             )
-        factor = np.array([float(given.get(name, 1.0)) for name in names])
-        if not np.isfinite(factor).all() or (factor < 0).any():
-            raise ValueError(f"class_weight={given!r}: every weight must be a finite number of 0 or more.")
-        return factor
+        mass = np.array([(counts or {}).get(name, 0.0) for name in known.tolist()])
+        return class_factors(self.class_weight, known, mass)
 
     def _stream_settings(self: Any, data: Training) -> Settings:
         norm = getattr(self, "norm", "function")

@@ -199,6 +199,7 @@ class Streaming(StreamFitting):
     ) -> StreamError | None:
         """Fit; what ended the stream too early, if something did after some rows."""
         kernel, limit = self._checked_stream(keep_rows), self._sample_rows(keep_rows)
+        self._check_class_weight()
         blocks = open_blocks(source, y, **names, block_rows=block_rows)
         stream = iter(blocks)
         first = look_first(self, blocks, stream, None if classes is None else self._learn_classes(classes), limit)

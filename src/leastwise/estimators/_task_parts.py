@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
+from leastwise.class_weights import check_class_weight
 from leastwise.coupling import Coupling
 from leastwise.distributed import DaskParts, Move, Parts, Piece
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
@@ -164,6 +165,7 @@ class FromParts(TaskSearch):
     def _rules(self, kernel: Kernel) -> Rules:
         bare = clone(self).set_params(random_state=None)
         weight, check = getattr(self, "class_weight", None), partial(check_range, kernel=kernel)
+        check_class_weight(weight)
         return Rules(bare, self.task_column, weight, check, np.inf in self._all_spreads())
 
     def _all_spreads(self) -> tuple[float, ...]:

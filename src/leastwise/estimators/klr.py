@@ -62,7 +62,7 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
         of the training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
-        Weights of the classes.
+        Weights of the classes; those that a dict does not name have weight 1.
     solver : {"auto", "lbfgs", "newton"}, default="auto"
         See :func:`leastwise.linalg.logistic.solve_logistic`.
     max_iter, tol : int and float, default=200 and 1e-6

@@ -79,7 +79,8 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         a row leaves the data: where its distance to the nearest centre is beyond what is usual among held-out
         training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
-        Weights of the classes. Probabilities, class shares and held-out scores then speak of the reweighted
+        Weights of the classes, finite and 0 or more; a class that the dict does not name has weight 1, and a name
+        that is no class is an error. Probabilities, class shares and held-out scores then speak of the reweighted
         population: with "balanced" all classes are equally frequent in it.
     solver : {"auto", "moments", "krylov", "sgd"}, default="auto"
         "auto" is exact, up to 10,000 rows where all are centres. "krylov", which it takes beyond, solves for all rows

@@ -250,7 +250,7 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
     extrapolate : bool, default=False
         Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
     class_weight : dict or "balanced", optional
-        Weights of the classes.
+        Weights of the classes; those that a dict does not name have weight 1.
     solver : {"auto", "cholesky", "moments", "krylov"}, default="auto"
         "krylov" solves by preconditioned block conjugate gradients and never holds the kernel of all rows (section
         3.4 of Xu et al.); parameters are chosen on some rows, and a tenth is held out to calibrate on. "auto"

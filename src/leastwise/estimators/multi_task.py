@@ -90,7 +90,7 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
     extrapolate : bool, default=False
         Believe the scores of rows wherever they are; see :class:`leastwise.LSPC`.
     class_weight : dict or "balanced", optional
-        Weights of the classes.
+        Weights of the classes; those that a dict does not name have weight 1.
     solver : {"auto", "dual", "arrow"}, default="auto"
         "dual" is a system of all rows. "arrow" goes through the tasks one by one with a system of the basis
         functions; it needs ``n_centers`` or ``centers``, or ``kernel="linear"`` with ``norm="function"``, and

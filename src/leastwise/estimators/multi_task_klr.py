@@ -56,7 +56,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
         of the training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
-        Weights of the classes.
+        Weights of the classes; those that a dict does not name have weight 1.
     solver, max_iter, tol : default="auto", 200 and 1e-6
         As in :class:`leastwise.KernelLogisticRegression`.
     degree, coef0 : default=3 and 1.0

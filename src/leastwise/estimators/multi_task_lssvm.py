@@ -350,7 +350,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
     extrapolate : bool, default=False
         Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
     class_weight : dict or "balanced", optional
-        Weights of the classes.
+        Weights of the classes; those that a dict does not name have weight 1.
     solver : {"auto", "dual", "arrow", "krylov"}, default="auto"
         "dual" is a system of as many unknowns as rows, whatever the number of tasks; "arrow" goes through the tasks
         one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by

@@ -8,6 +8,7 @@ import numpy as np
 
 from leastwise.label_metrics.checking import check_average, indicators, probabilities, scores
 from leastwise.label_metrics.measures import auc_of, average_precision_of, mean_of
+from leastwise.losses import label_log_losses
 
 Array = np.ndarray
 
@@ -32,12 +33,7 @@ def label_log_loss(
     """
     check_average(average, ("mean", None))
     truth, true, W = indicators(Y_true, sample_weight, missing)
-    return mean_of(log_losses(probabilities(P, truth), true), W, average)
-
-
-def log_losses(P: Array, true: Array) -> Array:
-    """Of every entry."""
-    return -np.log(np.maximum(np.where(true, P, 1 - P), np.finfo(float).eps))
+    return mean_of(label_log_losses(probabilities(P, truth), true), W, average)
 
 
 def label_brier(

@@ -11,8 +11,8 @@ import numpy as np
 from leastwise.extras import frames
 from leastwise.label_metrics.checking import indicators, probabilities
 from leastwise.label_metrics.measures import average_precision_of, f1_of, mean_of
-from leastwise.label_metrics.probabilities import log_losses
 from leastwise.label_metrics.tables import read
+from leastwise.losses import label_log_losses
 
 Array = np.ndarray
 
@@ -126,7 +126,7 @@ def label_report(
     known, positives, decided, both = (A.sum(axis=0) for A in (truth.known, true, given, true & given))
     labels = np.empty(W.shape[1] + 2, dtype=object)
     labels[:] = [*_checked_names(names, truth.labels or read(P, "P").labels, W.shape[1]), ENTRIES, MEAN]
-    losses = log_losses(S, true)
+    losses = label_log_losses(S, true)
     return LabelReport(
         {
             "label": labels,

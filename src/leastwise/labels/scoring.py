@@ -17,6 +17,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from leastwise.label_metrics.measures import Ranking, auc_of, average_precision_of, f1_of, mean_of, subset_of
 from leastwise.labels.sample import LabelSample
+from leastwise.losses import log_losses
 from leastwise.scoring import takes_weights
 
 Array = np.ndarray
@@ -72,7 +73,7 @@ class LabelScorer:
 def log_likelihood(sample: LabelSample, P: Array, D: Array) -> float:
     """Mean log-probability of the true classes, over known entries."""
     p = np.take_along_axis(P, sample.starts[:-1] + np.maximum(sample.codes, 0), axis=1)
-    return _mean(np.log(np.maximum(p, np.finfo(p.dtype).eps)), sample.W)
+    return -_mean(log_losses(p), sample.W)
 
 
 def negative_brier(sample: LabelSample, P: Array, D: Array) -> float:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from leastwise.class_weights import (
+    SHOWN,
+    balanced_factors,
+    check_class_weight,
+    is_balanced,
+    mapped_factors,
+    refusal,
+)
 from leastwise.labels.encoding import Labels
 
 Array = np.ndarray
@@ -97,60 +104,33 @@ def _numbers(sample_weight: Any) -> Array:
 
 def _by_label(class_weight: Any, labels: Labels) -> list:
     """For every label None, "balanced" or a mapping from its classes to weights."""
-    if class_weight is None or isinstance(class_weight, str):
-        return [_check_one(class_weight, class_weight, labels, None)] * labels.n_labels
-    if isinstance(class_weight, Mapping):
-        one_for_all = all(isinstance(value, Real) for value in class_weight.values())
-        return _for_all(class_weight, labels) if one_for_all else _by_name(class_weight, labels)
-    if not isinstance(class_weight, Sequence) or len(class_weight) != labels.n_labels:
-        raise ValueError(_refusal(class_weight, labels))
-    return [_check_one(weight, class_weight, labels, t) for t, weight in enumerate(class_weight)]
-
-
-def _for_all(class_weight: Mapping, labels: Labels) -> list:
-    """One mapping from classes to weights: each label takes from it what it has."""
-    every = set().union(*(classes.tolist() for classes in labels.classes))
-    _check_values(class_weight, every, class_weight, "the classes of all labels")
-    return [class_weight] * labels.n_labels
-
-
-def _by_name(class_weight: Mapping, labels: Labels) -> list:
-    strange = [name for name in class_weight if name not in labels.names]
-    if strange:
-        raise ValueError(
-            f"class_weight names {strange[:10]}, which are no labels; the labels are {list(labels.names[:10])}. "
-            "Give a dict from classes to weights for all labels, or one such dict for each label by its name."
-        )
-    each = [class_weight.get(name) for name in labels.names]
-    return [_check_one(weight, class_weight, labels, t) for t, weight in enumerate(each)]
-
-
-def _check_one(weight: Any, given: Any, labels: Labels, t: int | None) -> Any:
-    """What one label is to have; t is None where that has no names of classes."""
-    if weight is None or (isinstance(weight, str) and weight == "balanced"):
-        return weight
-    if t is None or not isinstance(weight, Mapping):
-        raise ValueError(_refusal(given, labels))
-    what = f"the classes of label {labels.names[t]!r}"
-    _check_values(weight, set(labels.classes[t].tolist()), given, what)
-    return weight
-
-
-def _refusal(class_weight: Any, labels: Labels) -> str:
-    return (
-        f"class_weight={class_weight!r:.100} must be None, 'balanced', a dict from classes to weights, a dict from "
-        f"names of labels to such dicts, or a list of {labels.n_labels} such dicts, one for each label."
+    allowed = (
+        "None, 'balanced', a dict from classes to weights, a dict from names of labels to such dicts, or a list of "
+        f"{labels.n_labels} such dicts, one for each label"
     )
+    if isinstance(class_weight, Sequence) and not isinstance(class_weight, str):
+        if len(class_weight) != labels.n_labels:
+            raise refusal(class_weight, f"It has {len(class_weight)} entries: give one for each label.", allowed)
+        each = list(class_weight)
+    elif isinstance(class_weight, Mapping) and any(_of_a_label(value) for value in class_weight.values()):
+        strange = [name for name in class_weight if name not in labels.names]
+        if strange:
+            shown = f"which are no labels; the labels are {list(labels.names[:SHOWN])}"
+            raise refusal(class_weight, f"It names {strange[:SHOWN]}, {shown}.", allowed)
+        each = [class_weight.get(name) for name in labels.names]
+    else:  # one for all: each label takes from a mapping what it has
+        every = dict.fromkeys(name for classes in labels.classes for name in classes.tolist())
+        check_class_weight(class_weight, every, what="the classes of all labels", allowed=allowed)
+        return [class_weight] * labels.n_labels
+    for name, weight, classes in zip(labels.names, each, labels.classes, strict=True):
+        what = f"the classes of label {name!r}"
+        check_class_weight(weight, classes.tolist(), given=class_weight, what=what, allowed=allowed)
+    return each
 
 
-def _check_values(weight: Mapping, classes: set, given: Any, what: str) -> None:
-    strange = [name for name in weight if name not in classes]
-    if strange:
-        some = sorted(classes, key=lambda name: (isinstance(name, str), name))[:10]
-        raise ValueError(f"class_weight={given!r:.100} names {strange[:10]}; {what} are {some}.")
-    wrong = [value for value in weight.values() if not (isinstance(value, Real) and 0 <= float(value) < np.inf)]
-    if wrong:
-        raise ValueError(f"class_weight={given!r:.100} holds {wrong[0]!r}; weights must be finite and 0 or more.")
+def _of_a_label(value: Any) -> bool:
+    """Whether a value of a mapping is the ``class_weight`` of a whole label, and no number."""
+    return value is None or is_balanced(value) or isinstance(value, Mapping)
 
 
 def _class_factors(weight: Any, w: Array, codes: Array, classes: Array) -> Array:
@@ -158,10 +138,9 @@ def _class_factors(weight: Any, w: Array, codes: Array, classes: Array) -> Array
     if weight is None:
         return np.ones(len(classes))
     if isinstance(weight, Mapping):
-        return np.array([float(weight.get(name, 1.0)) for name in classes.tolist()])
+        return mapped_factors(weight, classes.tolist())
     mass = np.bincount(codes[codes >= 0], weights=w[codes >= 0], minlength=len(classes))
-    there = mass > 0
-    return np.divide(mass.sum(), there.sum() * mass, out=np.zeros(len(classes)), where=there)
+    return balanced_factors(mass) / max(int(np.sum(mass > 0)), 1)
 
 
 def _check_mass(W: Array, labels: Labels) -> None:

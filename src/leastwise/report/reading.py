@@ -19,6 +19,7 @@ from leastwise.estimators._model import KernelModel
 from leastwise.estimators._regressor import KernelRegressor
 from leastwise.estimators._sets import label_tables
 from leastwise.evidence import Evidence, HeldRows, gather
+from leastwise.losses import class_log_losses
 from leastwise.report.names import Names
 from leastwise.tables import TableModel
 
@@ -162,8 +163,7 @@ class Part:
     @cached_property
     def loss(self) -> Array:
         """Log-loss of every row."""
-        own = self.evidence.P[np.arange(len(self)), self.evidence.codes]
-        return -np.log(np.maximum(own, np.finfo(float).eps))
+        return class_log_losses(self.evidence.P, self.evidence.codes)
 
     @cached_property
     def square(self) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 
 from leastwise.calibration_metrics import calibration_error
 from leastwise.label_metrics import label_report
+from leastwise.losses import class_log_losses
 from leastwise.metrics import brier_score, task_auc
 
 Array = np.ndarray
@@ -15,12 +16,11 @@ Array = np.ndarray
 
 def class_scores(codes: Array, P: Array) -> dict[str, float]:
     """Scores of probabilities P (n x c) for rows of the classes ``codes``."""
-    classes, rows = np.arange(P.shape[1]), np.arange(len(codes))
-    tiny = np.finfo(float).tiny
+    classes = np.arange(P.shape[1])
     score = P[:, 1] if P.shape[1] == 2 else P
     return {
         "rows": len(codes),
-        "log_loss": float(-np.log(np.maximum(P[rows, codes], tiny)).mean()),
+        "log_loss": float(class_log_losses(P, codes).mean()),
         "brier": brier_score(codes, P, classes=classes),
         "ece": max(calibration_error(codes, P, classes=classes), 0.0),  # without what chance makes of it
         "accuracy": float(np.mean(P.argmax(axis=1) == codes)),

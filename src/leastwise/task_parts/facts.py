@@ -39,6 +39,8 @@ class Facts:
         For every class the weight, the mean of the rows and the sum of their squared distances from it.
     lost : list
         Tasks that have rows here, but none that counts.
+    met : list
+        All classes that occur, those of weight zero too; empty for quantities.
     """
 
     rows: int
@@ -50,6 +52,7 @@ class Facts:
     classes: Any
     moments: dict
     lost: Sequence = ()
+    met: Sequence = ()
     sparse: bool = False
     flat: bool = True
 
@@ -64,9 +67,9 @@ def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
     rows = looked_at(piece, rules)
     if rows is None:
         return Facts(0, None, None, [], np.zeros((4, 0)), {}, None, {})
-    head, lost = some_rows(piece.X, np.arange(1)), list(rows.lost)
+    head, lost, met = some_rows(piece.X, np.arange(1)), list(rows.lost), list(rows.met)
     if not len(rows.y):
-        return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {}, lost)
+        return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
     values = bool(rules.model.TARGET_CHECKS)
     if values:
         Z = rows.y.reshape(len(rows.y), -1).astype(float)
@@ -78,7 +81,7 @@ def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
     moments = {name: moments_of(rows.X[codes == k], rows.w[codes == k]) for k, name in enumerate(names)}
     cells, alone = cells_of(rows, codes), observations(rows) if rules.distinct else {}
     kind, sparse_, flat = rows.X.dtype, sparse.issparse(rows.X), rows.y.ndim == 1
-    return Facts(len(piece), head, kind, rows.names, cells, alone, labels, moments, lost, sparse_, flat)
+    return Facts(len(piece), head, kind, rows.names, cells, alone, labels, moments, lost, met, sparse_, flat)
 
 
 def cells_of(rows: Clean, codes: Array) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from leastwise.class_weights import balanced_factors, check_class_weight, is_balanced, mapped_factors
 from leastwise.distributed import moves
 from leastwise.distributed.regrouping import Move
 from leastwise.kernels import Kernel, Scaled, Sum
@@ -72,12 +73,13 @@ class Known:
     @cached_property
     def factors(self) -> dict:
         """The weight of each class beside those of the rows."""
-        if isinstance(self.class_weight, Mapping):
-            return {name: float(self.class_weight.get(name, 1.0)) for name in self.moments}
         if self.class_weight is None:
             return dict.fromkeys(self.moments, 1.0)
-        whole = sum(moments[0] for moments in self.moments.values())
-        return {name: whole / moments[0] for name, moments in self.moments.items()}
+        if is_balanced(self.class_weight):
+            factor = balanced_factors(np.array([moments[0] for moments in self.moments.values()]))
+        else:
+            factor = mapped_factors(self.class_weight, self.moments)
+        return dict(zip(self.moments, factor.tolist(), strict=True))
 
     @cached_property
     def width(self) -> int:
@@ -165,17 +167,12 @@ def in_order(names: Iterable) -> list:
 def known_of(found: Sequence[Facts], rules: Rules) -> Known:
     """What there is in all parts; an error where that is nothing."""
     known = Known(list(found), rules.class_weight)
+    met = in_order(dict.fromkeys(name for part in known.parts for name in part.met))
+    check_class_weight(rules.class_weight, met or None)
     if not known.filled:
         rows = sum(part.rows for part in known.parts)
         raise ValueError(f"There are {rows} rows in {len(known.parts)} parts, and none with a weight above 0.")
     widths = {len(next(iter(part.moments.values()))[1]) for part in known.filled}
     if len(widths) > 1:
         raise ValueError(f"Parts have different numbers of columns: {sorted(widths)}.")
-    if isinstance(rules.class_weight, Mapping):
-        strange = [name for name in rules.class_weight if name not in known.moments and rules.class_weight[name] != 0]
-        if strange or any(weight < 0 for weight in rules.class_weight.values()):
-            raise ValueError(
-                f"class_weight={rules.class_weight!r} must hold weights of 0 or more for classes that there are: "
-                f"{known.classes.tolist()}."
-            )
     return known

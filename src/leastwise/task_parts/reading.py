@@ -44,7 +44,9 @@ class Rules:
         """Rows that do not count, as their class has a weight of zero."""
         if not isinstance(self.class_weight, Mapping):
             return np.zeros(len(y), dtype=bool)
-        return np.isin(y, [label for label, weight in self.class_weight.items() if weight == 0])
+        nothing = {label for label, weight in self.class_weight.items() if weight == 0}
+        names, code = np.unique(y, return_inverse=True)
+        return np.array([name in nothing for name in names.tolist()])[code]
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class Clean:
         The place of each row among all rows.
     lost : list
         Ids of tasks that have no row that counts.
+    met : list
+        All classes among the rows, those that do not count too; empty for quantities.
     """
 
     X: Any
@@ -75,6 +79,7 @@ class Clean:
     index: Array
     number: Array
     lost: Sequence = ()
+    met: Sequence = ()
 
     def __sizeof__(self) -> int:
         return size_of(self.X) + self.y.nbytes + self.w.nbytes + self.index.nbytes + self.number.nbytes
@@ -88,7 +93,7 @@ class Clean:
         some = self.part(rows)
         present, index = np.unique(some.index, return_inverse=True)
         lost = [name for k, name in enumerate(self.names) if k not in set(present.tolist())]
-        return replace(some, names=[self.names[k] for k in present], index=index, lost=lost)
+        return replace(some, names=[self.names[k] for k in present], index=index, lost=lost, met=self.met)
 
 
 def clean(piece: Piece, rules: Rules) -> Clean | None:
@@ -118,7 +123,8 @@ def looked_at(piece: Piece, rules: Rules) -> Clean | None:
     names, index = factor_tasks(ids, len(y))
     number = piece.numbered(0).number
     assert number is not None
-    rows = Clean(X, y, w, names, index, number)
+    met = [] if rules.model.TARGET_CHECKS else np.unique(y).tolist()
+    rows = Clean(X, y, w, names, index, number, met=met)
     used = np.flatnonzero((w > 0) & ~rules.without_weight(y))
     return rows if len(used) == len(y) else rows.counting(used)
 

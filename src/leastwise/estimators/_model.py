@@ -248,11 +248,7 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         else:
             labels = fold_labels(cv, y, group, seed, task)
         if len(np.unique(labels)) < 2:
-            raise ValueError(
-                "groups='duplicates': all rows of X are equal, so holding them out would leave nothing to train on."
-                if group is not None and len(np.unique(copy)) < 2
-                else "cv holds out all rows that count at once, which leaves nothing to train on."
-            )
+            raise ValueError("cv holds out all rows that count at once, which leaves nothing to train on.")
         return labels
 
     def _resolve_kernel(self) -> Kernel:

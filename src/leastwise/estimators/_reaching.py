@@ -42,7 +42,9 @@ class Reaching:
             pairs = kernel.pairs(rows.X[held[part]], basis.centers)
             nearest[held[part]] = ranked_distances(kernel, pairs, rows.place[held[part]], home)
         some = held[distinct_sample(rows.part(held), SOME, "reach")]
-        pairs = kernel.pairs(rows.X[some], basis.centers)
+        distinct = slice(None) if basis.rows is None else np.unique(rows.copy[basis.rows], return_index=True)[1]
+        pairs = kernel.pairs(rows.X[some], basis.centers[distinct])
+        home = None if home is None else home[distinct]
         reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.place[some], home, RANK), rows.copy)
         return reach, None if reach is None else reach.trust(nearest)
 

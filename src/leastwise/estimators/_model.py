@@ -72,7 +72,8 @@ class Targets:
 class Training:
     """Validated training data: the rows that count, and where they stood; the tasks of all rows, if there are any.
 
-    ``targets`` are those of the rows that count; ``kernel`` knows what it needs to know of them.
+    ``targets`` are those of the rows that count; ``kernel`` knows what it needs to know of them; ``grouped`` says
+    whether the user has given groups.
     """
 
     rows: Rows
@@ -82,6 +83,7 @@ class Training:
     X: Any
     rng: np.random.Generator
     task: Array | None = None
+    grouped: bool = False
 
     @property
     def classes(self) -> Array:
@@ -199,7 +201,7 @@ class KernelModel(FittedRepr, Familiar, BaseEstimator):
         rows = Rows(kept, targets.codes, w.astype(X.dtype), fold, copy, group, mass, own, targets.values)
         if W.ndim == 2:
             rows = self._labelled(rows, (W[used] / mass).astype(X.dtype), rng)
-        return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, rng, task)
+        return Training(rows, targets, kernel.fitted(kept, rows.w), used, X, rng, task, groups is not None)
 
     def _validated(self, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array | None]:
         """X and y as arrays, and the codes of the tasks, if there are any."""

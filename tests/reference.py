@@ -215,6 +215,21 @@ def jackknife_plus_by_definition(said, left, coverage):
     return low[rank - 1], high[rank - 1]
 
 
+def grouped_quantile(values, group, coverage):
+    """The smallest value that has a share ``coverage`` of the groups and one more at or below; by loops.
+
+    Each row has one over the size of its group.
+    """
+    share = {g: 1 / sum(h == g for h in group) for g in group}
+    need = coverage * (len(share) + 1)
+    so_far = 0.0
+    for value, g in sorted(zip(values, group, strict=True)):
+        so_far += share[g]
+        if so_far >= need - 1e-9:
+            return value
+    return np.inf
+
+
 def sum_kernel(X, Y, sigma, weight, train):
     """The kernel "rbf+linear" of a model that was trained on some rows, entry by entry."""
     middle = np.mean(train, axis=0)

@@ -73,7 +73,7 @@ def test_discrete_rows_are_learned(kind, name):
     tasks = {"tasks": np.arange(n) % more["tasks"]} if more else {}
     P = clone(model).fit(X, y, **tasks).predict_proba(X, **tasks)
     P = P[:, 1] if np.ndim(P) == 2 else P
-    mean = np.array([y[(X == x).all(axis=1)].mean() for x in X])
+    mean = np.array([y[(x == X).all(axis=1)].mean() for x in X])
     loss, best = log_loss(y, P), log_loss(y, mean, labels=[0, 1])
     assert loss < best + 0.15 * (log_loss(y, np.full(n, y.mean())) - best)
 

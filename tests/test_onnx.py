@@ -296,6 +296,17 @@ def test_regressors(kernel, outputs):
         np.testing.assert_allclose(np.stack([out["lower"], out["upper"]], axis=-1), ends, rtol=tol, atol=tol * 3e6)
 
 
+@pytest.mark.parametrize("people", [12, 6])
+def test_intervals_of_groups_and_of_a_search(people):
+    """As wide as ``predict_interval`` has them: groups count once, few of them give no ends."""
+    X, _ = blobs(60)
+    y = np.sin(X[:, 0]) + np.random.default_rng(0).normal(size=60)
+    model = LSSVR(random_state=0).fit(X, y, groups=np.arange(60) % people)
+    out, ends = run(to_onnx(model, interval=0.9, dtype="float64"), X), model.predict_interval(X, 0.9, "jackknife")
+    assert np.isfinite(ends).all() == (people > 8)
+    np.testing.assert_allclose(np.stack([out["lower"], out["upper"]], axis=1), ends, rtol=1e-9)
+
+
 def test_regressors_of_tasks():
     X, y, task = task_data([f"t{k}" for k in range(10)])
     model = MultiTaskLSSVR(**FIXED, sharing=0.5).fit(X, y + 0.1, tasks=task)

@@ -17,8 +17,8 @@ least ``coverage``. Held-out rows of a leave-one-out have each been predicted by
 one by one row: then this is true as far as one row does not matter, and as far as what was chosen by these rows
 (sigma, alpha, the calibration: a few numbers) does not flatter them. Whatever the model, there is no guarantee for
 that; measured coverage is in ``benchmarks.conformal``. For one, hold rows back, and use their probabilities. Rows of
-a group are one witness together: each
-counts by one over the size of its group, and n is the number of groups (Lee, Barber and Willett 2023).
+a group are one witness together: each counts by one over the size of its group, and n is the number of groups (Lee,
+Barber and Willett 2023).
 """
 
 from __future__ import annotations

@@ -12,7 +12,12 @@ cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n
 
 It covers a new value with a probability of at least 2 coverage - 1 whatever the data are, if rows are exchangeable,
 and of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs nothing but
-the residuals.
+the residuals. Both are for a model whose parameters are given: where residuals have chosen parameters they are
+enlarged first, see ``leastwise.selection.optimism``.
+
+With groups, a new row is one of a new group. Groups are exchangeable, their rows are not independent. Folds hold
+whole groups, each row counts by one over the size of its group, and n is the number of groups (Lee, Barber and
+Willett 2023).
 """
 
 from __future__ import annotations
@@ -23,13 +28,13 @@ Array = np.ndarray
 
 
 def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:
-    """Intervals of equal width about F (m x c), from held-out residuals (n x c) of rows with weights of mean 1."""
+    """Intervals of equal width about F (m x c), from held-out residuals (n x c) of rows with these weights."""
     half = np.array([upper_quantile(np.abs(r)[None], w, coverage)[0] for r in residual.T])
     return F - half, F + half
 
 
 def jackknife_plus(
-    F: Array, S: Array, residual: Array, fold: Array, w: Array, coverage: float
+    F: Array, S: Array, residual: Array, fold: Array, w: Array, coverage: float, size: Array | None = None
 ) -> tuple[Array, Array]:
     """Intervals from the models of all folds.
 
@@ -44,14 +49,17 @@ def jackknife_plus(
     fold : ndarray of int of shape (n,)
         Labels 0, 1, ... of the rows that were held out together.
     w : ndarray of shape (n,)
-        Weights of mean 1.
+        Weights of mean 1, or weights that sum to 1 in every group.
     coverage : float
+    size : ndarray of shape (n, c), optional
+        How large the errors of the rows are to be taken; by default the absolute residuals.
     """
+    size = np.abs(residual) if size is None else size
     low, high = np.empty_like(F), np.empty_like(F)
-    for j, r in enumerate(residual.T):
+    for j, (r, s) in enumerate(zip(residual.T, size.T, strict=True)):
         without = F[:, j, None] - _by_fold(S * r, fold)[:, fold]
-        low[:, j] = -upper_quantile(np.abs(r) - without, w, coverage)
-        high[:, j] = upper_quantile(np.abs(r) + without, w, coverage)
+        low[:, j] = -upper_quantile(s - without, w, coverage)
+        high[:, j] = upper_quantile(s + without, w, coverage)
     return low, high
 
 
@@ -69,7 +77,7 @@ def _by_fold(A: Array, fold: Array) -> Array:
 def upper_quantile(values: Array, w: Array, coverage: float) -> Array:
     """For every row of values (m x n), the smallest that has a share ``coverage`` of n + 1 at or below; inf if none.
 
-    The row to come has weight 1, as the others have on average.
+    The row to come has weight 1, as the others have on average, or as every group has.
     """
     need = coverage * (w.sum() + 1)
     if need > w.sum() * (1 + 1e-12):

@@ -17,6 +17,7 @@ from leastwise.distributed import by_partition
 from leastwise.estimators._checks import check_weights, choose
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._tuned import TunedModel
+from leastwise.evidence import witnesses
 from leastwise.heldout import Folds
 from leastwise.heldout.task_deletion import Bordered, bordered_inverse
 from leastwise.intervals import jackknife, jackknife_plus
@@ -24,6 +25,7 @@ from leastwise.kernels import Kernel, Precomputed
 from leastwise.memory import available_memory, human
 from leastwise.scoring import ValueScorer, resolve_value_scoring
 from leastwise.selection.judge import ValueJudge
+from leastwise.selection.optimism import excess, inflation
 from leastwise.selection.search import table
 from leastwise.selection.trial import Outcome, Settings
 
@@ -58,6 +60,16 @@ class Residuals:
         The kernel of the training rows, where it was precomputed.
     values : ndarray of shape (n, outputs)
         The targets.
+    group : ndarray of int of shape (n,) or None
+        The user's groups: a new row is one of a new group.
+    count : ndarray of shape (n,) or None
+        How many observations each row stands for; None where each is one.
+    split : bool
+        Of a row that stands for several observations, one was left out at a time.
+    excess : ndarray of shape (n, outputs) or None
+        What is added to the absolute residuals, as these have chosen the parameters.
+    inflation : float
+        What they are multiplied by then.
     inverse, same
         What was computed for the first interval.
     """
@@ -74,8 +86,34 @@ class Residuals:
     level: float = 0.0
     kernel: Array | None = None
     values: Array | None = None
+    group: Array | None = None
+    count: Array | None = None
+    split: bool = False
+    excess: Array | None = None
+    inflation: float = 1.0
     inverse: Bordered | None = None
     same: Array | None = None
+
+    @property
+    def witness(self) -> Array:
+        """How much each row counts for a quantile: the number of observations, or, with groups, 1 for each of them."""
+        return witnesses(self.w, self.group, self.count)
+
+    def sizes(self, residual: Array) -> Array:
+        """Absolute residuals, enlarged by what the choice of the parameters hides."""
+        size = np.abs(residual)
+        return self.inflation * (size if self.excess is None else np.maximum(size + self.excess, 0))
+
+    def half_widths(self, coverage: float) -> Array:
+        """Half the width of intervals that are equally wide everywhere, of shape (1, outputs)."""
+        nothing = np.zeros((1, self.residual.shape[1]))
+        return jackknife(nothing, self.sizes(self.residual), self.witness, coverage)[1]
+
+    def stranger_half_widths(self, coverage: float) -> Array:
+        """The same for tasks that are not known."""
+        assert self.stranger is not None
+        assert self.stranger_w is not None
+        return jackknife(np.zeros((1, self.stranger.shape[1])), self.stranger, self.stranger_w, coverage)[1]
 
     def at_same_ridge(self) -> Array:
         """Residuals of the models that have the ridge on the sum of losses of the whole one: ``M_ff^-1 (M z)_f``.
@@ -87,7 +125,10 @@ class Residuals:
             M, root = self.inverse.M, np.sqrt(self.w)[:, None]
             left = M @ (root * self.values)
             folds = Folds.from_labels(self.fold)
-            left[folds.singles] /= np.diagonal(M)[folds.singles, None]
+            own = np.diagonal(M)
+            if self.split and self.count is not None:  # see ``heldout.deletion.delete_one``
+                own = own / self.count + (1 - 1 / self.count) / self.rho
+            left[folds.singles] /= own[folds.singles, None]
             for f in folds.blocks:
                 left[f] = np.linalg.solve(M[np.ix_(f, f)], left[f])
             self.same = left / root
@@ -213,8 +254,19 @@ class KernelRegressor(RegressorMixin, TunedModel):
         Returns
         -------
         ndarray of shape (n, 2), or (n, n_outputs, 2)
-            Lower and upper ends; infinite where there are too few rows for that coverage. Weights of rows count
-            beside one another: n rows count n, whatever their weights sum to.
+            Lower and upper ends; infinite where there are too few rows (or groups) for that coverage, fewer than
+            ``coverage / (1 - coverage)``: nine for 0.9. Weights of rows count beside one another: n rows count n,
+            whatever their weights sum to.
+
+        Notes
+        -----
+        Where ``fit`` was given ``groups``, intervals are for rows of new groups: residuals are of groups that were
+        left out whole, and every group counts once, however many rows it has.
+
+        Residuals that have chosen the parameters are too small. They are taken from the points of the search that the
+        other rows would have chosen, and multiplied by ``sqrt(n / (n - p))`` for p chosen parameters, see
+        ``leastwise.selection.optimism``; n is the number of groups where there are any. The guarantee of
+        jackknife+ is for given parameters.
         """
         return self._interval(X, None, coverage, method)
 
@@ -234,13 +286,16 @@ class KernelRegressor(RegressorMixin, TunedModel):
             if plus and len(i):
                 S = self._smoother(rows[i], None if task is None else task[i], known)
                 left = known.at_same_ridge()
-                low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, known.w, coverage)
+                weights, size = known.witness, known.sizes(left)
+                if known.split and known.count is not None:  # one observation is that part of the row's target
+                    S = S / known.count
+                low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, weights, coverage, size)
             else:
-                low[i], high[i] = jackknife(F[i], known.residual, known.w, coverage)
+                half = known.half_widths(coverage)
+                low[i], high[i] = F[i] - half, F[i] + half
         if not own.all():
-            assert known.stranger is not None
-            assert known.stranger_w is not None
-            low[~own], high[~own] = jackknife(F[~own], known.stranger, known.stranger_w, coverage)
+            half = known.stranger_half_widths(coverage)
+            low[~own], high[~own] = F[~own] - half, F[~own] + half
         return np.stack([self._shown(low), self._shown(high)], axis=-1)
 
     def _room_for_plus(self, n: int, method: str) -> bool:
@@ -302,17 +357,35 @@ class KernelRegressor(RegressorMixin, TunedModel):
     center_indices_: Array
 
 
-def residuals(data: Training, best: Outcome, bias: bool, plain: bool, kernel: Kernel) -> Residuals:
-    """What is known of held-out rows; ``plain`` says that every row has a coefficient."""
+def residuals(data: Training, best: Outcome, settings: Settings, plain: bool, seen: list[dict]) -> Residuals:
+    """What is known of held-out rows.
+
+    ``plain`` says that every row has a coefficient; ``seen`` are the points of the search.
+    """
     rows, held = data.rows, ~np.isnan(best.F[:, 0])
     assert rows.values is not None
-    given = rows.X if plain and isinstance(kernel, Precomputed) else None
+    given = rows.X if plain and isinstance(settings.kernel, Precomputed) else None
     w = rows.w[held].astype(float)
     fold = np.unique(rows.fold[held], return_inverse=True)[1]
     left = (rows.values - best.F)[held].astype(float)
     values = rows.values[held].astype(float)
     rho = best.alpha * len(rows)
-    return Residuals(left, fold, w / w.mean(), rho, bias, rows=plain, kernel=given, values=values)
+    more = excess(seen, rows, settings)
+    return Residuals(
+        left,
+        fold,
+        w / w.mean(),
+        rho,
+        settings.bias,
+        rows=plain,
+        kernel=given,
+        values=values,
+        group=None if rows.group is None else rows.group[held],
+        count=None if rows.count is None else rows.count[held],
+        split=rows.by_observation,
+        excess=None if more is None else more[held],
+        inflation=inflation(seen, rows.size),
+    )
 
 
 def _shaped(F: Any, unit: Any, offset: Any, flat: bool) -> Array:

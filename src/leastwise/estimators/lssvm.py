@@ -190,7 +190,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         best, settings = fitted.choice.outcome, fitted.settings
         self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
         if self.cv is not None:
-            self.residuals_ = residuals(data, best, settings.bias, fitted.plain, settings.kernel)
+            self.residuals_ = residuals(data, best, settings, fitted.plain, fitted.choice.seen)
         return self
 
     def _keep_moment_fit(
@@ -205,7 +205,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     ) -> LSSVR:
         self._finish(data, basis, settings, outcome, self._moment_solution(trial, outcome), seen)
         if self.cv is not None:
-            self.residuals_ = residuals(data, outcome, settings.bias, False, settings.kernel)
+            self.residuals_ = residuals(data, outcome, settings, False, seen)
         return self
 
 

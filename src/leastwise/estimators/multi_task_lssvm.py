@@ -243,7 +243,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
     def _task_residuals(self, data: Training, fitted: Fitted) -> Residuals:
         """What is known of held-out rows, and of held-out tasks."""
         best, settings, trial = fitted.choice.outcome, fitted.settings, fitted.choice.searched
-        known = residuals(data, best, settings.bias, fitted.plain, settings.kernel)
+        known = residuals(data, best, settings, fitted.plain, fitted.choice.seen)
         if fitted.plain:
             # Free intercepts are as good as very wide ones here.
             wide = trial.spreading(min(trial.spread, WIDE))
@@ -287,7 +287,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         Rows of tasks that are not known get intervals from tasks that were held out whole, of the same width for all
         of them. A task is one witness there: nine tasks are needed for a coverage of 0.9, four for 0.8, and with
         fewer the ends are infinite. (With less than three tasks nothing is known of others, and the intervals are
-        those of known tasks.)
+        those of known tasks.) Groups that were given to ``fit`` count once each for known tasks.
         """
         return self._interval(X, tasks, coverage, method)
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators._regressor import KernelRegressor
-from leastwise.intervals import jackknife
 from leastwise.onnx._columns import Columns
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Scored, score_rows
@@ -40,10 +39,8 @@ def _half_width(g: Graph, model: KernelRegressor, scored: Scored, coverage: floa
     if not 0 < coverage < 1:
         raise ValueError(f"interval={coverage!r} must be a number above 0 and below 1, such as 0.9.")
     known = model._residuals("jackknife")
-    nothing = np.zeros((1, known.residual.shape[1]))
-    half = jackknife(nothing, known.residual, known.w, coverage)[1]
+    half = known.half_widths(coverage)
     if known.stranger is None or scored.task is None:
         return half
-    assert known.stranger_w is not None
     strange = (scored.task < np.array(0)).widened(1)
-    return g.where(strange, jackknife(nothing, known.stranger, known.stranger_w, coverage)[1], half)
+    return g.where(strange, known.stranger_half_widths(coverage), half)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.evidence import witnesses
 from leastwise.inside import arrive
 from leastwise.intervals import upper_quantile
 from leastwise.report.doubts import UNSURE, Shown
@@ -40,6 +41,8 @@ class Predicted:
     heldout : bool
     covered : dict of float to (inside, width), optional
         Of rows that were given: whether intervals of the model hold the value (n, outputs), and mean widths.
+    group : ndarray of int of shape (n,), optional
+        The user's groups, each of which counts as one for intervals.
     """
 
     y: Array
@@ -51,6 +54,7 @@ class Predicted:
     n: int
     heldout: bool = True
     covered: dict[float, tuple[Array, Array]] | None = None
+    group: Array | None = None
 
     @property
     def residual(self) -> Array:
@@ -70,7 +74,7 @@ def held_out_values(subject: Subject, tasks: Any = None) -> Predicted | None:
     rows, n = rows_of(every, F), len(every)
     # With leave-one-out these are copies and groups, which vary together; folds of many rows are not.
     unit = known.fold if isinstance(model.cv, str) and model.cv == "loo" else None
-    return Predicted(y, F, known.w, rows, unit, _tasks(model, tasks, rows, n), n)
+    return Predicted(y, F, known.w, rows, unit, _tasks(model, tasks, rows, n), n, group=known.group)
 
 
 def rows_of(every: Array, held: Array) -> Array:
@@ -130,7 +134,7 @@ def coverage_of(known: Predicted, level: float) -> tuple[Array, Array]:
     widths = np.empty((2, size.shape[1]))
     for side in (0, 1):
         there = half != side
-        w = known.w[there] / known.w[there].mean() if there.any() else known.w[there]
+        w = witnesses(known.w[there], None if known.group is None else known.group[there])
         widths[side] = [upper_quantile(s[None, there], w, level)[0] if there.any() else np.inf for s in size.T]
     inside = size <= widths[half]
     return inside, 2 * widths.mean(axis=0)

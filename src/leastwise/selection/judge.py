@@ -54,6 +54,18 @@ def caution(n: int) -> float:
     return min(1.0, float(np.sqrt(MANY / n)))
 
 
+def charge(n: int, freedom: float) -> float:
+    """What "cautious" multiplies the unexplained variance of a model of n rows by."""
+    return float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(freedom / n, 1.0)))
+
+
+def clear_margin(less: Array, w: Array, n: int) -> bool:
+    """Whether errors that are less by so much, row by row, are so by two standard errors; less for many rows."""
+    mean = float(np.average(less, weights=w))
+    error = float(np.sqrt(np.average((less - mean) ** 2, weights=w) / n))
+    return mean > ERRORS * caution(n) * error
+
+
 @dataclass(frozen=True)
 class ValueJudge:
     """Scores held-out predictions of quantities, in the unit of the targets.
@@ -104,8 +116,7 @@ class ValueJudge:
         task = None if rows.task is None else rows.task[known]
         score = self._scored(rows.values[known], held.F[known], rows.w[known], task)
         if self.scorer.cautious:
-            n = rows.size
-            score = 1 - (1 - score) * float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(held.freedom / n, 1.0)))
+            score = 1 - (1 - score) * charge(rows.size, held.freedom)
         return score, None
 
     def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
@@ -115,6 +126,4 @@ class ValueJudge:
         spread = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
         scale = np.where(spread > 0, spread, 1)
         less = (((Z - other) ** 2 - (Z - F) ** 2) / scale).mean(axis=1)
-        mean = float(np.average(less, weights=rows.w))
-        error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
-        return mean > ERRORS * caution(rows.size) * error
+        return clear_margin(less, rows.w, rows.size)

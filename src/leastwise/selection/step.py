@@ -16,6 +16,8 @@ from leastwise.selection.trial import Outcome, Trial
 
 #: What a point of a search is known by.
 NAMES = ("sigma", "alpha", "sharing", "spread", "weight", "score")
+#: Up to so many rows the predictions of all points are kept, for ``leastwise.selection.optimism``.
+FEW_ROWS = 1000
 #: Where a walk over sharings begins, if nothing else is known.
 MIDDLE = 0.5
 
@@ -36,8 +38,12 @@ def make_step(trial: Trial, sigma: float, strategy: Callable, count: int) -> Mad
     heldout = trial.heldout(sigma, count)
 
     def point(alpha: float, last: Outcome | None) -> Outcome:
-        outcome = trial.judge(sigma, alpha, heldout(alpha), last)
-        seen.append({**{name: getattr(outcome, name) for name in NAMES}, "rows": len(trial.rows)})
+        held = heldout(alpha)
+        outcome = trial.judge(sigma, alpha, held, last)
+        found = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(trial.rows)}
+        if not trial.settings.judge.of_classes and len(trial.rows) <= FEW_ROWS:
+            found |= {"F": outcome.F, "freedom": held.freedom}
+        seen.append(found)
         return outcome
 
     return Made(strategy(point), seen, time.perf_counter() - began, trial.kept(sigma))

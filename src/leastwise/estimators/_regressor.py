@@ -96,7 +96,7 @@ class Residuals:
 
     @property
     def witness(self) -> Array:
-        """How much each row counts for a quantile: the number of observations, or, with groups, 1 for each of them."""
+        """How much each row counts for a quantile: its number of observations; with groups, 1 for each of them."""
         return witnesses(self.w, self.group, self.count)
 
     def sizes(self, residual: Array) -> Array:

@@ -204,7 +204,6 @@ class LabelHeldout:
         vPz = rho * np.einsum("k,kcm->cm", base.Uv, eZ)
         if outside is not None:
             assert base.outside is not None
-            v = base.problem.root
             out = base.outside[:, -1]  # squared, it keeps its digits: beside v it would drown in rounding
             Pv, vPv = Pv + out[rows, None], vPv + out @ out
             vPz = vPz + np.einsum("i,icm->cm", out, outside)

@@ -29,9 +29,10 @@ class LabelSolution:
     story: Any = None
 
     @classmethod
-    def empty(cls, n_functions: int, n_outputs: int, dtype: Any, **known: Any) -> LabelSolution:
-        """Zeros, to be filled in."""
-        return cls(np.zeros((n_functions, n_outputs), dtype), np.zeros(n_outputs, dtype), **known)
+    def empty(cls, n_functions: int, n_outputs: int, dtype: Any, wide: bool = False, **known: Any) -> LabelSolution:
+        """Zeros, to be filled in; ``wide`` coefficients have double precision, intercepts that of the rows."""
+        coef = np.zeros((n_functions, n_outputs), float if wide else dtype)
+        return cls(coef, np.zeros(n_outputs, dtype), **known)
 
 
 def solve_labels(trial: LabelTrial, sigma: float, alpha: float, sharing: float) -> LabelSolution:
@@ -43,7 +44,8 @@ def solve_labels(trial: LabelTrial, sigma: float, alpha: float, sharing: float) 
     found = LabelSolution.empty(
         trial.basis.n_functions,
         trial.Z.shape[1],
-        trial.Z.dtype if known is None else float,
+        trial.Z.dtype,
+        wide=known is not None,
         jitter=spectrum.jitter,
         lifted=lifted,
         story=stories,

@@ -112,11 +112,11 @@ class TaskModel(KernelModel):
 
     def _validated_rows(self, X: Any, tasks: Any) -> tuple[Any, Array, list]:
         """X without the task column as an array, the codes of the tasks, and the ids that are not known."""
-        dtypes, tasks = float_dtypes(X, self.form_.coef.dtype), bring(tasks)
+        dtypes, tasks = float_dtypes(X, self.intercept_.dtype), bring(tasks)
         if self.task_column is None:
             X, column = validate_data(self, X, reset=False, dtype=dtypes, **CHECKS), None
         else:
-            whole, dtypes = as_table(bring(X)), [self.form_.coef.dtype]
+            whole, dtypes = as_table(bring(X)), [self.intercept_.dtype]
             validate_data(self, whole, reset=False, skip_check_array=True)
             X, column = split_tasks(whole, self.task_column)
             X = check_array(X, dtype=dtypes, estimator=self, input_name="X", **CHECKS)
@@ -138,7 +138,7 @@ class TaskModel(KernelModel):
             return super()._measured_rows(X)
         whole = as_table(bring(X))
         validate_data(self, whole, reset=False, skip_check_array=True)
-        dtypes = [self.form_.coef.dtype]
+        dtypes = [self.intercept_.dtype]
         return check_array(split_tasks(whole, self.task_column)[0], dtype=dtypes, estimator=self, **CHECKS)
 
     def _intercepts(self, task: Array | None) -> Array:

@@ -208,9 +208,9 @@ class LabelHeldout:
         vPz = rho * np.einsum("k,kcm->cm", base.Uv, eZ)
         if outside is not None:
             assert base.outside is not None
-            v = base.problem.root
-            Pv, vPv = Pv + base.outside[rows, -1:], vPv + v @ base.outside[:, -1]
-            vPz = vPz + np.einsum("i,icm->cm", v, outside)
+            out = base.outside[:, -1]  # squared, it keeps its digits: beside v it would drown in rounding
+            Pv, vPv = Pv + out[rows, None], vPv + out @ out
+            vPz = vPz + np.einsum("i,icm->cm", out, outside)
         Tv = np.zeros_like(Pv) if base.own is None else np.sqrt(b) * ((base.own[rows] * base.spectrum.s) @ ev)
         return Pv, Tv, vPv, vPz
 

@@ -47,7 +47,8 @@ class SpectralHeldout:
             assert outside is None or self.problem.centring is None  # tasks have the Gram matrix of all rows
             rows = self.problem.centred(s.U)
             self._cache.update(UB=UB, vUB=UB[:, -1:] * UB, outside=outside)
-            self._cache["vout"] = 0.0 if outside is None else B[:, -1] @ outside
+            # v'(I - UU')B as a product of what is outside: it may be tiny, and v'B would drown it in rounding.
+            self._cache["vout"] = 0.0 if outside is None else outside[:, -1] @ outside
             self._cache["rows"] = rows
             self._cache["U"] = U = rows[i]
             self._cache["UU"] = UU = U**2

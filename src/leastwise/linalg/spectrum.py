@@ -52,16 +52,17 @@ class Spectrum:
 
     def coefficients(self, rho: float, Z: Array, bias: Array | None = None) -> tuple[Array, Array]:
         """Coefficients (b x c) and intercepts (c) at the ridge rho; ``bias`` is the column of the intercept."""
-        e = 1 / (self.g + rho)
+        e, UZ = 1 / (self.g + Z.dtype.type(rho)), self.U.T @ Z
         b = np.zeros(Z.shape[1], dtype=Z.dtype)
         if bias is not None:
             # The intercept is the projection of the residual of Z onto that of the bias column:
-            # b = v'PZ / v'Pv with P = I - U diag(g e) U'.
-            Uv, shrink = self.U.T @ bias, self.g * e
-            Pv = bias - self.U @ (shrink * Uv)
-            b = Pv @ Z / (Pv @ bias)
-            Z = Z - np.outer(bias, b)
-        return self.V @ ((self.s * e)[:, None] * (self.U.T @ Z)), b
+            # b = v'PZ / v'Pv with P = I - U diag(g e) U' = rho U diag(e) U' + (I - UU'), both parts without
+            # cancellation: with a small ridge v'Pv is tiny.
+            Uv = self.U.T @ bias
+            out, inside = bias - self.U @ Uv, Z.dtype.type(rho) * e * Uv
+            b = (inside @ UZ + out @ Z) / (inside @ Uv + out @ out)
+            UZ = UZ - np.outer(Uv, b)
+        return self.V @ ((self.s * e)[:, None] * UZ), b
 
 
 def gram_spectrum(K: Array) -> Spectrum:

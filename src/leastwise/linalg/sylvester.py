@@ -42,12 +42,13 @@ def solve_sylvester(
     e = 1 / (spectrum.g[:, None] * b + Z.dtype.type(rho))  # (k, d)
     Zr = modes.rotate(Z)
     intercept = np.zeros(Zr.shape[1:], dtype=Z.dtype)
-    if bias is not None:
-        Uv = spectrum.U.T @ bias
-        Pv = bias[:, None] - spectrum.U @ (spectrum.g[:, None] * b * e * Uv[:, None])  # (n, d)
-        intercept = np.einsum("im,icm->cm", Pv[:, which], Zr) / (bias @ Pv)[which]
-        Zr = Zr - bias[:, None, None] * intercept
-    shrink = spectrum.s[:, None] * b * e
     UZ = (spectrum.U.T @ Zr.reshape(len(Zr), -1)).reshape(-1, *Zr.shape[1:])
+    if bias is not None:  # as in Spectrum.coefficients
+        Uv = spectrum.U.T @ bias
+        out, inside = bias - spectrum.U @ Uv, Z.dtype.type(rho) * e * Uv[:, None]  # (n), (k, d)
+        vPZ = np.einsum("km,kcm->cm", inside[:, which], UZ) + np.einsum("i,icm->cm", out, Zr)
+        intercept = vPZ / (Uv @ inside + out @ out)[which]
+        UZ = UZ - Uv[:, None, None] * intercept
+    shrink = spectrum.s[:, None] * b * e
     Theta = spectrum.V @ (shrink[:, None, which] * UZ).reshape(len(UZ), -1)
     return modes.back(Theta.reshape(len(Theta), *Zr.shape[1:])), modes.back(intercept)

@@ -20,10 +20,6 @@ from leastwise.selection.trial import Outcome, Settings
 Array = np.ndarray
 
 
-#: A linear kernel of more rows than this is fitted by its coefficients.
-MANY_ROWS = 1000
-
-
 class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     r"""Least-squares support vector regression, tuned in closed form.
 

@@ -1,0 +1,241 @@
+"""Every estimator just above every limit beyond which it works in another way.
+
+The limits are constants of modules. Here they are lowered, so that small data pass them: what only large data reach
+is run too.
+"""
+
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import is_regressor
+
+from leastwise import (
+    LSPC,
+    LSSVC,
+    LSSVR,
+    KernelLogisticRegression,
+    MultiLabelLSPC,
+    MultiTaskKernelLogisticRegression,
+    MultiTaskLSPC,
+    MultiTaskLSSVC,
+    MultiTaskLSSVR,
+)
+from leastwise.datasets import make_related_tasks
+
+#: Where each limit is defined, and what it is lowered to.
+LIMITS = {
+    "selection.plan.SEARCH_ROWS": 60,
+    "selection.plan.ARROW_NUMBERS": 9_000,
+    "selection.plan.SETTLE_NUMBERS": 1_000,
+    "selection.coupled.OWN_LIMIT": 100,
+    "selection.moments.SAMPLE_ROWS": 80,
+    "selection.arrow.CHUNK": 2**12,
+    "planning.choice.MANY_NUMBERS": 1_000,
+    "planning.choice.DIRECT_ROWS": 120,
+    "planning.choice.PARTLY_ROWS": 120,
+    "planning.choice.CLASS_ROWS": 120,
+    "estimators._single_iterating.SETTLE_ROWS": 100,
+    "estimators._single_lssvm.MANY_ROWS": 100,
+    "estimators._by_moments.LARGE_FOLD": 20,
+    "estimators._by_moments.STREAM_CENTERS": 20,
+    "estimators._task_search.SIMILARITY_ROWS": 80,
+    "estimators._label_search.SEARCH_LABELS": 2,
+    "estimators._label_iterating.IN_TURN": 10_000,
+    "estimators._regressor.PLUS_ROWS": 100,
+    "tables.model.MANY_ROWS": 120,
+    "tables.model.CENTERS": 20,
+    "labels.blending.ENTRIES": 100,
+    "labels.blending.BLOCK": 100,
+    "labels.thresholds.MANY": 100,
+    "centers.SEED_ROWS": 50,
+    "centers.BATCH_ROWS": 50,
+    "reach.SOME": 50,
+    "familiarity.REFERENCE": 80,
+    "familiarity.MEASURED": 60,
+    "krylov_fitting.RANK": 40,
+    "linalg.logistic.FACTOR": 20,
+}
+
+
+#: Limits to lower: all, or those of the search alone, after which all rows are solved directly.
+LEVELS = {
+    "all": (),
+    "search": (
+        "selection.plan.SEARCH_ROWS",
+        "selection.plan.ARROW_NUMBERS",
+        "estimators._label_search.SEARCH_LABELS",
+        "estimators._task_search.SIMILARITY_ROWS",
+    ),
+}
+
+
+@pytest.fixture(params=LEVELS)
+def level(request):
+    return request.param
+
+
+def lower(monkeypatch, *names):
+    """Lower these limits (by default all), wherever they have been imported."""
+    for path in names or LIMITS:
+        home, _, name = f"leastwise.{path}".rpartition(".")
+        __import__(home)
+        value = getattr(sys.modules[home], name)
+        assert value > LIMITS[path]
+        for module_name, module in list(sys.modules.items()):
+            if module_name.startswith("leastwise") and vars(module).get(name) == value:
+                monkeypatch.setattr(module, name, LIMITS[path])
+
+
+def rows(n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[: n // 10] = X[n // 10 : 2 * (n // 10)]  # some rows twice
+    f = np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, f + 0.3 * rng.normal(size=n), rng
+
+
+def single(kind):
+    X, f, _ = rows()
+    return X, f if kind == "values" else np.digitize(f, [-0.5, 0.7])
+
+
+def tasks(kind, sizes):
+    offset = 1.0 if kind == "regression" else 0.0
+    data = make_related_tasks(12, 20, n_features=4, kind=kind, offset=offset, random_state=0)
+    keep = np.arange(240) if sizes != "unequal" else np.flatnonzero(np.arange(240) % 20 <= data.task + 4)
+    return data.X[keep], data.y[keep], data.task[keep]
+
+
+def labels(gaps):
+    X, f, rng = rows()
+    Y = (np.column_stack([f, X[:, 0], X[:, 1] - X[:, 2], X[:, 3]]) + 0.3 * rng.normal(size=(240, 4)) > 0).astype(
+        float
+    )
+    if gaps:
+        Y[rng.random(Y.shape) < 0.2] = np.nan
+    return X, Y
+
+
+def check(model, X, y, **given):
+    """A fit that ends in a model whose answers are numbers, with held-out scores of some rows at least."""
+    beside = {"tasks": given["tasks"]} if "tasks" in given else {}
+    with warnings.catch_warnings():  # iterations may stop early here; that is another matter
+        warnings.filterwarnings("ignore", "solver='krylov' stopped|Conjugate gradients stopped|A refit|The fit")
+        warnings.filterwarnings("ignore", "The kernel matrix is not positive")
+        model.fit(X, y, **given)
+    answers = model.predict(X, **beside) if is_regressor(model) else model.predict_proba(X, **beside)
+    assert np.isfinite(answers).all()
+    if not is_regressor(model):
+        assert (answers >= 0).all()
+        assert (answers <= 1).all()
+    name = "heldout_prediction_" if is_regressor(model) else "heldout_proba_"
+    assert np.isfinite(np.asarray(getattr(model, name))).any()
+    return answers
+
+
+#: How the rows are given.
+FORMS = {
+    "dense": lambda X, n: (X, {}),
+    "float32": lambda X, n: (X.astype(np.float32), {}),
+    "sparse": lambda X, n: (sparse.csr_matrix(np.where(np.abs(X) < 0.3, 0, X)), {}),
+    "weights": lambda X, n: (X, {"sample_weight": np.linspace(0.2, 3, n)}),
+    "groups": lambda X, n: (X, {"groups": np.arange(n) // 4}),
+    "large groups": lambda X, n: (X, {"groups": np.arange(n) % 6}),
+}
+SINGLE = [
+    (LSPC, {}),
+    (LSPC, {"norm": "coefficients"}),
+    (LSPC, {"bias": None}),
+    (LSPC, {"basis": "class"}),
+    (LSPC, {"kernel": "linear"}),
+    (LSPC, {"n_centers": 30}),
+    (LSPC, {"n_centers": 30, "cv": 3}),
+    (LSPC, {"n_centers": 30, "centers": "kmeans"}),
+    (LSPC, {"n_centers": 30, "centers": "kmeans++"}),
+    (LSPC, {"n_centers": 30, "centers": "leverage"}),
+    (LSPC, {"n_centers": 30, "solver": "sgd", "alpha": 1e-2, "max_passes": 1000}),
+    (LSSVC, {}),
+    (LSSVC, {"kernel": "rbf+linear"}),
+    (LSSVC, {"kernel": "linear"}),
+    (LSSVC, {"prune": 0.5}),
+    (LSSVR, {}),
+    (LSSVR, {"kernel": "rbf+linear"}),
+    (LSSVR, {"kernel": "rbf+linear", "linear_weight": [0.1, 1]}),
+    (LSSVR, {"kernel": "linear"}),
+    (LSSVR, {"bias": None, "scoring": "r2"}),
+    (LSSVR, {"n_centers": 30}),
+    (KernelLogisticRegression, {"sigma": 2.0, "alpha": [1e-3, 1e-2]}),
+]
+TASKS = [
+    (MultiTaskLSPC, {}),
+    (MultiTaskLSPC, {"norm": "coefficients"}),
+    (MultiTaskLSPC, {"bias": None}),
+    (MultiTaskLSPC, {"n_centers": 30}),
+    (MultiTaskLSPC, {"n_centers": 30, "centers": "task"}),
+    (MultiTaskLSPC, {"kernel": "linear"}),
+    (MultiTaskLSPC, {"similarity": "learned"}),
+    (MultiTaskLSPC, {"similarity": "correlation", "sharing": 0.5}),
+    (MultiTaskLSPC, {"similarity": "inputs", "sharing": 0.5}),
+    (MultiTaskLSSVC, {}),
+    (MultiTaskLSSVC, {"kernel": "rbf+linear"}),
+    (MultiTaskLSSVC, {"bias": "shared"}),
+    (MultiTaskLSSVC, {"bias": "task", "n_centers": 30}),
+    (MultiTaskLSSVC, {"kernel": "linear"}),
+    (MultiTaskLSSVR, {}),
+    (MultiTaskLSSVR, {"kernel": "rbf"}),
+    (MultiTaskLSSVR, {"kernel": "linear"}),
+    (MultiTaskLSSVR, {"kernel": "linear", "solver": "dual"}),
+    (MultiTaskLSSVR, {"bias": "task"}),
+    (MultiTaskLSSVR, {"bias": None, "n_centers": 30}),
+    (MultiTaskLSSVR, {"scoring": "r2", "linear_weight": [1, np.inf]}),
+    (MultiTaskLSSVR, {"similarity": "learned", "kernel": "rbf"}),
+    (MultiTaskKernelLogisticRegression, {"sigma": 2.0, "alpha": 1e-2, "sharing": 0.5}),
+]
+LABELS = [
+    {},
+    {"norm": "coefficients"},
+    {"bias": None},
+    {"n_centers": 30},
+    {"similarity": "shared"},
+    {"similarity": "correlation", "threshold": "auto"},
+    {"kernel": "linear", "alpha": 1e-2},
+]
+
+
+def named(cases):
+    return [pytest.param(make, options, id=f"{make.__name__} {options or ''}") for make, options in cases]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("make", "options"), named(SINGLE))
+def test_one_task(make, options, form, level, monkeypatch):
+    lower(monkeypatch, *LEVELS[level])
+    X, y = single("values" if make is LSSVR else "classification")
+    if form != "dense" and options.get("solver") == "sgd":
+        pytest.skip("takes long, and nothing of it depends on the form")
+    X, given = FORMS[form](X, len(y))
+    check(make(random_state=0, **options), X, y, **given)
+
+
+@pytest.mark.parametrize("form", [*FORMS, "unequal"])
+@pytest.mark.parametrize(("make", "options"), named(TASKS))
+def test_many_tasks(make, options, form, level, monkeypatch):
+    lower(monkeypatch, *LEVELS[level])
+    X, y, task = tasks("regression" if make is MultiTaskLSSVR else "classification", form)
+    X, given = FORMS.get(form, FORMS["dense"])(X, len(y))
+    if "groups" in given:
+        given["groups"] = 100 * task + given["groups"]  # those of several tasks are refused where a sample is solved
+    check(make(random_state=0, **options), X, y, tasks=task, **given)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("gaps", [False, True], ids=["known", "gaps"])
+@pytest.mark.parametrize("options", LABELS, ids=str)
+def test_many_labels(options, gaps, form, level, monkeypatch):
+    lower(monkeypatch, *LEVELS[level])
+    X, Y = labels(gaps)
+    X, given = FORMS[form](X, len(Y))
+    check(MultiLabelLSPC(random_state=0, **options), X, Y, **given)

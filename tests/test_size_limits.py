@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import is_regressor
@@ -24,6 +25,9 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.datasets import make_related_tasks
+from leastwise.estimators import _task_search
+from leastwise.inside import core
+from leastwise.tables import TableModel
 
 #: Where each limit is defined, and what it is lowered to.
 LIMITS = {
@@ -70,11 +74,6 @@ LEVELS = {
         "estimators._task_search.SIMILARITY_ROWS",
     ),
 }
-
-
-@pytest.fixture(params=LEVELS)
-def level(request):
-    return request.param
 
 
 def lower(monkeypatch, *names):
@@ -195,33 +194,37 @@ TASKS = [
     (MultiTaskKernelLogisticRegression, {"sigma": 2.0, "alpha": 1e-2, "sharing": 0.5}),
 ]
 LABELS = [
-    {},
-    {"norm": "coefficients"},
-    {"bias": None},
-    {"n_centers": 30},
-    {"similarity": "shared"},
-    {"similarity": "correlation", "threshold": "auto"},
-    {"kernel": "linear", "alpha": 1e-2},
+    (options, gaps)
+    for gaps in (False, True)
+    for options in (
+        {},
+        {"norm": "coefficients"},
+        {"bias": None},
+        {"n_centers": 30},
+        {"similarity": "shared"},
+        {"similarity": "correlation", "threshold": "auto"},
+        {"kernel": "linear", "alpha": 1e-2},
+    )
 ]
 
 
-def named(cases):
-    return [pytest.param(make, options, id=f"{make.__name__} {options or ''}") for make, options in cases]
+def crossed(cases, forms):
+    """Every case with dense rows and all limits lowered; that with the default options with all forms, and levels."""
+    for case in cases:
+        name = " ".join([getattr(part, "__name__", str(part)) for part in case if part != {}])
+        wide = [("dense", "search"), *((form, "all") for form in forms)] if {} in case else [("dense", "all")]
+        yield from (pytest.param(*case, *way, id=" ".join([name, *way])) for way in wide)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("make", "options"), named(SINGLE))
+@pytest.mark.parametrize(("make", "options", "form", "level"), crossed(SINGLE, FORMS))
 def test_one_task(make, options, form, level, monkeypatch):
     lower(monkeypatch, *LEVELS[level])
-    X, y = single("values" if make is LSSVR else "classification")
-    if form != "dense" and options.get("solver") == "sgd":
-        pytest.skip("takes long, and nothing of it depends on the form")
+    X, y = single("values" if make is LSSVR else "classes")
     X, given = FORMS[form](X, len(y))
     check(make(random_state=0, **options), X, y, **given)
 
 
-@pytest.mark.parametrize("form", [*FORMS, "unequal"])
-@pytest.mark.parametrize(("make", "options"), named(TASKS))
+@pytest.mark.parametrize(("make", "options", "form", "level"), crossed(TASKS, [*FORMS, "unequal"]))
 def test_many_tasks(make, options, form, level, monkeypatch):
     lower(monkeypatch, *LEVELS[level])
     X, y, task = tasks("regression" if make is MultiTaskLSSVR else "classification", form)
@@ -231,11 +234,70 @@ def test_many_tasks(make, options, form, level, monkeypatch):
     check(make(random_state=0, **options), X, y, tasks=task, **given)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("gaps", [False, True], ids=["known", "gaps"])
-@pytest.mark.parametrize("options", LABELS, ids=str)
+@pytest.mark.parametrize(("options", "gaps", "form", "level"), crossed(LABELS, FORMS))
 def test_many_labels(options, gaps, form, level, monkeypatch):
     lower(monkeypatch, *LEVELS[level])
     X, Y = labels(gaps)
     X, given = FORMS[form](X, len(Y))
     check(MultiLabelLSPC(random_state=0, **options), X, Y, **given)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "labels"])
+def test_tables(kind, monkeypatch):
+    lower(monkeypatch)
+    X, f = single("values")
+    table = pd.DataFrame(X, columns=list("abcd")).assign(line=np.where(X[:, 3] > 0, "north", "south"))
+    if kind == "labels":
+        table = table.assign(one=(f > 0).astype(int), two=(X[:, 0] > 0).astype(int))
+        model = TableModel(labels=["one", "two"]).fit(table)
+    else:
+        table["target"] = f if kind == "numbers" else np.where(f > 0, "yes", "no")
+        model = TableModel(target="target").fit(table)
+    if kind != "numbers":
+        assert core(model.model_).centers_.shape[0] == LIMITS["tables.model.CENTERS"]
+    assert len(model.predict(table)) == len(table)
+
+
+@pytest.mark.parametrize("make", [LSPC, LSSVC, LSSVR, MultiLabelLSPC], ids=lambda make: make.__name__)
+def test_streams(make, monkeypatch):
+    lower(monkeypatch)
+    X, y = labels(False) if make is MultiLabelLSPC else single("values" if make is LSSVR else "classes")
+    model = make(random_state=0).fit_stream(X, y, keep_rows=80, block_rows=50)
+    assert model.centers_.shape[0] == LIMITS["estimators._by_moments.STREAM_CENTERS"]
+    assert np.isfinite(model.scores(X) if make is not LSSVR else model.predict(X)).all()
+
+
+@pytest.mark.parametrize("make", [MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR], ids=lambda make: make.__name__)
+def test_streams_of_many_tasks(make, monkeypatch):
+    lower(monkeypatch)
+    X, y, task = tasks("regression" if make is MultiTaskLSSVR else "classification", "unequal")
+    model = make(n_centers=20, kernel="rbf", random_state=0).fit_stream(X, y, task=task, block_rows=50)
+    assert np.isfinite(model.predict(X, tasks=task) if make is MultiTaskLSSVR else model.scores(X, tasks=task)).all()
+
+
+def test_the_limits_are_passed(monkeypatch):
+    """Otherwise nothing here would be a test."""
+    lower(monkeypatch)
+    X, y = single("classes")
+    assert LSPC().plan(X, y).solver == "krylov"
+    assert LSPC(n_centers=30).plan(X, y).solver == "moments"
+    assert LSSVR().plan(X, X[:, 0]).solver == "krylov"
+    for gaps in (False, True):
+        assert MultiLabelLSPC().plan(*labels(gaps)).solver == "cg"
+    X, y, task = tasks("regression", "equal")
+    assert MultiTaskLSSVR().plan(X, y, tasks=task).solver == "krylov"
+    assert MultiTaskLSPC(n_centers=30).plan(X, (y > 0).astype(int), tasks=task).solver == "arrow"
+
+
+def test_a_linear_rival_that_is_searched_on_some_tasks(monkeypatch):
+    """By iterations the sum of kernels competes with its linear part, which has a weight of infinity alone."""
+    lower(monkeypatch)
+    X, y, task = tasks("regression", "equal")
+    seen, real = [], _task_search.TaskSearch._select_on_some
+    monkeypatch.setattr(
+        _task_search.TaskSearch,
+        "_select_on_some",
+        lambda self, data, whole, *rest: seen.append(whole.weight) or real(self, data, whole, *rest),
+    )
+    check(MultiTaskLSSVR(random_state=0), X, y, tasks=task)
+    assert np.inf in seen

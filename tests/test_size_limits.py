@@ -210,10 +210,12 @@ LABELS = [
 
 def crossed(cases, forms):
     """Every case with dense rows and all limits lowered; that with the default options with all forms, and levels."""
+    found = []
     for case in cases:
         name = " ".join([getattr(part, "__name__", str(part)) for part in case if part != {}])
         wide = [("dense", "search"), *((form, "all") for form in forms)] if {} in case else [("dense", "all")]
-        yield from (pytest.param(*case, *way, id=" ".join([name, *way])) for way in wide)
+        found += [pytest.param(*case, *way, id=" ".join([name, *way])) for way in wide]
+    return found
 
 
 @pytest.mark.parametrize(("make", "options", "form", "level"), crossed(SINGLE, FORMS))
@@ -255,7 +257,7 @@ def test_tables(kind, monkeypatch):
         model = TableModel(target="target").fit(table)
     if kind != "numbers":
         assert core(model.model_).centers_.shape[0] == LIMITS["tables.model.CENTERS"]
-    assert len(model.predict(table)) == len(table)
+    assert len(model.predict_table(table)) == len(table)
 
 
 @pytest.mark.parametrize("make", [LSPC, LSSVC, LSSVR, MultiLabelLSPC], ids=lambda make: make.__name__)

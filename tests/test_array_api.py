@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -355,7 +354,7 @@ def moved(monkeypatch):
 def test_rows_do_not_come_over(dispatch, moved, monkeypatch):
     """Sums, and as many rows as are looked at, however many there are: y and ranks of rows are columns, no tables."""
     most = 400
-    monkeypatch.setattr(_by_moments, "sampled_folds", partial(_by_moments.sampled_folds, count=most))
+    monkeypatch.setattr(_by_moments, "SAMPLE_ROWS", most)
     monkeypatch.setattr("leastwise.basis.CHUNK", 8 * 20 * 256)
     params = {"solver": "moments", "n_centers": 20, "sigma": [1, 2], "search_rows": most, "random_state": 0}
     total = []

@@ -79,7 +79,6 @@ def test_more_rows_than_are_kept(monkeypatch):
     """The same sample is drawn from partitions, from blocks, and in memory."""
     for part in ("_by_moments", "_dask", "_streaming"):
         monkeypatch.setattr(f"leastwise.estimators.{part}.SAMPLE_ROWS", 100, raising=False)
-    monkeypatch.setattr("leastwise.estimators._by_moments.sampled_folds.__defaults__", (100,))
     model = LSPC(n_centers=20, random_state=0)
     with dask.config.set(scheduler="synchronous"):
         apart = clone(model).fit(chunked(X), chunked(CODES))

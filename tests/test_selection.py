@@ -117,6 +117,14 @@ def test_natural_height_is_the_mean_diagonal():
     assert natural_height(Linear(), r, 1.0, "coefficients") == pytest.approx(height**2)
 
 
+def test_natural_height_of_a_large_kernel_matrix_is_that_of_its_diagonal():
+    from leastwise.kernels import Precomputed
+
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    K = 3 * np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    assert natural_height(Precomputed(), rows(300, X=K), 1.0, "function") == pytest.approx(3)
+
+
 def test_stratified_rows_keep_the_proportions(rng):
     y = np.repeat([0, 1, 2], [600, 300, 3])
     picked = stratified_rows(y, 100, rng.integers(2**63, size=len(y), dtype=np.uint64))

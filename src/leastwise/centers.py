@@ -18,6 +18,8 @@ Array = np.ndarray
 
 #: Rows that k-means++ looks at: random ones, where there are more.
 SEED_ROWS = 20_000
+#: k-means takes batches of the rows where there are more.
+BATCH_ROWS = 10_000
 
 
 def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Array:
@@ -74,7 +76,7 @@ def cluster_centers(X: Any, w: Array, count: int, rng: np.random.Generator) -> A
     """The centres of ``count`` clusters of weighted rows."""
     from sklearn.cluster import KMeans, MiniBatchKMeans  # takes a tenth of a second to import
 
-    maker = KMeans if X.shape[0] <= 10_000 else MiniBatchKMeans
+    maker = KMeans if X.shape[0] <= BATCH_ROWS else MiniBatchKMeans
     seed = int(rng.integers(2**31 - 1))
     fit = maker(n_clusters=count, n_init=1, random_state=seed).fit(X, sample_weight=w)
     return fit.cluster_centers_.astype(X.dtype, copy=False)

@@ -118,9 +118,9 @@ def sample_keys(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose:
     Parameters
     ----------
     x : ndarray of uint64 of shape (n,)
-        Keys of the inputs, as of :func:`row_keys`.
+        Keys of the inputs, as of :func:`row_keys`, and of the classes.
     kind : sequence of ndarray of shape (n,)
-        What else has to be equal: classes, tasks.
+        What else has to be equal, and is not hashed: codes that depend on the other rows, as those of tasks do.
     ties : sequence of ndarray of shape (n,)
         What orders the copies, the most important one first.
     purpose : str

@@ -172,10 +172,10 @@ class ByMoments:
         sizes = np.bincount(fold)
         if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
             return np.sort(np.argsort(content_keys(data.rows, "sample"), kind="stable")[:SAMPLE_ROWS]), len(sizes)
-        return sampled_folds(data.rows), 1
+        return sampled_folds(data.rows, SAMPLE_ROWS), 1
 
 
-def sampled_folds(rows: Rows, count: int = SAMPLE_ROWS) -> Array:
+def sampled_folds(rows: Rows, count: int) -> Array:
     """About ``count`` row numbers, in order, whole folds of them: those with the lowest keys.
 
     Copies of a row count as one. Of groups those that have more rows than this are left out, where there are others.

@@ -73,7 +73,7 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
         What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
-        For random centres and folds.
+        For centres that are drawn (``n_centers``) and for the shuffling of folds. None is a fixed seed.
     verbose : int, default=0
         1 prints a line for every sigma.
 

@@ -100,7 +100,9 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
         What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
-        For random centres, folds, and the subset of rows that large data are searched on.
+        For centres that are drawn (``n_centers``), the batches of ``solver="sgd"``, and the shuffling of ``cv=`` a
+        number of folds. None is a fixed seed. The rows that large data are searched on depend on the data alone; see
+        :doc:`/selection`.
     verbose : int, default=0
         1 prints the plan, and a line for every sigma.
 

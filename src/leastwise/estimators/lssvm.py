@@ -20,10 +20,6 @@ from leastwise.selection.trial import Outcome, Settings
 Array = np.ndarray
 
 
-#: A linear kernel of more rows than this is fitted by its coefficients.
-MANY_ROWS = 1000
-
-
 class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     r"""Least-squares support vector regression, tuned in closed form.
 
@@ -82,7 +78,8 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
         What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
-        For random centres, folds, and the subset of rows that large data are searched on.
+        For centres that are drawn (``n_centers``) and for the shuffling of ``cv=`` a number of folds. None is a fixed
+        seed. The rows that large data are searched on depend on the data alone; see :doc:`/selection`.
     verbose : int, default=0
         1 prints the plan, and a line for every step of the search.
 
@@ -270,7 +267,8 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
         What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
-        For random centres, folds, and the subset of rows that large data are searched on.
+        For centres that are drawn (``n_centers``) and for the shuffling of ``cv=`` a number of folds. None is a fixed
+        seed. The rows that large data are searched on depend on the data alone; see :doc:`/selection`.
     verbose : int, default=0
         1 prints the plan, and a line for every step of the search.
 

@@ -65,7 +65,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
         What is chosen does not depend on it. See the page "Jobs and threads".
     random_state : int, RandomState or None, default=None
-        For folds.
+        For the shuffling of folds. None is a fixed seed.
     verbose : int, default=0
         1 prints a line for every sigma and sharing.
 

@@ -201,7 +201,8 @@ class BlendFit:
         sample, n = self.sample, len(self.sample.codes)
         order = np.arange(n)
         if step > 1:
-            order = np.lexsort((row_keys(sample.codes), np.round(sample.F[:, 0].astype(float), 9)))
+            ties = sample.W.sum(axis=1), row_keys(sample.codes)
+            order = np.lexsort((*ties, np.round(sample.F[:, 0].astype(float), 9)))
         rows = np.arange(0, n, step)[:, None] + labels % step
         inside, rows = rows < n, order[np.minimum(rows, n - 1)]
         known = inside & (sample.W[rows, labels] > 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leastwise.planning.work import Work
-from leastwise.selection.plan import count_rows_to_search, task_rows_to_search
+from leastwise.selection.plan import SEARCH_ROWS, count_rows_to_search, task_rows_to_search
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Facts:
         if solver in ("dual", "arrow") or (solver == "krylov" and self.family == "task machine"):
             m = task_rows_to_search(self.b, self.n, wish, solver == "arrow")
         elif solver in ("krylov", "moments", "sgd", "cg"):
-            m = 1000 if wish == "auto" or (wish is None and solver == "cg") else wish or self.n
+            m = SEARCH_ROWS if wish == "auto" or (wish is None and solver == "cg") else wish or self.n
         else:
             m = count_rows_to_search(self.widths, self.square, self.n, wish)
         m = min(int(m), self.n)

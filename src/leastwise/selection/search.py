@@ -185,6 +185,7 @@ def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> floa
     if kernel.distance:
         return 1.0
     precomputed = isinstance(kernel, Precomputed)
-    X = rows.X[distinct_sample(rows, 200, "scale", precomputed)]  # a copy of a row is no other row
+    some = distinct_sample(rows, 200, "scale", precomputed)  # a copy of a row is no other row
+    X = rows.X[np.ix_(some, some)] if precomputed else rows.X[some]
     height = float(np.abs(np.diagonal(kernel.values(kernel.pairs(X, X), length))).mean())
     return (height if norm == "function" else height**2) or 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leastwise.keys import multiset_keys, row_keys, sample_keys, unit_keys
+from leastwise.keys import multiset_keys, pair_keys, row_keys, sample_keys, unit_keys
 from leastwise.selection.trial import Rows
 
 Array = np.ndarray
@@ -26,11 +26,10 @@ def content_keys(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
 
     Copies of a row within its task and class are numbered by their values and weights, the heaviest first.
     """
-    x = input_keys(rows, precomputed)
-    kind = [rows.y] if rows.y.ndim == 1 else [row_keys(rows.y)]
-    kind += [] if rows.task is None else [rows.task]
+    y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_keys(rows.y)
+    x = pair_keys(input_keys(rows, precomputed), y)
     group = [] if rows.group is None else [rows.group]
-    return sample_keys(x, kind, [*_values(rows), -rows.w, *group], purpose)
+    return sample_keys(x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, *group], purpose)
 
 
 def input_keys(rows: Rows, precomputed: bool = False) -> Array:

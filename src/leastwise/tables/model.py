@@ -74,6 +74,7 @@ class TableModel(FittedRepr, BaseEstimator):
     n_centers : "auto", int or None, default="auto"
         Kernels on so many rows. "auto" takes all; for classes and labels of more than 5,000 rows it takes 500.
     random_state : int, RandomState or None, default=0
+        For centres that are drawn. None is a fixed seed, too.
 
     Attributes
     ----------

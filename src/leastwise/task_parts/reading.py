@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.distributed import Piece
 from leastwise.distributed.pieces import size_of
-from leastwise.keys import row_keys, sample_keys
+from leastwise.keys import pair_keys, row_keys, sample_keys
 from leastwise.selection.subsample import lowest_of_cells
 from leastwise.tasks import factor_tasks, split_tasks
 
@@ -155,16 +155,17 @@ def divided(piece: Piece, column: Any) -> tuple[Any, Any]:
     return split_tasks(piece.X, column)
 
 
-def kept_rows(rows: Clean, code: Array, share: float, fewest: int, values: bool) -> Array:
+def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Array | None) -> Array:
     """Numbers of about this share of the rows of each task and class, ``fewest`` at least, in order.
 
     They are those that a fit in memory takes (``selection.subsample``): which these are depends on what is in the
-    rows, not on where they lie.
+    rows, not on where they lie. ``classes`` are None for quantities.
     """
     n = len(code)
     if share >= 1:
         return np.arange(n)
-    label = np.zeros(n, dtype=int) if values else np.unique(rows.y, return_inverse=True)[1]
+    label = np.zeros(n, dtype=int) if classes is None else np.searchsorted(classes, rows.y)
     cell = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[1]
-    ties = [*rows.y.reshape(n, -1).T, -rows.w] if values else [-rows.w]
-    return lowest_of_cells(cell, share, fewest, sample_keys(row_keys(rows.X), [cell], ties, "sample"))
+    ties = [*rows.y.reshape(n, -1).T, -rows.w] if classes is None else [-rows.w]
+    x = pair_keys(row_keys(rows.X), label.astype(np.uint64))
+    return lowest_of_cells(cell, share, fewest, sample_keys(x, [code], ties, "sample"))

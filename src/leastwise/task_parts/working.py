@@ -77,9 +77,9 @@ class Terms:
         return isinstance(self.targets, tuple)
 
     @property
-    def taken(self) -> tuple[float, int, bool]:
+    def taken(self) -> tuple[float, int, Array | None]:
         """What tells which rows are in the sample; see ``kept_rows``."""
-        return self.share, self.fewest, self.values
+        return self.share, self.fewest, None if self.values else self.targets
 
     def weights(self, y: Array, w: Array) -> Array:
         """Weights with those of the classes, as they would be given in one."""

@@ -101,7 +101,11 @@ def cells(quick: bool) -> Iterator[tuple[str, str, int, int]]:
     rows, columns = ((20,), (1,)) if quick else (ROWS, COLUMNS)
     yield from (("LSSVR", kind, n, d) for kind in KINDS for d in columns for n in rows)
     yield from (("groups", kind, g, 2) for kind in KINDS[:2] for g in (GROUPS[:1] if quick else GROUPS))
-    yield from (("tasks", kind, n, 2) for kind in ("known", "new") for n in (TASK_ROWS[:1] if quick else TASK_ROWS))
+    yield from (
+        ("tasks", kind, n, 2)
+        for kind in ("known", "new")
+        for n in (TASK_ROWS[:1] if quick or kind == "new" else TASK_ROWS)
+    )
 
 
 def one_draw(family: str, kind: str, n: int, d: int, seed: int) -> dict[str, float]:

@@ -93,7 +93,7 @@ class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, Bas
     the map for a held-out row was fitted to other rows, with a family that was chosen by all; that for new rows is
     fitted to all. The guarantee speaks of all accepted rows together, not of every row, class or place; and of the
     population of the training rows, weighted as they were, by ``class_weight`` too. A row that is there twice counts
-    twice: copies that were made to balance classes are no witnesses, give weights or ``groups`` instead. See
+    twice: where copies were made to balance classes, give ``class_weight`` or ``groups="duplicates"`` instead. See
     :mod:`leastwise.risk` for the procedure.
 
     For a model of many labels every label of every row is decided or left open, and the guarantee holds for each

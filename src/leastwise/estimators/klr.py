@@ -168,9 +168,10 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         y : array-like of shape (n,)
             Classes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
         kernel = self._checked()
         data = self._training(X, y, sample_weight, groups, kernel)

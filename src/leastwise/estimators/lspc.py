@@ -65,7 +65,7 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
     bias : {"shared", None}, default=None
         An unpenalised intercept per class, or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its own basis function and its exact copies, or each
+        How rows are held out. "loo" leaves out each row with its own basis function, or each
         group where ``groups`` are given. None holds nothing out: sigma and alpha must be numbers, and
         ``calibration`` None.
     scoring : str or callable, default="log_loss"
@@ -221,9 +221,10 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         y : array-like of shape (n,)
             Classes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
         if is_dask(X):
             return self._fit_dask(X, y, sample_weight, groups)

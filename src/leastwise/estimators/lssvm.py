@@ -53,7 +53,7 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its exact copies (equal inputs and value), or each group
+        How rows are held out. "loo" leaves out each row, or each group
         where ``groups`` are given. None holds nothing out: sigma, alpha and linear_weight must be numbers.
     scoring : str or callable, default="cautious"
         What the search maximises on held-out predictions: "r2" (explained variance, the mean over the outputs),
@@ -170,9 +170,10 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         y : array-like of shape (n,) or (n, n_outputs)
             Quantities. All outputs have the same parameters, and are solved for at once.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
         if is_dask(X):
             return self._fit_dask(X, y, sample_weight, groups)
@@ -236,7 +237,7 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
     bias : {"shared", None}, default="shared"
         A free intercept, or none.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
+        How rows are held out. "loo" leaves out each row, or each group where ``groups`` are
         given. None holds nothing out: sigma, alpha and linear_weight must be numbers, and ``calibration`` None.
     scoring : str or callable, default="log_loss"
         What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
@@ -369,9 +370,10 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         y : array-like of shape (n,)
             Classes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
         if is_dask(X):
             return self._fit_dask(X, y, sample_weight, groups)

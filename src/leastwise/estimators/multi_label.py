@@ -245,8 +245,8 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
             of shape (n,), is one label.
         sample_weight : array-like of shape (n,) or (n, T), optional
             Weights of the rows, or of each label of each row. A weight of 2 is the same as the row twice.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
         if is_dask(X):
             return self._fit_dask(X, y, sample_weight, groups)

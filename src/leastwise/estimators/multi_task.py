@@ -77,7 +77,7 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
     bias : {"shared", None}, default=None
         An unpenalised intercept per class, common to all tasks; or none, as in the paper.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out: one by one (together with exact copies in the same task), in so many folds stratified
+        How rows are held out: one by one, in so many folds stratified
         by task and class together, or as a splitter says (one that asks for groups is given the tasks, if there are
         no other groups). A fold may hold all rows of a task: these then get what the other tasks say. With few
         centres and many rows folds must lie within a task each. None holds nothing out: sigma, alpha and sharing must
@@ -233,9 +233,10 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         y : array-like of shape (n,)
             Classes. A task need not have seen all of them.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """

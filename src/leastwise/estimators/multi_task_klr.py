@@ -159,9 +159,10 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         y : array-like of shape (n,)
             Classes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """

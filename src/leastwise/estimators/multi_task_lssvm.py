@@ -79,7 +79,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
         all of these.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its exact copies (equal inputs and value), or each group
+        How rows are held out. "loo" leaves out each row, or each group
         where ``groups`` are given. None holds nothing out: all parameters must be numbers.
     scoring : str or callable, default="cautious"
         What the search maximises on held-out predictions: "r2" (explained variance over all tasks, the mean over the
@@ -214,9 +214,10 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         y : array-like of shape (n,) or (n, n_outputs)
             Quantities. All outputs have the same parameters, and are solved for at once.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
@@ -340,7 +341,7 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
         all of these.
     cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row with its exact copies, or each group where ``groups`` are
+        How rows are held out. "loo" leaves out each row, or each group where ``groups`` are
         given. None holds nothing out: all parameters must be numbers, and ``calibration`` None.
     scoring : str or callable, default="log_loss"
         What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
@@ -484,9 +485,10 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         y : array-like of shape (n,)
             Classes. A task need not have seen all of them.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row.
-        groups : array-like of shape (n,), optional
-            Rows of one group are held out together.
+            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
+            observations; other weights say how much a row matters.
+        groups : array-like of shape (n,) or "duplicates", optional
+            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """

@@ -4,8 +4,7 @@ LS-SVM        one machine with an RBF kernel for every school, each with a gamma
               ones for all; one machine for the rows of all schools, on 1,000 of them
 MTLS-SVM      linear kernel, an intercept for every school
 mean          the mean score of the school, which is an LS-SVM that learns nothing but its intercept
-MultiTask..   this library's MultiTaskLSSVR with its own search; it holds out rows that are equal in inputs, school
-              and score together, with "rows" one at a time
+MultiTask..   this library's MultiTaskLSSVR with its own search
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def linear_trial(data: Split) -> tuple[Any, float]:
     """The library's held-out predictions with a linear kernel and free intercepts, and the unit that they are in."""
     model = MultiTaskLSSVR(1.0, 1.0, 1.0, kernel="linear", bias="task")
     kernel, _ = model._checked(calibrated=False)
-    rows = model._training(data.X, data.y, None, np.arange(len(data.y)), kernel, data.task)
+    rows = model._training(data.X, data.y, None, None, kernel, data.task)
     settings = model._settings(rows.kernel, model._judge(rows))
     return model._trial(rows, rows.rows, settings, model._coupling(rows)), rows.targets.unit
 
@@ -116,9 +115,9 @@ def mtls_svm(data: Split) -> tuple[Array, dict]:
     return model.predict(data.X_test, tasks=data.task_test), found
 
 
-def multi_task(data: Split, rows: bool = False, **options: Any) -> tuple[Array, dict]:
-    """A model with the search of its own; with ``rows``, rows are held out one at a time."""
+def multi_task(data: Split, **options: Any) -> tuple[Array, dict]:
+    """A model with the search of its own."""
     model = MultiTaskLSSVR(random_state=data.seed, **options)
-    model.fit(data.X, data.y, groups=np.arange(len(data.y)) if rows else None, tasks=data.task)
+    model.fit(data.X, data.y, tasks=data.task)
     names = ("sigma_", "alpha_", "sharing_", "spread_", "linear_weight_")
     return model.predict(data.X_test, tasks=data.task_test), {"chosen": [getattr(model, k) for k in names]}

@@ -40,26 +40,22 @@ SCHOOL: dict[str, Fit] = {
     "ridge per school": peers.ridge_each,
     "ridge + schools": peers.ridge_one_hot,
     "MultiTaskLSSVR linear": partial(multi_task, kernel="linear"),
-    "MultiTaskLSSVR linear, rows": partial(multi_task, kernel="linear", rows=True),
-    "MultiTaskLSSVR linear, bias=task, rows": partial(multi_task, kernel="linear", bias="task", rows=True),
+    "MultiTaskLSSVR linear, bias=task": partial(multi_task, kernel="linear", bias="task"),
 }
 #: Those that take up to minutes, on standardised inputs: 200 centres, and as it comes, which is "rbf+linear" with a
 #: coefficient for every row.
 SLOW: dict[str, Fit] = {
-    "MultiTaskLSSVR 200 centres, rows": partial(multi_task, n_centers=200, rows=True),
-    "MultiTaskLSSVR, rows": partial(multi_task, rows=True),
+    "MultiTaskLSSVR 200 centres": partial(multi_task, n_centers=200),
+    "MultiTaskLSSVR": multi_task,
 }
 #: On every fifth school. A task matrix that is not that of one common part wants the dual, an array of n x n numbers
 #: and its decomposition for every sharing, which is too much for 11,472 rows.
 SIMILAR: dict[str, Fit] = {
     MAIN: machines.mtls_svm,
     "ridge + schools": peers.ridge_one_hot,
-    "MultiTaskLSSVR linear, rows": partial(multi_task, kernel="linear", rows=True),
-    "MultiTaskLSSVR linear learned, rows": partial(multi_task, kernel="linear", similarity="learned", rows=True),
-    "MultiTaskLSSVR linear correlation, rows": partial(
-        multi_task, kernel="linear", similarity="correlation", rows=True
-    ),
-    "MultiTaskLSSVR, rows": partial(multi_task, rows=True),
+    "MultiTaskLSSVR linear": partial(multi_task, kernel="linear"),
+    "MultiTaskLSSVR linear learned": partial(multi_task, kernel="linear", similarity="learned"),
+    "MultiTaskLSSVR linear correlation": partial(multi_task, kernel="linear", similarity="correlation"),
     "MultiTaskLSSVR": multi_task,
 }
 #: On tasks that are made. The grid of RMTL is in the unit of exam scores.

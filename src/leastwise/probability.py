@@ -191,7 +191,12 @@ def anchored(calibrator: Calibrator, far: Array) -> Calibrator:
 
 
 def fit_calibrator(
-    kind: str | None, sample: Sample, far: Array, start: Calibrator | None = None, signed: bool = False
+    kind: str | None,
+    sample: Sample,
+    far: Array,
+    start: Calibrator | None = None,
+    signed: bool = False,
+    shrink: bool = True,
 ) -> Calibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
@@ -204,15 +209,17 @@ def fit_calibrator(
         Where the search for the parameters of a blend begins, if it is one.
     signed : bool
         Whether the targets were -1 and 1.
+    shrink : bool
+        Whether to shrink towards the class shares, see :mod:`leastwise.shrinkage`.
     """
     if signed:
         inner = start.inner if isinstance(start, Signed) else None
-        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner))
+        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner, shrink=shrink))
     if kind is None:
         return ClipNormalise(sample.shares)
     first = start if isinstance(start, Blend) else None
     blend = _fit_blend(sample, far, use_power=kind != "temperature", start=first)
-    believed = _credibility(sample, blend)
+    believed = _credibility(sample, blend) if shrink else 1.0
     if kind == "isotonic":
         return _fit_isotonic(sample, believed)
     return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
@@ -320,5 +327,5 @@ def _fit_isotonic(sample: Sample, believed: float) -> Isotonic:
         fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, sample.y == k, sample_weight=sample.w)
         knots.append(fit.X_thresholds_)
         steps.append(fit.y_thresholds_)
-    floor = 1 - believed * (1 - 1 / (sample.size + 2))
-    return Isotonic(sample.shares, floor, tuple(knots), tuple(steps))
+    floor = 1 / (sample.size + 2)
+    return Isotonic(sample.shares, floor + (1 - believed) * (1 - floor), tuple(knots), tuple(steps))

@@ -166,6 +166,7 @@ def fit_label_calibrator(
     start: LabelCalibrator | None = None,
     pooled: bool = False,
     pull: float | None = None,
+    shrink: bool = True,
 ) -> LabelCalibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
@@ -182,6 +183,8 @@ def fit_label_calibrator(
     pull : float, optional
         How many rows the pooled parameters count for in the fit of each label, 0 or more; by default what the
         held-out scores say.
+    shrink : bool
+        Whether to shrink towards the class shares, see :mod:`leastwise.shrinkage`.
     """
     size = _sizes(sample)
     shares = _shares(sample, size)
@@ -189,7 +192,7 @@ def fit_label_calibrator(
         return LabelClip(sample.starts, shares)
     first = start if isinstance(start, LabelBlend) else None
     blend = _fit_blend(sample, shares, size, far, kind != "temperature", first, pooled, pull)
-    believed = _credibility(sample, blend, size).astype(sample.F.dtype)
+    believed = (_credibility(sample, blend, size) if shrink else np.ones(len(size))).astype(sample.F.dtype)
     if kind == "isotonic":
         return _fit_isotonic(sample, shares, size, believed)
     return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
@@ -275,7 +278,7 @@ def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: Arr
             x, p = stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
             knots.append(x)
             steps.append(p)
-    floor = (1 - believed * (1 - 1 / (size + 2))).astype(sample.F.dtype)
+    floor = (1 / (size + 2) + (1 - believed) * (1 - 1 / (size + 2))).astype(sample.F.dtype)
     corners = np.cumsum([0] + [len(x) for x in knots])
     return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
 

@@ -7,9 +7,9 @@ weak      labels drawn from a known posterior close to the class shares: the mea
 signal    real and made data sets in small samples: log-loss on test rows.
 
 Of noise and weak signals MultiTaskLSPC has five tasks, drawn at random, and MultiLabelLSPC five labels, each drawn as
-the single label of the others is. Of signals MultiTaskLSPC has landmine, MultiLabelLSPC enron; these have as many rows
-for each of the 10 minefields and for all labels. Features are standardised by the training rows. Seconds are of the
-processor. ``--compare FILE.json`` prints the signal's log-loss relative to another run, of the same draws.
+the single label of the others is. Of signals MultiTaskLSPC has landmine, its rows split evenly over 10 minefields,
+and MultiLabelLSPC enron. Features are standardised by the training rows. Seconds are of the processor.
+``--compare FILE.json`` prints figures beside those of another run, of the same draws.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _signal(args: argparse.Namespace, name: str, n: int, seed: int) -> Iterator[
     rng = np.random.default_rng([seed, n, SETS.index(name)])
     if name == "landmine":
         if "MultiTaskLSPC" in args.models:
-            yield _landmine(args, n, seed, rng)
+            yield from _landmine(args, n, seed, rng)
         return
     if name == "enron":
         if "MultiLabelLSPC" in args.models:
@@ -191,7 +191,8 @@ def _whole(name: str, folder: str | None) -> tuple[Array, Array]:
     return X, np.unique(y, return_inverse=True)[1]
 
 
-def _landmine(args: argparse.Namespace, n: int, seed: int, rng: np.random.Generator) -> dict:
+def _landmine(args: argparse.Namespace, n: int, seed: int, rng: np.random.Generator) -> Iterator[dict]:
+    """Mines are rare: a draw with fewer than two is skipped."""
     data = load_set("landmine", args.data)
     train, test = [], []
     for t in np.unique(data.task)[:10]:
@@ -201,10 +202,12 @@ def _landmine(args: argparse.Namespace, n: int, seed: int, rng: np.random.Genera
     i, j = np.concatenate(train), np.concatenate(test)
     scale = scale_of(data.X[i])
     A, B, y = standardise(data.X[i], scale), standardise(data.X[j], scale), np.asarray(data.y, dtype=int)
+    if y[i].sum() < 2:
+        return
     fit = timed(lambda: MultiTaskLSPC().fit(A, y[i], tasks=data.task[i]).predict_proba(B, tasks=data.task[j]))
     p, share = fit.value[:, 1], y[i].mean()
     loss, bare = (-np.mean(np.log(np.where(y[j] == 1, q, 1 - q))) for q in (p, share))
-    return line("signal", "landmine", "MultiTaskLSPC", n, seed, float(loss), float(bare), fit.cpu)
+    yield line("signal", "landmine", "MultiTaskLSPC", n, seed, float(loss), float(bare), fit.cpu)
 
 
 def _enron(args: argparse.Namespace, n: int, seed: int, rng: np.random.Generator) -> dict:
@@ -253,7 +256,8 @@ def report(found: list[dict]) -> None:
         for (n, model), runs in sorted(grouped(noise, "rows", "model").items(), key=lambda g: g[0][0]):
             score = [f["score"] for f in runs]
             lines.append([n, model, len(runs), np.mean(score), np.max(score), np.mean([f["seconds"] for f in runs])])
-        print_table("noise: log-loss above that of the class shares", ["rows", "model", "draws", "mean", "worst", "seconds"], lines)  # fmt: skip
+        header = ["rows", "model", "draws", "mean", "worst", "seconds"]
+        print_table("noise: log-loss above that of the class shares", header, lines)
     for part, title in (("weak", "weak signals: divergence from the posterior"), ("signal", "signals: log-loss")):
         here = [f for f in found if f["part"] == part]
         lines = []

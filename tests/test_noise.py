@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris, make_moons
 import leastwise.labels.probability
 import leastwise.probability
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
-from leastwise.labels.probability import _sizes, fit_label_calibrator
+from leastwise.labels.probability import _agreement, _sizes, fit_label_calibrator
 from leastwise.labels.sample import LabelSample
 from leastwise.probability import Sample, Signed, fit_calibrator
 from leastwise.shrinkage import credibility
@@ -25,42 +25,20 @@ SLOPES = st.floats(1e-3, 1e3)
 
 
 @given(GAINS, SLOPES)
-def test_one_calibrator_has_the_formula(gain, slope):
-    s = credibility(np.array([gain]), np.array([slope]))
-    np.testing.assert_allclose(s, expit(gain / 2 - 1 - np.log(slope) ** 2), rtol=1e-12)
+def test_the_formula(gain, slope):
+    assert credibility(gain, slope) == pytest.approx(expit(gain / 2 - 1 - np.log(slope) ** 2), rel=1e-12)
 
 
 @given(GAINS, SLOPES, st.floats(0, 10))
 def test_more_gain_is_believed_more_and_a_slope_of_one_most(gain, slope, more):
-    def s(g, b):
-        return float(credibility(np.array([g]), np.array([b]))[0])
-
-    assert s(gain + more, slope) >= s(gain, slope)
-    assert s(gain, 1.0) >= s(gain, slope)
-    assert s(gain, slope) == pytest.approx(s(gain, 1 / slope), rel=1e-9)
+    assert credibility(gain + more, slope) >= credibility(gain, slope)
+    assert credibility(gain, 1.0) >= credibility(gain, slope)
+    assert credibility(gain, slope) == pytest.approx(credibility(gain, 1 / slope), rel=1e-9)
 
 
 def test_it_vanishes_with_strong_evidence_and_is_whole_without_any():
-    assert 1 - credibility(np.array([60.0]), np.array([2.0]))[0] < 1e-12
-    assert credibility(np.array([0.0]), np.array([0.0]))[0] == 0
-
-
-@given(st.lists(st.tuples(st.floats(-5, 40), st.floats(0.1, 10)), min_size=2, max_size=8), st.randoms())
-def test_labels_are_solved_together_whatever_their_order(pairs, random):
-    gain, slope = np.array(pairs).T
-    s = credibility(gain, slope)
-    odds = (0.5 + s.sum() - s) / (0.5 + (1 - s).sum() - (1 - s))
-    np.testing.assert_allclose(s, expit(gain / 2 - 1 - np.log(slope) ** 2 + np.log(odds)), atol=1e-6)
-    order = list(range(len(pairs)))
-    random.shuffle(order)
-    np.testing.assert_allclose(credibility(gain[order], slope[order]), s[order], atol=1e-8)
-
-
-def test_a_label_with_little_evidence_is_believed_among_labels_with_much():
-    weak, alone = np.array([1.0]), np.ones(1)
-    among_signals = credibility(np.array([1.0, *[30.0] * 9]), np.ones(10))[0]
-    among_noise = credibility(np.array([1.0, *[0.0] * 9]), np.ones(10))[0]
-    assert among_noise < 0.1 < credibility(weak, alone)[0] < 0.5 < 0.9 < among_signals
+    assert 1 - credibility(60.0, 2.0) < 1e-12
+    assert credibility(0.0, 0.0) == 0
 
 
 # ------------------------------------------------- calibrators, the long way
@@ -80,7 +58,8 @@ def believed(s, blend):
     gain = 0.0
     for f, k, w in zip(s.F, s.y, s.w, strict=True):
         gain += w * np.log(blend.proba(f[None])[0, k] / s.shares[k])
-    slope = blend.power + blend.sharpness * sum(p * p for p in s.shares)
+    fisher = np.diag(s.shares) - np.outer(s.shares, s.shares)
+    slope = blend.power + blend.sharpness * np.trace(fisher) / (len(s.shares) - 1)
     return expit(s.size * gain / s.w.sum() / 2 - 1 - np.log(slope) ** 2)
 
 
@@ -115,9 +94,9 @@ def test_step_functions_are_mixed_with_the_class_shares():
 
 
 def labels(seed=0, n=80):
-    """Three labels of two, three and two classes: a signal, little of one, noise; some entries are not known."""
+    """Three labels of two, three and two classes: two weak signals, noise; some entries are not known."""
     rng = np.random.default_rng(seed)
-    widths, strength = (2, 3, 2), (0.6, 0.15, 0.0)
+    widths, strength = (2, 3, 2), (0.1, 0.08, 0.0)
     codes = np.column_stack([rng.integers(c, size=n) for c in widths])
     F = np.hstack(
         [
@@ -130,23 +109,57 @@ def labels(seed=0, n=80):
     return LabelSample(F, codes, W, np.array([0, 2, 5, 7]), n)
 
 
+@pytest.mark.parametrize("kind", ["blend", "temperature", "isotonic"])
 @pytest.mark.parametrize("pooled", [True, False])
-def test_every_label_is_shrunk_by_its_own_gain(pooled):
+def test_labels_are_shrunk_by_their_common_gain(kind, pooled):
     s = labels()
-    best, found = (fit_label_calibrator("blend", s, np.zeros(7), pooled=pooled, shrink=b) for b in (False, True))
-    gain, slope = np.zeros(3), np.zeros(3)
-    P = best.proba(s.F)
+    blend = fit_label_calibrator(kind if kind != "isotonic" else "blend", s, np.zeros(7), pooled=True, shrink=False)
+    P, size = blend.proba(s.F), _sizes(s)
+    gain, slope, gains = 0.0, 0.0, np.zeros(s.W.shape)
     for t in range(3):
         a, b = s.starts[t : t + 2]
         for i in np.flatnonzero(s.W[:, t] > 0):
-            k = a + s.codes[i, t]
-            gain[t] += s.W[i, t] * np.log(P[i, k] / best.shares[k])
-        gain[t] *= _sizes(s)[t] / s.W[:, t].sum()
-        slope[t] = best.power[t] + best.sharpness[t] * np.sum(best.shares[a:b] ** 2)
-    part = credibility(gain, slope)
-    np.testing.assert_allclose(found.sharpness, part * best.sharpness, rtol=1e-8)
-    np.testing.assert_allclose(found.power, part * best.power, rtol=1e-8)
-    assert part[2] < 0.5 < 0.95 < part[0]
+            gains[i, t] = np.log(P[i, a + s.codes[i, t]] / blend.shares[a + s.codes[i, t]])
+            gain += size[t] * s.W[i, t] / s.W[:, t].sum() * gains[i, t]
+        spread = np.sum(blend.shares[a:b] * (1 - blend.shares[a:b])) / (b - a - 1)
+        slope += size[t] / size.sum() * (blend.power[t] + blend.sharpness[t] * spread)
+    part = credibility(gain / _agreement(gains, s.W), slope)
+    assert 0.01 < part < 0.99
+    best, found = (fit_label_calibrator(kind, s, np.zeros(7), pooled=pooled, shrink=b) for b in (False, True))
+    if kind == "isotonic":
+        shares = np.broadcast_to(best.shares, s.F.shape)
+        np.testing.assert_allclose(found.proba(s.F), part * best.proba(s.F) + (1 - part) * shares, rtol=1e-8)
+    else:
+        np.testing.assert_allclose(found.sharpness, part * best.sharpness, rtol=1e-8)
+        np.testing.assert_allclose(found.power, part * best.power, rtol=1e-8)
+
+
+def test_labels_that_say_the_same_count_as_one():
+    rng = np.random.default_rng(0)
+    gain, W = rng.standard_normal((4000, 5)), np.ones((4000, 5))
+    assert _agreement(gain, W) == pytest.approx(1, abs=0.1)
+    assert _agreement(np.repeat(gain[:, :1], 5, axis=1), W) == pytest.approx(5)
+    pairs = np.repeat(gain[:, :2], 2, axis=1)
+    assert _agreement(pairs, W[:, :4]) == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_copies_of_a_label_add_no_evidence(pooled):
+    s = labels(n=60)
+    one = LabelSample(s.F[:, 2:5], s.codes[:, 1:2], s.W[:, 1:2], np.array([0, 3]), 60)
+    four = LabelSample(
+        np.tile(one.F, 4), np.repeat(one.codes, 4, 1), np.repeat(one.W, 4, 1), np.arange(5) * 3, one.size
+    )
+    a, b = (fit_label_calibrator("blend", x, np.zeros(x.F.shape[1]), pooled=pooled) for x in (one, four))
+    np.testing.assert_allclose(b.sharpness, a.sharpness[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(b.power, a.power[0], rtol=1e-4, atol=1e-6)
+
+
+def test_repeated_rows_are_weights_for_the_agreement():
+    rng = np.random.default_rng(0)
+    gain, count = rng.standard_normal((50, 1)) + rng.standard_normal((50, 3)), rng.integers(1, 4, size=50)
+    weighted = _agreement(gain, np.repeat(count[:, None], 3, axis=1).astype(float))
+    assert _agreement(np.repeat(gain, count, axis=0), np.ones((count.sum(), 3))) == pytest.approx(weighted)
 
 
 # ------------------------------------------------------------------- fits
@@ -181,7 +194,7 @@ def unshrunk(monkeypatch):
     """Calibrators as they were fitted."""
 
     def whole(gain, slope):
-        return np.ones(len(gain))
+        return 1.0
 
     def turn_off():
         monkeypatch.setattr(leastwise.probability, "credibility", whole)

@@ -136,9 +136,17 @@ class Blend:
     def slope(self) -> float:
         """Of the log-probabilities in the scores where these are the class shares; 1 for posterior probabilities.
 
-        In units of 1 / share, the mean over the classes with the shares as weights.
+        There posterior probabilities have a slope of diag(1 / shares), the blend one of power times that plus
+        sharpness. Their ratio is averaged over all directions in which probabilities sum to one, in the Fisher
+        metric: the trace of ``diag(shares) - shares shares'`` divided by the number of classes but one.
         """
-        return self.sharpness * float(np.sum(self.shares.astype(float) ** 2)) + self.power
+        return self.sharpness * float(mean_share(self.shares, np.array([0, len(self.shares)]))[0]) + self.power
+
+
+def mean_share(shares: Array, starts: Array) -> Array:
+    """``(1 - sum of the squared shares) / (classes - 1)`` for each label; with equal shares that is the share."""
+    squares = np.add.reduceat(shares.astype(float) ** 2, starts[:-1])
+    return (1 - squares) / np.maximum(np.diff(starts) - 1, 1)
 
 
 @dataclass(frozen=True)
@@ -230,7 +238,7 @@ def _credibility(sample: Sample, blend: Blend) -> float:
     rows = np.arange(len(sample.y)), sample.y
     log_p, log_share = np.log(blend.proba(sample.F)[rows].astype(float)), np.log(blend.shares.astype(float))
     gain = sample.size * np.average(log_p - log_share[sample.y], weights=sample.w)
-    return float(credibility(np.array([gain]), np.array([blend.slope]))[0])
+    return credibility(float(gain), blend.slope)
 
 
 def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:

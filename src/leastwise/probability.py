@@ -136,9 +136,17 @@ class Blend:
     def slope(self) -> float:
         """Of the log-probabilities in the scores where these are the class shares; 1 for posterior probabilities.
 
-        In units of 1 / share, the mean over the classes with the shares as weights.
+        There posterior probabilities have a slope of diag(1 / shares), the blend one of power times that plus
+        sharpness. Their ratio is averaged over all directions in which probabilities sum to one, in the Fisher
+        metric: the trace of ``diag(shares) - shares shares'`` divided by the number of classes but one.
         """
-        return self.sharpness * float(np.sum(self.shares.astype(float) ** 2)) + self.power
+        return self.sharpness * float(mean_share(self.shares, np.array([0, len(self.shares)]))[0]) + self.power
+
+
+def mean_share(shares: Array, starts: Array) -> Array:
+    """``(1 - sum of the squared shares) / (classes - 1)`` for each label; with equal shares that is the share."""
+    squares = np.add.reduceat(shares.astype(float) ** 2, starts[:-1])
+    return (1 - squares) / np.maximum(np.diff(starts) - 1, 1)
 
 
 @dataclass(frozen=True)
@@ -191,7 +199,12 @@ def anchored(calibrator: Calibrator, far: Array) -> Calibrator:
 
 
 def fit_calibrator(
-    kind: str | None, sample: Sample, far: Array, start: Calibrator | None = None, signed: bool = False
+    kind: str | None,
+    sample: Sample,
+    far: Array,
+    start: Calibrator | None = None,
+    signed: bool = False,
+    shrink: bool = True,
 ) -> Calibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
@@ -204,15 +217,17 @@ def fit_calibrator(
         Where the search for the parameters of a blend begins, if it is one.
     signed : bool
         Whether the targets were -1 and 1.
+    shrink : bool
+        Whether to shrink towards the class shares, see :mod:`leastwise.shrinkage`.
     """
     if signed:
         inner = start.inner if isinstance(start, Signed) else None
-        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner))
+        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner, shrink=shrink))
     if kind is None:
         return ClipNormalise(sample.shares)
     first = start if isinstance(start, Blend) else None
     blend = _fit_blend(sample, far, use_power=kind != "temperature", start=first)
-    believed = _credibility(sample, blend)
+    believed = _credibility(sample, blend) if shrink else 1.0
     if kind == "isotonic":
         return _fit_isotonic(sample, believed)
     return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
@@ -223,7 +238,7 @@ def _credibility(sample: Sample, blend: Blend) -> float:
     rows = np.arange(len(sample.y)), sample.y
     log_p, log_share = np.log(blend.proba(sample.F)[rows].astype(float)), np.log(blend.shares.astype(float))
     gain = sample.size * np.average(log_p - log_share[sample.y], weights=sample.w)
-    return float(credibility(np.array([gain]), np.array([blend.slope]))[0])
+    return credibility(float(gain), blend.slope)
 
 
 def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:
@@ -320,5 +335,5 @@ def _fit_isotonic(sample: Sample, believed: float) -> Isotonic:
         fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, sample.y == k, sample_weight=sample.w)
         knots.append(fit.X_thresholds_)
         steps.append(fit.y_thresholds_)
-    floor = 1 - believed * (1 - 1 / (sample.size + 2))
-    return Isotonic(sample.shares, floor, tuple(knots), tuple(steps))
+    floor = 1 / (sample.size + 2)
+    return Isotonic(sample.shares, floor + (1 - believed) * (1 - floor), tuple(knots), tuple(steps))

@@ -20,42 +20,27 @@ slope
 
 The credibility is smooth in all of its arguments and tends to 1 exponentially in the gain: with a gain of 20 nats
 1 - s is 1e-4, so data with a clear signal are left alone.
+
+Labels of one model share its hyperparameters, so they are believed together. The gain is then that of all labels with
+pooled parameters, divided by how many labels say the same: the variance of a row's gain over that of independent
+labels.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, logit
-
-Array = np.ndarray
-
-#: Of the fixed-point iteration for many labels.
-STEPS, TOLERANCE = 200, 1e-10
+from scipy.special import expit
 
 
-def credibility(gain: Array, slope: Array) -> Array:
-    """The credibility of each of T calibrators that were chosen together, between 0 and 1.
-
-    The prior odds of a label are those of the others: ``(1/2 + sum s_u) / (1/2 + sum (1 - s_u))`` over all other
-    labels u. Where most labels have a signal, a label with little evidence of its own is believed too. The odds of a
-    single label are 1. The equations are solved by iteration from odds of 1.
+def credibility(gain: float, slope: float) -> float:
+    """How far a calibrator is believed, between 0 and 1.
 
     Parameters
     ----------
-    gain : ndarray of shape (T,)
+    gain : float
         Log-likelihood of the held-out rows minus that of the class shares, in nats.
-    slope : ndarray of shape (T,)
+    slope : float
         Zero or above; 1 takes scores as posterior probabilities.
     """
     with np.errstate(divide="ignore"):
-        own = gain / 2 - 1 - np.log(slope) ** 2
-    s = expit(own)
-    if len(s) < 2:
-        return s
-    for _ in range(STEPS):
-        others = (0.5 + s.sum() - s) / len(s)
-        new = expit(own + logit(others))
-        if np.abs(new - s).max() <= TOLERANCE:
-            return new
-        s = new
-    return s
+        return float(expit(gain / 2 - 1 - np.log(slope) ** 2))

@@ -8,8 +8,8 @@ pooled
 per label
     a pair for each label, drawn to the pooled one, the more the less the label's own rows say.
 
-Either way the pair of each label is then shrunk towards zero, which stands for the class shares, by how far its
-held-out scores are believed; see :mod:`leastwise.shrinkage`.
+Either way all pairs are then shrunk towards zero, which stands for the class shares, by how far the held-out scores
+of all labels together are believed; see :mod:`leastwise.shrinkage`.
 
 Only known entries count. Where a label has one known class only, its class shares are still not 0 and 1: half a row
 is added to each class.
@@ -26,6 +26,7 @@ from sklearn.isotonic import IsotonicRegression, isotonic_regression
 from leastwise.arrays import at_home, here, library, like, mapped, spread_over
 from leastwise.labels.blending import BlendFit
 from leastwise.labels.sample import LabelSample, class_counts
+from leastwise.probability import mean_share
 from leastwise.shrinkage import credibility
 
 Array = np.ndarray
@@ -115,8 +116,7 @@ class LabelBlend:
     @property
     def slope(self) -> Array:
         """``leastwise.probability.Blend.slope`` of each label."""
-        squares = np.add.reduceat(self.shares.astype(float) ** 2, self.starts[:-1])
-        return self.sharpness.astype(float) * squares + self.power
+        return self.sharpness.astype(float) * mean_share(self.shares, self.starts) + self.power
 
     def _spread(self, x: Array) -> Array:
         return np.repeat(x, np.diff(self.starts))
@@ -166,6 +166,7 @@ def fit_label_calibrator(
     start: LabelCalibrator | None = None,
     pooled: bool = False,
     pull: float | None = None,
+    shrink: bool = True,
 ) -> LabelCalibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
@@ -182,30 +183,50 @@ def fit_label_calibrator(
     pull : float, optional
         How many rows the pooled parameters count for in the fit of each label, 0 or more; by default what the
         held-out scores say.
+    shrink : bool
+        Whether to shrink towards the class shares, see :mod:`leastwise.shrinkage`.
     """
     size = _sizes(sample)
     shares = _shares(sample, size)
     if kind is None:
         return LabelClip(sample.starts, shares)
     first = start if isinstance(start, LabelBlend) else None
-    blend = _fit_blend(sample, shares, size, far, kind != "temperature", first, pooled, pull)
-    believed = _credibility(sample, blend, size).astype(sample.F.dtype)
+    blend, believed = _fit_blend(sample, shares, size, far, kind != "temperature", first, pooled, pull)
+    if not shrink:
+        believed = 1.0
     if kind == "isotonic":
         return _fit_isotonic(sample, shares, size, believed)
-    return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
+    part = sample.F.dtype.type(believed)
+    return replace(blend, sharpness=part * blend.sharpness, power=part * blend.power)
 
 
-def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> Array:
-    """How far the evidence of each label's blend is believed, of shape (T,); 1 where there is one class only."""
+def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> float:
+    """How far pooled blends are believed, from their gain on the held-out rows over the class shares."""
     i, t = np.nonzero(sample.W > 0)
     k = sample.starts[t] + sample.codes[i, t]
-    gain = np.log(blend.proba(sample.F)[i, k].astype(float)) - np.log(blend.shares.astype(float))[k]
-    w = sample.W[i, t].astype(float)
-    total, mass = (np.bincount(t, weights=x, minlength=sample.n_labels) for x in (w * gain, w))
-    believed, several = np.ones(sample.n_labels), np.diff(sample.starts) > 1
-    gains = size * total / np.where(mass > 0, mass, 1)
-    believed[several] = credibility(gains[several], blend.slope[several])
-    return believed
+    gain = np.zeros(sample.W.shape)
+    gain[i, t] = np.log(blend.proba(sample.F)[i, k].astype(float)) - np.log(blend.shares.astype(float))[k]
+    total = sample.W.sum(axis=0, dtype=float)
+    gains = size * np.sum(sample.W * gain, axis=0) / np.where(total > 0, total, 1)
+    informed = size * (np.diff(sample.starts) > 1)  # a label of one class has nothing to say
+    if not informed.any() or not total.any():
+        return 1.0
+    slope = float(np.average(blend.slope, weights=informed))
+    return credibility(float(np.sum(gains)) / _agreement(gain, sample.W), slope)
+
+
+def _agreement(gain: Array, W: Array) -> float:
+    """How many labels say the same, from 1 for independent labels to T for copies of one label.
+
+    The variance over rows of their gains, summed over the labels, divided by the sum of the labels' variances.
+    """
+    row = W.sum(axis=1, dtype=float) / np.maximum(np.sum(W > 0, axis=1), 1)
+    known = row > 0
+    row, each = row[known], (W * gain)[known] / row[known, None]
+    together, apart = each.sum(axis=1), each - np.average(each, axis=0, weights=row)
+    variance = np.average((together - np.average(together, weights=row)) ** 2, weights=row)
+    alone = np.average(np.sum(apart**2, axis=1), weights=row)
+    return max(1.0, float(variance / alone)) if alone > 0 else 1.0
 
 
 def anchored_labels(calibrator: LabelCalibrator, far: Array) -> LabelCalibrator:
@@ -252,19 +273,23 @@ def _fit_blend(
     start: LabelBlend | None,
     pooled: bool,
     pull: float | None,
-) -> LabelBlend:
+) -> tuple[LabelBlend, float]:
+    """The blend of every label, and how far all of them are believed."""
     dtype = sample.F.dtype
     far, doubt, floor = (x.astype(dtype) for x in (far, size ** (-1 / 3), 1 / (size + 2)))
     fit = BlendFit(sample, shares, far, doubt, floor, size, use_power)
     first = [start.sharpness.mean(), start.power.mean() * use_power] if start else [0.0, float(use_power)]
     theta, H = fit.pooled(np.array([first], dtype=float))
-    if not pooled:
-        theta = fit.each(theta, H, pull)
-    sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
-    return LabelBlend(sample.starts, shares, far, doubt, floor, sharpness, power)
+
+    def blend(theta: Array) -> LabelBlend:
+        sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
+        return LabelBlend(sample.starts, shares, far, doubt, floor, sharpness, power)
+
+    believed = _credibility(sample, blend(theta), size)
+    return blend(theta if pooled else fit.each(theta, H, pull)), believed
 
 
-def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: Array) -> LabelIsotonic:
+def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: float) -> LabelIsotonic:
     """Step functions; what is not believed goes to the class shares."""
     knots, steps = [], []
     for t in range(sample.n_labels):
@@ -275,7 +300,7 @@ def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: Arr
             x, p = stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
             knots.append(x)
             steps.append(p)
-    floor = (1 - believed * (1 - 1 / (size + 2))).astype(sample.F.dtype)
+    floor = (1 / (size + 2) + (1 - believed) * (1 - 1 / (size + 2))).astype(sample.F.dtype)
     corners = np.cumsum([0] + [len(x) for x in knots])
     return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
 

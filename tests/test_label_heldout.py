@@ -110,20 +110,6 @@ def test_held_out_scores_are_those_of_refits(name, bias, kind, weighted, folds):
 
 
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("name", list(matrices()))
-def test_far_scores_are_the_intercepts_of_a_fit(name, bias):
-    Bmatrix, ties = matrices()[name]
-    K, Z, w = data(False)
-    family = Family(np.arange(T), np.arange(C * T).reshape(T, C).T)
-    D, own = design("function", K, np.sqrt(w))
-    problem = Problem(Z, np.ones(N), bias, own, Folds.from_labels(np.arange(N)))
-    far = LabelHeldout(LabelSpectrum(problem, D.function_spectrum()), [Tied(family, ties)]).at(0.02).far
-    for columns in family.columns:
-        a = tied_ridge(K, K, Bmatrix, Z[:, columns], np.ones(N) if bias else None, 0.02 * (N - 1))[1]
-        assert np.allclose(far[columns], a, atol=1e-9)
-
-
-@pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("kind", ["function", "coefficients", "centers"])
 @pytest.mark.parametrize("name", list(matrices()))
 def test_two_eigendecompositions_solve_the_kronecker_system(name, kind, bias):

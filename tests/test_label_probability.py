@@ -16,7 +16,6 @@ from leastwise.labels.probability import (
     LabelClip,
     _shares,
     _sizes,
-    anchored_labels,
     fit_label_calibrator,
 )
 from leastwise.labels.sample import LabelSample
@@ -78,7 +77,7 @@ def own_loss(s, c, t, theta):
     """The smoothed negative log-likelihood of one label, in rows, the long way."""
     one = alone(s, t)
     cut = slice(s.starts[t], s.starts[t + 1])
-    L = Blend(c.shares[cut], c.far[cut], c.doubt[t], 0.0, *theta).decision(one.F)
+    L = Blend(c.shares[cut], c.doubt[t], 0.0, *theta).decision(one.F)
     log_p = L - np.logaddexp.reduce(L, axis=1, keepdims=True)
     T = c.floor[t] * c.shares[cut] + (1 - c.floor[t]) * np.eye(L.shape[1])[one.codes[:, 0]]
     w = one.W[:, 0] / one.W.sum() * _sizes(s)[t]
@@ -96,10 +95,9 @@ def hessian(f, x, h=1e-3):
 @pytest.mark.parametrize("pooled", [True, False])
 def test_one_label_is_one_blend(kind, width, pooled):
     s = draw(widths=(width,), weights=True, seed=1, noise=0.2)
-    intercept = np.linspace(0.01, 0.02, width)
-    found = fit_label_calibrator(kind, s, intercept, pooled=pooled)
+    found = fit_label_calibrator(kind, s, pooled=pooled)
     w = s.W[:, 0] / s.W.mean()
-    one = fit_calibrator(kind, Sample(s.F, s.codes[:, 0], w, s.size, prior=found.shares), intercept)
+    one = fit_calibrator(kind, Sample(s.F, s.codes[:, 0], w, s.size, prior=found.shares))
     assert one.sharpness > 0.1
     assert one.power > 0.1 or kind == "temperature"
     np.testing.assert_allclose(parameters(found), [[one.sharpness, one.power]], atol=1e-6)
@@ -110,7 +108,7 @@ def test_one_label_is_one_blend(kind, width, pooled):
 
 def test_clip_and_normalise_is_eq_3_for_each_label():
     s = draw(widths=(2, 3, 1, 2), known=0.7)
-    found = fit_label_calibrator(None, s, zeros(s))
+    found = fit_label_calibrator(None, s)
     F = np.random.default_rng(0).normal(size=(50, 8))
     cuts = [slice(a, b) for a, b in pairwise(s.starts)]
     expected = [ClipNormalise(found.shares[cut]).proba(F[:, cut]) for cut in cuts]
@@ -129,7 +127,7 @@ def test_class_shares_have_half_a_row_more_per_class():
 @pytest.mark.parametrize("kind", BLENDS)
 def test_pooled_parameters_are_the_best_for_all_labels_together(kind):
     s = draw(widths=(2, 3, 2, 4), known=0.8)
-    found = best_fit(kind, s, zeros(s), pooled=True)
+    found = best_fit(kind, s, pooled=True)
     known = (s.W > 0).sum(axis=0) / _sizes(s)
 
     def loss(theta):
@@ -145,8 +143,8 @@ def test_pooled_parameters_are_the_best_for_all_labels_together(kind):
 def test_each_label_minimises_its_loss_with_the_pull(kind):
     """Against Nelder-Mead label by label, with the Hessian by differences."""
     s, pull, use = draw(widths=(2, 3, 2), known=0.8, noise=0.2), 50.0, 2 if kind == "blend" else 1
-    pool = parameters(best_fit(kind, s, zeros(s), pooled=True))[0]
-    found = best_fit(kind, s, zeros(s), pull=pull)
+    pool = parameters(best_fit(kind, s, pooled=True))[0]
+    found = best_fit(kind, s, pull=pull)
     scale = (s.W > 0).sum(axis=0) / _sizes(s)
 
     def full(theta):
@@ -175,9 +173,9 @@ def test_each_label_minimises_its_loss_with_the_pull(kind):
 @pytest.mark.parametrize("kind", BLENDS)
 def test_the_pull_leads_from_each_alone_to_all_together(kind):
     s = draw(widths=(2, 2, 3, 2), known=0.7, weights=True)
-    pool = parameters(best_fit(kind, s, zeros(s), pooled=True))
-    np.testing.assert_allclose(parameters(best_fit(kind, s, zeros(s), pull=1e12)), pool, atol=1e-6)
-    free = best_fit(kind, s, zeros(s), pull=0.0)
+    pool = parameters(best_fit(kind, s, pooled=True))
+    np.testing.assert_allclose(parameters(best_fit(kind, s, pull=1e12)), pool, atol=1e-6)
+    free = best_fit(kind, s, pull=0.0)
     for t in range(4):
         one = alone(s, t)
         single = best_fit(kind, one, zeros(one), pooled=True)
@@ -187,7 +185,7 @@ def test_the_pull_leads_from_each_alone_to_all_together(kind):
 def loss_on_new_rows(kind, pull, **how):
     """Of labels whose scores are as good as those of the fit: that depends on the seed alone."""
     s, new = draw(seed=1, **how), draw(seed=1, **{**how, "n": 4000})
-    return nll(fit_label_calibrator(kind, s, zeros(s), pull=pull).proba(new.F), new)
+    return nll(fit_label_calibrator(kind, s, pull=pull).proba(new.F), new)
 
 
 def test_rare_labels_are_not_overfitted():
@@ -213,7 +211,7 @@ def test_the_chosen_pull_depends_on_how_different_labels_are():
 
 def blend_fit(s):
     size = _sizes(s)
-    return blending.BlendFit(s, _shares(s, size), zeros(s), size ** (-1 / 3), 1 / (size + 2), size, True)
+    return blending.BlendFit(s, _shares(s, size), size ** (-1 / 3), 1 / (size + 2), size, True)
 
 
 @pytest.mark.parametrize(("seed", "n_free"), [(2, 1), (4, 2)])
@@ -245,7 +243,7 @@ def test_scores_of_unknown_entries_do_not_matter(kind, pooled, filler):
     s = draw(widths=(2, 3, 2), known=0.6, weights=True)
     F = s.F.copy()
     F[np.repeat(s.W == 0, np.diff(s.starts), axis=1)] = filler
-    one, other = (fit_label_calibrator(kind, x, zeros(s), pooled=pooled) for x in (s, replace(s, F=F)))
+    one, other = (fit_label_calibrator(kind, x, pooled=pooled) for x in (s, replace(s, F=F)))
     np.testing.assert_array_equal(one.proba(s.F), other.proba(s.F))
 
 
@@ -257,7 +255,7 @@ def test_repeated_rows_are_weights(kind, pooled):
     index = np.repeat(np.arange(80), times)
     repeated = replace(s, F=s.F[index], codes=s.codes[index], W=s.W[index], size=80)
     weighted = replace(s, W=s.W * times[:, None], size=80)
-    one, other = (fit_label_calibrator(kind, x, zeros(s), pooled=pooled) for x in (repeated, weighted))
+    one, other = (fit_label_calibrator(kind, x, pooled=pooled) for x in (repeated, weighted))
     np.testing.assert_allclose(one.proba(s.F), other.proba(s.F), rtol=1e-5)
 
 
@@ -265,7 +263,7 @@ def test_repeated_rows_are_weights(kind, pooled):
 @pytest.mark.parametrize("pooled", [True, False])
 def test_only_proportions_of_weights_matter(kind, pooled):
     s = draw(n=80, widths=(2, 3, 2), known=0.7, weights=True)
-    one, other = (fit_label_calibrator(kind, replace(s, W=u * s.W), zeros(s), pooled=pooled) for u in (1, 100))
+    one, other = (fit_label_calibrator(kind, replace(s, W=u * s.W), pooled=pooled) for u in (1, 100))
     np.testing.assert_allclose(one.proba(s.F), other.proba(s.F), rtol=1e-6)
 
 
@@ -276,7 +274,7 @@ def test_permuted_labels_have_permuted_parameters(kind, pooled):
     columns = np.concatenate([np.arange(s.starts[t], s.starts[t + 1]) for t in order])
     starts = np.concatenate([[0], np.cumsum(np.diff(s.starts)[order])])
     moved = replace(s, F=s.F[:, columns], codes=s.codes[:, order], W=s.W[:, order], starts=starts)
-    one, other = (fit_label_calibrator(kind, x, zeros(s), pooled=pooled) for x in (s, moved))
+    one, other = (fit_label_calibrator(kind, x, pooled=pooled) for x in (s, moved))
     np.testing.assert_allclose(one.proba(s.F)[:, columns], other.proba(moved.F), rtol=1e-6)
     if isinstance(one, LabelBlend):
         np.testing.assert_allclose(parameters(one)[order], parameters(other), rtol=1e-5, atol=1e-8)
@@ -296,7 +294,7 @@ def test_permuted_labels_have_permuted_parameters(kind, pooled):
 def test_probabilities_sum_to_one_and_are_finite(kind, pooled, widths, n, known, scale, dtype, seed):
     s = draw(n, widths, seed, known)
     s = replace(s, F=(scale * s.F).astype(dtype), W=s.W.astype(dtype))
-    found = fit_label_calibrator(kind, s, zeros(s).astype(dtype), pooled=pooled)
+    found = fit_label_calibrator(kind, s, pooled=pooled)
     extreme = np.concatenate([s.F, np.outer([-1e6, 0, 1e6], np.arange(s.starts[-1]))]).astype(dtype)
     for trust in (None, np.linspace(0, 1, len(extreme)).astype(dtype)):
         P = found.proba(extreme, trust)
@@ -320,7 +318,7 @@ def test_labels_that_say_nothing(kind, pooled):
     W[1:, 3], W[:, 4] = 0, 0
     codes[W == 0] = -1
     s = replace(s, codes=codes, W=W)
-    found = fit_label_calibrator(kind, s, zeros(s), pooled=pooled)
+    found = fit_label_calibrator(kind, s, pooled=pooled)
     P = found.proba(s.F)
     np.testing.assert_array_equal(P[:, 10], 1)
     np.testing.assert_allclose(found.proba(np.zeros((1, 11)))[0, 8:10], 0.5)
@@ -336,7 +334,7 @@ def test_wrong_scores_and_perfect_scores(kind):
     right = np.eye(2)[codes].reshape(200, -1)
     for sign in (1, -1):
         s = LabelSample(0.5 + sign * (right - 0.5), codes, np.ones((200, 3)), np.array([0, 2, 4, 6]), 200)
-        found = fit_label_calibrator(kind, s, zeros(s))
+        found = fit_label_calibrator(kind, s)
         assert np.isfinite(parameters(found)).all()
         assert (parameters(found) >= 0).all()
         assert nll(found.proba(s.F), s) < (0.03 if sign == 1 else 0.7)
@@ -345,44 +343,31 @@ def test_wrong_scores_and_perfect_scores(kind):
 @pytest.mark.parametrize("kind", ["blend", "temperature", "isotonic"])
 def test_without_trust_the_answer_is_the_class_shares(kind):
     s = draw(widths=(2, 3, 2))
-    found = fit_label_calibrator(kind, s, zeros(s))
+    found = fit_label_calibrator(kind, s)
     expected = np.repeat(found.shares[None], len(s.F), axis=0)
     np.testing.assert_allclose(found.proba(s.F, np.zeros(len(s.F))), expected)
     np.testing.assert_allclose(found.proba(s.F, np.ones(len(s.F))), found.proba(s.F))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_anchored(kind):
-    s = draw(widths=(2, 3, 2))
-    found = fit_label_calibrator(kind, s, zeros(s))
-    intercept = np.linspace(0.1, 0.7, 7)
-    moved = anchored_labels(found, intercept)
-    if kind in BLENDS:
-        np.testing.assert_allclose(moved.proba(intercept[None])[0], found.shares, atol=1e-12)
-        np.testing.assert_array_equal(parameters(moved), parameters(found))
-    else:
-        assert moved is found
 
 
 @pytest.mark.parametrize("pooled", [True, False])
 @pytest.mark.parametrize("kind", BLENDS)
 def test_warm_start_leads_to_the_same_point(kind, pooled):
     s = draw(widths=(2, 3, 2))
-    cold = fit_label_calibrator(kind, s, zeros(s), pooled=pooled)
+    cold = fit_label_calibrator(kind, s, pooled=pooled)
     for start in (
         replace(cold, sharpness=cold.sharpness + 30, power=cold.power + 5),
         LabelClip(s.starts, cold.shares),
     ):
-        warm = fit_label_calibrator(kind, s, zeros(s), start=start, pooled=pooled)
+        warm = fit_label_calibrator(kind, s, start=start, pooled=pooled)
         np.testing.assert_allclose(parameters(warm), parameters(cold), rtol=1e-5, atol=1e-6)
 
 
 def test_blocks_of_labels_do_not_matter(monkeypatch):
     s = draw(widths=(2, 3) * 6)
-    whole = fit_label_calibrator("blend", s, zeros(s), pull=30.0)
+    whole = fit_label_calibrator("blend", s, pull=30.0)
     monkeypatch.setattr(blending, "BLOCK", 450)
     np.testing.assert_allclose(
-        parameters(fit_label_calibrator("blend", s, zeros(s), pull=30.0)), parameters(whole), rtol=1e-5, atol=1e-8
+        parameters(fit_label_calibrator("blend", s, pull=30.0)), parameters(whole), rtol=1e-5, atol=1e-8
     )
 
 
@@ -390,11 +375,11 @@ def test_pooled_parameters_from_some_of_the_entries(monkeypatch):
     """Evenly over rows and labels, whatever the number of either."""
     s = draw(n=2000, widths=(2,) * 20)
     s = replace(s, W=s.W + np.arange(2000)[:, None])
-    whole = fit_label_calibrator("blend", s, zeros(s), pooled=True)
+    whole = fit_label_calibrator("blend", s, pooled=True)
     monkeypatch.setattr(blending, "ENTRIES", 4000)
     used = []
     monkeypatch.setattr(blending.Entries, "at", spying(blending.Entries.at, used))
-    some = fit_label_calibrator("blend", s, zeros(s), pooled=True)
+    some = fit_label_calibrator("blend", s, pooled=True)
     assert {len(part.w) for part in used} == {4000}
     np.testing.assert_array_equal(np.bincount(used[0].group), 200)
     np.testing.assert_array_equal(np.bincount(used[0].w.astype(int) - 1), 2)
@@ -412,11 +397,11 @@ def spying(at, used):
 
 def test_isotonic_is_monotone_and_near_that_of_one_label():
     s = draw(n=3000, widths=(2, 3), known=0.9)
-    found = fit_label_calibrator("isotonic", s, zeros(s))
+    found = fit_label_calibrator("isotonic", s)
     for k in range(5):
         assert (np.diff(found.steps[found.corners[k] : found.corners[k + 1]]) >= 0).all()
     one = alone(s, 1)
-    single = fit_calibrator("isotonic", Sample(one.F, one.codes[:, 0], one.W[:, 0], len(one.F)), np.zeros(3))
+    single = fit_calibrator("isotonic", Sample(one.F, one.codes[:, 0], one.W[:, 0], len(one.F)))
     assert np.abs(found.proba(s.F)[:, 2:] - single.proba(s.F[:, 2:])).mean() < 0.01
 
 
@@ -426,8 +411,8 @@ def test_isotonic_does_not_trust_a_single_row():
     codes[-1] = 1
     f = np.linspace(0, 1, 50)
     s = LabelSample(np.column_stack([1 - f, f]), codes, np.ones((50, 1)), np.array([0, 2]), 50)
-    P = best_fit("isotonic", s, zeros(s)).proba(s.F)[:, 1]
+    P = best_fit("isotonic", s).proba(s.F)[:, 1]
     assert P[-1] == pytest.approx(0.5, abs=0.03)
-    shrunk = fit_label_calibrator("isotonic", s, zeros(s)).proba(s.F)[:, 1]
+    shrunk = fit_label_calibrator("isotonic", s).proba(s.F)[:, 1]
     assert 0.02 < shrunk[-1] < 0.3
     assert 0 < P[0] < 0.002

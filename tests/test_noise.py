@@ -67,7 +67,7 @@ def believed(s, blend):
 @pytest.mark.parametrize("seed", range(5))
 def test_sharpness_and_power_are_those_of_the_best_fit_shrunk(kind, seed):
     s = draw(seed=seed)
-    best, found = (fit_calibrator(kind, s, np.full(3, 0.3), shrink=shrink) for shrink in (False, True))
+    best, found = (fit_calibrator(kind, s, shrink=shrink) for shrink in (False, True))
     part = believed(s, best)
     assert 0 < part < 1
     np.testing.assert_allclose(
@@ -78,17 +78,16 @@ def test_sharpness_and_power_are_those_of_the_best_fit_shrunk(kind, seed):
 
 def test_scores_of_both_signs_are_shrunk_as_those_from_zero_to_one():
     s = draw()
-    plain = fit_calibrator("blend", s, np.full(3, 0.3))
-    signed = fit_calibrator("blend", replace(s, F=2 * s.F - 1), np.full(3, -0.4), signed=True)
+    plain = fit_calibrator("blend", s)
+    signed = fit_calibrator("blend", replace(s, F=2 * s.F - 1), signed=True)
     assert isinstance(signed, Signed)
     np.testing.assert_allclose(signed.proba(2 * s.F - 1), plain.proba(s.F), rtol=1e-8)
 
 
 def test_step_functions_are_mixed_with_the_class_shares():
     s = draw()
-    far = np.full(3, 0.3)
-    best, found = (fit_calibrator("isotonic", s, far, shrink=shrink) for shrink in (False, True))
-    part = believed(s, fit_calibrator("blend", s, far, shrink=False))
+    best, found = (fit_calibrator("isotonic", s, shrink=shrink) for shrink in (False, True))
+    part = believed(s, fit_calibrator("blend", s, shrink=False))
     P = part * best.proba(s.F) + (1 - part) * s.shares
     np.testing.assert_allclose(found.proba(s.F), P, rtol=1e-9)
 
@@ -113,7 +112,7 @@ def labels(seed=0, n=80):
 @pytest.mark.parametrize("pooled", [True, False])
 def test_labels_are_shrunk_by_their_common_gain(kind, pooled):
     s = labels()
-    blend = fit_label_calibrator(kind if kind != "isotonic" else "blend", s, np.zeros(7), pooled=True, shrink=False)
+    blend = fit_label_calibrator(kind if kind != "isotonic" else "blend", s, pooled=True, shrink=False)
     P, size = blend.proba(s.F), _sizes(s)
     gain, slope, gains = 0.0, 0.0, np.zeros(s.W.shape)
     for t in range(3):
@@ -125,7 +124,7 @@ def test_labels_are_shrunk_by_their_common_gain(kind, pooled):
         slope += size[t] / size.sum() * (blend.power[t] + blend.sharpness[t] * spread)
     part = credibility(gain / _agreement(gains, s.W), slope)
     assert 0.01 < part < 0.99
-    best, found = (fit_label_calibrator(kind, s, np.zeros(7), pooled=pooled, shrink=b) for b in (False, True))
+    best, found = (fit_label_calibrator(kind, s, pooled=pooled, shrink=b) for b in (False, True))
     if kind == "isotonic":
         shares = np.broadcast_to(best.shares, s.F.shape)
         np.testing.assert_allclose(found.proba(s.F), part * best.proba(s.F) + (1 - part) * shares, rtol=1e-8)
@@ -150,7 +149,7 @@ def test_copies_of_a_label_add_no_evidence(pooled):
     four = LabelSample(
         np.tile(one.F, 4), np.repeat(one.codes, 4, 1), np.repeat(one.W, 4, 1), np.arange(5) * 3, one.size
     )
-    a, b = (fit_label_calibrator("blend", x, np.zeros(x.F.shape[1]), pooled=pooled) for x in (one, four))
+    a, b = (fit_label_calibrator("blend", x, pooled=pooled) for x in (one, four))
     np.testing.assert_allclose(b.sharpness, a.sharpness[0], rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(b.power, a.power[0], rtol=1e-4, atol=1e-6)
 

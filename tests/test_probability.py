@@ -20,10 +20,6 @@ def sample(n=200, c=3, seed=0, sharp=0.4, weights=False):
     return Sample(F, y, w / w.mean(), n)
 
 
-def far(s):
-    return np.zeros(s.F.shape[1])
-
-
 def nll(P, s):
     return -np.average(np.log(P[np.arange(len(s.y)), s.y]), weights=s.w)
 
@@ -39,7 +35,7 @@ def test_clip_and_normalise():
 @pytest.mark.parametrize("weights", [False, True])
 def test_rows_are_probabilities(kind, weights):
     s = sample(weights=weights)
-    P = fit_calibrator(kind, s, far(s)).proba(s.F)
+    P = fit_calibrator(kind, s).proba(s.F)
     np.testing.assert_allclose(P.sum(axis=1), 1)
     assert (P >= 0).all()
     if kind is not None:
@@ -49,13 +45,13 @@ def test_rows_are_probabilities(kind, weights):
 @pytest.mark.parametrize("use_power", [False, True])
 def test_blend_is_the_maximum_of_the_smoothed_likelihood(use_power):
     s = sample(weights=True)
-    found = fit_calibrator("blend" if use_power else "temperature", s, far(s))
+    found = fit_calibrator("blend" if use_power else "temperature", s)
     e = 1 / (s.size + 2)
     T = e * s.shares + (1 - e) * np.eye(3)[s.y]
 
     def loss(theta):
         power = theta[1] if use_power else 0.0
-        logit = Blend(s.shares, far(s), found.doubt, 0.0, theta[0], power).decision(s.F)
+        logit = Blend(s.shares, found.doubt, 0.0, theta[0], power).decision(s.F)
         logp = logit - np.logaddexp.reduce(logit, axis=1, keepdims=True)
         return -np.average((T * logp).sum(axis=1), weights=s.w)
 
@@ -65,7 +61,7 @@ def test_blend_is_the_maximum_of_the_smoothed_likelihood(use_power):
 
 def test_parameters_stay_at_zero_or_above():
     s = sample(sharp=-0.5)  # scores that point the wrong way
-    found = fit_calibrator("blend", s, far(s))
+    found = fit_calibrator("blend", s)
     assert found.sharpness == 0
     assert found.power == 0
     np.testing.assert_allclose(found.proba(s.F), np.repeat(s.shares[None], 200, axis=0))
@@ -76,7 +72,7 @@ def test_perfect_scores_do_not_explode():
     y = np.arange(300) % 3
     F = np.eye(3)[y]
     for kind in ("blend", "temperature", "isotonic"):
-        found = fit_calibrator(kind, Sample(F, y, np.ones(300), 300), np.zeros(3))
+        found = fit_calibrator(kind, Sample(F, y, np.ones(300), 300))
         P = found.proba(F)
         assert P.min() > 1e-4
         assert nll(P, Sample(F, y, np.ones(300), 300)) < 0.02
@@ -85,18 +81,27 @@ def test_perfect_scores_do_not_explode():
 
 
 @pytest.mark.parametrize("kind", ["blend", "temperature"])
-@pytest.mark.parametrize("intercept", [np.zeros(3), np.array([0.5, 0.3, 0.2])])
-def test_far_from_the_data_the_answer_is_the_class_shares(kind, intercept):
+def test_where_scores_are_zero_or_not_trusted_the_answer_is_the_class_shares(kind):
     s = sample()
-    found = fit_calibrator(kind, s, intercept)
-    np.testing.assert_allclose(found.proba(intercept[None])[0], s.shares, atol=1e-12)
+    found = fit_calibrator(kind, s)
+    np.testing.assert_allclose(found.proba(np.zeros((1, 3)))[0], s.shares, atol=1e-12)
+    np.testing.assert_allclose(found.proba(s.F[:1], np.zeros(1))[0], s.shares, atol=1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.4])
+def test_the_level_of_scores_makes_no_difference_to_a_temperature(shift):
+    """An intercept that all classes share cancels: what counts are differences between classes."""
+    s = sample()
+    moved = Sample(s.F + shift, s.y, s.w, s.size)
+    one, other = fit_calibrator("temperature", s), fit_calibrator("temperature", moved)
+    np.testing.assert_allclose(one.proba(s.F), other.proba(moved.F), atol=1e-8)
 
 
 def test_calibration_improves_an_underconfident_score():
     s = sample(n=2000, c=10, sharp=0.5)
-    raw = nll(np.maximum(fit_calibrator(None, s, far(s)).proba(s.F), 1e-12), s)
+    raw = nll(np.maximum(fit_calibrator(None, s).proba(s.F), 1e-12), s)
     for kind in ("blend", "temperature", "isotonic"):
-        assert nll(fit_calibrator(kind, s, far(s)).proba(s.F), s) < raw
+        assert nll(fit_calibrator(kind, s).proba(s.F), s) < raw
 
 
 def test_true_posteriors_pass_almost_unchanged():
@@ -107,7 +112,7 @@ def test_true_posteriors_pass_almost_unchanged():
         p = rng.beta(0.7, 0.7, n)
         y = (rng.uniform(size=n) < p).astype(int)
         s = Sample(np.column_stack([1 - p, p]), y, np.ones(n), n)
-        found = fit_calibrator("blend", s, np.zeros(2))
+        found = fit_calibrator("blend", s)
         gaps.append(np.abs(found.proba(s.F)[:, 1] - p).mean())
     assert gaps[1] < gaps[0]
     assert gaps[1] < 0.01
@@ -115,15 +120,15 @@ def test_true_posteriors_pass_almost_unchanged():
 
 def test_warm_start_leads_to_the_same_point():
     s = sample()
-    cold = fit_calibrator("blend", s, far(s))
-    warm = fit_calibrator("blend", s, far(s), start=Blend(s.shares, far(s), 0.1, 0.1, 20.0, 5.0))
+    cold = fit_calibrator("blend", s)
+    warm = fit_calibrator("blend", s, start=Blend(s.shares, 0.1, 0.1, 20.0, 5.0))
     assert warm.sharpness == pytest.approx(cold.sharpness, abs=1e-5)
     assert warm.power == pytest.approx(cold.power, abs=1e-5)
 
 
 def test_isotonic_is_one_step_function_per_class():
     s = sample()
-    found = fit_calibrator("isotonic", s, far(s))
+    found = fit_calibrator("isotonic", s)
     columns = [
         IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(s.F[:, k], s.y == k).predict(s.F[:, k])
         for k in range(3)
@@ -139,7 +144,7 @@ def test_weights_are_repeated_rows(seed, kind):
     times = rng.integers(1, 4, 60)
     weighted = Sample(s.F, s.y, times / times.mean(), 60)
     repeated = Sample(np.repeat(s.F, times, axis=0), np.repeat(s.y, times), np.ones(times.sum()), 60)
-    a, b = (fit_calibrator(kind, x, far(s)).proba(s.F) for x in (weighted, repeated))
+    a, b = (fit_calibrator(kind, x).proba(s.F) for x in (weighted, repeated))
     np.testing.assert_allclose(a, b, atol=1e-6)
 
 
@@ -148,6 +153,6 @@ def test_permuting_classes_permutes_probabilities(seed):
     s = sample(80, seed=seed)
     order = np.random.default_rng(seed).permutation(3)
     other = Sample(s.F[:, order], np.argsort(order)[s.y], s.w, s.size)
-    a = fit_calibrator("blend", s, far(s)).proba(s.F)
-    b = fit_calibrator("blend", other, far(s)).proba(other.F)
+    a = fit_calibrator("blend", s).proba(s.F)
+    b = fit_calibrator("blend", other).proba(other.F)
     np.testing.assert_allclose(a[:, order], b, atol=1e-6)

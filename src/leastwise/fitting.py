@@ -30,11 +30,6 @@ class Solution:
     lifted: bool = False
     descent: Descent | None = None
 
-    @property
-    def far(self) -> Array:
-        """Scores far from all data."""
-        return self.intercept
-
 
 def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
     """The exact solution; ``trial`` gives up its pairs and is not to be used afterwards."""

@@ -9,12 +9,11 @@ of them fitted, where there is something to fit, on held-out scores, never by a 
 ``Blend``
     a log-linear family between clip-and-normalise and a softmax::
 
-        p(y|x)  ~  share_y * (g_y(F_y) / g_y(far_y))^power * exp(sharpness * (F_y - far_y)),
+        p(y|x)  ~  share_y * g_y(F_y)^power * exp(sharpness * F_y),
         g_y(F)  =  max(F, 0) / share_y + doubt
 
-    ``far`` is the score far from all data (0 without an intercept), so that there the answer is the class shares
-    again. Without an intercept power = 1, sharpness = 0 is clip-and-normalise with a little doubt; power = 0 is the
-    softmax with a temperature.
+    power = 1, sharpness = 0 is clip-and-normalise with a little doubt; power = 0 is the softmax with a temperature.
+    Away from the data the trust in the scores falls to zero, and the answer is the class shares.
 ``Isotonic``
     one monotone step function per class, then divided by the sum.
 
@@ -116,14 +115,13 @@ class Blend:
     """See the module's text. ``floor`` is the share of the answer that is always the class shares."""
 
     shares: Array
-    far: Array
     doubt: float
     floor: float
     sharpness: float
     power: float
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
-        score, log_score = _features(F, like(self.shares, F), like(self.far, F), self.doubt)
+        score, log_score = _features(F, like(self.shares, F), self.doubt)
         evidence = self.sharpness * score + self.power * log_score
         return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
 
@@ -191,17 +189,9 @@ def halved(F: Array) -> Array:
     return (F + 1) / 2
 
 
-def anchored(calibrator: Calibrator, far: Array) -> Calibrator:
-    """A blend with the final scores far from all data; held-out ones differ a little."""
-    if isinstance(calibrator, Signed):
-        return Signed(anchored(calibrator.inner, halved(far)))
-    return replace(calibrator, far=far) if isinstance(calibrator, Blend) else calibrator
-
-
 def fit_calibrator(
     kind: str | None,
     sample: Sample,
-    far: Array,
     start: Calibrator | None = None,
     signed: bool = False,
     shrink: bool = True,
@@ -211,8 +201,6 @@ def fit_calibrator(
     Parameters
     ----------
     kind : {"blend", "temperature", "isotonic", None}
-    far : ndarray of shape (c,)
-        The scores far from all data: the intercepts, or zeros.
     start : Calibrator, optional
         Where the search for the parameters of a blend begins, if it is one.
     signed : bool
@@ -222,11 +210,11 @@ def fit_calibrator(
     """
     if signed:
         inner = start.inner if isinstance(start, Signed) else None
-        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), halved(far), inner, shrink=shrink))
+        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), inner, shrink=shrink))
     if kind is None:
         return ClipNormalise(sample.shares)
     first = start if isinstance(start, Blend) else None
-    blend = _fit_blend(sample, far, use_power=kind != "temperature", start=first)
+    blend = _fit_blend(sample, use_power=kind != "temperature", start=first)
     believed = _credibility(sample, blend) if shrink else 1.0
     if kind == "isotonic":
         return _fit_isotonic(sample, believed)
@@ -241,13 +229,12 @@ def _credibility(sample: Sample, blend: Blend) -> float:
     return credibility(float(gain), blend.slope)
 
 
-def _features(F: Array, shares: Array, far: Array, doubt: float) -> tuple[Array, Array]:
+def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:
     xp = library(F)
-    near, away = (xp.log(xp.clip(f, 0, None) / shares + scalar(doubt, F)) for f in (F, far))
-    return F - far, near - away
+    return F, xp.log(xp.clip(F, 0, None) / shares + scalar(doubt, F))
 
 
-def _fit_blend(sample: Sample, far: Array, use_power: bool, start: Blend | None) -> Blend:
+def _fit_blend(sample: Sample, use_power: bool, start: Blend | None) -> Blend:
     """Maximum likelihood for (sharpness, power), both kept at zero or above, on smoothed targets.
 
     The targets are one-hot but for a share of 1 / (size + 2) that goes to the class shares (Platt 2000, for many
@@ -255,12 +242,12 @@ def _fit_blend(sample: Sample, far: Array, use_power: bool, start: Blend | None)
     """
     shares, size = sample.shares, sample.size
     doubt, floor = size ** (-1 / 3), 1 / (size + 2)
-    features = _features(sample.F, shares, far, doubt)[: 1 + use_power]
+    features = _features(sample.F, shares, doubt)[: 1 + use_power]
     T = floor * np.repeat(shares[None], len(sample.y), axis=0)
     T[np.arange(len(T)), sample.y] += T.dtype.type(1 - floor)
     first = np.array([start.sharpness, start.power] if start else [0.0 if use_power else 1.0, 1.0])
     theta = _nonnegative_newton(np.stack(features), np.log(shares), T, sample.w, first[: 1 + use_power])
-    return Blend(shares, far, doubt, floor, float(theta[0]), float(theta[1]) if use_power else 0.0)
+    return Blend(shares, doubt, floor, float(theta[0]), float(theta[1]) if use_power else 0.0)
 
 
 def _nonnegative_newton(A: Array, offset: Array, T: Array, w: Array, theta: Array) -> Array:

@@ -94,7 +94,7 @@ def evaluate_tasks(
 class TaskSolution:
     """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``).
 
-    ``own`` (T x c) is what each task adds to the intercept; ``shared`` says that there is a common one to add it to.
+    ``own`` (T x c) is what each task adds to the intercept.
     """
 
     form: Form
@@ -102,13 +102,6 @@ class TaskSolution:
     jitter: float = 0.0
     lifted: bool = False
     own: Array | None = None
-
-    @property
-    def far(self) -> Array | None:
-        """Scores far from all data, as held-out scores have them; None where that is another for every task."""
-        return self.intercept if self.shared else None
-
-    shared: bool = True
 
 
 TaskTrial = CoupledTrial | ArrowTrial
@@ -149,8 +142,8 @@ def stream_tasks(
     coef[-1:] = unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
     intercept, own = common_intercept(arrow.intercept, own, bias)
-    solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own, shared=trial.common)
-    return solution, Held(F, solution.intercept, noise) if hold else None
+    solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
+    return solution, Held(F, noise) if hold else None
 
 
 def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: float) -> tuple[Array, Array | None]:
@@ -264,7 +257,7 @@ def _solve_centred(trial: CoupledTrial, sigma: float, alpha: float, H: Array, ce
     own = shrunk_means(left, root, trial.task, trial.unit_spread, len(trial.tie.own)).astype(A.dtype)
     form = _form(trial, sigma, root[:, None] * A)
     intercept, added = common_intercept(b, own, trial.bias)
-    return TaskSolution(form, intercept, jitter, lifted, added, trial.common)
+    return TaskSolution(form, intercept, jitter, lifted, added)
 
 
 def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:

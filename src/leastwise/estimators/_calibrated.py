@@ -13,7 +13,7 @@ from leastwise.estimators._reaching import Reaching
 from leastwise.estimators._tuned import TunedClassifier
 from leastwise.fitting import Solution
 from leastwise.kernels import Kernel
-from leastwise.probability import Calibrator, Sample, anchored, fit_calibrator
+from leastwise.probability import Calibrator, Sample, fit_calibrator
 from leastwise.reach import Reach
 from leastwise.selection.trial import Outcome, Settings
 from leastwise.task_fitting import TaskSolution
@@ -43,10 +43,8 @@ class CalibratedClassifier(Reaching, TunedClassifier):
         trust: Array | None,
     ) -> Any:
         """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
-        if solution.far is not None:
-            outcome.calibrator = anchored(outcome.calibrator, solution.far)
         if self.calibration == "isotonic":
-            outcome.calibrator = self._calibrator(data.rows.sample(outcome.F), solution.intercept)
+            outcome.calibrator = self._calibrator(data.rows.sample(outcome.F))
         self._store(data, basis, settings, outcome, solution)
         self.reach_ = reach
         self._warn_lifted(settings.kernel, solution)
@@ -54,9 +52,9 @@ class CalibratedClassifier(Reaching, TunedClassifier):
             self._store_heldout(data, outcome.F, seen, trust)
         return self
 
-    def _calibrator(self, sample: Sample, far: Array) -> Calibrator:
+    def _calibrator(self, sample: Sample) -> Calibrator:
         """The calibrator that was asked for, fitted to held-out scores."""
-        return fit_calibrator(self.calibration, sample, far, signed=self.SIGNED)
+        return fit_calibrator(self.calibration, sample, signed=self.SIGNED)
 
     def _believed(self, data: Training, fitted: Fitted) -> tuple[Reach | None, Array | None]:
         """How far from the data the model is believed, and the trust of held-out rows."""

@@ -63,9 +63,7 @@ class Iterating(Planned, TunedModel):
         last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
         self._keep_stories([*stories, last.story])
         if self.cv is not None:
-            middle = np.average(rows.targets(settings.n_outputs), axis=0, weights=rows.w).astype(F.dtype)
-            free = bonds is not None and np.isinf(bonds.spread)  # then there is no score that all tasks tend to
-            score, calibrator = settings.judge(rows, Held(F, middle if free else last.intercept), None)
+            score, calibrator = settings.judge(rows, Held(F), None)
             best = replace(best, score=score, calibrator=calibrator)
         basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
         choice = replace(choice, outcome=replace(best, F=F))

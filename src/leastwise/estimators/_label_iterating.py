@@ -72,8 +72,7 @@ class LabelIterating(LabelSearch, Planned):
                 start, told = self._hold_out(rows, settings, best, ties, effort, fold == k)
                 stories += told
             held = np.flatnonzero(~np.isnan(best.F[:, 0]))
-            scores = Held(best.F, np.zeros_like(best.F[0]))
-            best.score, best.calibrator = settings.judge(rows, scores, best.calibrator)
+            best.score, best.calibrator = settings.judge(rows, Held(best.F), best.calibrator)
         self._report("all rows:")
         last = solve_labels_free(rows, settings, best.sigma, best.alpha, ties, effort, start)
         return choice, replace(last, story=stories + last.story), held

@@ -25,7 +25,7 @@ from leastwise.keys import row_keys, sample_keys, unit_keys
 from leastwise.label_folds import label_fold_labels
 from leastwise.label_metrics.measures import subset_of
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
-from leastwise.labels.probability import anchored_labels, fit_label_calibrator
+from leastwise.labels.probability import fit_label_calibrator
 from leastwise.labels.scoring import LabelScorer, resolve_label_scoring
 from leastwise.labels.thresholds import choose_thresholds, decide
 from leastwise.labels.weights import entry_weights, label_weights
@@ -139,7 +139,7 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         assert isinstance(rows, LabelRows)
         assert rows.values is not None
         sample = rows.label_sample(rows.values)
-        return fit_label_calibrator(None, sample, np.zeros(rows.values.shape[1], dtype=rows.X.dtype))
+        return fit_label_calibrator(None, sample)
 
     # ---------------------------------------------------------------- store
 
@@ -147,11 +147,11 @@ class LabelClassifier(MultiOutputMixin, LabelSets, CalibratedClassifier):
         self, data: Training, basis: Basis, settings: Settings, choice: Found, solution: Any, reach: Any, trust: Any
     ) -> Any:
         """Store the model, and what is known of held-out rows; ``trust`` is theirs."""
-        outcome, rows, far = choice.outcome, data.rows, solution.intercept
+        outcome, rows = choice.outcome, data.rows
         assert isinstance(rows, LabelRows)
         if self.cv is not None:
-            found = fit_label_calibrator(self.calibration, rows.label_sample(outcome.F), far, outcome.calibrator)
-            outcome.calibrator = anchored_labels(found, far)
+            sample = rows.label_sample(outcome.F)
+            outcome.calibrator = fit_label_calibrator(self.calibration, sample, outcome.calibrator)
         TunedModel._store(self, data, basis, settings, outcome, solution)
         labels = self.label_index_
         self.classes_ = labels.classes[0] if labels.form == "flat" else labels.stacked()

@@ -132,7 +132,7 @@ class LSSVM(Explained, Pruning, Iterating):
         rows, other = data.rows.part(held), rival.choice.outcome.F[held]
         if isinstance(judge, ValueJudge) and judge.scorer.cautious:
             return judge.clearly_better(rows, F[held], other)
-        return iterated.choice.outcome.score > judge(rows, Held(other, rival.solution.intercept), None)[0]
+        return iterated.choice.outcome.score > judge(rows, Held(other), None)[0]
 
     def _choose(self, data: Training, settings: Settings) -> Found:
         """Search on all rows, or on some and then on all."""

@@ -164,7 +164,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
             assert isinstance(trial, ArrowTrial)
             held = stream_tasks(trial, best.sigma, best.alpha, hold=True)[1]
             assert held is not None
-            held = trial.centred_far(trial.settled(held))
+            held = trial.settled(held)
             score, calibrator = settings.judge(data.rows, held, None)
             best = replace(best, F=held.F, score=score, calibrator=calibrator)
         return Found(best, found.seen, trial, found.searched.tied(best.sharing))
@@ -249,8 +249,7 @@ class MultiTaskLSSVM(TaskExplained, LSSVM, FromParts):
 
     def _iterated_solution(self, model: Iterated, bonds: Any) -> TaskSolution:
         intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(bonds.spread)))
-        shared = bool(np.isfinite(bonds.spread))
-        return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own, shared=shared)
+        return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own)
 
     # ----------------------------------------------------------------- store
 

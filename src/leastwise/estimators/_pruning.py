@@ -84,7 +84,7 @@ class Pruning(TunedModel):
             index = index[keep]
             some = self._part(data, trial, index)
             alpha = best.alpha * float(w.sum() / w[index].sum())
-        held = None if self.cv is None else some.centred_far(some.settled(some.heldout(best.sigma, 1)(alpha)))
+        held = None if self.cv is None else some.settled(some.heldout(best.sigma, 1)(alpha))
         solution = self._solved(some, best.sigma, alpha, consume=True)
         pruned = replace(best, alpha=alpha)
         self.pruning_: dict[str, float] = {"n_rows": n, "n_kept": len(index)}
@@ -94,10 +94,10 @@ class Pruning(TunedModel):
             if len(gone):
                 F[gone] = self._said(some, solution, best.sigma, data.rows, gone, index)
             judge = trial.settings.judge
-            score, calibrator = judge(data.rows, Held(F, held.far), None)
+            score, calibrator = judge(data.rows, Held(F), None)
             whole = best.score
             if isinstance(judge, ValueJudge):  # without any charge for degrees of freedom, as the pruned one
-                whole, _ = judge(data.rows, Held(best.F, held.far), None)
+                whole, _ = judge(data.rows, Held(best.F), None)
             self.pruning_ |= {"score": whole, "pruned_score": score}
             self._warn_ruined(data.rows, judge)
             pruned = replace(pruned, F=F, calibrator=calibrator, score=score)
@@ -109,7 +109,7 @@ class Pruning(TunedModel):
     def _warn_ruined(self, rows: Rows, judge: Judge) -> None:
         """Say so where pruning took most of what there was to know."""
         mean = np.average(rows.targets(judge.n_outputs), axis=0, weights=rows.w).astype(rows.X.dtype)
-        nothing, _ = judge(rows, Held(np.tile(mean, (len(rows), 1)), mean), None)
+        nothing, _ = judge(rows, Held(np.tile(mean, (len(rows), 1))), None)
         whole, left = self.pruning_["score"], self.pruning_["pruned_score"]
         if whole > nothing and left - nothing < (whole - nothing) / 2:
             warnings.warn(

@@ -55,7 +55,7 @@ class SingleIterating(Iterating, SingleTaskModel):
             model = problem.solve(alpha, start)
             start = model.story.X
             F[held] = self._iterated_scores(settings, best.sigma, some, held, rest, None, model)
-            found = settings.judge(some, Held(F, model.intercept), None)[0]
+            found = settings.judge(some, Held(F), None)[0]
             point = {"sigma": best.sigma, "sharing": None, "spread": best.spread, "weight": best.weight}
             seen.append({**point, "alpha": alpha * ratio, "score": found, "rows": len(some)})
             self._report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.story.n_iter} iterations")

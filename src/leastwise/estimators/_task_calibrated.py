@@ -38,7 +38,7 @@ class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
             assert isinstance(trial, ArrowTrial)
             solution, held = stream_tasks(trial, best.sigma, best.alpha, hold=True)
             best.F = trial.settled(held).F  # type: ignore[arg-type]
-            best.calibrator = self._calibrator(data.rows.sample(best.F), solution.intercept)
+            best.calibrator = self._calibrator(data.rows.sample(best.F))
         if isinstance(trial, ArrowTrial):
             reach, trust = self._chunked_reach(data.rows, trial.basis, settings, np.arange(len(data.rows)))
         else:
@@ -61,14 +61,14 @@ class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
             self.stranger_scores_[data.used] = F
         # A task is one witness of what happens to tasks that are not known.
         sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))  # type: ignore[arg-type]
-        return self._calibrator(sample, solution.intercept)
+        return self._calibrator(sample)
 
     def _complete_sampled(self, begun: SampledTasks, done: Done) -> Any:
         """Calibrate by held-out scores of a sample of the tasks, and store all that is known."""
         data, found, solution = replace(begun.data, rows=begun.among), done.found, done.solution
         best, whole = found.outcome, found.trial
         if self.cv is not None:
-            best = replace(best, calibrator=self._calibrator(data.rows.sample(best.F), solution.intercept))
+            best = replace(best, calibrator=self._calibrator(data.rows.sample(best.F)))
         held = np.arange(len(best.F))
         reach, trust = self._chunked_reach(data.rows, whole.basis, whole.settings, held)
         # What tasks say of others depends on the ridge on the sum of the losses.

@@ -212,7 +212,7 @@ class FromParts(TaskSearch):
         whole = whole.tied(best.sharing)
         solution, held = whole.solved(best.sigma, best.alpha, hold)
         if held is not None:
-            held = whole.centred_far(whole.settled(held))
+            held = whole.settled(held)
             score, calibrator = settings.judge(whole.rows, held, None)
             best = replace(best, F=held.F, score=score, calibrator=calibrator)
         return Done(Found(best, seen, whole, some.tied(best.sharing), coupling), solution)

@@ -308,7 +308,7 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         outcome.F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
         outcome.F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
         if self.cv is not None:
-            outcome.calibrator = self._calibrator(rows.sample(outcome.F), solution.intercept)
+            outcome.calibrator = self._calibrator(rows.sample(outcome.F))
         self._warn_unsettled(solution)
         reach, trust = self._chunked_reach(rows, basis, settings, held)
         return self._finish(data, basis, settings, outcome, solution, seen, reach, trust)

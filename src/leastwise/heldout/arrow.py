@@ -146,7 +146,7 @@ class ArrowHeldout:
         pieces = self._rows(system, float(rho))
         freedom = float(np.sum(1 - rho * pieces.diagonal[1]))
         F = self._held_out(pieces, self.problem.folds, self.problem.counts(self.problem.folds.singles), rho)
-        return Held(F, system.intercept, pieces.noise, freedom)
+        return Held(F, pieces.noise, freedom)
 
     def task_out(self, alpha: float) -> Array:
         """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""

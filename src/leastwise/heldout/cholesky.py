@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastwise.heldout.deletion import Inverse, delete_block, delete_one, follows, intercept
+from leastwise.heldout.deletion import Inverse, delete_block, delete_one, follows
 from leastwise.heldout.problem import Folds, Held, Problem
 from leastwise.kernels import inner_products
 from leastwise.linalg.cholesky import Cholesky, cholesky
@@ -55,7 +55,7 @@ class CholeskyHeldout:
             self._blocks(factor, rho, alpha, F)
         i, inverse = problem.folds.singles, self._singles(factor, rho)
         F[i] = (problem.Z - delete_one(inverse, problem.bias))[i]
-        return Held(F, intercept(inverse.vPB[0], problem.bias), freedom=follows(inverse, problem.bias))
+        return Held(F, freedom=follows(inverse, problem.bias))
 
     def _gram(self) -> Array:
         """G, in room that all alphas share."""

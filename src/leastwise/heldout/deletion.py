@@ -75,8 +75,3 @@ def follows(B: Inverse, bias: bool) -> float:
     if bias:
         p = p - B.PB[:, -1] ** 2 / B.vPB[..., -1]
     return float(np.sum(1 - p))
-
-
-def intercept(vPB: Array, bias: bool) -> Array:
-    """The intercepts: b = v'PZ / v'Pv."""
-    return vPB[:-1] / vPB[-1] if bias else np.zeros_like(vPB[:-1])

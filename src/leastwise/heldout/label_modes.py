@@ -32,17 +32,16 @@ class ModewiseHeldout:
     def at(self, alpha: float) -> Held:
         """Held-out scores at this alpha."""
         problem = self.problem
-        F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1], dtype=problem.Z.dtype)
+        F = np.empty_like(problem.Z)
         for tie in self.ties:
             modes, c = tie.modes, tie.family.columns
             Z = modes.rotate(tie.take(problem.Z))
-            G, ends = np.empty_like(Z), np.zeros(Z.shape[1:], dtype=Z.dtype)
+            G = np.empty_like(Z)
             least = LEAST * max(float(modes.values.max()), np.finfo(Z.dtype).tiny)
             for k, b in enumerate(modes.values):
                 mine = modes.which == k
                 part = replace(problem, Z=Z[:, :, mine].reshape(len(Z), -1))
                 held = SpectralHeldout(part, self.spectrum).at(alpha / max(float(b), least))
                 G[:, :, mine] = held.F.reshape(len(Z), len(c), -1)
-                ends[:, mine] = held.far.reshape(len(c), -1)
-            F[:, c], far[c] = modes.back(G), modes.back(ends)
-        return Held(F, far)
+            F[:, c] = modes.back(G)
+        return Held(F)

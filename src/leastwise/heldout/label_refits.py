@@ -20,9 +20,9 @@ class LabelRefits(RefitHeldout):
 
     def scores(self, alpha: float, ties: list[Tied]) -> Held:
         """Held-out scores at this alpha, of labels tied in this way."""
-        problem, fits = self.problem, self.fits()
-        F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1], dtype=problem.Z.dtype)
-        for rows, stay, left, spectrum in fits:
+        problem = self.problem
+        F = np.empty_like(problem.Z)
+        for rows, stay, left, spectrum in self.fits():
             v, rho = problem.root[stay] if problem.bias else None, problem.ridge(alpha, rows)
             for tie in ties:
                 c, Z = tie.family.columns, tie.take(problem.Z[stay])
@@ -34,5 +34,4 @@ class LabelRefits(RefitHeldout):
                     F[np.ix_(rows, c.ravel())] = (times_each(self.design.features(rows, left), A) + b).reshape(
                         len(rows), -1
                     )
-                far[c] += b / len(fits)
-        return Held(F, far)
+        return Held(F)

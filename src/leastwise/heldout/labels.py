@@ -149,7 +149,7 @@ class LabelHeldout:
     def at(self, alpha: float) -> Held:
         """Held-out scores at this alpha."""
         problem = self.base.problem
-        F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1], dtype=problem.Z.dtype)
+        F = np.empty_like(problem.Z)
         for index, tie in enumerate(self.ties):
             error = np.empty((len(F), *tie.family.columns.shape), dtype=F.dtype)
             for rows, w in self.base.batches:
@@ -158,9 +158,7 @@ class LabelHeldout:
                 weight = float(np.mean(np.sum(problem.root[blocks] ** 2, axis=1)))
                 error[blocks] = self._blocks(index, blocks, own, alpha * (len(F) - weight))
             F[:, tie.family.columns] = tie.take(problem.Z) - error
-            if problem.bias:
-                far[tie.family.columns] = self._far(index, alpha * len(F) * (1 - 1 / problem.n_folds))
-        return Held(F / problem.root[:, None], far)
+        return Held(F / problem.root[:, None])
 
     def _targets(self, index: int) -> tuple[Array, Array | None]:
         """Rotated projections (k, c, m) of a family's targets, and what of these lies outside of U (n, c, m)."""
@@ -242,13 +240,6 @@ class LabelHeldout:
             right = R[..., mine]
             R[..., mine] = np.linalg.solve(M[..., k], right.reshape(*R.shape[:2], -1)).reshape(right.shape)
         return modes.back(R[:, : rows.shape[1]])
-
-    def _far(self, index: int, rho: float) -> Array:
-        """The intercepts of a fit to all rows at this ridge, of shape (c, T)."""
-        modes, (UZ, _) = self.ties[index].modes, self._targets(index)
-        e = 1 / (self.base.spectrum.g[:, None] * modes.values.astype(UZ.dtype) + UZ.dtype.type(rho))
-        _, _, vPv, vPz = self._bias(index, np.arange(1), rho, e, e[:, None, modes.which] * UZ)
-        return modes.back(vPz / vPv[modes.which])
 
 
 def times_each(A: Array, B: Array) -> Array:

@@ -46,8 +46,7 @@ class MomentHeldout:
         left = R / np.maximum(1 - each, np.finfo(float).eps)[:, None]
         for block in p.folds.blocks:
             left[block] = _without(self.U[block], e, p.root[block] if s.bias else None, share, R[block])
-        far = s.coefficients(rho)[1]
-        return Held((p.Z - left) / p.root[:, None], far, freedom=float(np.sum(s.g * e)) + bool(s.bias))
+        return Held((p.Z - left) / p.root[:, None], freedom=float(np.sum(s.g * e)) + bool(s.bias))
 
 
 @dataclass(frozen=True)
@@ -84,13 +83,12 @@ class FoldMomentHeldout:
 
     def solved(self, solve: Callable[[MomentSpectrum], tuple[Array, Array]]) -> Held:
         """The same with coefficients and intercepts of one's own."""
-        F, far = np.empty((len(self.Phi), self.parts[0].C.shape[1])), []
+        F = np.empty((len(self.Phi), self.parts[0].C.shape[1]))
         for k, spectrum in enumerate(self.spectra):
             theta, b = solve(spectrum)
             rows = self.fold == k
             F[rows] = self.Phi[rows] @ theta + b
-            far.append(b)
-        return Held(F, np.mean(far, axis=0))
+        return Held(F)
 
 
 def _without(U: Array, e: Array, v: Array | None, share: float, R: Array) -> Array:

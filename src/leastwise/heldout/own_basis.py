@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leastwise.coupling import Tie
-from leastwise.heldout.deletion import Inverse, delete_block, intercept
+from leastwise.heldout.deletion import Inverse, delete_block
 from leastwise.heldout.problem import Held, Problem
 from leastwise.linalg.spectrum import Spectrum, gram_spectrum
 
@@ -61,14 +61,7 @@ class OwnBasisHeldout:
                 F[rows] = self._refit(rows, alpha)
             else:
                 F[rows] = problem.Z[rows] - delete_block(self._block(rows, problem.ridge(alpha, rows)), problem.bias)
-        return Held(F / problem.root[:, None], self._far(alpha))
-
-    def _far(self, alpha: float) -> Array:
-        """The intercepts of a fit to all rows."""
-        if not self.problem.bias:
-            return np.zeros(self.problem.Z.shape[1], dtype=self.problem.Z.dtype)
-        e = 1 / (self._spectrum.g + alpha * len(self.K) * (1 - 1 / self.problem.n_folds))
-        return intercept((self._projected[:, -1] * e) @ self._projected, bias=True)
+        return Held(F / problem.root[:, None])
 
     # ---------------------------------------------------------------- pieces
 

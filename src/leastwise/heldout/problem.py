@@ -101,14 +101,13 @@ class Problem:
 
 @dataclass(frozen=True)
 class Held:
-    """Held-out scores of all rows (n x c), and the scores far from all data (c): the intercepts, or zeros.
+    """Held-out scores of all rows (n x c).
 
     ``noise`` (n) is about how much of each score is rounding, where that is more than a little. ``freedom`` is the
     number of degrees of freedom that the fit takes up: the sum over rows of how much a score follows its own target.
     """
 
     F: Array
-    far: Array
     noise: Array | None = None
     freedom: float = 0.0
 

@@ -28,19 +28,16 @@ class RefitHeldout:
         """Held-out scores at this alpha."""
         problem, design = self.problem, self.design
         F, freedom = np.empty_like(problem.Z), float(problem.bias)
-        far = np.zeros(problem.Z.shape[1], dtype=F.dtype)
         for rows, stay, left, spectrum in self.fits():
             v = problem.root[stay] if problem.bias else None
             if spectrum is None:  # all basis functions are gone: the intercept remains
-                b = 0 * far if v is None else v @ problem.Z[stay] / (v @ v)
-                F[rows] = b
+                F[rows] = 0 if v is None else v @ problem.Z[stay] / (v @ v)
             else:
                 rho = problem.ridge(alpha, rows)
                 A, b = spectrum.coefficients(rho, problem.Z[stay], v)
                 freedom += float(np.sum(spectrum.g / (spectrum.g + rho))) / len(self._parts)
                 F[rows] = design.features(rows, left) @ A + b
-            far += b / len(self._parts)
-        return Held(F, far, freedom=freedom)
+        return Held(F, freedom=freedom)
 
     def fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
         """For every fold its rows, the rows that stay, what is left of the basis, and its spectrum."""

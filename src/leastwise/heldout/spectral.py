@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leastwise.heldout.deletion import Inverse, delete_block, delete_one, follows, intercept
+from leastwise.heldout.deletion import Inverse, delete_block, delete_one, follows
 from leastwise.heldout.problem import Held, Problem
 from leastwise.linalg.spectrum import Spectrum
 
@@ -34,9 +34,7 @@ class SpectralHeldout:
             inverse = self._block(alpha, i)
             F[i] = problem.Z[i] - delete_block(inverse, problem.bias)
             freedom += follows(inverse, problem.bias)
-        q, ridge = self._shared(), alpha * len(F) * (1 - 1 / problem.n_folds)
-        vPB = ridge * ((1 / (self.spectrum.g + ridge)) @ q["vUB"]) + q["vout"]
-        return Held(F / problem.root[:, None], intercept(vPB, problem.bias), freedom=freedom)
+        return Held(F / problem.root[:, None], freedom=freedom)
 
     def _shared(self) -> dict:
         """What no ridge changes: projections of the targets, the part outside of U, squares."""

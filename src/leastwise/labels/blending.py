@@ -97,7 +97,7 @@ class BlendFit:
     Attributes
     ----------
     sample : LabelSample
-    shares, far : ndarray of shape (O,)
+    shares : ndarray of shape (O,)
         Class shares, and the scores far from all data.
     doubt, floor : ndarray of shape (T,)
     size : ndarray of shape (T,)
@@ -108,7 +108,6 @@ class BlendFit:
 
     sample: LabelSample
     shares: Array
-    far: Array
     doubt: Array
     floor: Array
     size: Array
@@ -208,11 +207,11 @@ class BlendFit:
         known = inside & (sample.W[rows, labels] > 0)
         i, j = rows[known], np.nonzero(known)[1]
         t, k = labels[j], np.take(columns.T, j, axis=1)
-        F, shares, far = sample.F[i, k].astype(float), self.shares.astype(float), self.far.astype(float)
+        F, shares = sample.F[i, k].astype(float), self.shares.astype(float)
         small = shares * np.repeat(self.doubt.astype(float), np.diff(sample.starts))
-        log_score = np.log(np.maximum(F, 0) + small[k]) - np.log(np.maximum(far, 0) + small)[k]
-        score, base, floor = F - far[k], np.log(shares)[k], self.floor[t].astype(float)
-        A = np.stack([score[1:] - score[0], log_score[1:] - log_score[0]])
+        log_score = np.log(np.maximum(F, 0) + small[k]) - np.log(shares)[k]
+        base, floor = np.log(shares)[k], self.floor[t].astype(float)
+        A = np.stack([F[1:] - F[0], log_score[1:] - log_score[0]])
         target = floor * shares[k[1:]] + (1 - floor) * (sample.codes[i, t] == np.arange(1, len(k))[:, None])
         return Entries(A, base[1:] - base[0], target, sample.W[i, t].astype(float), j)
 

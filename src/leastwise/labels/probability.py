@@ -81,14 +81,13 @@ class LabelBlend:
     Attributes
     ----------
     starts : ndarray of int of shape (T + 1,)
-    shares, far : ndarray of shape (O,)
-        Class shares, and the scores far from all data.
+    shares : ndarray of shape (O,)
+        Class shares.
     doubt, floor, sharpness, power : ndarray of shape (T,)
     """
 
     starts: Array
     shares: Array
-    far: Array
     doubt: Array
     floor: Array
     sharpness: Array
@@ -96,10 +95,9 @@ class LabelBlend:
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Logarithms of probabilities, up to a constant per row and label."""
-        xp, shares, far = library(F), like(self.shares, F), like(self.far, F)
+        xp, shares = library(F), like(self.shares, F)
         sharpness, power, doubt = (like(self._spread(x), F) for x in (self.sharpness, self.power, self.doubt))
-        near, away = (xp.log(xp.clip(f, 0, None) / shares + doubt) for f in (F, far))
-        evidence = sharpness * (F - far) + power * (near - away)
+        evidence = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + doubt)
         return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
@@ -162,7 +160,6 @@ class LabelIsotonic:
 def fit_label_calibrator(
     kind: str | None,
     sample: LabelSample,
-    far: Array,
     start: LabelCalibrator | None = None,
     pooled: bool = False,
     pull: float | None = None,
@@ -174,8 +171,6 @@ def fit_label_calibrator(
     ----------
     kind : {"blend", "temperature", "isotonic", None}
     sample : LabelSample
-    far : ndarray of shape (O,)
-        The scores far from all data: the intercepts, or zeros.
     start : LabelCalibrator, optional
         Where the search for the parameters of a blend begins, if it is one.
     pooled : bool
@@ -191,7 +186,7 @@ def fit_label_calibrator(
     if kind is None:
         return LabelClip(sample.starts, shares)
     first = start if isinstance(start, LabelBlend) else None
-    blend, believed = _fit_blend(sample, shares, size, far, kind != "temperature", first, pooled, pull)
+    blend, believed = _fit_blend(sample, shares, size, kind != "temperature", first, pooled, pull)
     if not shrink:
         believed = 1.0
     if kind == "isotonic":
@@ -229,11 +224,6 @@ def _agreement(gain: Array, W: Array) -> float:
     return max(1.0, float(variance / alone)) if alone > 0 else 1.0
 
 
-def anchored_labels(calibrator: LabelCalibrator, far: Array) -> LabelCalibrator:
-    """A blend with the final scores far from all data; held-out ones differ a little."""
-    return replace(calibrator, far=far) if isinstance(calibrator, LabelBlend) else calibrator
-
-
 def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
     """Sums or maxima over the columns of each label, spread over these columns again."""
     if not at_home(A):
@@ -268,7 +258,6 @@ def _fit_blend(
     sample: LabelSample,
     shares: Array,
     size: Array,
-    far: Array,
     use_power: bool,
     start: LabelBlend | None,
     pooled: bool,
@@ -276,14 +265,14 @@ def _fit_blend(
 ) -> tuple[LabelBlend, float]:
     """The blend of every label, and how far all of them are believed."""
     dtype = sample.F.dtype
-    far, doubt, floor = (x.astype(dtype) for x in (far, size ** (-1 / 3), 1 / (size + 2)))
-    fit = BlendFit(sample, shares, far, doubt, floor, size, use_power)
+    doubt, floor = (x.astype(dtype) for x in (size ** (-1 / 3), 1 / (size + 2)))
+    fit = BlendFit(sample, shares, doubt, floor, size, use_power)
     first = [start.sharpness.mean(), start.power.mean() * use_power] if start else [0.0, float(use_power)]
     theta, H = fit.pooled(np.array([first], dtype=float))
 
     def blend(theta: Array) -> LabelBlend:
         sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
-        return LabelBlend(sample.starts, shares, far, doubt, floor, sharpness, power)
+        return LabelBlend(sample.starts, shares, doubt, floor, sharpness, power)
 
     believed = _credibility(sample, blend(theta), size)
     return blend(theta if pooled else fit.each(theta, H, pull)), believed

@@ -30,7 +30,7 @@ def probabilities(g: Graph, calibrator: Any, F: Value, trust: Value | None) -> V
         return clip(g, F, _floats(calibrator.shares))
     if isinstance(calibrator, Blend):
         c = calibrator
-        return blend(g, F, trust, _floats(c.shares), _floats(c.far), c.doubt, c.floor, c.sharpness, c.power)
+        return blend(g, F, trust, _floats(c.shares), c.doubt, c.floor, c.sharpness, c.power)
     if isinstance(calibrator, Isotonic):
         corners = list(zip(calibrator.knots, calibrator.steps, strict=True))
         shares = _floats(calibrator.shares)
@@ -63,7 +63,7 @@ def _label_block(
     if isinstance(calibrator, LabelBlend):
         names = ("doubt", "floor", "sharpness", "power")
         each = [_floats(getattr(calibrator, name))[labels, None] for name in names]
-        return blend(g, F, trust, shares, _floats(calibrator.far)[columns], *each)
+        return blend(g, F, trust, shares, *each)
     raise TypeError(f"A calibrator of type {type(calibrator).__name__} has no form in ONNX.")
 
 
@@ -104,18 +104,16 @@ def blend(
     F: Value,
     trust: Value | None,
     shares: Array,
-    far: Array,
     doubt: Any,
     floor: Any,
     sharpness: Any,
     power: Any,
 ) -> Value:
     """The log-linear family; what does not depend on the scores is computed here and now."""
-    there = np.log(np.maximum(far, 0) / shares + doubt)
-    evidence = (F - far) * np.broadcast_to(_floats(sharpness), shares.shape)
+    evidence = F * np.broadcast_to(_floats(sharpness), shares.shape)
     if np.any(power):
         here = g.log(F.at_least(0.0) * (1 / shares) + _floats(doubt))
-        evidence = evidence + (here - there) * _floats(power)
+        evidence = evidence + here * _floats(power)
     evidence = evidence if trust is None else evidence * trust
     P = g.node("Softmax", evidence + np.log(shares), axis=-1)
     return P * _floats(1 - np.asarray(floor)) + floor * shares

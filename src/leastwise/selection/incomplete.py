@@ -75,9 +75,8 @@ class IncompleteTrial(LabelTrial):
         last: dict = {}
 
         def at(alpha: float) -> Held:
-            F, far = np.empty_like(self.Z), np.zeros(self.Z.shape[1], dtype=self.Z.dtype)
-            fits = base.fits()
-            for k, (rows, stay, left, spectrum) in enumerate(fits):
+            F = np.empty_like(self.Z)
+            for k, (rows, stay, left, spectrum) in enumerate(base.fits()):
                 rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
                 for j, tie in enumerate(ties):
                     Theta, a, last[k, j] = self.solve(spectrum, tie, stay, rho, last.get((k, j)))
@@ -85,8 +84,7 @@ class IncompleteTrial(LabelTrial):
                     F[np.ix_(rows, c.ravel())] = (
                         base.design.features(rows, left) @ Theta.reshape(len(Theta), -1) + a.ravel()
                     )
-                    far[c] += a / len(fits)
-            return Held(F, far)
+            return Held(F)
 
         return at
 

@@ -39,7 +39,7 @@ class ClassJudge:
         sample = rows.sample(held.F)
         # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
         kind = "blend" if self.calibration == "isotonic" else self.calibration
-        calibrator = fit_calibrator(kind, sample, held.far, last, self.signed)
+        calibrator = fit_calibrator(kind, sample, last, self.signed)
         return self.scorer(sample, calibrator, self.classes), calibrator
 
 

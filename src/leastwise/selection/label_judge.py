@@ -53,7 +53,7 @@ class LabelJudge:
         sample = rows.label_sample(held.F)
         # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
         kind = "blend" if self.calibration == "isotonic" else self.calibration
-        calibrator = fit_label_calibrator(kind, sample, held.far, last, pooled=True)
+        calibrator = fit_label_calibrator(kind, sample, last, pooled=True)
         P = calibrator.proba(sample.F)
         if not self.scorer.decides:
             return self.scorer(sample, P, sample.codes), calibrator

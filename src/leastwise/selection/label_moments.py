@@ -89,14 +89,13 @@ def _modes(tie: Tied, spectrum: MomentSpectrum) -> list[tuple[Array, float, Mome
 
 def _heldout(base: MomentHeldout, ties: list[Tied], alpha: float) -> Held:
     problem = base.problem
-    F, far = np.empty_like(problem.Z), np.zeros(problem.Z.shape[1])
+    F = np.empty_like(problem.Z)
     for tie in ties:
         Z = _rotated(tie, problem.Z)
-        scores, ends = np.empty_like(Z), np.zeros(Z.shape[1:])
+        scores = np.empty_like(Z)
         for mine, ridge, part in _modes(tie, base.spectrum):
             few = replace(problem, Z=Z[..., mine].reshape(len(Z), -1))
             held = MomentHeldout(few, base.U, part).at(alpha / ridge)
             scores[..., mine] = held.F.reshape(*Z.shape[:2], -1)
-            ends[:, mine] = held.far.reshape(len(ends), -1)
-        F[:, tie.family.columns], far[tie.family.columns] = tie.modes.back(scores), tie.modes.back(ends)
-    return Held(F, far)
+        F[:, tie.family.columns] = tie.modes.back(scores)
+    return Held(F)

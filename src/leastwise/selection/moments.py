@@ -81,7 +81,7 @@ class MomentTrial(Trial):
     def rounded(self, held: Held) -> Held:
         """In the precision of the rows."""
         dtype = self.rows.X.dtype
-        return Held(held.F.astype(dtype), held.far.astype(dtype), freedom=held.freedom)
+        return Held(held.F.astype(dtype), freedom=held.freedom)
 
 
 def center_whitening(kernel: Kernel, centers: Any, sigma: float, norm: str) -> Whitening | None:

@@ -117,13 +117,12 @@ class Refits(Trial):
         """A function from alpha to held-out scores at this sigma."""
         design = self.design(sigma)
         known, starts = self.past.setdefault(sigma, ({}, {}))
-        far = np.zeros(self.Z.shape[1], dtype=self.Z.dtype)  # of use to calibrators, and there is none
 
         def at(alpha: float) -> Held:
             for a in [*(a for a in self.effort.alphas.values[::-1] if a > alpha), alpha]:
                 if a not in known:
                     known[a] = self._heldout(design, sigma, a, starts)
-            return Held(known[alpha], far)
+            return Held(known[alpha])
 
         return at
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Self
 
 import numpy as np
@@ -29,18 +28,6 @@ class TiedTrial(Trial):
     def bias(self) -> bool:
         """Whether there is an intercept that all tasks share; where each has a free one, there is no room for it."""
         return self.settings.bias and np.isfinite(self.spread)
-
-    @property
-    def common(self) -> bool:
-        """Whether scores far from all data are the same for all tasks."""
-        return bool(np.isfinite(self.spread))
-
-    def centred_far(self, held: Held) -> Held:
-        """With free intercepts, scores far from all data are others for every task; the targets' mean stands in."""
-        if self.common:
-            return held
-        Z = self.rows.targets(self.settings.n_outputs)
-        return replace(held, far=np.average(Z, axis=0, weights=self.rows.w).astype(held.far.dtype))
 
     def centring(self) -> Centring | None:
         """What intercepts of the tasks' own do to the rows; None where there are none."""
@@ -86,6 +73,6 @@ class TiedTrial(Trial):
 
     def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
         """Calibrate held-out scores and score the result."""
-        outcome = super().judge(sigma, alpha, self.centred_far(held), last)
+        outcome = super().judge(sigma, alpha, held, last)
         outcome.sharing, outcome.spread = self.tie.sharing, self.spread
         return outcome

@@ -382,7 +382,7 @@ class Trial:
         def at(alpha: float) -> Held:
             held = [part.at(alpha / self.unit) for part in parts]
             freedom = float(np.mean([h.freedom for h in held]))
-            return Held(np.hstack([h.F for h in held]), np.hstack([h.far for h in held]), freedom=freedom)
+            return Held(np.hstack([h.F for h in held]), freedom=freedom)
 
         return at
 
@@ -396,10 +396,6 @@ class Trial:
         ):
             return RefitHeldout(problem, design)
         return SpectralHeldout(problem, design.spectrum() if problem.own is None else design.function_spectrum())
-
-    def centred_far(self, held: Held) -> Held:
-        """Held-out scores with those far from all data; a single task has them already."""
-        return held
 
     @property
     def lonely(self) -> Array | None:

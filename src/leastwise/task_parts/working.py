@@ -251,10 +251,10 @@ class Remote:
         coef[-1:] = unwhitened(arrow.shared[None], point.penalty)
         jitter = max(arrow.jitter, 0.0 if point.penalty is None else point.penalty.jitter)
         intercept, own = common_intercept(arrow.intercept, own, point.bias)
-        return TaskSolution(PrimalForm(coef), intercept, jitter, own=own, shared=bool(np.isfinite(point.spread)))
+        return TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
 
     def heldout(self, point: Point, system: System, order: Array) -> Held:
         """Held-out scores of the sample, whose rows come in this order."""
         found = list(self.parts.map(part_heldout, self.own, (self.terms, point, system)))
         F, noise = (np.concatenate([part[k] for part in found])[order] for k in (0, 1))
-        return Held(F, system.intercept, noise)
+        return Held(F, noise)

@@ -28,12 +28,16 @@ def content_keys(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
     """
     y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_keys(rows.y)
     x = pair_keys(input_keys(rows, precomputed), y)
-    return sample_keys(x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, rows.group], purpose)
+    # Rows that are equal in single precision only keep an order of their own.
+    exact = [] if precomputed or rows.X.dtype == np.float32 else [row_keys(rows.X)]
+    return sample_keys(
+        x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, rows.group, *exact], purpose
+    )
 
 
 def input_keys(rows: Rows, precomputed: bool = False) -> Array:
-    """Keys of the inputs alone; copies have equal ones."""
-    return multiset_keys(rows.X) if precomputed else row_keys(rows.X)
+    """Keys of the inputs alone, in single precision: float32 and float64 rows give the same samples."""
+    return multiset_keys(rows.X) if precomputed else row_keys(rows.X, single=True)
 
 
 def _values(rows: Rows) -> list[Array]:

@@ -144,12 +144,14 @@ def test_a_weight_of_two_leaves_other_rows_where_they_were():
 
 
 def test_single_and_double_precision_have_the_same_sample():
-    X, y, _ = data_of(LSPC)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
     double, single = (search_sample(rows_of(X.astype(dtype), y), 100) for dtype in (float, np.float32))
     np.testing.assert_array_equal(double, single)
     near = np.column_stack([X[:, 0] + 1e9, X[:, 1]])  # times in seconds, which single precision cannot tell apart
-    order = np.random.default_rng(0).permutation(len(X))
-    one, other = search_sample(rows_of(near, y), 100), search_sample(rows_of(near[order], y[order]), 100)
+    order, each = rng.permutation(300), np.arange(300)  # copies are numbered as they come
+    one = search_sample(rows_of(near, y, copy=each), 100)
+    other = search_sample(rows_of(near[order], y[order], copy=each), 100)
     np.testing.assert_array_equal(one, np.sort(order[other]))
 
 

@@ -28,11 +28,10 @@ def content_keys(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
     """
     y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_keys(rows.y)
     x = pair_keys(input_keys(rows, precomputed), y)
-    # Rows that are equal in single precision only keep an order of their own.
+    # Rows that are equal in single precision only are in the order of their exact keys.
     exact = [] if precomputed or rows.X.dtype == np.float32 else [row_keys(rows.X)]
-    return sample_keys(
-        x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, rows.group, *exact], purpose
-    )
+    ties = [*_values(rows), -rows.w, *exact, rows.group]
+    return sample_keys(x, [] if rows.task is None else [rows.task], ties, purpose)
 
 
 def input_keys(rows: Rows, precomputed: bool = False) -> Array:

@@ -143,6 +143,18 @@ def test_a_weight_of_two_leaves_other_rows_where_they_were():
     np.testing.assert_array_equal(once[20:], doubled[20:100])
 
 
+def test_single_and_double_precision_have_the_same_sample():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), rng.integers(0, 2, 300)
+    double, single = (search_sample(rows_of(X.astype(dtype), y), 100) for dtype in (float, np.float32))
+    np.testing.assert_array_equal(double, single)
+    near = np.column_stack([X[:, 0] + 1e9, X[:, 1]])  # times in seconds, which single precision cannot tell apart
+    order, each = rng.permutation(300), np.arange(300)  # copies are numbered as they come
+    one = search_sample(rows_of(near, y, copy=each), 100)
+    other = search_sample(rows_of(near[order], y[order], copy=each), 100)
+    np.testing.assert_array_equal(one, np.sort(order[other]))
+
+
 def test_purposes_have_samples_of_their_own():
     x = row_keys(np.arange(1000.0)[:, None])
     one, other = (np.argsort(sample_keys(x, [], [], name))[:100] for name in ("sample", "scale"))

@@ -38,8 +38,10 @@ BASE = np.uint64(0x9E3779B97F4A7C15)
 FACTORS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 
 
-def row_keys(X: Any) -> Array:
+def row_keys(X: Any, single: bool = False) -> Array:
     """A number for every row of an array or sparse matrix; -0.0 is 0.0, single precision the double it stands for.
+
+    With ``single`` all entries are rounded to single precision first: rows have the same number in either precision.
 
     Returns
     -------
@@ -47,21 +49,30 @@ def row_keys(X: Any) -> Array:
     """
     factors = _factors(X.shape[1])
     if sparse.issparse(X):
-        return _sparse_keys(X.tocsr(), factors)
+        return _sparse_keys(_rounded(X.tocsr()) if single else X.tocsr(), factors)
     if isinstance(X, Away) and shows_bits(X.there):
-        return _keys_there(X.there, factors)
+        return _keys_there(X.there, factors, single)
     keys, step = np.empty(X.shape[0], dtype=np.uint64), max(1, ROOM // max(X.shape[1], 1))
     for a in range(0, len(keys), step):
-        keys[a : a + step] = _mix((_mix(_bits(X[a : a + step])) * factors).sum(axis=1, dtype=np.uint64) + BASE)
+        part = _rounded(X[a : a + step]) if single else X[a : a + step]
+        keys[a : a + step] = _mix((_mix(_bits(part)) * factors).sum(axis=1, dtype=np.uint64) + BASE)
     return keys
 
 
-def _keys_there(X: Any, factors: Array) -> Array:
+def _rounded(A: Any) -> Any:
+    """In single precision; what is too large for that is infinite."""
+    with np.errstate(over="ignore"):
+        return A.astype(np.float32)
+
+
+def _keys_there(X: Any, factors: Array, single: bool) -> Array:
     """Keys of rows that stay where they are, by whole numbers with a sign, which overflow alike."""
     a, step = numbers_like(factors.view(np.int64), X), max(1, ROOM // max(X.shape[1], 1))
     keys = []
     for first in range(0, X.shape[0], step):
-        terms = _mix_there(bits_of(widest(X[first : first + step, ...]) + 0.0)) * a
+        part = X[first : first + step, ...]
+        part = library(X).astype(part, library(X).float32) if single else part
+        terms = _mix_there(bits_of(widest(part) + 0.0)) * a
         keys.append(here(_mix_there(library(X).sum(terms, axis=1) + int(BASE.view(np.int64)))))
     return np.concatenate(keys).view(np.uint64)
 
@@ -77,11 +88,11 @@ def _mix_there(h: Any) -> Any:
 def multiset_keys(K: Array) -> Array:
     """A number for every row of a kernel matrix that does not depend on the order of its columns.
 
-    If rows and columns are permuted alike, each row keeps its number.
+    If rows and columns are permuted alike, each row keeps its number. Entries are rounded to single precision.
     """
     keys, step = np.empty(K.shape[0], dtype=np.uint64), max(1, ROOM // max(K.shape[1], 1))
     for a in range(0, len(keys), step):
-        keys[a : a + step] = _mix(_mix(_bits(K[a : a + step])).sum(axis=1, dtype=np.uint64) + BASE)
+        keys[a : a + step] = _mix(_mix(_bits(_rounded(K[a : a + step]))).sum(axis=1, dtype=np.uint64) + BASE)
     return keys
 
 

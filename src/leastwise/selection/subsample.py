@@ -28,13 +28,17 @@ def content_keys(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
     """
     y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_keys(rows.y)
     x = pair_keys(input_keys(rows, precomputed), y)
+    # Rows that are equal in single precision only are in the order of their exact keys.
+    exact = [] if precomputed or rows.X.dtype == np.float32 else [row_keys(rows.X)]
     group = [] if rows.group is None else [rows.group]
-    return sample_keys(x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, *group], purpose)
+    return sample_keys(
+        x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, *exact, *group], purpose
+    )
 
 
 def input_keys(rows: Rows, precomputed: bool = False) -> Array:
-    """Keys of the inputs alone; copies have equal ones."""
-    return multiset_keys(rows.X) if precomputed else row_keys(rows.X)
+    """Keys of the inputs alone, in single precision: float32 and float64 rows give the same samples."""
+    return multiset_keys(rows.X) if precomputed else row_keys(rows.X, single=True)
 
 
 def _values(rows: Rows) -> list[Array]:

@@ -167,5 +167,5 @@ def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Arra
     label = np.zeros(n, dtype=int) if classes is None else np.searchsorted(classes, rows.y)
     cell = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[1]
     ties = [*rows.y.reshape(n, -1).T, -rows.w] if classes is None else [-rows.w]
-    x = pair_keys(row_keys(rows.X), label.astype(np.uint64))
+    x = pair_keys(row_keys(rows.X, single=True), label.astype(np.uint64))
     return lowest_of_cells(cell, share, fewest, sample_keys(x, [code], ties, "sample"))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
     from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
     from leastwise.files import load, save
+    from leastwise.folds import DuplicateRowsWarning
     from leastwise.linalg.moments import Moments
     from leastwise.memory import memory_limit, set_memory_limit
     from leastwise.merging import merge
@@ -25,6 +26,7 @@ __all__ = [
     "LSPC",
     "LSSVC",
     "LSSVR",
+    "DuplicateRowsWarning",
     "KernelLogisticRegression",
     "Moments",
     "MultiLabelLSPC",
@@ -53,6 +55,7 @@ _HOMES = {
     "MultiTaskLSPC": "estimators.multi_task",
     "MultiTaskLSSVC": "estimators.multi_task_lssvm",
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
+    "DuplicateRowsWarning": "folds",
     "Moments": "linalg.moments",
     "Plan": "planning",
     "load": "files",

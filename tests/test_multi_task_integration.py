@@ -332,7 +332,8 @@ def test_float32_stays_float32(parameters):
     ):
         assert values.dtype == np.float32
     if (single.sigma_, single.alpha_, single.sharing_) == (double.sigma_, double.alpha_, double.sharing_):
-        np.testing.assert_allclose(single.predict_proba(NEW, "ash"), double.predict_proba(NEW, "ash"), atol=2e-3)
+        atol = 1e-2 if "n_centers" in parameters else 2e-3  # wide kernels on few centres are all but dependent
+        np.testing.assert_allclose(single.predict_proba(NEW, "ash"), double.predict_proba(NEW, "ash"), atol=atol)
 
 
 def test_float32_of_the_logistic_model_and_of_tables():

@@ -67,7 +67,7 @@ def believed(s, blend):
 @pytest.mark.parametrize("seed", range(5))
 def test_sharpness_and_power_are_those_of_the_best_fit_shrunk(kind, seed):
     s = draw(seed=seed)
-    best, found = (fit_calibrator(kind, s, shrink=shrink) for shrink in (False, True))
+    best, found = (fit_calibrator(kind, s, believed=part) for part in (1.0, None))
     part = believed(s, best)
     assert 0 < part < 1
     np.testing.assert_allclose(
@@ -86,8 +86,8 @@ def test_scores_of_both_signs_are_shrunk_as_those_from_zero_to_one():
 
 def test_step_functions_are_mixed_with_the_class_shares():
     s = draw()
-    best, found = (fit_calibrator("isotonic", s, shrink=shrink) for shrink in (False, True))
-    part = believed(s, fit_calibrator("blend", s, shrink=False))
+    best, found = (fit_calibrator("isotonic", s, believed=part) for part in (1.0, None))
+    part = believed(s, fit_calibrator("blend", s, believed=1.0))
     P = part * best.proba(s.F) + (1 - part) * s.shares
     np.testing.assert_allclose(found.proba(s.F), P, rtol=1e-9)
 
@@ -223,6 +223,26 @@ def test_noise_in_tasks_and_labels(make, unshrunk):
     unshrunk()
     assert shrunk < 0.016
     assert shrunk < 0.6 * mean()
+
+
+def test_noise_for_tasks_that_are_not_known(unshrunk):
+    """Their own calibrator has tasks for witnesses; whether there is a signal at all is what the rows say."""
+
+    def mean():
+        losses = []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            X, y, task = rng.standard_normal((60, 5)), rng.permutation(np.repeat([0, 1], 30)), np.repeat(range(6), 10)
+            model = MultiTaskLSPC().fit(X, y, tasks=task)
+            assert model.stranger_calibrator_ is not None
+            P = model.predict_proba(rng.standard_normal((200, 5)), tasks=np.full(200, 99))
+            losses.append(-np.mean(np.log(2 * P)))
+        return np.mean(losses)
+
+    shrunk = mean()
+    unshrunk()
+    assert 0 <= shrunk < 0.006
+    assert shrunk < mean()
 
 
 def test_held_out_probabilities_of_noise_claim_less(unshrunk):

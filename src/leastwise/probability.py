@@ -194,7 +194,7 @@ def fit_calibrator(
     sample: Sample,
     start: Calibrator | None = None,
     signed: bool = False,
-    shrink: bool = True,
+    believed: float | None = None,
 ) -> Calibrator:
     """The calibrator of this kind, fitted to held-out scores.
 
@@ -205,20 +205,29 @@ def fit_calibrator(
         Where the search for the parameters of a blend begins, if it is one.
     signed : bool
         Whether the targets were -1 and 1.
-    shrink : bool
-        Whether to shrink towards the class shares, see :mod:`leastwise.shrinkage`.
+    believed : float, optional
+        How far the evidence is believed, from 0 for the class shares to 1 for maximum likelihood; by default what the
+        held-out scores say, see :mod:`leastwise.shrinkage`.
     """
     if signed:
         inner = start.inner if isinstance(start, Signed) else None
-        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), inner, shrink=shrink))
+        return Signed(fit_calibrator(kind, replace(sample, F=halved(sample.F)), inner, believed=believed))
     if kind is None:
         return ClipNormalise(sample.shares)
     first = start if isinstance(start, Blend) else None
     blend = _fit_blend(sample, use_power=kind != "temperature", start=first)
-    believed = _credibility(sample, blend) if shrink else 1.0
+    if believed is None:
+        believed = _credibility(sample, blend)
     if kind == "isotonic":
         return _fit_isotonic(sample, believed)
     return replace(blend, sharpness=believed * blend.sharpness, power=believed * blend.power)
+
+
+def sample_credibility(kind: str | None, sample: Sample, signed: bool = False) -> float:
+    """How far ``fit_calibrator`` believes these held-out scores."""
+    if signed:
+        return sample_credibility(kind, replace(sample, F=halved(sample.F)))
+    return _credibility(sample, _fit_blend(sample, use_power=kind != "temperature", start=None))
 
 
 def _credibility(sample: Sample, blend: Blend) -> float:

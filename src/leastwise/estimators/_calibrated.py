@@ -52,9 +52,9 @@ class CalibratedClassifier(Reaching, TunedClassifier):
             self._store_heldout(data, outcome.F, seen, trust)
         return self
 
-    def _calibrator(self, sample: Sample) -> Calibrator:
+    def _calibrator(self, sample: Sample, believed: float | None = None) -> Calibrator:
         """The calibrator that was asked for, fitted to held-out scores."""
-        return fit_calibrator(self.calibration, sample, signed=self.SIGNED)
+        return fit_calibrator(self.calibration, sample, signed=self.SIGNED, believed=believed)
 
     def _believed(self, data: Training, fitted: Fitted) -> tuple[Reach | None, Array | None]:
         """How far from the data the model is believed, and the trust of held-out rows."""

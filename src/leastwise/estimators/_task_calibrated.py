@@ -13,7 +13,7 @@ from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.probability import Calibrator
+from leastwise.probability import Calibrator, sample_credibility
 from leastwise.selection.arrow import ArrowTrial
 from leastwise.selection.trial import Outcome, Settings
 from leastwise.task_fitting import TaskSolution, TaskTrial, solve_tasks, stranger_scores, stream_tasks
@@ -61,7 +61,9 @@ class TaskCalibrated(TaskSearch, TaskClassifier, CalibratedClassifier):
             self.stranger_scores_[data.used] = F
         # A task is one witness of what happens to tasks that are not known.
         sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))  # type: ignore[arg-type]
-        return self._calibrator(sample)
+        # The search looked at rows, not at tasks held out whole: these say how sharp, the rows say whether at all.
+        believed = sample_credibility(self.calibration, data.rows.sample(best.F), signed=self.SIGNED)
+        return self._calibrator(sample, believed)
 
     def _complete_sampled(self, begun: SampledTasks, done: Done) -> Any:
         """Calibrate by held-out scores of a sample of the tasks, and store all that is known."""

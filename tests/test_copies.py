@@ -355,3 +355,14 @@ def test_equal_rows_that_are_to_be_expected_are_not_warned_of(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DuplicateRowsWarning)
         LSPC(**FIXED).fit(X, y)
+
+
+def test_tables_hold_copies_out_together_where_that_is_asked_for():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    rows = np.r_[np.arange(40), np.arange(20)]
+    table = Table.of({"x": x[rows], "y": np.where(x[rows] + rng.normal(size=40)[rows] > 0, "yes", "no")})
+    model = TableModel(target="y", group="duplicates").fit(table)
+    P = model.model_.heldout_proba_
+    np.testing.assert_allclose(P[:20], P[40:], atol=1e-9)
+    assert np.abs(P - TableModel(target="y").fit(table).model_.heldout_proba_).max() > 1e-3

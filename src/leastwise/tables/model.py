@@ -50,7 +50,7 @@ class TableModel(FittedRepr, BaseEstimator):
         The column that says which of many related tasks (sites, persons, products) a row belongs to.
     group : str, optional
         Rows with the same value are held out together, as rows of one person should be. A missing one is a group of
-        its own.
+        its own. "duplicates", if there is no such column, holds equal rows out together.
     weight : str, optional
         The column of the weights of the rows.
     id : str or sequence of str, optional

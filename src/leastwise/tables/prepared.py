@@ -98,7 +98,7 @@ def _fit_params(table: Table, roles: Roles) -> dict[str, Any]:
     if roles.weight:
         params["sample_weight"] = weights(table, roles.weight)
     if roles.group:
-        params["groups"] = group_numbers(table, roles.group)
+        params["groups"] = roles.group if roles.by_copies(table) else group_numbers(table, roles.group)
     if roles.task:
         params["tasks"] = task_ids(table, roles.task)
     return params

@@ -40,9 +40,14 @@ class Roles:
         single = [self.target, self.task, self.group, self.weight]
         return [name for name in [*single, *self.labels, *self.ids] if name]
 
+    def by_copies(self, table: Table) -> bool:
+        """True if group="duplicates" asks for equal rows to be held out together: there is no column of that name."""
+        return self.group == "duplicates" and self.group not in table.columns
+
     def check(self, table: Table) -> None:
         """All are there, and none is two things."""
-        lost = [name for name in self.all if name not in table.columns]
+        named = [name for name in self.all if name != self.group or not self.by_copies(table)]
+        lost = [name for name in named if name not in table.columns]
         if lost:
             raise table.lacks(lost, "the model is to use")
         different = [name for name in self.all if name != self.group]  # a task may be the group too

@@ -224,6 +224,7 @@ def test_which_weights_are_counts():
     assert observation_counts(np.ones((3, 2)) * 2) is None
     np.testing.assert_array_equal(observation_counts([0, 2, 1]), [1, 2, 1])
     np.testing.assert_array_equal(observation_counts(np.array([3.0, 2.0])), [3, 2])
+    assert observation_counts([2, 2, 0, 2]) is None  # equal weights say nothing
 
 
 @pytest.mark.parametrize("cv", ["loo", 5])

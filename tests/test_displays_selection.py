@@ -117,7 +117,8 @@ def test_one_stage_only(rows):
     assert len(np.unique(found["n_rows"])) == 2
     display = SelectionDisplay.from_estimator(model)
     first = found["mean_test_score"][found["n_rows"] == found["n_rows"].min()]
-    np.testing.assert_allclose(np.sort(display.surfaces_[0].get_array()), np.sort(-first))
+    shown = np.unique(np.round(display.surfaces_[0].get_array(), 5))  # a point may have been looked at twice
+    np.testing.assert_allclose(shown, np.unique(np.round(-first, 5)))
     assert "of 120 rows)" in display.colorbar_.ax.get_ylabel()
     path = RegularisationPathDisplay.from_estimator(model)
     last = found["n_rows"] == 120

@@ -447,9 +447,10 @@ def test_splits_that_are_given_where_labels_are_not_known(norm):
 
 def test_copies_of_rows_are_in_one_fold_where_labels_are_not_known(monkeypatch):
     made = folds_made(monkeypatch)
-    model().fit(np.repeat(X, 2, axis=0), np.repeat(GAPS, 2, axis=0))
+    model().fit(np.repeat(X, 2, axis=0), np.repeat(GAPS, 2, axis=0), groups="duplicates")
     np.testing.assert_array_equal(made[-1][::2], made[-1][1::2])
-    once = made[-1][::2]
+    model().fit(X, GAPS)
+    once = made[-1]
     model().fit(X, GAPS, sample_weight=np.full(N, 2.0))
     np.testing.assert_array_equal(made[-1], once)
 

@@ -659,10 +659,10 @@ def test_the_same_row_in_other_tasks_is_another_row():
         )
 
 
-def test_repeated_rows_are_the_rows():
+def test_repeated_rows_are_the_rows_where_copies_are_held_out_together():
     """All rows twice: alpha is on the mean loss, so the model is the same, and so are its held-out scores."""
     once = lspc().fit(X, Y, tasks=NAMES)
-    twice = lspc().fit(np.tile(X, (2, 1)), np.tile(Y, 2), tasks=np.tile(NAMES, 2))
+    twice = lspc().fit(np.tile(X, (2, 1)), np.tile(Y, 2), tasks=np.tile(NAMES, 2), groups="duplicates")
     np.testing.assert_allclose(twice.scores(X, NAMES), once.scores(X, NAMES), atol=1e-8)
     np.testing.assert_allclose(twice.heldout_scores_[:60], once.heldout_scores_, atol=1e-8)
     np.testing.assert_allclose(twice.predict_proba(X, NAMES), once.predict_proba(X, NAMES), atol=1e-7)

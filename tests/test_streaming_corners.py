@@ -351,7 +351,7 @@ def test_signed_targets_of_single_precision_merge():
     given = {**GIVEN, "centers": X[::10].astype(np.float32)}
     parts = [LSSVC(**given).fit_stream(X[p].astype(np.float32), words[p]) for p in np.array_split(order, 2)]
     merged, whole = merge(parts), LSSVC(**given).fit_stream(X.astype(np.float32), words)
-    assert merged.coef_.dtype == np.float32
+    assert merged.intercept_.dtype == np.float32
     same(merged, whole, 1e-3)
 
 

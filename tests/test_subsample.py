@@ -12,7 +12,7 @@ from leastwise.datasets import make_related_tasks
 from leastwise.estimators import _task_parts, _task_search
 from leastwise.keys import row_keys, sample_keys, unit_keys
 from leastwise.seeds import generator, seed_of
-from leastwise.selection.subsample import content_keys, has_groups, search_sample
+from leastwise.selection.subsample import content_keys, search_sample
 from leastwise.selection.trial import Rows
 
 
@@ -177,8 +177,6 @@ def test_groups_stay_whole_where_there_are_many():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 2)), rng.integers(0, 2, 3000)
     many, few = np.arange(3000) // 20, np.arange(3000) % 8
-    assert has_groups(rows_of(X, y, group=many))
-    assert not has_groups(rows_of(np.repeat(X, 2, axis=0), np.repeat(y, 2)))
     index = search_sample(rows_of(X, y, group=many), 1000)
     assert set(np.bincount(many[index])) <= {0, 20}
     assert 1000 <= len(index) <= 1020

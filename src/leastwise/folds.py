@@ -38,12 +38,13 @@ def observation_counts(sample_weight: Any) -> Array | None:
     """How many observations each row stands for: whole-number weights of rows are counts, all others are not.
 
     Other weights say how much a row matters. A row is one observation then, and leave-one-out takes all of it away:
-    otherwise a heavy row would vouch for itself. None where every row is one observation.
+    otherwise a heavy row would vouch for itself. Weights that are all equal say nothing, whatever their size. None
+    where every row is one observation.
     """
     if sample_weight is None:
         return None
     w = np.asarray(sample_weight, dtype=float)
-    if w.ndim != 1 or np.all(w <= 1) or not np.all(np.isfinite(w) & (w == np.round(w))):
+    if w.ndim != 1 or not np.all(np.isfinite(w) & (w == np.round(w))) or len(np.unique(w[w > 0])) < 2:
         return None
     return np.maximum(w, 1.0)
 

@@ -278,7 +278,7 @@ def _nonnegative_newton(A: Array, offset: Array, T: Array, w: Array, theta: Arra
             return theta
         moved = np.abs(trial - theta).max()
         theta, value, P = trial, new_value, new_P
-        if moved <= 1e-9 * (1 + theta.max()):
+        if moved <= 1e-11 * (1 + theta.max()):
             return theta
     return theta
 

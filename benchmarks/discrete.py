@@ -152,6 +152,8 @@ def _classes(make: Callable, n: int, runs: int, args: argparse.Namespace) -> dic
         shares = np.bincount(y) / len(y)
         found.setdefault("class shares", []).append(log_loss(b, np.tile(shares, (TEST, 1))))
         for name, new in OURS.items():
+            if given and name == "KLR":  # its five folds need five groups
+                continue
             found.setdefault(name, []).append(log_loss(b, new().fit(X, y, **given).predict_proba(A)))
         peer = HistGradientBoostingClassifier(random_state=0).fit(X, y)
         found.setdefault("boosting", []).append(log_loss(b, peer.predict_proba(A)))

@@ -159,7 +159,7 @@ def test_any_cut_of_rows_in_any_order_is_the_same(rows, ends, seed):
     )
     # Coefficients of centres that almost depend on one another are known to fewer digits than what they add up to.
     np.testing.assert_allclose(model.scores(X, task), whole.scores(X, task), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-8 * np.abs(whole.coef_).max())
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-7 * np.abs(whole.coef_).max())
 
 
 def test_rows_that_come_once_or_would_wait_for_long_are_kept_on_disk(rows, tmp_path, monkeypatch):

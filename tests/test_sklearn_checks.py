@@ -98,7 +98,7 @@ COLUMN = [
     MultiTaskKernelLogisticRegression(0.5, 0.01, 0.5, task_column=1, cv=2),
 ]
 COLUMN_OF_LSSVM = [
-    MultiTaskLSSVC(0.5, 0.01, 0.5, task_column=1),
+    MultiTaskLSSVC(0.5, 0.001, 0.5, task_column=1),
     MultiTaskLSSVR(0.5, 0.01, 0.5, task_column=1),
     MultiTaskLSSVR(0.5, 0.01, 0.5, task_column=-1, n_centers=20, bias=0.3, random_state=0),
 ]

@@ -263,6 +263,7 @@ def _nonnegative_newton(A: Array, offset: Array, T: Array, w: Array, theta: Arra
     """Minimise ``sum_i w_i [logsumexp(L_i) - T_i'L_i]``, ``L = offset + sum_j theta_j A_j``, over theta >= 0."""
     point = _Likelihood(A, offset, T, w)
     value, P = point.at(theta)
+    slack = 1e-14 * float(np.sum(w)) * (1 + np.log(T.shape[1]))  # near the optimum values differ by rounding only
     for _ in range(50):
         gradient, H = point.slopes(P)
         free = (theta > 0) | (gradient < 0)
@@ -272,7 +273,7 @@ def _nonnegative_newton(A: Array, offset: Array, T: Array, w: Array, theta: Arra
         for shrink in 0.5 ** np.arange(25):
             trial = np.maximum(theta + shrink * step, 0)
             new_value, new_P = point.at(trial)
-            if new_value <= value:
+            if new_value <= value + slack:
                 break
         else:
             return theta

@@ -21,7 +21,7 @@ from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
 from leastwise.estimators._sets import LabelSets
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.keys import row_keys, sample_keys, unit_keys
+from leastwise.keys import pair_keys, row_keys, sample_keys, unit_keys
 from leastwise.label_folds import label_fold_labels
 from leastwise.label_metrics.measures import subset_of
 from leastwise.labels.encoding import Labels, encode_known, encode_labels
@@ -319,7 +319,8 @@ def grouped_folds(k: int, codes: Array, group: Array | None, x: Array) -> Array:
     their rows alone, so that the order of the rows makes no difference.
     """
     if group is None:
-        member, most, keys = np.arange(len(codes)), codes, sample_keys(x, [row_keys(codes)], [], "folds")
+        member, most = np.arange(len(codes)), codes
+        keys = sample_keys(pair_keys(x, row_keys(codes)), [], [], "folds")
     else:
         member = np.unique(group, return_inverse=True)[1]
         order = np.argsort(member, kind="stable")

@@ -17,6 +17,8 @@ Array = np.ndarray
 LEAST_TASKS = 5
 #: and on so many groups.
 LEAST_GROUPS = 30
+#: Copies are held out together where rows have fewer copies than this on average.
+DISTINCT = 5
 #: Up to so many classes, each has two rows in a sample of rows, however small that was to be.
 MANY_CLASSES = 100
 
@@ -150,25 +152,31 @@ def some_units(unit: Array, keys: Array, y: Array, w: Array, count: int, key: Ar
 
 def held_out_tenth(rows: Rows, solver: str) -> Array:
     """About a tenth of the rows, whole groups of them, that leaves every class at least half of its rows."""
-    left = np.bincount(rows.y)
-    least = (left + 1) // 2
+    each = np.ones(len(rows)) if rows.count is None else rows.count
+    left = np.bincount(rows.y, weights=each)
+    least, most = (left + 1) // 2, max(each.sum() // 10, 2 * len(left))
     held: list[Array] = []
-    count = 0
-    if rows.group is None:
+    count = 0.0
+    together = rows.group
+    if together is None and DISTINCT * len(np.unique(rows.copy)) >= len(rows):
+        together = rows.copy  # of mostly distinct rows copies stay together, as a row of their weight would
+    if together is None:
         keys = content_keys(rows, "held out")
         parts = list(np.arange(len(rows))[:, None])
     else:
-        unit = np.unique(rows.group, return_inverse=True)[1]
-        keys = unit_keys(input_keys(rows), unit, "held out")
-        order = np.argsort(unit, kind="stable")
-        parts = np.split(order, np.searchsorted(unit[order], np.arange(1, len(keys))))
+        first, unit = np.unique(together, return_index=True, return_inverse=True)[1:]
+        ties = [rows.y[first], *(column[first] for column in _values(rows))]  # units of equal inputs
+        order = np.lexsort((*reversed(ties), unit_keys(input_keys(rows), unit, "held out")))
+        keys = np.argsort(order)
+        rank = np.argsort(unit, kind="stable")
+        parts = np.split(rank, np.searchsorted(unit[rank], np.arange(1, len(keys))))
     for part in (parts[k] for k in np.argsort(keys, kind="stable")):
-        lost = np.bincount(rows.y[part], minlength=len(left))
-        if count + len(part) <= max(len(rows) // 10, 2 * len(left)) and (left - lost >= least).all():
+        lost = np.bincount(rows.y[part], weights=each[part], minlength=len(left))
+        if count + lost.sum() <= most and (left - lost >= least).all():
             held.append(part)
-            left, count = left - lost, count + len(part)
+            left, count = left - lost, count + lost.sum()
     if not held:  # groups are larger than that: one of them, then
-        spare = [p for p in parts if (left - np.bincount(rows.y[p], minlength=len(left)) >= least).all()]
+        spare = [p for p in parts if (left - np.bincount(rows.y[p], weights=each[p], minlength=len(left)) >= least).all()]
         held = sorted(spare, key=len)[:1]
     if not held:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ class Reaching:
         for part in row_chunks(len(held), basis.n_functions, rows.X.dtype.itemsize):
             pairs = kernel.pairs(rows.X[held[part]], basis.centers)
             nearest[held[part]] = ranked_distances(kernel, pairs, rows.place[held[part]], home)
-        some = held[distinct_sample(rows.part(held), SOME, "reach")]
-        distinct = slice(None) if basis.rows is None else np.unique(rows.copy[basis.rows], return_index=True)[1]
+        cell = np.unique(np.stack([rows.copy, rows.place]), axis=1, return_inverse=True)[1].reshape(-1)
+        some = held[distinct_sample(replace(rows, copy=cell).part(held), SOME, "reach")]
+        distinct = slice(None) if basis.rows is None else np.unique(cell[basis.rows], return_index=True)[1]
         pairs = kernel.pairs(rows.X[some], basis.centers[distinct])
         home = None if home is None else home[distinct]
         reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.place[some], home, RANK), rows.copy)

@@ -176,7 +176,9 @@ def held_out_tenth(rows: Rows, solver: str) -> Array:
             held.append(part)
             left, count = left - lost, count + lost.sum()
     if not held:  # groups are larger than that: one of them, then
-        spare = [p for p in parts if (left - np.bincount(rows.y[p], weights=each[p], minlength=len(left)) >= least).all()]
+        spare = [
+            p for p in parts if (left - np.bincount(rows.y[p], weights=each[p], minlength=len(left)) >= least).all()
+        ]
         held = sorted(spare, key=len)[:1]
     if not held:
         raise ValueError(

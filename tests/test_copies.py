@@ -78,11 +78,16 @@ def test_discrete_rows_are_learned(kind, name):
     assert loss < best + 0.15 * (log_loss(y, np.full(n, y.mean())) - best)
 
 
+@pytest.mark.parametrize("kind", ["zeros and ones", "rounded", "continuous"])
 @pytest.mark.parametrize("model", [LSSVR(), MultiTaskLSSVR()], ids=lambda m: type(m).__name__)
-def test_quantities_of_discrete_rows_are_learned(model):
+def test_quantities_of_discrete_rows_are_learned(model, kind):
     rng = np.random.default_rng(0)
     x = rng.integers(0, 5, 400)
     X, y = np.eye(5)[x], np.array([0.0, 1.0, 0.5, 2.0, 1.5])[x] + 0.8 * rng.standard_normal(400)
+    if kind == "zeros and ones":
+        y = (rng.random(400) < np.array([0.05, 0.3, 0.5, 0.7, 0.95])[x]).astype(float)
+    elif kind == "rounded":
+        y = np.round(y)
     tasks = {"tasks": np.arange(400) % 2} if isinstance(model, MultiTaskLSSVR) else {}
     cell_means = np.array([y[x == k].mean() for k in x])
     assert r2_score(y, model.fit(X, y, **tasks).predict(X, **tasks)) > r2_score(y, cell_means) - 0.02

@@ -75,13 +75,23 @@ def steps(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     return np.eye(5)[x], np.array([0.0, 1.0, 0.5, 2.0, 1.5])[x] + 0.8 * rng.standard_normal(n)
 
 
+def zeros_and_ones(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Values of 0 and 1 that depend on a category of five levels."""
+    x = rng.integers(0, 5, n)
+    return np.eye(5)[x], (rng.random(n) < np.array([0.05, 0.3, 0.5, 0.7, 0.95])[x]).astype(float)
+
+
 def product(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     """The product of two features of three values each."""
     X = rng.integers(-1, 2, (n, 2)).astype(float)
     return X, X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n)
 
 
-VALUES: dict[str, tuple[Callable, int]] = {"five levels, a quantity": (steps, 400), "a product": (product, 400)}
+VALUES: dict[str, tuple[Callable, int]] = {
+    "five levels, a quantity": (steps, 400),
+    "five levels, 0 and 1": (zeros_and_ones, 400),
+    "a product": (product, 400),
+}
 
 
 # --------------------------------------------------------------------- methods

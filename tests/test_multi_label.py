@@ -149,14 +149,15 @@ def test_without_sharing_every_label_is_an_lspc(case, weights):
         same(many.heldout_proba_[some, t], one.heldout_proba_[some, 1])
 
 
+@pytest.mark.parametrize("groups", [None, "duplicates"])
 @BOTH_NORMS
-def test_without_sharing_copies_of_rows_are_held_out_together(norm):
+def test_without_sharing_copies_of_rows_are_held_out_as_by_lspc(norm, groups):
     copies = np.r_[np.arange(N), 3, 3, 7]
     A, B = X[copies], Y[copies].copy()
     B[-1] = 1 - B[-1]
-    many = model(sharing=0, norm=norm).fit(A, B)
+    many = model(sharing=0, norm=norm).fit(A, B, groups=groups)
     for t in range(T):
-        one = LSPC(SIGMA, ALPHA, norm=norm).fit(A, B[:, t])
+        one = LSPC(SIGMA, ALPHA, norm=norm).fit(A, B[:, t], groups=groups)
         same(many.scores(NEW)[:, 2 * t : 2 * t + 2], one.scores(NEW), 1e-7)
         same(many.heldout_scores_[:, 2 * t : 2 * t + 2], one.heldout_scores_, 1e-7)
 

@@ -39,7 +39,7 @@ from benchmarks import (
     task_scale,
 )
 from benchmarks._common import RESULTS
-from leastwise.reproduction import PAPERS, DataAbsent, reproduce
+from papers import PAPERS, DataAbsent, reproduce
 
 SCRIPTS = (
     gemm_fraction,

@@ -1,4 +1,4 @@
-"""What only the benchmarks share; the rest is in ``leastwise.reproduction._common``."""
+"""What only the benchmarks share; the rest is in ``papers._common``."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from leastwise.metrics import brier_score, expected_calibration_error
-from leastwise.reproduction._common import files, machine
-from leastwise.reproduction._common.data import Split, load_set, scale_of, standardise
-from leastwise.reproduction._common.text import markdown, table
-from leastwise.reproduction._common.timing import timed, timed_median
+from papers._common import files, machine
+from papers._common.data import Split, load_set, scale_of, standardise
+from papers._common.text import markdown, table
+from papers._common.timing import timed, timed_median
 
 Array = np.ndarray
 RESULTS = Path(__file__).parent / "results"

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from benchmarks._common import capped, write_json
-from leastwise.label_metrics import label_average_precision, label_f1, label_log_loss
-from leastwise.metrics import expected_calibration_error
-from leastwise.reproduction.ml_lspc.draws import LabelSplit, enron
+from leastwise.metrics import expected_calibration_error, label_average_precision, label_f1, label_log_loss
+from papers.ml_lspc.draws import LabelSplit, enron
 
 Array = np.ndarray
 

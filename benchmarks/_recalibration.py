@@ -14,13 +14,12 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks._common import in_proportion, peer_split
 from benchmarks.task_peers import landmine, related
-from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
-from leastwise.calibration import Recalibrated
-from leastwise.calibration_reports import calibration_report
+from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR, Recalibrated
 from leastwise.datasets import make_three_class
-from leastwise.reproduction._common.data import Split, load_set, scale_of, standardise
-from leastwise.reproduction._common.timing import timed, timed_median
-from leastwise.reproduction.ml_lspc.draws import calmly, enron
+from leastwise.inspection.calibration_report import calibration_report
+from papers._common.data import Split, load_set, scale_of, standardise
+from papers._common.timing import timed, timed_median
+from papers.ml_lspc.draws import calmly, enron
 
 Array = np.ndarray
 Found = Iterator[tuple[str, Any, dict]]

@@ -24,9 +24,8 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from benchmarks._common import capped, parse, parser, peer_split, print_markdown, write_json
-from leastwise import LSPC
-from leastwise.abstention import Abstaining
-from leastwise.risk import Decisions, safe_threshold
+from leastwise import LSPC, Abstaining
+from leastwise.calibration.risk import Decisions, safe_threshold
 
 Array = np.ndarray
 DOUBT = 0.05

@@ -19,8 +19,8 @@ from sklearn import config_context
 
 from benchmarks._common import capped, parse, parser, print_table, write_json
 from leastwise import LSPC
-from leastwise.arrays import here
-from leastwise.reproduction._common.timing import timed_median
+from leastwise.utils.arrays import here
+from papers._common.timing import timed_median
 
 Array = np.ndarray
 

@@ -35,9 +35,9 @@ from sklearn.svm import SVC
 
 from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_table, quality, write_json
 from leastwise import LSPC
-from leastwise.reproduction._common.data import Split, available, median_distance
-from leastwise.reproduction._common.text import spread
-from leastwise.reproduction._common.timing import settled, timed, timed_median
+from papers._common.data import Split, available, median_distance
+from papers._common.text import spread
+from papers._common.timing import settled, timed, timed_median
 
 SETS = ("usps", "satimage", "letter", "digits")
 GAMMAS, COSTS = (1 / 3, 1, 3), (1, 10, 100)

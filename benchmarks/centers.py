@@ -30,11 +30,11 @@ from sklearn.metrics import log_loss
 
 from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_markdown, write_json
 from leastwise import LSPC, LSSVR, MultiTaskLSPC, MultiTaskLSSVR
-from leastwise.basis import make_basis
-from leastwise.center_rows import Recipe
-from leastwise.kernels import RBF
-from leastwise.reproduction._common.data import available, load_set, median_distance, scale_of, standardise
-from leastwise.reproduction._common.timing import timed
+from leastwise.problem.basis import make_basis
+from leastwise.problem.centers import Recipe
+from leastwise.problem.kernels import RBF
+from papers._common.data import available, load_set, median_distance, scale_of, standardise
+from papers._common.timing import timed
 
 Array = np.ndarray
 

@@ -27,8 +27,8 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_markdown, write_json
 from leastwise import LSPC, MultiTaskLSPC
-from leastwise.reproduction._common.data import Split, available, load_set
-from leastwise.reproduction._common.timing import timed
+from papers._common.data import Split, available, load_set
+from papers._common.timing import timed
 
 Array = np.ndarray
 SETS = ("digits", "usps", "letter", "satimage")

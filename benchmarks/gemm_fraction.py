@@ -22,11 +22,11 @@ from sklearn.utils import check_X_y
 
 from benchmarks._common import capped, gemm_speed, parse, parser, print_table, timed_fresh, write_json
 from leastwise import LSPC
-from leastwise.folds import distinct_rows
-from leastwise.kernels import RBF
 from leastwise.linalg.cholesky import cholesky
-from leastwise.reproduction._common.data import median_distance
-from leastwise.reproduction._common.timing import timed_median
+from leastwise.model_selection.folds import distinct_rows
+from leastwise.problem.kernels import RBF
+from papers._common.data import median_distance
+from papers._common.timing import timed_median
 
 SIZES = (1000, 2000, 4000, 8000)
 D, C, ALPHA = 256, 10, 1e-3

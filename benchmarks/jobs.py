@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks._common import capped, parse, parser, print_table, write_json
 from leastwise import LSPC
-from leastwise.reproduction._common import machine
-from leastwise.reproduction._common.timing import timed_median
+from papers._common import machine
+from papers._common.timing import timed_median
 
 SIZES = (500, 1000, 2000, 4000)
 #: Up to so many rows the search is on all of them, beyond that on some as by default.

@@ -25,9 +25,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks._common import parse, parser, print_table, write_json
 from benchmarks.task_scale import forget_peak, memory
 from leastwise import LSSVR
-from leastwise.memory import available_memory
-from leastwise.reproduction._common.data import median_distance
-from leastwise.reproduction._common.timing import timed
+from leastwise.utils.memory import available_memory
+from papers._common.data import median_distance
+from papers._common.timing import timed
 
 Array = np.ndarray
 

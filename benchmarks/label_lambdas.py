@@ -19,16 +19,15 @@ from scipy.stats import ttest_rel
 
 from benchmarks._common import capped, parse, parser, print_markdown, write_json
 from benchmarks._labels import enron_draws
-from leastwise.coupling import laplacian
-from leastwise.kernels import RBF
-from leastwise.label_folds import label_fold_labels
-from leastwise.label_metrics import label_f1
-from leastwise.linalg.modes import Modes, distinct
 from leastwise.linalg.spectrum import square_spectrum
-from leastwise.linalg.sylvester import solve_sylvester
-from leastwise.reproduction._common.data import median_distance
-from leastwise.reproduction._common.text import mean_and_error
-from leastwise.reproduction.ml_lspc.draws import LabelSplit
+from leastwise.linalg.sylvester import Modes, distinct, solve_sylvester
+from leastwise.metrics import label_f1
+from leastwise.model_selection.label_folds import label_fold_labels
+from leastwise.problem.coupling import laplacian
+from leastwise.problem.kernels import RBF
+from papers._common.data import median_distance
+from papers._common.text import mean_and_error
+from papers.ml_lspc.draws import LabelSplit
 
 Array = np.ndarray
 

@@ -47,10 +47,10 @@ from benchmarks._common import parse, parser, print_markdown, write_json
 from benchmarks._labels import QUALITY, enron_draws, gathered, quality
 from benchmarks.calibrated_peers import gammas, warm_up
 from leastwise import MultiLabelLSPC
-from leastwise.reproduction._common.data import available
-from leastwise.reproduction._common.text import mean_and_error
-from leastwise.reproduction._common.timing import timed
-from leastwise.reproduction.ml_lspc.draws import LabelSplit, calmly, divided
+from papers._common.data import available
+from papers._common.text import mean_and_error
+from papers._common.timing import timed
+from papers.ml_lspc.draws import LabelSplit, calmly, divided
 
 Array = np.ndarray
 

@@ -41,8 +41,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks._common import gemm_speed, parse, parser, print_markdown, write_json
 from benchmarks.task_scale import forget_peak, memory
 from leastwise import MultiLabelLSPC
-from leastwise.reproduction._common.data import median_distance
-from leastwise.reproduction._common.timing import timed
+from papers._common.data import median_distance
+from papers._common.timing import timed
 
 Array = np.ndarray
 

@@ -22,8 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._common import parse, parser, print_table, quality, write_json
 from leastwise import LSPC
-from leastwise.reproduction import DataAbsent
-from leastwise.reproduction._common.data import load_set
+from papers import DataAbsent
+from papers._common.data import load_set
 
 Array = np.ndarray
 

@@ -47,8 +47,8 @@ from benchmarks._common import capped, parse, parser, print_table, write_json
 from benchmarks.calibrated_peers import warm_up
 from leastwise import MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
-from leastwise.reproduction._common.data import available, load_set, median_distance, scale_of, standardise
-from leastwise.reproduction._common.timing import timed
+from papers._common.data import available, load_set, median_distance, scale_of, standardise
+from papers._common.timing import timed
 
 Array = np.ndarray
 

@@ -31,10 +31,10 @@ import numpy as np
 from benchmarks._common import parse, parser, print_markdown, write_json
 from benchmarks._labels import enron_draws, gathered, quality
 from leastwise import MultiLabelLSPC
-from leastwise.reproduction._common.data import available
-from leastwise.reproduction._common.text import mean_and_error
-from leastwise.reproduction._common.timing import timed
-from leastwise.reproduction.ml_lspc.draws import LabelSplit, calmly, rotated
+from papers._common.data import available
+from papers._common.text import mean_and_error
+from papers._common.timing import timed
+from papers.ml_lspc.draws import LabelSplit, calmly, rotated
 
 Array = np.ndarray
 

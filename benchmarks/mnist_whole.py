@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._common import parse, parser, print_table, quality, write_json
 from leastwise import LSPC
-from leastwise.reproduction._common.data import load_set, median_distance
+from papers._common.data import load_set, median_distance
 
 Array = np.ndarray
 

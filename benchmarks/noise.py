@@ -28,8 +28,8 @@ from sklearn import datasets
 
 from benchmarks._common import capped, parse, parser, print_table, write_json
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.reproduction._common.data import DataAbsent, load_set, scale_of, standardise
-from leastwise.reproduction._common.timing import timed
+from papers._common.data import DataAbsent, load_set, scale_of, standardise
+from papers._common.timing import timed
 
 Array = np.ndarray
 

@@ -35,7 +35,7 @@ from leastwise import (
 )
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.onnx import check, feeds, to_onnx
-from leastwise.reproduction._common.timing import timed_median
+from papers._common.timing import timed_median
 
 Array = np.ndarray
 

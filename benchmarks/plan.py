@@ -18,7 +18,7 @@ import numpy as np
 
 import leastwise
 from benchmarks._common import parse, parser, print_table, write_json
-from leastwise.reproduction._common.timing import timed
+from papers._common.timing import timed
 
 Array = np.ndarray
 

@@ -30,9 +30,9 @@ from sklearn.metrics import log_loss
 
 from benchmarks._common import capped, parse, parser, peer_split, print_table, write_json
 from leastwise import LSSVC, LSSVR, MultiTaskLSSVR
-from leastwise.reproduction._common.data import available, load_set, scale_of, standardise
-from leastwise.reproduction._common.text import spread
-from leastwise.reproduction._common.timing import timed, timed_median
+from papers._common.data import available, load_set, scale_of, standardise
+from papers._common.text import spread
+from papers._common.timing import timed, timed_median
 
 Array = np.ndarray
 

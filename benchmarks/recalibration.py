@@ -49,7 +49,7 @@ from benchmarks._recalibration import (
     of_labels,
     of_values,
 )
-from leastwise.reproduction._common.data import DataAbsent, available
+from papers._common.data import DataAbsent, available
 
 SETS = (*PAPER, "landmine", *SMALL, *FRESH, "enron", "school")
 BOOT = 50

@@ -16,9 +16,9 @@ import numpy as np
 from benchmarks._common import capped, parse, parser, peer_split, print_table, quality, timed_fresh, write_json
 from leastwise import LSPC
 from leastwise.linalg.cholesky import cholesky
-from leastwise.reproduction._common.data import Split, available
-from leastwise.reproduction._common.text import spread
-from leastwise.reproduction._common.timing import timed
+from papers._common.data import Split, available
+from papers._common.text import spread
+from papers._common.timing import timed
 
 SETS = ("usps", "satimage", "letter", "digits")
 PLANS = ({"search_rows": 500}, {"search_rows": "auto"}, {"search_rows": 2000}, {"search_rows": None})

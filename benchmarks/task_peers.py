@@ -52,9 +52,9 @@ from benchmarks.calibrated_peers import COSTS, gammas, warm_up
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
-from leastwise.reproduction._common.data import available, load_set, scale_of, standardise
-from leastwise.reproduction._common.text import spread
-from leastwise.reproduction._common.timing import settled, timed
+from papers._common.data import available, load_set, scale_of, standardise
+from papers._common.text import spread
+from papers._common.timing import settled, timed
 
 Array = np.ndarray
 

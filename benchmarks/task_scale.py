@@ -47,15 +47,16 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._common import capped, parse, parser, print_table, timed_fresh, write_json
 from leastwise import MultiTaskLSPC
-from leastwise.basis import double_kernel
-from leastwise.folds import distinct_rows
-from leastwise.kernels import RBF
-from leastwise.linalg.arrow import Chunk, arrow_system, solve_arrow
+from leastwise.linalg.arrow import arrow_system, solve_arrow
+from leastwise.linalg.arrow_batches import Chunk
 from leastwise.linalg.whitening import whitening
 from leastwise.metrics import task_log_loss
-from leastwise.reproduction._common.data import median_distance
-from leastwise.reproduction._common.timing import timed, timed_median
-from leastwise.tasks import encode_tasks
+from leastwise.model_selection.folds import distinct_rows
+from leastwise.problem.basis import double_kernel
+from leastwise.problem.kernels import RBF
+from leastwise.problem.tasks import encode_tasks
+from papers._common.data import median_distance
+from papers._common.timing import timed, timed_median
 
 Array = np.ndarray
 

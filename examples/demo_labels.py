@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from leastwise import MultiLabelLSPC
 from leastwise.datasets import make_rotated_labels
-from leastwise.label_metrics import label_f1, label_log_loss
+from leastwise.metrics import label_f1, label_log_loss
 
 N_LABELS, N_TRAIN, N_TEST, HIDDEN = 20, 300, 1000, 0.6
 

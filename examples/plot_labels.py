@@ -14,7 +14,7 @@ import numpy as np
 from leastwise import MultiLabelLSPC
 from leastwise.datasets import make_rotated_labels
 from leastwise.displays import SimilarityDisplay
-from leastwise.label_metrics import label_log_loss
+from leastwise.metrics import label_log_loss
 
 data = make_rotated_labels(n_labels=12, n_rows=1200, n_features=20, noise=0.1, random_state=0)
 X, Y, X_test, Y_test = data.X[:200], data.Y[:200].astype(float), data.X[200:], data.Y[200:]

@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from leastwise import LSPC, LSSVC
-from leastwise.abstention import Abstaining
+from leastwise import LSPC, LSSVC, Abstaining
 from leastwise.displays import RiskCoverageDisplay
 
 X, y = load_digits(return_X_y=True)

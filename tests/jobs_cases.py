@@ -69,7 +69,7 @@ def spying(path):
     """A scorer that writes where it runs, and how many threads linear algebra has there."""
 
     def scorer(model, X, y):
-        from leastwise.selection.jobs import blas_threads
+        from leastwise.model_selection.parallel import blas_threads
 
         with open(path, "a") as file:
             file.write(f"{os.getpid()} {threading.get_ident()} {blas_threads()}\n")

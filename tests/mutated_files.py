@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import leastwise as lw
-from leastwise.files import FileError, info
-from leastwise.files.classes import ENTRIES
+from leastwise.persistence.classes import ENTRIES
+from leastwise.persistence.container import FileError
+from leastwise.persistence.info import info
 
 MEMORY = 2**30
 #: What a program that runs what it was given would do.

@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
-from leastwise.abstention import Abstaining
 from leastwise.datasets import make_related_tasks, make_rotated_labels
+from leastwise.estimators.abstaining import Abstaining
 
 VOID = {"meta", "input", "link", "br", "img", "hr"}
 

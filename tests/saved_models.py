@@ -32,8 +32,8 @@ from sklearn.preprocessing import (
 
 import leastwise as lw
 from leastwise import baselines
-from leastwise.abstention import Abstaining
-from leastwise.calibration import Recalibrated
+from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.recalibrated import Recalibrated
 
 N, D = 48, 3
 

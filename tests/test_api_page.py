@@ -11,7 +11,7 @@ import leastwise
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="the documentation is not beside the tests")
 #: Modules that users import from; "" is the package itself.
-PUBLIC = ["", *sorted(leastwise._PARTS), "reproduction"]
+PUBLIC = ["", *sorted(leastwise._PARTS)]
 
 
 def listed():

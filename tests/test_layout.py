@@ -11,71 +11,22 @@ import leastwise
 
 ROOT = Path(leastwise.__file__).parent
 
-#: Each part may import from parts in rows above its own, and from its own folder.
+#: A package may import from packages in rows above its own, and from itself. No row imports from a row below.
 LAYERS = [
-    ["arrays"],
-    ["keys"],
-    [
-        "linalg",
-        "kernels",
-        "leverage",
-        "centers",
-        "memory",
-        "extras",
-        "folds",
-        "label_folds",
-        "tasks",
-        "coupling",
-        "centring",
-        "evidence",
-        "risk",
-        "prior",
-        "chance",
-        "shrinkage",
-        "atomic",
-        "svg",
-        "inside",
-        "naming",
-        "seeds",
-        "class_weights",
-        "losses",
-    ],
-    ["center_rows"],
-    [
-        "basis",
-        "familiarity",
-        "intervals",
-        "matrix_free",
-        "precision",
-        "probability",
-        "metrics",
-        "label_metrics",
-        "model_selection",
-        "similarity",
-    ],
-    ["heldout", "reach", "conformal", "calibration_metrics"],
-    ["scoring", "calibration_reports", "influence", "influence_report", "notebook"],
-    ["label_influence", "label_influence_report"],
-    ["label_entry_influence"],
-    ["labels"],
-    ["selection", "distributed"],
-    ["fitting", "krylov_fitting", "task_fitting", "label_fitting"],
-    ["streaming"],
-    ["label_krylov_fitting", "task_parts"],
-    ["planning"],
+    ["utils"],  # arrays of other libraries, hashing, memory, files, text
+    ["linalg"],  # arrays in, arrays out
+    ["problem"],  # kernels, centres, coupling, tasks, labels, weights
+    ["metrics"],
+    ["calibration"],  # from scores to probabilities, sets, intervals, thresholds
+    ["solvers"],  # factor, held-out scores, solve; costs and the choice of a solver
+    ["model_selection"],  # grids, search, objective, folds, checkpoints
+    ["sources"],  # rows from memory, files, iterators, Dask
     ["estimators"],
-    ["abstention", "shift", "merging"],
-    ["task_text", "calibration"],
-    ["task_reports"],
-    ["datasets"],
-    ["tables"],
-    ["baselines"],
-    ["onnx"],
-    ["files"],
-    ["displays"],
-    ["display", "display_tasks", "report"],
+    ["inspection", "datasets"],
+    ["tables", "baselines"],
+    ["onnx", "persistence", "displays"],
+    ["report"],
     ["__init__"],
-    ["reproduction"],
     ["cli"],
     ["__main__"],
 ]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from leastwise.basis import make_basis, row_chunks
-from leastwise.center_rows import Recipe
-from leastwise.memory import available_memory, human, parse_size
-from leastwise.metrics import brier_score, expected_calibration_error
+from leastwise.metrics.probabilities import brier_score, expected_calibration_error
+from leastwise.problem.basis import make_basis, row_chunks
+from leastwise.problem.centers import Recipe
+from leastwise.utils.memory import available_memory, human, parse_size
 
 
 @pytest.mark.parametrize(

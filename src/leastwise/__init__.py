@@ -6,26 +6,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from leastwise.estimators.abstaining import Abstaining
     from leastwise.estimators.klr import KernelLogisticRegression
     from leastwise.estimators.lspc import LSPC
     from leastwise.estimators.lssvm import LSSVC, LSSVR
+    from leastwise.estimators.merging import merge
     from leastwise.estimators.multi_label import MultiLabelLSPC
     from leastwise.estimators.multi_task import MultiTaskLSPC
     from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
     from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
-    from leastwise.files import load, save
-    from leastwise.folds import DuplicateRowsWarning
+    from leastwise.estimators.prior_shift import estimate_class_prior
+    from leastwise.estimators.recalibrated import Recalibrated
+    from leastwise.inspection.calibration_report import calibration_report
+    from leastwise.inspection.task_report import task_report
     from leastwise.linalg.moments import Moments
-    from leastwise.memory import memory_limit, set_memory_limit
-    from leastwise.merging import merge
-    from leastwise.planning import Plan
-    from leastwise.task_reports import task_report
+    from leastwise.model_selection.folds import DuplicateRowsWarning
+    from leastwise.persistence.model_files import load, save
+    from leastwise.solvers.plan import Plan
+    from leastwise.tables.model import TableModel
+    from leastwise.utils.memory import memory_limit, set_memory_limit
 
 __version__ = "0.1.0"
 __all__ = [
     "LSPC",
     "LSSVC",
     "LSSVR",
+    "Abstaining",
     "DuplicateRowsWarning",
     "KernelLogisticRegression",
     "Moments",
@@ -35,7 +41,11 @@ __all__ = [
     "MultiTaskLSSVC",
     "MultiTaskLSSVR",
     "Plan",
+    "Recalibrated",
+    "TableModel",
     "__version__",
+    "calibration_report",
+    "estimate_class_prior",
     "load",
     "memory_limit",
     "merge",
@@ -46,6 +56,7 @@ __all__ = [
 
 #: Where names live. They are looked up when first used, so that the command line starts at once.
 _HOMES = {
+    "Abstaining": "estimators.abstaining",
     "LSPC": "estimators.lspc",
     "LSSVC": "estimators.lssvm",
     "LSSVR": "estimators.lssvm",
@@ -55,32 +66,33 @@ _HOMES = {
     "MultiTaskLSPC": "estimators.multi_task",
     "MultiTaskLSSVC": "estimators.multi_task_lssvm",
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
-    "DuplicateRowsWarning": "folds",
+    "DuplicateRowsWarning": "model_selection.folds",
     "Moments": "linalg.moments",
-    "Plan": "planning",
-    "load": "files",
-    "memory_limit": "memory",
-    "merge": "merging",
-    "save": "files",
-    "set_memory_limit": "memory",
-    "task_report": "task_reports",
+    "Plan": "solvers.plan",
+    "Recalibrated": "estimators.recalibrated",
+    "TableModel": "tables.model",
+    "calibration_report": "inspection.calibration_report",
+    "estimate_class_prior": "estimators.prior_shift",
+    "load": "persistence.model_files",
+    "memory_limit": "utils.memory",
+    "merge": "estimators.merging",
+    "save": "persistence.model_files",
+    "set_memory_limit": "utils.memory",
+    "task_report": "inspection.task_report",
 }
-#: Parts that can be used as attributes without being imported by name.
+#: Subpackages that can be used as attributes without being imported by name.
 _PARTS = {
-    "abstention",
     "baselines",
     "calibration",
     "datasets",
     "displays",
-    "files",
-    "label_metrics",
+    "inspection",
     "metrics",
     "model_selection",
     "onnx",
-    "planning",
+    "persistence",
     "report",
-    "shift",
-    "streaming",
+    "sources",
     "tables",
 }
 

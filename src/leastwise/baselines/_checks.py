@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.kernels import RBF, Kernel, Linear
-from leastwise.memory import available_memory, human
+from leastwise.problem.kernels import RBF, Kernel, Linear
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 KERNELS: dict[str, Kernel] = {"linear": Linear(), "rbf": RBF()}

@@ -12,11 +12,10 @@ from typing import Protocol
 import numpy as np
 from scipy.special import softmax
 
-from leastwise.calibration.linear import matrices, slopes
-from leastwise.calibration.newton import fit_near, fit_slopes
-from leastwise.calibration.sample import Given, HeldOut
-from leastwise.labels.probability import stairs
-from leastwise.probability import ClipNormalise
+from leastwise.calibration.calibrators import ClipNormalise
+from leastwise.calibration.label_calibrators import stairs
+from leastwise.calibration.newton import fit_near, fit_slopes, matrices, slopes
+from leastwise.calibration.recalibration_sample import Given, HeldOut
 
 Array = np.ndarray
 
@@ -63,7 +62,7 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Linear:
-    """Logits linear in the evidence, see :mod:`leastwise.calibration.linear`.
+    """Logits linear in the evidence, see :mod:`leastwise.calibration.newton`.
 
     Attributes
     ----------
@@ -103,7 +102,7 @@ class OneVersusRest:
 
 @dataclass(frozen=True)
 class Steps:
-    """One monotone function per class, as in :class:`leastwise.probability.Isotonic`.
+    """One monotone function per class, as in :class:`leastwise.calibration.calibrators.Isotonic`.
 
     Attributes
     ----------

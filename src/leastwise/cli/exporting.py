@@ -7,11 +7,12 @@ from typing import Any
 
 from sklearn.base import is_regressor
 
-from leastwise.atomic import write_atomically
 from leastwise.cli.failing import UsageError
 from leastwise.cli.reading import check_place, share
 from leastwise.cli.showing import Shown
-from leastwise.files import FileError, load
+from leastwise.persistence.container import FileError
+from leastwise.persistence.model_files import load
+from leastwise.utils.atomic_files import write_atomically
 
 
 def run(shown: Shown, *, model: Path, output: Path, double: bool, coverage: float | None = None) -> None:

@@ -52,7 +52,7 @@ def _explained(error: BaseException) -> tuple[int, str]:
         return INTERRUPTED, "interrupted"
     if isinstance(error, UsageError):
         return USAGE, str(error)
-    from leastwise.files import FileError
+    from leastwise.persistence.container import FileError
     from leastwise.tables import TableError
     from leastwise.tables.table import TableFileError
 

@@ -12,8 +12,8 @@ from leastwise.cli.reading import check_place, check_source, listed, share, tabl
 from leastwise.cli.resuming import Kept, fingerprint
 from leastwise.cli.showing import Shown
 from leastwise.cli.telling import tell_found, tell_model
-from leastwise.files import save
-from leastwise.selection.diary import diary
+from leastwise.model_selection.checkpoint import diary
+from leastwise.persistence.model_files import save
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.kinds import KINDS
 from leastwise.tables.roles import Roles

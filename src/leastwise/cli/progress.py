@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leastwise.selection.diary import Diary, Entry, Step
+from leastwise.model_selection.checkpoint import Diary, Entry, Step
 
 
 @dataclass

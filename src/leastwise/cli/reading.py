@@ -10,7 +10,8 @@ from typing import Any
 
 from leastwise.cli.failing import UsageError
 from leastwise.cli.showing import Shown
-from leastwise.files import FileError, load
+from leastwise.persistence.container import FileError
+from leastwise.persistence.model_files import load
 from leastwise.tables import Table, TableModel, read_table
 
 

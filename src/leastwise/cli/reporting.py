@@ -6,7 +6,7 @@ from pathlib import Path
 
 from leastwise.cli.reading import check_place
 from leastwise.cli.showing import Shown
-from leastwise.files import load
+from leastwise.persistence.model_files import load
 
 
 def run(shown: Shown, *, model: Path, output: Path, title: str | None) -> None:

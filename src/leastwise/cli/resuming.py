@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
-from leastwise.atomic import write_atomically
-from leastwise.files import FileError
-from leastwise.files.things import read_thing, write_thing
-from leastwise.selection.diary import Entry, Step
+from leastwise.model_selection.checkpoint import Entry, Step
+from leastwise.persistence.container import FileError
+from leastwise.persistence.objects import read_thing, write_thing
 from leastwise.tables import Table, TableModel
+from leastwise.utils.atomic_files import write_atomically
 
 #: A search of fewer seconds is quicker begun anew.
 SHORT = 3.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -99,13 +98,6 @@ def as_axes(axes: Any, count: int, what: str) -> Array:
     if len(axes) != count:
         raise ValueError(f"There are {count} {what} but {len(axes)} axes: give one for each.")
     return axes
-
-
-def choose(name: str, value: Any, allowed: Sequence[Any]) -> None:
-    """An error where a value is none of those that there are."""
-    if value not in allowed:
-        words = ", ".join(repr(item) for item in allowed[:-1])
-        raise ValueError(f"{name}={value!r} is not known: use {words} or {allowed[-1]!r}.")
 
 
 def thinned(T: int, most: int) -> Array:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from leastwise.displays._drawing import pyplot
-from leastwise.displays._reading import is_table
-from leastwise.displays._wrapped import called, heldout, holder, predicted
+from leastwise.inspection.outcomes import called, heldout, holder, is_table, predicted
 
 
 class FromModels:
@@ -23,7 +22,7 @@ class FromModels:
         Parameters
         ----------
         estimator : classifier with ``predict_proba``
-            Pipelines, and wrappers such as :class:`leastwise.abstention.Abstaining`, too.
+            Pipelines, and wrappers such as :class:`leastwise.Abstaining`, too.
         X : array-like of shape (n, n_features)
         y : array-like of shape (n,) or (n, T)
             True classes, or a table of labels.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._wrapped import layers
+from leastwise.inspection.outcomes import layers
 
 Array = np.ndarray
 Limits = tuple[tuple[float, float], tuple[float, float]]

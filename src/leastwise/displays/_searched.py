@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from leastwise.displays._drawing import pyplot
-from leastwise.displays._wrapped import having
+from leastwise.inspection.outcomes import having
 
 Array = np.ndarray
 

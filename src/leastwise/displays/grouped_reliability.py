@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import MARKERS, as_axes, choose, color, ink, panels, pyplot
+from leastwise.displays._drawing import MARKERS, as_axes, color, ink, panels, pyplot
 from leastwise.displays._models import FromModels
-from leastwise.displays._names import fitting, words_for
-from leastwise.displays._reading import Said, by_class, by_label, by_task, is_table, together
 from leastwise.displays.reliability import DIAGONAL, PROBABILITY, ReliabilityDisplay
+from leastwise.inspection.outcomes import (
+    Said,
+    by_class,
+    by_label,
+    by_task,
+    choose,
+    fitting,
+    is_table,
+    together,
+    words_for,
+)
 
 Array = np.ndarray
 

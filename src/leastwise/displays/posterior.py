@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import as_axes, choose, panels, pyplot
-from leastwise.displays._names import class_name, fitting
+from leastwise.displays._drawing import as_axes, panels, pyplot
 from leastwise.displays._plane import Limits, plane
-from leastwise.displays._wrapped import holder, layers
+from leastwise.inspection.outcomes import choose, class_name, fitting, holder, layers
 
 Array = np.ndarray
 

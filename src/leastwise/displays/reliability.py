@@ -6,11 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._bins import binned, interval_of
-from leastwise.displays._drawing import ROWS, axes_below, choose, ink, is_new, new_axes_below, next_style, pyplot
+from leastwise.displays._drawing import ROWS, axes_below, ink, is_new, new_axes_below, next_style, pyplot
 from leastwise.displays._models import FromModels
-from leastwise.displays._names import words_for
-from leastwise.displays._reading import Said, by_label, is_table, said, together
+from leastwise.inspection.outcomes import (
+    Said,
+    binned,
+    by_label,
+    choose,
+    interval_of,
+    is_table,
+    said,
+    together,
+    words_for,
+)
 
 Array = np.ndarray
 

@@ -6,12 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._bins import exact_upper
 from leastwise.displays._drawing import ink, next_style, pyplot
 from leastwise.displays._models import FromModels
-from leastwise.displays._reading import Said, by_label, is_table, said, together
-from leastwise.displays._risk import accepted, area_under, given
-from leastwise.displays._wrapped import rule_of
+from leastwise.inspection.outcomes import (
+    Said,
+    accepted,
+    area_under,
+    by_label,
+    exact_upper,
+    given,
+    is_table,
+    rule_of,
+    said,
+    together,
+)
 
 Array = np.ndarray
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import as_axes, choose, color, log_scale, panels, pyplot
+from leastwise.displays._drawing import as_axes, color, log_scale, panels, pyplot
 from leastwise.displays._searched import SearchDisplay, Searched, is_log, same
+from leastwise.inspection.outcomes import choose
 
 Array = np.ndarray
 

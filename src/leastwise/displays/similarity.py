@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._clustering import all_alike, clustered, dense, off_diagonal
 from leastwise.displays._drawing import named, pyplot, thinned
-from leastwise.displays._names import fitting
-from leastwise.displays._wrapped import having
-from leastwise.task_reports import TaskReport
+from leastwise.inspection.clustering import all_alike, clustered, dense, off_diagonal
+from leastwise.inspection.outcomes import fitting, having
+from leastwise.inspection.task_report import TaskReport
 
 Array = np.ndarray
 

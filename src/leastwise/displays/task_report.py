@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from leastwise.displays._drawing import ON_WHITE, ink, named, pyplot, thinned
-from leastwise.displays._names import fitting
-from leastwise.task_reports import TaskReport, task_report
-from leastwise.task_text import ALL, METRICS
+from leastwise.inspection.outcomes import fitting
+from leastwise.inspection.task_report import TaskReport, task_report
+from leastwise.inspection.task_text import ALL, METRICS
 
 Array = np.ndarray
 

@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.arrays import at_home, back_like, float_dtypes, here, library, numbers_like
-from leastwise.distributed import by_partition
+from leastwise.calibration.calibrators import Calibrator
+from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
 from leastwise.estimators._sets import ClassSets
-from leastwise.extras import frames
-from leastwise.prior import Shift, read_prior
-from leastwise.probability import Calibrator
+from leastwise.sources.lazy import by_partition
+from leastwise.utils.arrays import at_home, back_like, float_dtypes, here, library, numbers_like
+from leastwise.utils.optional import frames
 
 Array = np.ndarray
 
@@ -175,7 +175,8 @@ class KernelClassifier(ClassifierMixin, ClassSets, KernelModel):
         class_prior : mapping, Series, array-like of shape (n_classes,) or "uniform", optional
             Class shares where the model is used, if they differ from those that it was trained on
             (``class_prior_``): a mapping of classes to shares, or an array in the order of ``classes_``. See
-            :mod:`leastwise.prior`, and :func:`leastwise.shift.estimate_class_prior` for shares that are not known.
+            :mod:`leastwise.calibration.prior`, and :func:`leastwise.estimate_class_prior` for shares that are not
+            known.
         """
         return self._framed(self._asked(X, class_prior).proba(), X)
 

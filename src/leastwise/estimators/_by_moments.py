@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis, given_basis
 from leastwise.estimators._model import Training
-from leastwise.fitting import Solution
-from leastwise.kernels import Kernel
-from leastwise.keys import EVERY, row_keys, threshold, unit_keys
 from leastwise.linalg.moments import Moments
 from leastwise.linalg.whitening import Whitening
-from leastwise.selection.moments import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
-from leastwise.selection.search import Search
-from leastwise.selection.subsample import content_keys
-from leastwise.selection.trial import Outcome, Rows, Settings
+from leastwise.model_selection.search import Search
+from leastwise.model_selection.subsample import content_keys
+from leastwise.problem.basis import Basis, given_basis
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Outcome, Rows, Settings
+from leastwise.solvers.moment_evaluators import SAMPLE_ROWS, MomentTrial, Sums, sums_in_memory
+from leastwise.solvers.solve import Solution
+from leastwise.utils.hashing import EVERY, row_keys, threshold, unit_keys
 
 Array = np.ndarray
 

@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.basis import Basis
+from leastwise.calibration.calibrators import Calibrator, Sample, fit_calibrator
+from leastwise.calibration.extrapolation import Reach
 from leastwise.estimators._model import Training
 from leastwise.estimators._pruning import Fitted
 from leastwise.estimators._reaching import Reaching
 from leastwise.estimators._tuned import TunedClassifier
-from leastwise.fitting import Solution
-from leastwise.kernels import Kernel
-from leastwise.probability import Calibrator, Sample, fit_calibrator
-from leastwise.reach import Reach
-from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_fitting import TaskSolution
+from leastwise.problem.basis import Basis
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.solve import Solution
+from leastwise.solvers.solve_tasks import TaskSolution
 
 Array = np.ndarray
 

@@ -10,13 +10,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight
 
-from leastwise.arrays import largest, numpy_dtype
-from leastwise.class_weights import class_factors
-from leastwise.kernels import Given, Kernel, Precomputed, check_symmetric
-from leastwise.memory import available_memory, human
-from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import search_bytes
-from leastwise.tasks import Tasks
+from leastwise.model_selection.grid import Grid, Levels
+from leastwise.problem.kernels import Given, Kernel, Precomputed, check_symmetric
+from leastwise.problem.tasks import Tasks
+from leastwise.problem.weights import class_factors
+from leastwise.solvers.search_rows import search_bytes
+from leastwise.utils.arrays import largest, numpy_dtype
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 

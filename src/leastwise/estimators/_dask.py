@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.distributed import DaskParts, Piece, is_dask
 from leastwise.estimators._by_moments import Begun
 from leastwise.estimators._stream_passes import counted
-from leastwise.folds import observation_counts
 from leastwise.linalg.moments import Moments
-from leastwise.selection.moments import SAMPLE_ROWS
-from leastwise.streaming.blocks import Block
-from leastwise.streaming.kept import Kept, joined_kept
+from leastwise.model_selection.folds import observation_counts
+from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.sources.blocks import Block
+from leastwise.sources.bottom_k import Kept, joined_kept
+from leastwise.sources.dask import DaskParts, is_dask
+from leastwise.sources.parts import Piece
 
 Array = np.ndarray
 

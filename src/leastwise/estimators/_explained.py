@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.arrays import bring
-from leastwise.basis import Basis, row_chunks
 from leastwise.estimators._checks import check_count
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import TunedModel
-from leastwise.influence import Learned, Parts, Smoother, take_apart
-from leastwise.influence_report import Influence
-from leastwise.kernels import Precomputed
-from leastwise.memory import available_memory, human
-from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_fitting import DualForm
+from leastwise.problem.basis import Basis, row_chunks
+from leastwise.problem.kernels import Precomputed
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.influence import Influence, Learned, Parts, Smoother, take_apart
+from leastwise.solvers.solve_tasks import DualForm
+from leastwise.utils.arrays import bring
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import Basis
 from leastwise.estimators._model import Training
-from leastwise.estimators._planned import Planned
+from leastwise.estimators._plan import Planned
 from leastwise.estimators._pruning import Fitted
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.heldout import Held
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.krylov_fitting import Bonds, Effort, Iterated, solve_by_krylov
 from leastwise.linalg.krylov import Krylov
-from leastwise.selection.subsample import held_out_tenth
-from leastwise.selection.trial import Rows, Settings
+from leastwise.model_selection.subsample import held_out_tenth
+from leastwise.problem.basis import Basis
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.evaluator import Rows, Settings
+from leastwise.solvers.heldout import Held
+from leastwise.solvers.krylov import Bonds, Effort, Iterated, solve_by_krylov
 
 Array = np.ndarray
 

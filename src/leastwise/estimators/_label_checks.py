@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.labels.encoding import Labels
-from leastwise.memory import available_memory, human
+from leastwise.problem.labels import Labels
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 

@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.arrays import bring
-from leastwise.basis import Basis, row_chunks
 from leastwise.estimators._checks import check_count
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found
-from leastwise.kernels import Precomputed
-from leastwise.label_entry_influence import EntrySmoother, make_smoother
-from leastwise.label_influence import LabelLearned, LabelParts
-from leastwise.label_influence_report import LabelInfluence
-from leastwise.memory import available_memory, human
-from leastwise.selection.labels import LabelRows
-from leastwise.selection.trial import Settings
+from leastwise.problem.basis import Basis, row_chunks
+from leastwise.problem.kernels import Precomputed
+from leastwise.solvers.evaluator import Settings
+from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.solvers.label_influence import EntrySmoother, LabelInfluence, LabelLearned, LabelParts, make_smoother
+from leastwise.utils.arrays import bring
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 

@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.basis import evaluate
 from leastwise.estimators._label_search import LabelSearch
 from leastwise.estimators._labels import STAND_IN, grouped_folds
 from leastwise.estimators._model import Training
-from leastwise.estimators._planned import Planned, Size
+from leastwise.estimators._plan import Planned, Size
 from leastwise.estimators._tuned import Found
-from leastwise.heldout import Held
-from leastwise.heldout.labels import Tied
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.krylov_fitting import Effort
-from leastwise.label_fitting import LabelSolution
-from leastwise.label_krylov_fitting import solve_labels_free
-from leastwise.selection.labels import LabelRows, LabelTrial
-from leastwise.selection.subsample import input_keys
-from leastwise.selection.trial import Outcome, Settings
+from leastwise.model_selection.subsample import input_keys
+from leastwise.problem.basis import evaluate
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.heldout import Held
+from leastwise.solvers.krylov import Effort
+from leastwise.solvers.label_evaluators import LabelRows, LabelTrial
+from leastwise.solvers.label_modes import Tied
+from leastwise.solvers.solve_labels import LabelSolution, solve_labels_free
 
 Array = np.ndarray
 

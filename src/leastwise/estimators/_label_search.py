@@ -9,27 +9,25 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from leastwise.basis import Basis
 from leastwise.estimators._checks import check_levels, check_search_rows, choose
 from leastwise.estimators._label_checks import check_label_memory, label_penalties
 from leastwise.estimators._labels import LabelClassifier, grouped_folds
 from leastwise.estimators._model import Training
 from leastwise.estimators._task_search import for_all_rows
 from leastwise.estimators._tuned import Found
-from leastwise.heldout.labels import Family
-from leastwise.kernels import Precomputed
-from leastwise.label_folds import label_fold_labels
-from leastwise.labels.given import check_label_similarity, is_edges
-from leastwise.labels.relation import Alike, Covariance, Differences, Relation, own_part
-from leastwise.labels.similarity import correlation, learned_relation
-from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.incomplete import IncompleteTrial
-from leastwise.selection.label_judge import LabelJudge
-from leastwise.selection.labels import LabelRows, LabelTrial
-from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
-from leastwise.selection.search import Search
-from leastwise.selection.subsample import LEAST_GROUPS, content_keys, input_keys
-from leastwise.selection.trial import Outcome, Settings
+from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.label_folds import label_fold_labels
+from leastwise.model_selection.objective import LabelJudge
+from leastwise.model_selection.search import Search
+from leastwise.model_selection.subsample import LEAST_GROUPS, content_keys, input_keys
+from leastwise.problem.basis import Basis
+from leastwise.problem.kernels import Precomputed
+from leastwise.problem.label_coupling import Alike, Covariance, Differences, Relation, own_part
+from leastwise.problem.label_similarity import check_label_similarity, correlation, is_edges, learned_relation
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.label_evaluators import IncompleteTrial, LabelRows, LabelTrial
+from leastwise.solvers.label_modes import Family
+from leastwise.solvers.search_rows import SEARCH_ROWS, rows_to_search
 
 Array = np.ndarray
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.calibration.label_blend import class_counts
 from leastwise.estimators._labels import as_column, is_flat
 from leastwise.estimators._model import Training
 from leastwise.estimators._stream_targets import ROUNDING, StreamTargets, united
-from leastwise.labels.encoding import Labels, encode_known, some_labels, whole_labels
-from leastwise.labels.sample import class_counts
 from leastwise.linalg.moments import Moments
-from leastwise.selection.trial import Settings
+from leastwise.problem.labels import Labels, encode_known, some_labels, whole_labels
+from leastwise.solvers.evaluator import Settings
 
 Array = np.ndarray
 

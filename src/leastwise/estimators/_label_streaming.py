@@ -6,22 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis
 from leastwise.estimators._by_moments import Begun, as_places
 from leastwise.estimators._label_search import label_families
 from leastwise.estimators._label_stream_targets import LabelStream
 from leastwise.estimators._model import Training
 from leastwise.estimators._streaming import Streaming
 from leastwise.estimators._tuned import Found
-from leastwise.kernels import Kernel
-from leastwise.label_fitting import LabelSolution
-from leastwise.selection.grid import Levels
-from leastwise.selection.label_moments import LabelMomentTrial
-from leastwise.selection.labels import LabelRows
-from leastwise.selection.moments import Sums
-from leastwise.selection.plan import SEARCH_ROWS
-from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Rows, Settings
+from leastwise.model_selection.grid import Levels
+from leastwise.model_selection.search import Search
+from leastwise.problem.basis import Basis
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Outcome, Rows, Settings
+from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.solvers.moment_evaluators import LabelMomentTrial, Sums
+from leastwise.solvers.search_rows import SEARCH_ROWS
+from leastwise.solvers.solve_labels import LabelSolution
 
 Array = np.ndarray
 

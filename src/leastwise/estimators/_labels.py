@@ -12,29 +12,29 @@ from sklearn.base import MultiOutputMixin
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.arrays import at_home, back_like, bring, float_dtypes, here
-from leastwise.basis import Basis
-from leastwise.distributed import by_partition
+from leastwise.calibration.label_calibrators import fit_label_calibrator
+from leastwise.calibration.label_thresholds import choose_thresholds, decide
+from leastwise.calibration.prior import Shift, read_label_prior
 from leastwise.estimators._base import container_of, logarithm
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._label_checks import check_threshold
 from leastwise.estimators._model import Targets, Training, check_folds_exist, row_index
 from leastwise.estimators._sets import LabelSets
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.keys import pair_keys, row_keys, sample_keys, unit_keys
-from leastwise.label_folds import label_fold_labels
-from leastwise.label_metrics.measures import subset_of
-from leastwise.labels.encoding import Labels, encode_known, encode_labels
-from leastwise.labels.probability import fit_label_calibrator
-from leastwise.labels.scoring import LabelScorer, resolve_label_scoring
-from leastwise.labels.thresholds import choose_thresholds, decide
-from leastwise.labels.weights import entry_weights, label_weights
-from leastwise.prior import Shift, read_label_prior
-from leastwise.selection.label_judge import LabelJudge
-from leastwise.selection.labels import LabelRows
-from leastwise.selection.search import table
-from leastwise.selection.subsample import input_keys
-from leastwise.selection.trial import Rows, Settings
+from leastwise.metrics.labels import subset_of
+from leastwise.model_selection.label_folds import label_fold_labels
+from leastwise.model_selection.label_scoring import LabelScorer, resolve_label_scoring
+from leastwise.model_selection.objective import LabelJudge
+from leastwise.model_selection.search import table
+from leastwise.model_selection.subsample import input_keys
+from leastwise.problem.basis import Basis
+from leastwise.problem.labels import Labels, encode_known, encode_labels
+from leastwise.problem.weights import entry_weights, label_weights
+from leastwise.solvers.evaluator import Rows, Settings
+from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.sources.lazy import by_partition
+from leastwise.utils.arrays import at_home, back_like, bring, float_dtypes, here
+from leastwise.utils.hashing import pair_keys, row_keys, sample_keys, unit_keys
 
 Array = np.ndarray
 

@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.basis import Basis
+from leastwise.calibration.calibrators import Calibrator, Signed
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_positive, parse_grid
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._iterating import Iterating
 from leastwise.estimators._model import Targets, Training
-from leastwise.estimators._planned import Size
+from leastwise.estimators._plan import Size
 from leastwise.estimators._pruning import Fitted, Pruning
 from leastwise.estimators._tuned import Found
-from leastwise.heldout import Held
-from leastwise.kernels import Kernel, Linear, Scaled, Sum
-from leastwise.probability import Calibrator, Signed
-from leastwise.selection.grid import Grid, Levels, best_of
-from leastwise.selection.judge import ClassJudge, ValueJudge
-from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Settings, Trial
+from leastwise.model_selection.grid import Grid, Levels, best_of
+from leastwise.model_selection.objective import ClassJudge, ValueJudge
+from leastwise.model_selection.search import Search
+from leastwise.problem.basis import Basis
+from leastwise.problem.kernels import Kernel, Linear, Scaled, Sum
+from leastwise.solvers.evaluator import Outcome, Settings, Trial
+from leastwise.solvers.heldout import Held
 
 Array = np.ndarray
 

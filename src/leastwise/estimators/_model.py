@@ -11,15 +11,21 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from leastwise.arrays import Away, bring, float_dtypes, foreign, here, is_finite, library, like
-from leastwise.basis import evaluate
 from leastwise.estimators._checks import check_groups, check_range, check_square, choose
 from leastwise.estimators._familiar import Familiar
-from leastwise.folds import distinct_rows, fold_labels, is_leave_one_out, observation_counts, warn_of_copies
-from leastwise.kernels import Kernel, Precomputed, resolve_kernel
-from leastwise.notebook import FittedRepr
-from leastwise.seeds import generator, seed_of
-from leastwise.selection.trial import Rows
+from leastwise.estimators._html_repr import FittedRepr
+from leastwise.model_selection.folds import (
+    distinct_rows,
+    fold_labels,
+    is_leave_one_out,
+    observation_counts,
+    warn_of_copies,
+)
+from leastwise.problem.basis import evaluate
+from leastwise.problem.kernels import Kernel, Precomputed, resolve_kernel
+from leastwise.solvers.evaluator import Rows
+from leastwise.utils.arrays import Away, bring, float_dtypes, foreign, here, is_finite, library, like
+from leastwise.utils.random import generator, seed_of
 
 Array = np.ndarray
 
@@ -91,7 +97,7 @@ class Training:
         return self.targets.classes
 
     def rng(self, name: str) -> np.random.Generator:
-        """The random numbers for one use, such as "centers"; see :mod:`leastwise.seeds`."""
+        """The random numbers for one use, such as "centers"; see :mod:`leastwise.utils.random`."""
         return generator(name, self.seed)
 
     def here(self) -> Training:

@@ -9,26 +9,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.coupling import Coupling
-from leastwise.distributed import Parts, Piece
 from leastwise.estimators._checks import choose
 from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._lssvm import LSSVM, Fitted
 from leastwise.estimators._model import Training
-from leastwise.estimators._planned import Size
+from leastwise.estimators._plan import Size
 from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_parts import FromParts
 from leastwise.estimators._task_search import for_all_rows
 from leastwise.estimators._tuned import Found
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.krylov_fitting import Bonds, Iterated
-from leastwise.selection.arrow import ArrowTrial
-from leastwise.selection.coupled import CoupledTrial
-from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import task_rows_to_search
-from leastwise.selection.search import Search
-from leastwise.selection.trial import Judge, Rows, Settings, Trial
-from leastwise.task_fitting import (
+from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.search import Search
+from leastwise.problem.coupling import Coupling
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.evaluator import Judge, Rows, Settings, Trial
+from leastwise.solvers.krylov import Bonds, Iterated
+from leastwise.solvers.search_rows import task_rows_to_search
+from leastwise.solvers.solve_tasks import (
     DualForm,
     TaskSolution,
     TaskTrial,
@@ -37,6 +35,8 @@ from leastwise.task_fitting import (
     solve_tasks,
     stream_tasks,
 )
+from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.sources.parts import Parts, Piece
 
 Array = np.ndarray
 

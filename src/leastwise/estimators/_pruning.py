@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.heldout import Held
-from leastwise.selection.judge import ValueJudge
-from leastwise.selection.trial import Judge, Rows, Settings
+from leastwise.model_selection.objective import ValueJudge
+from leastwise.problem.basis import Basis
+from leastwise.solvers.evaluator import Judge, Rows, Settings
+from leastwise.solvers.heldout import Held
 
 Array = np.ndarray
 

@@ -7,11 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis, row_chunks
-from leastwise.kernels import Kernel
-from leastwise.reach import RANK, SOME, Reach, fit_reach, further_distances, heldout_distances, ranked_distances
-from leastwise.selection.subsample import distinct_sample
-from leastwise.selection.trial import Rows, Settings, Trial
+from leastwise.calibration.extrapolation import (
+    RANK,
+    SOME,
+    Reach,
+    fit_reach,
+    further_distances,
+    heldout_distances,
+    ranked_distances,
+)
+from leastwise.model_selection.subsample import distinct_sample
+from leastwise.problem.basis import Basis, row_chunks
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Rows, Settings, Trial
 
 Array = np.ndarray
 

@@ -10,24 +10,24 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.arrays import at_home, bring, float_dtypes, library, like, widest
-from leastwise.basis import Basis, row_chunks
-from leastwise.centring import Centring
-from leastwise.distributed import by_partition
+from leastwise.calibration.conformal import jackknife, jackknife_plus
+from leastwise.calibration.heldout_rows import witnesses
 from leastwise.estimators._checks import check_weights, choose
 from leastwise.estimators._model import Targets, Training
 from leastwise.estimators._tuned import TunedModel
-from leastwise.evidence import witnesses
-from leastwise.heldout import Folds
-from leastwise.heldout.task_deletion import Bordered, bordered_inverse
-from leastwise.intervals import jackknife, jackknife_plus
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.memory import available_memory, human
-from leastwise.scoring import ValueScorer, resolve_value_scoring
-from leastwise.selection.judge import ValueJudge
-from leastwise.selection.optimism import excess, inflation
-from leastwise.selection.search import table
-from leastwise.selection.trial import Outcome, Settings
+from leastwise.model_selection.objective import ValueJudge
+from leastwise.model_selection.optimism import excess, inflation
+from leastwise.model_selection.scoring import ValueScorer, resolve_value_scoring
+from leastwise.model_selection.search import table
+from leastwise.problem.basis import Basis, row_chunks
+from leastwise.problem.intercepts import Centring
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.heldout import Folds
+from leastwise.solvers.task_deletion import Bordered, bordered_inverse
+from leastwise.sources.lazy import by_partition
+from leastwise.utils.arrays import at_home, bring, float_dtypes, library, like, widest
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 
@@ -265,7 +265,7 @@ class KernelRegressor(RegressorMixin, TunedModel):
 
         Residuals that have chosen the parameters are too small. They are taken from the points of the search that the
         other rows would have chosen, and multiplied by ``sqrt(n / (n - p))`` for p chosen parameters, see
-        ``leastwise.selection.optimism``; n is the number of groups where there are any. The guarantee of
+        ``leastwise.model_selection.optimism``; n is the number of groups where there are any. The guarantee of
         jackknife+ is for given parameters.
         """
         return self._interval(X, None, coverage, method)

@@ -9,9 +9,10 @@ import numpy as np
 
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found
-from leastwise.selection.trial import Rows
-from leastwise.task_fitting import TaskSolution
-from leastwise.task_parts import Known, Remote
+from leastwise.solvers.evaluator import Rows
+from leastwise.solvers.solve_tasks import TaskSolution
+from leastwise.sources.task_statistics import Known
+from leastwise.sources.task_workers import Remote
 
 Array = np.ndarray
 

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.arrays import here
-from leastwise.conformal import METHODS, levels, nonconformity, sets
-from leastwise.distributed import by_partition
+from leastwise.calibration.conformal import METHODS, levels, nonconformity, sets
+from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.estimators._checks import choose
-from leastwise.evidence import Evidence, HeldRows, gather
-from leastwise.labels.encoding import Labels
+from leastwise.problem.labels import Labels
+from leastwise.sources.lazy import by_partition
+from leastwise.utils.arrays import here
 
 Array = np.ndarray
 
@@ -82,7 +82,7 @@ class ClassSets:
     ) -> Array:
         """Sets of classes that hold the true one with about this probability, from held-out probabilities.
 
-        See :mod:`leastwise.conformal` for what is guaranteed, and when.
+        See :mod:`leastwise.calibration.conformal` for what is guaranteed, and when.
 
         Parameters
         ----------

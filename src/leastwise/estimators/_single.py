@@ -9,17 +9,17 @@ import numpy as np
 
 from leastwise.estimators._model import Training
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.kernels import Precomputed
-from leastwise.selection.plan import SEARCH_ROWS, rows_to_search
-from leastwise.selection.search import Search
-from leastwise.selection.subsample import search_sample
-from leastwise.selection.trial import Outcome, Rows, Settings, Trial
+from leastwise.model_selection.search import Search
+from leastwise.model_selection.subsample import search_sample
+from leastwise.problem.kernels import Precomputed
+from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.search_rows import SEARCH_ROWS, rows_to_search
 
 
 class SingleTaskModel(TunedModel):
     """Mixin for models of a single task. A subclass has the parameter search_rows."""
 
-    #: Model (5) or (7); see ``leastwise.basis``.
+    #: Model (5) or (7); see ``leastwise.problem.basis``.
     basis: str = "full"
     search_rows: Any
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import evaluate
 from leastwise.estimators._iterating import Iterating
 from leastwise.estimators._model import Training
 from leastwise.estimators._single import SingleTaskModel
 from leastwise.estimators._tuned import Found
-from leastwise.fitting import Solution
-from leastwise.heldout import Held
-from leastwise.krylov_fitting import Effort, Iterated, KrylovProblem
-from leastwise.selection.grid import Grid
-from leastwise.selection.subsample import held_out_tenth
-from leastwise.selection.trial import Rows, Settings
+from leastwise.model_selection.grid import Grid
+from leastwise.model_selection.subsample import held_out_tenth
+from leastwise.problem.basis import evaluate
+from leastwise.solvers.evaluator import Rows, Settings
+from leastwise.solvers.heldout import Held
+from leastwise.solvers.krylov import Effort, Iterated, KrylovProblem
+from leastwise.solvers.solve import Solution
 
 Array = np.ndarray
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis, given_basis
 from leastwise.estimators._checks import check_search_rows, choose
 from leastwise.estimators._lssvm import LSSVM
 from leastwise.estimators._model import Training
-from leastwise.estimators._planned import Size
+from leastwise.estimators._plan import Size
 from leastwise.estimators._single_iterating import SingleIterating
 from leastwise.estimators._streaming import Streaming
 from leastwise.estimators._tuned import Found
-from leastwise.fitting import Solution, scores, solve
-from leastwise.kernels import Kernel, Linear, Precomputed
-from leastwise.selection.trial import Rows, Settings, Trial
+from leastwise.problem.basis import Basis, given_basis
+from leastwise.problem.kernels import Kernel, Linear, Precomputed
+from leastwise.solvers.evaluator import Rows, Settings, Trial
+from leastwise.solvers.solve import Solution, scores, solve
 
 Array = np.ndarray
 

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from leastwise.basis import given_basis, row_chunks
 from leastwise.estimators._by_moments import STREAM_CENTERS, Begun, ByMoments
 from leastwise.estimators._checks import block_weights, check_groups, check_range
 from leastwise.estimators._dask import OnDask
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.kernels import Kernel, Precomputed
 from leastwise.linalg.moments import Moments
-from leastwise.planning.streams import refuse_stream
-from leastwise.selection.moments import SAMPLE_ROWS, center_whitening, pivot_centers, row_sums
-from leastwise.selection.trial import Outcome
-from leastwise.streaming.blocks import Block
-from leastwise.streaming.kept import Kept
+from leastwise.problem.basis import given_basis, row_chunks
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.choose import refuse_stream
+from leastwise.solvers.evaluator import Outcome
+from leastwise.solvers.moment_evaluators import SAMPLE_ROWS, center_whitening, pivot_centers, row_sums
+from leastwise.sources.blocks import Block
+from leastwise.sources.bottom_k import Kept
 
 Array = np.ndarray
 

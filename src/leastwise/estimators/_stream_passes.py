@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.folds import observation_counts
 from leastwise.linalg.moments import Moments
-from leastwise.streaming.blocks import Block, Blocks
-from leastwise.streaming.errors import StreamError
-from leastwise.streaming.kept import Keeper, Kept
+from leastwise.model_selection.folds import observation_counts
+from leastwise.sources.blocks import Block, Blocks, StreamError
+from leastwise.sources.bottom_k import Keeper, Kept
 
 Array = np.ndarray
 

@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from leastwise.class_weights import check_class_weight, class_factors, is_balanced
+from leastwise.calibration.calibrators import class_shares
 from leastwise.estimators._checks import check_classes
 from leastwise.estimators._model import Training
 from leastwise.linalg.moments import Moments
-from leastwise.probability import class_shares
-from leastwise.selection.trial import Rows, Settings
+from leastwise.problem.weights import check_class_weight, class_factors, is_balanced
+from leastwise.solvers.evaluator import Rows, Settings
 
 Array = np.ndarray
 

@@ -11,18 +11,17 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.arrays import bring
 from leastwise.estimators._dask import check_in_memory
 from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._stream_fitting import StreamFitting
 from leastwise.estimators._stream_passes import OneBlock, Progress, Sums, look_first
-from leastwise.folds import observation_counts
-from leastwise.keys import EVERY
-from leastwise.selection.moments import SAMPLE_ROWS
-from leastwise.streaming.blocks import Block
-from leastwise.streaming.errors import StreamError
-from leastwise.streaming.kept import Keeper, Kept
-from leastwise.streaming.opening import open_blocks
+from leastwise.model_selection.folds import observation_counts
+from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.sources.blocks import Block, StreamError
+from leastwise.sources.bottom_k import Keeper, Kept
+from leastwise.sources.opening import open_blocks
+from leastwise.utils.arrays import bring
+from leastwise.utils.hashing import EVERY
 
 Array = np.ndarray
 
@@ -65,7 +64,7 @@ class Streaming(StreamFitting):
         Parameters
         ----------
         source : path, list of paths, array, memmap, frame, iterator or callable
-            Where rows come from, see :func:`leastwise.streaming.open_blocks`. What can be gone through twice is: once
+            Where rows come from, see :func:`leastwise.sources.open_blocks`. What can be gone through twice is: once
             for a sample, which chooses centres, kernel and sigma, and once for the sums. An iterator is gone through
             once, and its first rows are the sample.
         y : array, optional
@@ -89,7 +88,7 @@ class Streaming(StreamFitting):
 
         Notes
         -----
-        A block that cannot be read ends the fit with a :class:`leastwise.streaming.StreamError` that names it. The
+        A block that cannot be read ends the fit with a :class:`leastwise.sources.StreamError` that names it. The
         model is then that of the rows before it, and ``partial_fit`` goes on from there.
         """
         names = {"target": target, "features": features, "weight": weight, "group": group}

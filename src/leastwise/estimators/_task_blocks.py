@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
 
-from leastwise.distributed import Parts, local_parts
-from leastwise.streaming.blocks import Block
-from leastwise.streaming.errors import StreamError
-from leastwise.streaming.opening import has_names, open_blocks
-from leastwise.streaming.spill import Spool
+from leastwise.sources.blocks import Block, StreamError
+from leastwise.sources.opening import has_names, open_blocks
+from leastwise.sources.parts import Parts, local_parts
+from leastwise.sources.spill import Spool
 
 
 class TooManyWaitError(MemoryError):

@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leastwise.calibration.calibrators import Calibrator, sample_credibility
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._model import Training
 from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_search import TaskSearch
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.probability import Calibrator, sample_credibility
-from leastwise.selection.arrow import ArrowTrial
-from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_fitting import TaskSolution, TaskTrial, solve_tasks, stranger_scores, stream_tasks
+from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.solve_tasks import TaskSolution, TaskTrial, solve_tasks, stranger_scores, stream_tasks
 
 #: With fewer tasks than this there is nothing to learn about tasks that are not known.
 FEW_TASKS = 3

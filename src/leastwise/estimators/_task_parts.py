@@ -10,37 +10,30 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from leastwise.class_weights import check_class_weight
-from leastwise.coupling import Coupling
-from leastwise.distributed import DaskParts, Move, Parts, Piece
 from leastwise.estimators._checks import check_classes, check_range, check_search_memory, check_task_memory
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._sampled import Done, SampledTasks
 from leastwise.estimators._task_blocks import TooManyWaitError, as_blocks, by_blocks, check_named
 from leastwise.estimators._task_search import TaskSearch, for_all_rows
 from leastwise.estimators._tuned import Found
-from leastwise.folds import observation_counts
-from leastwise.kernels import Kernel
-from leastwise.memory import available_memory, human
-from leastwise.selection.arrow import ArrowTrial
-from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import SETTLE_NUMBERS, task_rows_to_search
-from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_parts import (
-    Known,
-    PartsTrial,
-    Remote,
-    Rules,
-    Sample,
-    Terms,
-    choose_tasks,
-    facts_of,
-    gathered,
-    known_of,
-    told,
-)
-from leastwise.tasks import Tasks, split_tasks
+from leastwise.model_selection.folds import observation_counts
+from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.search import Search
+from leastwise.problem.coupling import Coupling
+from leastwise.problem.kernels import Kernel
+from leastwise.problem.tasks import Tasks, split_tasks
+from leastwise.problem.weights import check_class_weight
+from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
+from leastwise.sources.dask import DaskParts
+from leastwise.sources.parts import Move, Parts, Piece
+from leastwise.sources.task_evaluator import PartsTrial
+from leastwise.sources.task_reading import Rules, facts_of
+from leastwise.sources.task_sampling import Sample, choose_tasks, gathered, told
+from leastwise.sources.task_statistics import Known, known_of
+from leastwise.sources.task_workers import Remote, Terms
+from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 
@@ -66,9 +59,9 @@ class FromParts(TaskSearch):
         Parameters
         ----------
         source : path, list of paths, array, memmap, frame, iterator, callable, or list of blocks
-            Where rows come from, see :func:`leastwise.streaming.open_blocks`. Blocks in a list are mappings with the
+            Where rows come from, see :func:`leastwise.sources.open_blocks`. Blocks in a list are mappings with the
             names X, y, tasks and sample_weight, things with such attributes, ``(X, y, sample_weight, tasks)``,
-            callables that return one of these, or parts of :meth:`leastwise.streaming.Spool.by_task`. They are gone
+            callables that return one of these, or parts of :meth:`leastwise.sources.Spool.by_task`. They are gone
             through four times or more.
         y : array, optional
             Targets, where ``source`` is an array.

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.basis import Basis, given_basis
-from leastwise.coupling import Coupling, Pairwise, Shared
 from leastwise.estimators._checks import (
     check_search_memory,
     check_search_rows,
@@ -19,22 +17,24 @@ from leastwise.estimators._checks import (
     choose,
 )
 from leastwise.estimators._model import Training
-from leastwise.estimators._planned import TaskPlanned
+from leastwise.estimators._plan import TaskPlanned
 from leastwise.estimators._tasks import TaskModel
 from leastwise.estimators._tuned import Found, TunedModel
-from leastwise.kernels import Kernel, Linear, Precomputed
-from leastwise.keys import task_keys
-from leastwise.memory import available_memory
-from leastwise.planning.choice import task_solver
-from leastwise.selection.arrow import ArrowTrial
-from leastwise.selection.coupled import CoupledTrial
-from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.plan import SETTLE_NUMBERS, search_bytes, task_rows_to_search
-from leastwise.selection.search import Search
-from leastwise.selection.subsample import LEAST_TASKS, content_keys, some_units, stratified_rows
-from leastwise.selection.trial import Outcome, Rows, Settings, Trial
-from leastwise.similarity import correlation_similarity, input_similarity, learned_similarity
-from leastwise.task_fitting import TaskTrial, check_folds_within_tasks
+from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.search import Search
+from leastwise.model_selection.subsample import LEAST_TASKS, content_keys, some_units, stratified_rows
+from leastwise.problem.basis import Basis, given_basis
+from leastwise.problem.coupling import Coupling, Pairwise, Shared
+from leastwise.problem.kernels import Kernel, Linear, Precomputed
+from leastwise.problem.similarity import correlation_similarity, input_similarity, learned_similarity
+from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.choose import task_solver
+from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.search_rows import SETTLE_NUMBERS, search_bytes, task_rows_to_search
+from leastwise.solvers.solve_tasks import TaskTrial, check_folds_within_tasks
+from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.utils.hashing import task_keys
+from leastwise.utils.memory import available_memory
 
 Array = np.ndarray
 

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
-from leastwise.arrays import bring, float_dtypes, here
-from leastwise.coupling import Coupling, Shared
-from leastwise.distributed import by_partition
+from leastwise.calibration.calibrators import Calibrator
 from leastwise.estimators._base import Answer, KernelClassifier, logarithm
 from leastwise.estimators._checks import check_levels, choose, task_penalties
 from leastwise.estimators._model import KernelModel
 from leastwise.estimators._sets import TaskSets
-from leastwise.probability import Calibrator
-from leastwise.selection.grid import Levels
-from leastwise.task_fitting import DualForm, Form, PrimalForm, evaluate_tasks
-from leastwise.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
+from leastwise.model_selection.grid import Levels
+from leastwise.problem.coupling import Coupling, Shared
+from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
+from leastwise.solvers.solve_tasks import DualForm, Form, PrimalForm, evaluate_tasks
+from leastwise.sources.lazy import by_partition
+from leastwise.utils.arrays import bring, float_dtypes, here
 
 Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}

@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.basis import Basis, make_basis
-from leastwise.center_rows import Recipe
+from leastwise.calibration.calibrators import Calibrator, ClipNormalise
+from leastwise.calibration.heldout_rows import HeldRows
 from leastwise.estimators._base import Answer, KernelClassifier
 from leastwise.estimators._checks import check_count, check_memory, choose, parse_grid
 from leastwise.estimators._model import KernelModel, Training
-from leastwise.evidence import HeldRows
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import Calibrator, ClipNormalise
-from leastwise.scoring import resolve_scoring
-from leastwise.seeds import generator
-from leastwise.selection.grid import Grid, Levels
-from leastwise.selection.jobs import check_n_jobs
-from leastwise.selection.judge import ClassJudge
-from leastwise.selection.plan import ARRAYS
-from leastwise.selection.search import Search, natural_height, natural_length, table
-from leastwise.selection.trial import Judge, Outcome, Rows, Settings
+from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.objective import ClassJudge
+from leastwise.model_selection.parallel import check_n_jobs
+from leastwise.model_selection.scoring import resolve_scoring
+from leastwise.model_selection.search import Search, natural_height, natural_length, table
+from leastwise.problem.basis import Basis, make_basis
+from leastwise.problem.centers import Recipe
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.evaluator import Judge, Outcome, Rows, Settings
+from leastwise.solvers.search_rows import ARRAYS
+from leastwise.utils.random import generator
 
 Array = np.ndarray
 

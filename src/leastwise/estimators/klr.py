@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from leastwise.calibration.calibrators import class_shares
 from leastwise.estimators._checks import check_count, choose, parse_grid
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._reaching import Reaching
 from leastwise.estimators._tuned import TunedClassifier
-from leastwise.fitting import Solution
-from leastwise.kernels import Kernel
 from leastwise.linalg.logistic import SOLVERS, Logistic, Stop
-from leastwise.probability import class_shares
-from leastwise.selection.refits import Effort, Refits, Softmax
-from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome
+from leastwise.model_selection.search import Search
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Outcome
+from leastwise.solvers.newton import Effort, Refits, Softmax
+from leastwise.solvers.solve import Solution
 
 
 class KernelLogisticRegression(Reaching, TunedClassifier):
@@ -60,7 +60,7 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         name of scikit-learn's, or a callable ``f(estimator, X, y)``.
     extrapolate : bool, default=False
         Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
-        of the training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
+        of the training rows, see :mod:`leastwise.calibration.extrapolation`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
         Weights of the classes; those that a dict does not name have weight 1.
     solver : {"auto", "lbfgs", "newton"}, default="auto"

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.distributed import is_dask
+from leastwise.calibration.calibrators import CALIBRATIONS
 from leastwise.estimators._calibrated import CalibratedClassifier
 from leastwise.estimators._checks import check_count, check_positive, check_search_rows, choose
 from leastwise.estimators._explained import Explained
 from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._planned import Size
+from leastwise.estimators._plan import Size
 from leastwise.estimators._single_iterating import SingleIterating
 from leastwise.estimators._stream_targets import ClassStream
 from leastwise.estimators._streaming import Streaming
-from leastwise.fitting import Solution, scores, solve, solve_by_sgd
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.probability import CALIBRATIONS
-from leastwise.selection.subsample import held_out_tenth
-from leastwise.selection.trial import Settings
+from leastwise.model_selection.subsample import held_out_tenth
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.evaluator import Settings
+from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd
+from leastwise.sources.dask import is_dask
 
 Array = np.ndarray
 
@@ -73,11 +73,12 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         "accuracy", "auc", "f1" (of the second class in ``classes_`` where there are two, else the mean over
         classes), a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
-        How scores become probabilities, see :mod:`leastwise.probability`. None clips and normalises, eq. (3).
+        How scores become probabilities, see :mod:`leastwise.calibration.calibrators`. None clips and normalises, eq.
+        (3).
     extrapolate : bool, default=False
         Whether scores are believed wherever they are. By default calibrated probabilities fall to the class shares as
         a row leaves the data: where its distance to the nearest centre is beyond what is usual among held-out
-        training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
+        training rows, see :mod:`leastwise.calibration.extrapolation`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
         Weights of the classes, finite and 0 or more; a class that the dict does not name has weight 1, and a name
         that is no class is an error. Probabilities, class shares and held-out scores then speak of the reweighted

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis
-from leastwise.distributed import is_dask
+from leastwise.calibration.calibrators import CALIBRATIONS
 from leastwise.estimators._checks import choose
 from leastwise.estimators._lssvm import SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._regressor import KernelRegressor, residuals
 from leastwise.estimators._single_lssvm import SingleTaskLSSVM
 from leastwise.estimators._stream_targets import ClassStream, ValueStream
-from leastwise.probability import CALIBRATIONS
-from leastwise.selection.trial import Outcome, Settings
+from leastwise.problem.basis import Basis
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.sources.dask import is_dask
 
 Array = np.ndarray
 
@@ -243,8 +243,8 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
         scikit-learn's, or a callable ``f(estimator, X, y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
-        How scores become probabilities, see :mod:`leastwise.probability`; fitted to held-out scores. None clips
-        (F + 1) / 2 and normalises it.
+        How scores become probabilities, see :mod:`leastwise.calibration.calibrators`; fitted to held-out scores. None
+        clips (F + 1) / 2 and normalises it.
     extrapolate : bool, default=False
         Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
     class_weight : dict or "balanced", optional

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.basis import Basis
-from leastwise.distributed import is_dask
+from leastwise.calibration.calibrators import CALIBRATIONS
 from leastwise.estimators._checks import check_count, check_positive, choose
 from leastwise.estimators._label_explained import LabelExplained
 from leastwise.estimators._label_iterating import LabelIterating
 from leastwise.estimators._label_streaming import LabelStreaming, check_complete
 from leastwise.estimators._model import all_or_nothing
-from leastwise.kernels import Kernel, Precomputed
-from leastwise.label_fitting import solve_labels
-from leastwise.probability import CALIBRATIONS
+from leastwise.problem.basis import Basis
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers.solve_labels import solve_labels
+from leastwise.sources.dask import is_dask
 
 Array = np.ndarray
 
@@ -53,11 +53,11 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         0.9 and 0.97 (those on the way to the best for each sigma, all of them for the best sigma).
     similarity : {"learned", "correlation", "shared"}, matrix, frame, graph or callable, default="learned"
         How labels are tied. "learned": by the covariance of their functions that their correlations speak for, of
-        either sign, see :mod:`leastwise.labels.similarity`. "correlation": labels that occur together are drawn to
-        one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or similarities that are
-        known: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of pairs
-        ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y an
-        array, NaN or None where a label is not known): symmetric, 0 or more.
+        either sign, see :mod:`leastwise.problem.label_similarity`. "correlation": labels that occur together are
+        drawn to one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or similarities
+        that are known: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of
+        pairs ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y
+        an array, NaN or None where a label is not known): symmetric, 0 or more.
     label_penalty : mapping or array of shape (T,), optional
         The ridge of each label relative to the others', lambda_t; 1 for labels that a mapping does not name.
     kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
@@ -83,8 +83,8 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         "average_precision_micro", "auc"; or, where all labels are known, a name of scikit-learn's, or a callable
         ``f(estimator, X, Y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
-        How scores become probabilities, label by label, see :mod:`leastwise.labels.probability`; labels with few
-        rows of a class lean on the others. None clips and normalises, as in the paper.
+        How scores become probabilities, label by label, see :mod:`leastwise.calibration.label_calibrators`; labels
+        with few rows of a class lean on the others. None clips and normalises, as in the paper.
     threshold : float, array of shape (T,), mapping or "auto", default=0.5
         Above which probability ``predict`` gives a label (of two classes). "auto" chooses what suits ``scoring`` on
         held-out predictions, micro F1 where that is not about decisions.

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.distributed import Parts, Piece, is_dask
+from leastwise.calibration.calibrators import CALIBRATIONS
 from leastwise.estimators._checks import choose
 from leastwise.estimators._explained import TaskExplained
 from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators._task_calibrated import TaskCalibrated
 from leastwise.estimators._task_parts import FromParts
-from leastwise.kernels import Kernel
-from leastwise.probability import CALIBRATIONS
-from leastwise.selection.grid import Levels
+from leastwise.model_selection.grid import Levels
+from leastwise.problem.kernels import Kernel
+from leastwise.sources.dask import is_dask
+from leastwise.sources.parts import Parts, Piece
 
 Array = np.ndarray
 
@@ -29,9 +30,9 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         min  1/(2n) sum_i (F_y(x_i, t_i) - [y_i = y])^2 + lambda/2 |beta_y0|^2 + gamma/(2T) sum_t |beta_yt|^2      (4)
 
     Here ``sharing`` says how much is common and ``alpha`` how strong the ridge is
-    (:func:`leastwise.coupling.from_lambda_gamma` has the relation). In the dual, Lemma 1, this is one system of n
-    unknowns with the Gram matrix ``G_ij (sharing + (1 - sharing) [t_i = t_j])``: the number of tasks does not matter.
-    With fewer centres than rows it is a block-arrow system, linear in the number of rows and of tasks.
+    (:func:`leastwise.problem.coupling.from_lambda_gamma` has the relation). In the dual, Lemma 1, this is one system
+    of n unknowns with the Gram matrix ``G_ij (sharing + (1 - sharing) [t_i = t_j])``: the number of tasks does not
+    matter. With fewer centres than rows it is a block-arrow system, linear in the number of rows and of tasks.
 
     Parameters
     ----------

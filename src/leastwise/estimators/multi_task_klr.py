@@ -6,18 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.coupling import Coupling
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators.klr import KernelLogisticRegression
-from leastwise.kernels import Kernel
 from leastwise.linalg.logistic import Stop
-from leastwise.selection.coupled import CoupledRefits
-from leastwise.selection.grid import Levels
-from leastwise.selection.refits import Effort, Softmax
-from leastwise.selection.search import Search
-from leastwise.selection.trial import Outcome, Settings
-from leastwise.task_fitting import DualForm, TaskSolution
+from leastwise.model_selection.grid import Levels
+from leastwise.model_selection.search import Search
+from leastwise.problem.coupling import Coupling
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.newton import Effort, Softmax
+from leastwise.solvers.solve_tasks import DualForm, TaskSolution
+from leastwise.solvers.task_evaluators import CoupledRefits
 
 
 class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression):
@@ -54,7 +54,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         What the search maximises on held-out predictions, as in :class:`leastwise.MultiTaskLSPC`.
     extrapolate : bool, default=False
         Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
-        of the training rows, see :mod:`leastwise.reach`. (Kernels of a distance only.)
+        of the training rows, see :mod:`leastwise.calibration.extrapolation`. (Kernels of a distance only.)
     class_weight : dict or "balanced", optional
         Weights of the classes; those that a dict does not name have weight 1.
     solver, max_iter, tol : default="auto", 200 and 1e-6

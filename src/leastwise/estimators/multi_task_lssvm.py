@@ -9,23 +9,20 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.distributed import by_partition, is_dask
+from leastwise.calibration.calibrators import CALIBRATIONS
 from leastwise.estimators._checks import choose
 from leastwise.estimators._lssvm import Fitted, SignedTargets
 from leastwise.estimators._model import Training, all_or_nothing
 from leastwise.estimators._multi_task_lssvm import MultiTaskLSSVM
 from leastwise.estimators._regressor import KernelRegressor, Residuals, residuals
 from leastwise.estimators._task_calibrated import FEW_TASKS, TaskCalibrated
-from leastwise.kernels import Kernel
-from leastwise.probability import CALIBRATIONS
-from leastwise.selection.grid import Levels
-from leastwise.selection.trial import Judge
-from leastwise.task_fitting import (
-    WIDE,
-    DualForm,
-    stranger_scores,
-)
-from leastwise.task_parts import Known
+from leastwise.model_selection.grid import Levels
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.evaluator import Judge
+from leastwise.solvers.solve_tasks import WIDE, DualForm, stranger_scores
+from leastwise.sources.dask import is_dask
+from leastwise.sources.lazy import by_partition
+from leastwise.sources.task_statistics import Known
 
 Array = np.ndarray
 
@@ -42,7 +39,7 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
 
     In the dual (24) this is one system of n unknowns with the Gram matrix ``k(x_i, x_j) (sharing + (1 - sharing)
     [t_i = t_j])``, and free intercepts are the centring of rows and targets within the tasks.
-    :func:`leastwise.coupling.from_gamma_lambda` has the relation between the paper's parameters and these.
+    :func:`leastwise.problem.coupling.from_gamma_lambda` has the relation between the paper's parameters and these.
 
     Parameters
     ----------
@@ -347,8 +344,8 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
         scikit-learn's, or a callable ``f(estimator, X, y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
-        How scores become probabilities, see :mod:`leastwise.probability`; fitted to held-out scores. None clips
-        (F + 1) / 2 and normalises it.
+        How scores become probabilities, see :mod:`leastwise.calibration.calibrators`; fitted to held-out scores. None
+        clips (F + 1) / 2 and normalises it.
     extrapolate : bool, default=False
         Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
     class_weight : dict or "balanced", optional

@@ -1,1 +1,1 @@
-"""Numerical core: plain arrays in, plain arrays out; nothing here knows scikit-learn."""
+"""Numerical linear algebra: arrays in, arrays out. Nothing here knows scikit-learn."""

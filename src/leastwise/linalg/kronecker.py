@@ -1,4 +1,14 @@
-r"""Labels that are tied to one another, where not all of them are known, or weighed alike.
+r"""Problems of tied labels in units in which their weights are about 1.
+
+Conjugate gradients for many systems side by side, each with step lengths of its own.
+
+Systems lie along the first axis of all arrays. Those that have come far enough are left alone, and cost nothing more.
+
+What is solved is ``H x = r`` with H symmetric in an inner product ``<x, y> = x' N y``: in the plain one (N = I), or
+in that of a space of functions, where N is the Gram matrix. Beside every direction its image ``N x`` is carried
+along, so that one product with N makes a step.
+
+Labels that are tied to one another, where not all of them are known, or weighed alike.
 
 With the Gram matrix G of n rows, B of T labels, weights W (n x T; 0 where a label of a row is not known), targets Z
 and the ridge rho, the scores ``F = G A B`` solve
@@ -25,15 +35,237 @@ changes the preconditioner by a direction for each mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
+from scipy.sparse import issparse
+from scipy.sparse.csgraph import connected_components
 
-from leastwise.linalg.kronecker_scaling import Scaled, scaled
-from leastwise.linalg.kronecker_steps import at_once, iterate
-from leastwise.linalg.modes import SAME, Modes
+from leastwise.linalg.sylvester import SAME, Modes, modes, untied
 
 Array = np.ndarray
+
+#: The mean weight of a label counts as no less than this share of the largest.
+LEAST = 1e-2
+#: Mean weights of labels within this factor are taken for equal.
+EVEN = 1.5
+#: Weights that differ by no more than this many units of rounding are equal.
+ROUNDING = 100
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """The same problem with the weights ``W / c``.
+
+    With ``root = c^1/2`` the targets are ``Z root``, the label matrix is ``root B root``, the scores ``F root``.
+
+    Attributes
+    ----------
+    ties : Modes
+        Of ``root B root``.
+    Z : ndarray of shape (c, n, T)
+    W : ndarray of shape (n, T)
+    share : ndarray of shape (n, T)
+        ``W`` by the sums of its columns; 0 where a label is known nowhere.
+    root : ndarray of shape (T,)
+    flat : bool
+        Whether ``W`` has one column, repeated.
+    """
+
+    ties: Modes
+    Z: Array
+    W: Array
+    share: Array
+    root: Array
+    flat: bool
+
+    def centred(self, V: Array) -> Array:
+        """V without the labels' weighted means."""
+        return V - self.means(V)
+
+    def means(self, V: Array) -> Array:
+        """The labels' weighted means, of shape (c, 1, T)."""
+        return weighted_means(self.share, V)
+
+
+def weighted_means(share: Array, V: Array) -> Array:
+    """Sums over the rows of ``share o V``, of shape (c, 1, T); ``share`` may have one column for all."""
+    return np.sum(share * V, axis=1, keepdims=True)
+
+
+def scaled(ties: Modes, Z: Array, W: Array) -> Scaled:
+    """Divide by the labels' mean weights c or, where these are about equal, by the mean of all."""
+    c = W.mean(axis=0, dtype=float)
+    c = np.maximum(c, LEAST * c.max()) if c.any() else np.ones_like(c)
+    rounding, each = ROUNDING * float(np.finfo(W.dtype).eps), W / c
+    flat = bool(np.allclose(each, each.mean(axis=1, keepdims=True), rtol=rounding, atol=0))
+    if c.max() <= c.min() * (1 + rounding if flat else EVEN):
+        c = np.full_like(c, c.mean())
+        ties = replace(ties, values=ties.values * c[0])
+    else:
+        ties = _weighed(ties, c)
+    total = W.sum(axis=0, dtype=float)
+    share = (W / np.where(total > 0, total, 1)).astype(Z.dtype)
+    root = np.sqrt(c).astype(Z.dtype)
+    return Scaled(ties.astype(Z.dtype), Z * root, (W / c).astype(Z.dtype), share, root, flat)
+
+
+def _weighed(ties: Modes, c: Array) -> Modes:
+    """The modes of ``c^1/2 B c^1/2``."""
+    if ties.V is None:
+        return untied(ties.eigenvalues * c)
+    B = ties.back(ties.eigenvalues * ties.rotate(np.eye(len(c))))
+    parts = connected_components(B != 0, directed=False)[1] if issparse(ties.V) else None
+    root = np.sqrt(c)
+    return modes(root[:, None] * (B + B.T) / 2 * root, parts)
+
+
+#: Relative residuals below this many units of rounding cannot be asked for.
+FLOOR = 20
+#: Starts that may fail to halve the residual, one after the other.
+PATIENCE = 2
+
+
+class Systems(Protocol):
+    """Systems that share a shape; ``on`` are the numbers of those that X holds."""
+
+    def image(self, X: Array, on: Array) -> Array:
+        """``N X``."""
+
+    def times(self, X: Array, image: Array, on: Array) -> Array:
+        """``H X``, given ``N X``."""
+
+    def precondition(self, R: Array, on: Array) -> Array:
+        """About ``H^-1 R``, by something symmetric and positive definite in the inner product."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Solutions, and how they came about.
+
+    Attributes
+    ----------
+    X : ndarray of shape (systems, n, columns)
+    n_iter : int
+        Iterations of the system that took most.
+    converged : bool
+        Whether the residual of every system is as small as was asked for.
+    residual : ndarray of shape (systems / together,)
+        Relative residuals, computed anew from X, in the norm of the preconditioner; inf where they are not numbers.
+    """
+
+    X: Array
+    n_iter: int
+    converged: bool
+    residual: Array
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite ends the iterations, and is told
+def iterate(
+    systems: Systems, right: Array, tol: float, max_iter: int, start: Array | None = None, together: int = 1
+) -> Steps:
+    """Solve ``H x = right`` for each of the systems.
+
+    Parameters
+    ----------
+    right : ndarray of shape (c, n, columns)
+        Its type is that of the solution.
+    tol : float
+        Stop when ``|right - H x| <= tol |right|``, in the norm of the preconditioner, for every system. Single
+        precision cannot give less than about 2e-6, nor double less than 4e-15: these take the place of a smaller one.
+    max_iter : int
+        Iterations, at most.
+    start : ndarray of shape (c, n, columns), optional
+        Where to start from; at zero otherwise.
+    together : int
+        So many systems, one after the other, are parts of one: residuals are relative to the size of the whole.
+    """
+    everything, tol = np.arange(len(right)), max(tol, FLOOR * float(np.finfo(right.dtype).eps))
+    Z, V = _towards(systems, right)
+    size = np.repeat(_joint(_norm(_dot(right, V)), together), together)
+    X, R = np.zeros_like(right), right
+    if start is not None:
+        X = np.where(_wide(size == 0), 0, start).astype(right.dtype)
+        R = right - systems.times(X, systems.image(X, everything), everything)
+        Z, V = _towards(systems, R)
+    n_iter, best, vain = 0, np.inf, 0
+    while True:
+        residual = _share(_norm(_dot(R, V)), size)
+        worst = float(residual.max(initial=0))
+        best, vain = min(best, worst), 0 if worst < best / 2 else vain + 1
+        if worst <= tol or n_iter >= max_iter or vain > PATIENCE or np.isinf(worst):
+            return Steps(X, n_iter, worst <= tol, _joint(residual, together))
+        n_iter += _descend(systems, X, R, Z, V, tol * size, np.flatnonzero(residual > tol), max_iter - n_iter)
+        R = right - systems.times(X, systems.image(X, everything), everything)
+        Z, V = _towards(systems, R)
+
+
+def at_once(product: Callable[[Array], Array], X: Array) -> Array:
+    """The product of a matrix with every system, as one product."""
+    c, n, m = X.shape
+    V = np.asarray(product(X.transpose(1, 0, 2).reshape(n, c * m)), dtype=X.dtype)
+    return np.ascontiguousarray(V.reshape(-1, c, m).transpose(1, 0, 2))
+
+
+def _towards(systems: Systems, R: Array) -> tuple[Array, Array]:
+    """The preconditioned residuals of all systems, and their images."""
+    everything = np.arange(len(R))
+    Z = systems.precondition(R, everything)
+    return Z, systems.image(Z, everything)
+
+
+def _descend(systems: Systems, X: Array, R: Array, Z: Array, V: Array, goal: Array, on: Array, max_iter: int) -> int:
+    """Step until the goals are met, as the steps have it, or none leads down; changes X; the number of iterations."""
+    x, r, p, v, goal = X[on], R[on], Z[on], V[on], goal[on]
+    height = _dot(r, v)
+    for n_iter in range(1, max_iter + 1):
+        h = systems.times(p, v, on)
+        length = _wide(height / _dot(v, h))
+        fine = np.isfinite(length.ravel()) & (length.ravel() > 0)  # else: the end of the digits
+        length = np.where(_wide(fine), length, 0).astype(x.dtype)
+        x, r = x + length * p, r - length * h
+        z = systems.precondition(r, on)
+        image = systems.image(z, on)
+        new = _dot(r, image)
+        turn = _wide(new / height).astype(x.dtype)
+        p, v, height = z + turn * p, image + turn * v, new
+        further = fine & (_norm(new) > goal)
+        if not further.all():
+            X[on[~further]] = x[~further]
+            on, x, r, p, v, height, goal = (a[further] for a in (on, x, r, p, v, height, goal))
+        if not len(on):
+            return n_iter
+    X[on] = x
+    return max_iter
+
+
+def _dot(A: Array, B: Array) -> Array:
+    """Inner products of the systems' entries."""
+    g = len(A)
+    return np.asarray(A.reshape(g, 1, -1) @ B.reshape(g, -1, 1)).reshape(g)
+
+
+def _norm(square: Array) -> Array:
+    """Roots. A square below zero is rounding where it is small, and where it is not must not pass for small."""
+    return np.sqrt(np.abs(square))
+
+
+def _joint(size: Array, together: int) -> Array:
+    """Root mean squares of the parts."""
+    return np.sqrt(np.mean(size.reshape(-1, together) ** 2, axis=1))
+
+
+def _share(left: Array, size: Array) -> Array:
+    """Relative sizes; 0 where there is nothing to solve, inf where they are not numbers."""
+    share = np.where(size == 0, 0, left / np.where(size == 0, 1, size))
+    return np.where(np.isfinite(share), share, np.inf)
+
+
+def _wide(a: Array) -> Array:
+    """A number for every system, of a shape that fits the systems."""
+    return a.reshape(-1, 1, 1)
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from leastwise.linalg.kronecker import Iterated
-from leastwise.linalg.kronecker_scaling import Scaled, scaled, weighted_means
-from leastwise.linalg.kronecker_steps import at_once, iterate
-from leastwise.linalg.modes import SAME, Modes, untied
+from leastwise.linalg.kronecker import Iterated, Scaled, at_once, iterate, scaled, weighted_means
+from leastwise.linalg.sylvester import SAME, Modes, untied
 
 Array = np.ndarray
 

@@ -222,7 +222,7 @@ def three_steps(solve: Callable[[Array], Krylov], A: Array, Z: Array) -> tuple[A
     3. ``b = S^-1 eta' Z`` and ``alpha = nu - eta b``.
 
     Each of the m columns of A is one more right-hand side. With an intercept for each of many tasks it is cheaper to
-    centre rows and targets within the tasks (``leastwise.centring``), where no column is needed.
+    centre rows and targets within the tasks (``leastwise.problem.intercepts``), where no column is needed.
 
     Parameters
     ----------

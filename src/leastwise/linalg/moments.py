@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.arrays import at_home, here, library, like, widest
 from leastwise.linalg.whitening import Whitening
+from leastwise.utils.arrays import at_home, here, library, like, widest
 
 Array = np.ndarray
 

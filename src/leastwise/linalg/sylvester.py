@@ -1,24 +1,139 @@
-r"""The continuous Sylvester equation of labels tied to one another, by two eigendecompositions.
+r"""The eigenvectors of the label matrix B, along which tied labels come apart.
+
+Labels tied by B are one ridge problem with the Gram matrix ``G (x) B`` (Kronecker product). With ``B = V diag(b) V'``
+the targets ``Z V`` are those of problems that have nothing to do with one another: column k has the Gram matrix
+``b_k G``, or, what is the same, the ridge ``rho / b_k``.
+
+Structure is used where it is there. Columns with the same eigenvalue share all that depends on it. Where B is a
+multiple of the identity but for a few directions (all labels alike: one direction), only these are rotated::
+
+    B = V diag(b) V' + rest (I - V V').
+
+Where labels fall into sets that have nothing in common, V is sparse.
+
+The continuous Sylvester equation of labels tied to one another, by two eigendecompositions.
 
 The multi-label LSPC minimises, for every class,
 
     1/2 |Phi Theta - Z|^2 + rho/2 trace(Theta C Theta'),        Theta: basis functions x labels,
 
 whose solution is that of ``Phi' Phi Theta + rho Theta C = Phi' Z``, eq. (1) of the multi-label paper. Here C is given
-by its inverse B, which stays finite where labels are pooled, in its eigenvectors (``leastwise.linalg.modes``), and
-Phi by its singular values (``leastwise.linalg.spectrum``). Along eigenvector k, and with the intercept's column v,
+by its inverse B, which stays finite where labels are pooled, in its eigenvectors (``leastwise.linalg.sylvester``),
+and Phi by its singular values (``leastwise.linalg.spectrum``). Along eigenvector k, and with the intercept's column
+v,
 
     theta_k = b_k Phi' (b_k G + rho)^-1 (z_k - v a_k),    a_k = v' P_k z_k / v' P_k v,    P_k = rho (b_k G + rho)^-1.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from leastwise.linalg.modes import Modes
+import numpy as np
+from scipy import sparse
+
 from leastwise.linalg.spectrum import Spectrum
 
 Array = np.ndarray
+
+#: Eigenvalues that differ by less than this, relative to the largest, are one.
+SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class Modes:
+    """B in its eigenvectors.
+
+    Attributes
+    ----------
+    values : ndarray of shape (d,)
+        Distinct eigenvalues, none below zero.
+    which : ndarray of int of shape (m,)
+        The eigenvalue of every rotated column.
+    V : ndarray or sparse matrix of shape (T, r), or None
+        Directions; None where labels are not tied and nothing is to be rotated.
+    complement : bool
+        Whether what lies outside of V counts too; then the rotated columns are the r directions and, behind them, all
+        T labels without what V has of them.
+    """
+
+    values: Array
+    which: Array
+    V: Any = None
+    complement: bool = False
+
+    def rotate(self, Z: Array) -> Array:
+        """Columns that have nothing to do with one another, of shape (..., m), from those of the labels (..., T)."""
+        if self.V is None:
+            return Z
+        along = _times(Z, self.V)
+        return along if not self.complement else np.concatenate([along, Z - _times(along, self.V.T)], axis=-1)
+
+    def back(self, Y: Array) -> Array:
+        """The columns of the labels, of shape (..., T), from rotated ones."""
+        if self.V is None:
+            return Y
+        r = self.V.shape[1]
+        labels = _times(Y[..., :r], self.V.T)
+        return labels if not self.complement else labels + Y[..., r:]
+
+    @property
+    def eigenvalues(self) -> Array:
+        """The eigenvalue of every rotated column."""
+        return self.values[self.which]
+
+    def astype(self, dtype: Any) -> Modes:
+        """The same in another precision."""
+        V = None if self.V is None else self.V.astype(dtype)
+        return Modes(self.values.astype(dtype), self.which, V, self.complement)
+
+
+def _times(A: Array, V: Any) -> Array:
+    """``A V`` for A of shape (..., T), and V dense or sparse."""
+    flat = A.reshape(-1, A.shape[-1])  # one large product instead of many small ones
+    return np.asarray(flat @ V, dtype=A.dtype).reshape(*A.shape[:-1], V.shape[1])
+
+
+def untied(b: Array) -> Modes:
+    """``B = diag(b)``."""
+    values, which = distinct(np.asarray(b, dtype=float))
+    return Modes(values, which)
+
+
+def alike(n_labels: int, shared: float, own: float) -> Modes:
+    """``B = shared 1 1' + own I``: one direction, and the rest."""
+    if n_labels == 1 or shared == 0:
+        return untied(np.full(n_labels, shared + own))
+    V = np.full((n_labels, 1), n_labels**-0.5)
+    return Modes(np.array([shared * n_labels + own, own]), np.r_[0, np.ones(n_labels, dtype=int)], V, True)
+
+
+def modes(B: Array, parts: Array | None = None) -> Modes:
+    """Those of any symmetric, positive semi-definite B; ``parts`` labels sets that have nothing in common."""
+    T = len(B)
+    parts = np.zeros(T, dtype=int) if parts is None else parts
+    sets = [np.flatnonzero(parts == p) for p in np.unique(parts)]
+    if len(sets) == T:
+        return untied(np.diagonal(B))
+    found = [np.linalg.eigh(B[np.ix_(s, s)]) for s in sets]
+    values, which = distinct(np.maximum(np.concatenate([b for b, _ in found]), 0))
+    if len(sets) == 1:
+        return Modes(values, which, found[0][1])
+    V = sparse.block_diag([vectors for _, vectors in found], format="csr")
+    order = np.argsort(np.concatenate(sets))
+    return Modes(values, which, sparse.csr_array(V[order]))
+
+
+def distinct(b: Array) -> tuple[Array, Array]:
+    """Distinct values, to rounding, and which of them each is."""
+    order = np.argsort(b)
+    steps = np.diff(b[order]) > SAME * max(float(b.max(initial=0)), np.finfo(float).tiny)
+    group = np.r_[0, np.cumsum(steps)]
+    which = np.empty(len(b), dtype=int)
+    which[order] = group
+    first = np.r_[0, np.flatnonzero(steps) + 1]
+    return b[order][first], which
 
 
 def solve_sylvester(

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-from leastwise.arrays import at_home, library, like, numbers_like
 from leastwise.linalg.cholesky import cholesky
+from leastwise.utils.arrays import at_home, library, like, numbers_like
 
 Array = np.ndarray
 

@@ -17,7 +17,6 @@ from leastwise.baselines import (
     RMTLRegressor,
 )
 from leastwise.baselines._checks import KERNELS
-from leastwise.coupling import Tie
 from leastwise.onnx._classes import named, plain_classes, put_out
 from leastwise.onnx._columns import Columns
 from leastwise.onnx._graph import Graph, Value
@@ -25,6 +24,7 @@ from leastwise.onnx._kernels import scores, squared_distances
 from leastwise.onnx._machines import pair_coefficients, pair_decisions
 from leastwise.onnx._tasks import split
 from leastwise.onnx._weights import ByTask, Common, Coupled, Weights
+from leastwise.problem.coupling import Tie
 
 Array = np.ndarray
 

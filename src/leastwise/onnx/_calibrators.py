@@ -1,4 +1,4 @@
-"""From scores to probabilities: :mod:`leastwise.probability` and :mod:`leastwise.labels.probability` as nodes.
+"""Calibrators of classes and of labels as nodes.
 
 Classes are the last axis. Those of many labels are taken in blocks of labels that have as many classes, as tensors of
 shape (n, labels, classes), so that one set of formulas serves both.
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.labels.probability import LabelBlend, LabelClip, LabelIsotonic
-from leastwise.labels.sample import by_width
+from leastwise.calibration.calibrators import Blend, ClipNormalise, Isotonic, Signed
+from leastwise.calibration.label_blend import by_width
+from leastwise.calibration.label_calibrators import LabelBlend, LabelClip, LabelIsotonic
+from leastwise.calibration.prior import Shift
 from leastwise.onnx._graph import Graph, Value
-from leastwise.prior import Shift
-from leastwise.probability import Blend, ClipNormalise, Isotonic, Signed
-from leastwise.selection.refits import Softmax
+from leastwise.solvers.newton import Softmax
 
 Array = np.ndarray
 

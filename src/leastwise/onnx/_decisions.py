@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.labels.encoding import Labels
-from leastwise.labels.sample import by_width
+from leastwise.calibration.label_blend import by_width
 from leastwise.onnx._classes import exact, named, plain_classes, put_out
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Said
+from leastwise.problem.labels import Labels
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.extras import needed
+from leastwise.utils.optional import needed
 
 Array = np.ndarray
 

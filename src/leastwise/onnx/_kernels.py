@@ -1,4 +1,4 @@
-"""Scores from kernels: :mod:`leastwise.kernels` and :func:`leastwise.basis.evaluate` as nodes of a graph."""
+"""Kernels, and scores from them, as nodes of a graph."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.kernels import RBF, Kernel, Laplace, Linear, Poly, Scaled, Sigmoid, Sum
+from leastwise.calibration.extrapolation import Reach
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._weights import Weights
-from leastwise.reach import Reach
+from leastwise.problem.kernels import RBF, Kernel, Laplace, Linear, Poly, Scaled, Sigmoid, Sum
 
 Array = np.ndarray
 

@@ -15,7 +15,7 @@ from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._kernels import scores
 from leastwise.onnx._tasks import split
 from leastwise.onnx._weights import ByTask, Common, Coupled, Weights
-from leastwise.task_fitting import DualForm
+from leastwise.solvers.solve_tasks import DualForm
 
 Array = np.ndarray
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.families import Linear, OneVersusRest, Steps, Unchanged
-from leastwise.calibration.reading import Layout
+from leastwise.estimators._recalibrated_rows import Layout
 from leastwise.onnx._calibrators import believed, climb, clip, reassembled, segments
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Said

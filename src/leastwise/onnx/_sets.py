@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.conformal import ROUNDING, levels
+from leastwise.calibration.conformal import ROUNDING, levels
+from leastwise.calibration.heldout_rows import Evidence, gather
+from leastwise.calibration.label_blend import by_width
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._sets import label_tables
-from leastwise.evidence import Evidence, gather
-from leastwise.labels.encoding import Labels
-from leastwise.labels.sample import by_width
 from leastwise.onnx._calibrators import reassembled
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Said
+from leastwise.problem.labels import Labels
 
 Array = np.ndarray
 

@@ -10,7 +10,7 @@ from leastwise.onnx._categories import NOWHERE
 from leastwise.onnx._classes import exact
 from leastwise.onnx._columns import Columns, first_hit, place_of
 from leastwise.onnx._graph import Graph, Value
-from leastwise.tasks import Tasks
+from leastwise.problem.tasks import Tasks
 
 TYPES: dict[str, Any] = {"text": object, "whole": np.int64, "real": np.float64}
 

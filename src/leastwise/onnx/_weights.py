@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from leastwise.coupling import Tie
 from leastwise.onnx._graph import Graph, Value
+from leastwise.problem.coupling import Tie
 
 Array = np.ndarray
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leastwise.calibration.recalibrated import Recalibrated
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._regressor import KernelRegressor
+from leastwise.estimators.recalibrated import Recalibrated
 
 
 @dataclass(frozen=True)

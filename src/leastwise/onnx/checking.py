@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.extras import needed
 from leastwise.onnx._categories import is_missing
 from leastwise.onnx._tables import cells
 from leastwise.tables import Table, TableModel
+from leastwise.utils.optional import needed
 
 Array = np.ndarray
 

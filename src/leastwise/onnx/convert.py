@@ -11,13 +11,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.abstention import Abstaining
-from leastwise.calibration.recalibrated import Recalibrated
 from leastwise.estimators._base import KernelClassifier
 from leastwise.estimators._checks import choose
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._regressor import KernelRegressor
-from leastwise.inside import core
+from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.onnx._baselines import BASELINES
 from leastwise.onnx._calibrators import shifted
 from leastwise.onnx._columns import Columns, TextNeeded, column_names, open_columns
@@ -30,6 +29,7 @@ from leastwise.onnx._regression import put_values
 from leastwise.onnx._sets import put_sets
 from leastwise.onnx._wishes import Wishes
 from leastwise.tables import TableModel
+from leastwise.utils.unwrap import core
 
 TYPES = {"float32": np.float32, "float64": np.float64}
 
@@ -49,8 +49,8 @@ def to_onnx(
     Parameters
     ----------
     model : estimator
-        Any estimator of this library, :class:`~leastwise.calibration.Recalibrated` or
-        :class:`~leastwise.abstention.Abstaining`, a pipeline of pre-processing with one at its end, or a
+        Any estimator of this library, :class:`~leastwise.Recalibrated` or
+        :class:`~leastwise.Abstaining`, a pipeline of pre-processing with one at its end, or a
         :class:`~leastwise.tables.TableModel`. Fitted.
     dtype : {"float32", "float64"}, optional
         Of numbers that come in and go out. By default float32; for a ``TableModel``, whose numbers come as they stand

@@ -5,6 +5,6 @@ what the page is made of, as plain numbers and words.
 """
 
 from leastwise.report.data import report_data
-from leastwise.report.writing import report_html, write_report
+from leastwise.report.page import report_html, write_report
 
 __all__ = ["report_data", "report_html", "write_report"]

@@ -5,17 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from leastwise.report.chosen import selection
 from leastwise.report.decisions import threshold_data
-from leastwise.report.doubts import Shown, unsure_tables
-from leastwise.report.facts import facts
-from leastwise.report.familiar import familiarity
-from leastwise.report.given import given_rows
-from leastwise.report.names import clean
+from leastwise.report.facts import facts, selection
+from leastwise.report.markup import clean
 from leastwise.report.quality import measures, reliability
-from leastwise.report.reading import Seen, Subject, held_out, subject_of
-from leastwise.report.similar import similarity
-from leastwise.report.tables import class_table, label_table, task_table
+from leastwise.report.reading import Seen, Subject, given_rows, held_out, subject_of
+from leastwise.report.tables import class_table, label_table, similarity, task_table
+from leastwise.report.uncertain_rows import Shown, familiarity, unsure_tables
 from leastwise.report.values import given_values, held_out_values, value_data
 
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.report.bounds import bounds
-from leastwise.report.numbers import plain, plain_list
+from leastwise.calibration.risk import Decisions
+from leastwise.report.numbers import bounds, plain, plain_list
 from leastwise.report.reading import Part, Seen, Subject
-from leastwise.risk import Decisions
-from leastwise.svg import Scale
+from leastwise.utils.svg import Scale
 
 Array = np.ndarray
 

@@ -1,9 +1,13 @@
-"""The model within what was given, and what is known of rows that it did not see."""
+"""Rows that the user gives, with their truth, in place of those that the fit held out.
+
+The model within what was given, and what is known of rows that it did not see.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -11,19 +15,49 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.abstention.estimator import Abstaining
-from leastwise.abstention.evidence import decided
-from leastwise.calibration.recalibrated import Recalibrated
+from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
+from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators._labels import LabelClassifier
 from leastwise.estimators._model import KernelModel
 from leastwise.estimators._regressor import KernelRegressor
 from leastwise.estimators._sets import label_tables
-from leastwise.evidence import Evidence, HeldRows, gather
-from leastwise.losses import class_log_losses
-from leastwise.report.names import Names
+from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.metrics.losses import class_log_losses
+from leastwise.problem.labels import encode_known
+from leastwise.report.markup import Names
 from leastwise.tables import TableModel
+from leastwise.utils.unwrap import arrive
 
 Array = np.ndarray
+
+
+def with_tasks(function: Any, X: Any, tasks: Any, **more: Any) -> Any:
+    """A method of the model within, told the tasks where there are any to tell."""
+    told = {} if tasks is None or "tasks" not in signature(function).parameters else {"tasks": tasks}
+    return function(X, **told, **more)
+
+
+def given_rows(subject: Subject, X: Any, y: Any, tasks: Any) -> Seen:
+    """What a classifier says of rows that are given."""
+    P = subject.whole.predict_proba(X, **({} if tasks is None else {"tasks": tasks}))
+    model, within = subject.model, arrive(subject.whole, X, through=True)[1]
+    n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} entries and X has {n} rows: give one for each.")
+    trust = np.asarray(with_tasks(model.trust, within, tasks))
+    task = model._validated_rows(within, tasks)[1] if hasattr(model, "task_index_") else None
+    codes = _codes(model, y, n)
+    weight = (codes >= 0).astype(float)
+    return seen_of(subject, P, HeldRows(codes, weight, trust, None, task), False)
+
+
+def _codes(model: Any, y: Any, n: int) -> Array:
+    index = getattr(model, "label_index_", None)
+    if index is None:
+        return class_codes(model.classes_, y)
+    flat = index.form == "flat"
+    return encode_known(np.asarray(y).reshape(-1, 1) if flat else y, index, n, model.missing)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.report import drawing
+from leastwise.report import charts as drawing
 from leastwise.report.markup import NOTHING, figures, name, percent, simple_table
 from leastwise.report.sections import Section, figure, paragraph, section
 from leastwise.report.tables import column, table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leastwise.report import drawing_maps
+from leastwise.report import charts as drawing_maps
 from leastwise.report.markup import figures, interval, simple_table, sortable_table
 from leastwise.report.sections import Section, figure, paragraph, section
 from leastwise.report.tables import column, table

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.evidence import witnesses
-from leastwise.inside import arrive
-from leastwise.intervals import upper_quantile
-from leastwise.report.doubts import UNSURE, Shown
-from leastwise.report.given import with_tasks
+from leastwise.calibration.conformal import upper_quantile
+from leastwise.calibration.heldout_rows import witnesses
 from leastwise.report.numbers import LEVEL, mean_of, plain, plain_list
-from leastwise.report.reading import Subject
+from leastwise.report.reading import Subject, with_tasks
 from leastwise.report.tables import column, table
-from leastwise.task_fitting import DualForm
+from leastwise.report.uncertain_rows import UNSURE, Shown
+from leastwise.solvers.solve_tasks import DualForm
+from leastwise.utils.unwrap import arrive
 
 Array = np.ndarray
 

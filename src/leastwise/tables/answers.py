@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.inside import arrive
 from leastwise.tables.table import Array
 from leastwise.tables.targets import class_text
+from leastwise.utils.unwrap import arrive
 
 
 @dataclass(frozen=True)

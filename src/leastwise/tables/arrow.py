@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.extras import frames
 from leastwise.tables.table import Array, Table, TableError, column_of
+from leastwise.utils.optional import frames
 
 
 def read_arrow(data: bytes | str, format: str, source: str) -> Table:

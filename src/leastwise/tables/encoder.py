@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.memory import available_memory, human
 from leastwise.tables.cells import text_cells, values_of
 from leastwise.tables.kinds import KINDS, Column, Found, find_kind, fit_column
 from leastwise.tables.table import Array, Table, TableError
+from leastwise.utils.memory import available_memory, human
 
 #: Standardised values beyond this are taken for this: a million standard deviations is far from all data, and squares
 #: of more might overflow.

@@ -10,13 +10,13 @@ import zlib
 from pathlib import Path
 from typing import IO, Any
 
-from leastwise.atomic import write_atomically
-from leastwise.memory import available_memory, human
 from leastwise.tables.arff import read_arff
 from leastwise.tables.arrow import read_arrow, write_arrow
 from leastwise.tables.libsvm import read_libsvm
 from leastwise.tables.table import Table, TableError, TableFileError
 from leastwise.tables.text import DELIMITERS, decode, read_text, write_text
+from leastwise.utils.atomic_files import write_atomically
+from leastwise.utils.memory import available_memory, human
 
 #: Formats by the ending of a file.
 ENDINGS = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from leastwise.memory import available_memory, human
 from leastwise.tables.cells import number
 from leastwise.tables.table import Table, TableError
+from leastwise.utils.memory import available_memory, human
 
 #: A table of more columns than this is no table for people.
 MAX_COLUMNS = 1_000_000

@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.abstention import Abstaining
-from leastwise.calibration import Recalibrated
+from leastwise.estimators._html_repr import FittedRepr
 from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.lssvm import LSSVR
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
-from leastwise.inside import core, fit_inside, inner_model, split_params
-from leastwise.notebook import FittedRepr
+from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
 from leastwise.tables.kinds import Column
 from leastwise.tables.prepared import prepare
@@ -28,6 +27,7 @@ from leastwise.tables.rows import task_ids
 from leastwise.tables.story import evaluated, heldout_scores, plain, summarised
 from leastwise.tables.table import Array, Table, TableError
 from leastwise.tables.targets import Target
+from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
 
 #: Beyond so many rows the kernels stand on some of them,
 MANY_ROWS = 5000
@@ -64,13 +64,13 @@ class TableModel(FittedRepr, BaseEstimator):
         As in :class:`TableEncoder`.
     max_error : float, optional
         Decide only where so many errors, as a share, are kept among what is decided; see
-        :class:`leastwise.abstention.Abstaining`.
+        :class:`leastwise.Abstaining`.
     min_confidence : float, optional
         Decide only from this probability on.
     coverage : float, default=0.9
         Of sets of classes, and of intervals.
     recalibrate : bool, default=False
-        Calibrate once more on held-out predictions, see :class:`leastwise.calibration.Recalibrated`.
+        Calibrate once more on held-out predictions, see :class:`leastwise.Recalibrated`.
     n_centers : "auto", int or None, default="auto"
         Kernels on so many rows. "auto" takes all; for classes and labels of more than 5,000 rows it takes 500.
     random_state : int, RandomState or None, default=0

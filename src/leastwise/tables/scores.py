@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration_metrics import calibration_error
-from leastwise.label_metrics import label_report
-from leastwise.losses import class_log_losses
-from leastwise.metrics import brier_score, task_auc
+from leastwise.metrics.calibration import calibration_error
+from leastwise.metrics.label_report import label_report
+from leastwise.metrics.losses import class_log_losses
+from leastwise.metrics.probabilities import brier_score, task_auc
 
 Array = np.ndarray
 

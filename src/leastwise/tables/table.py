@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.extras import frames
 from leastwise.tables.preview import preview
+from leastwise.utils.optional import frames
 
 Array = np.ndarray
 

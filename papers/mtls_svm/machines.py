@@ -1,0 +1,123 @@
+"""LS-SVMs on School: one for every school, one for all, and MTLS-SVM.
+
+LS-SVM        one machine with an RBF kernel for every school, each with a gamma and p of its own, or with the same
+              ones for all; one machine for the rows of all schools, on 1,000 of them
+MTLS-SVM      linear kernel, an intercept for every school
+mean          the mean score of the school, which is an LS-SVM that learns nothing but its intercept
+MultiTask..   this library's MultiTaskLSSVR with its own search
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from leastwise import LSSVR, MultiTaskLSSVR
+from leastwise.problem.coupling import from_gamma_lambda
+from papers._common.data import Array
+from papers._common.timing import timed
+from papers.mtls_svm.grid import (
+    GAMMAS,
+    LAMBDAS,
+    WIDTHS,
+    Choice,
+    Machine,
+    grid_search,
+    rbf,
+    squares,
+    width,
+)
+from papers.mtls_svm.pupils import Split
+
+#: Predictions of the test rows, and what was chosen.
+Fit = Callable[[Split], tuple[Array, dict]]
+
+
+def ls_svm_each(data: Split) -> tuple[Array, dict]:
+    """A machine for every school, each with a gamma and p of its own."""
+    f, points = np.empty(len(data.y_test)), 0
+    for t in data.tasks:
+        a, b = data.of(t)
+        choice = rbf_choice(data.X[a], data.y[a, None])
+        f[b] = rbf_fit(data, a, choice.at).predict(data.X_test[b])
+        points += choice.points
+    return f, {"points": points}
+
+
+def ls_svm_same(data: Split) -> tuple[Array, dict]:
+    """A machine for every school, all with the same gamma and p."""
+    parts = [(data.X[a], data.y[a, None]) for a, _ in map(data.of, data.tasks)]
+
+    def line(rest: tuple[int, ...], gammas: Sequence[int]) -> Array:
+        return np.sum([squares(Machine(rbf(X, X, rest[0]), y), gammas) for X, y in parts], axis=0)
+
+    choice, f = grid_search(line, GAMMAS, WIDTHS), np.empty(len(data.y_test))
+    for t in data.tasks:
+        a, b = data.of(t)
+        f[b] = rbf_fit(data, a, choice.at).predict(data.X_test[b])
+    return f, {"chosen": choice.at, "points": choice.points}
+
+
+def ls_svm_pooled(data: Split) -> tuple[Array, dict]:
+    """One machine that does not know the school, on some of the rows."""
+    rows = np.random.default_rng(data.seed).permutation(len(data.y))[:1000]
+    choice = rbf_choice(data.X[rows], data.y[rows, None])
+    return rbf_fit(data, rows, choice.at).predict(data.X_test), {"chosen": choice.at, "points": choice.points}
+
+
+def means(data: Split) -> tuple[Array, dict]:
+    """The mean score of every school: what a machine says that knows nothing but its intercept."""
+    each = {t: data.y[data.of(t)[0]].mean() for t in data.tasks}
+    return np.array([each[t] for t in data.task_test]), {}
+
+
+def rbf_choice(X: Array, y: Array) -> Choice:
+    """The best gamma and p of one machine."""
+    return grid_search(lambda rest, gammas: squares(Machine(rbf(X, X, rest[0]), y), gammas), GAMMAS, WIDTHS)
+
+
+def rbf_fit(data: Split, rows: Array, at: tuple[int, ...]) -> LSSVR:
+    """The library's machine at the exponents that were chosen."""
+    g, p = at
+    model = LSSVR(width(p), 1 / (len(rows) * 2.0**g), kernel="rbf", cv=None)
+    return model.fit(data.X[rows], data.y[rows])
+
+
+def linear_trial(data: Split) -> tuple[Any, float]:
+    """The library's held-out predictions with a linear kernel and free intercepts, and the unit that they are in."""
+    model = MultiTaskLSSVR(1.0, 1.0, 1.0, kernel="linear", bias="task")
+    kernel, _ = model._checked(calibrated=False)
+    rows = model._training(data.X, data.y, None, None, kernel, data.task)
+    settings = model._settings(rows.kernel, model._judge(rows))
+    return model._trial(rows, rows.rows, settings, model._coupling(rows)), rows.targets.unit
+
+
+def mtls_svm(data: Split) -> tuple[Array, dict]:
+    """The paper's model, with its grid."""
+    trial, unit = linear_trial(data)
+    n, m = len(data.y), len(data.tasks)
+
+    def line(rest: tuple[int, ...], gammas: Sequence[int]) -> Array:
+        points = [from_gamma_lambda(2.0**g, 2.0 ** rest[0], n, m) for g in gammas]
+        at = trial.tied(points[0]["sharing"]).heldout(1.0, len(points))
+        more = n / (n - 1)  # gamma stays as it is when a row is held out; alpha, of the mean loss, does not
+        return np.array([-np.sum((data.y - unit * at(more * point["alpha"]).F[:, 0]) ** 2) for point in points])
+
+    searched = timed(lambda: grid_search(line, GAMMAS, LAMBDAS))
+    choice = searched.value
+    point: dict[str, Any] = from_gamma_lambda(2.0 ** choice.at[0], 2.0 ** choice.at[1], n, m)
+    model = MultiTaskLSSVR(1.0, **point, kernel="linear", bias="task", cv=None)
+    model.fit(data.X, data.y, tasks=data.task)
+    held = 100 * (1 + choice.score / n / float(np.var(data.y)))
+    found = {"chosen": choice.at, "points": choice.points, "search_seconds": searched.wall, "heldout": held}
+    return model.predict(data.X_test, tasks=data.task_test), found
+
+
+def multi_task(data: Split, **options: Any) -> tuple[Array, dict]:
+    """A model with the search of its own."""
+    model = MultiTaskLSSVR(random_state=data.seed, **options)
+    model.fit(data.X, data.y, tasks=data.task)
+    names = ("sigma_", "alpha_", "sharing_", "spread_", "linear_weight_")
+    return model.predict(data.X_test, tasks=data.task_test), {"chosen": [getattr(model, k) for k in names]}

@@ -1,0 +1,63 @@
+"""Tables: ours beside the paper's, and paired tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.stats import ttest_rel
+
+from papers._common.experiments import Report
+from papers._common.text import spread, table
+
+MAIN = "MTLS-SVM"
+Printed = Mapping[str, tuple[float, float]]
+
+
+def cases(found: list[dict]) -> list[tuple[str, str]]:
+    """Methods and inputs that were run."""
+    return list(dict.fromkeys((f["method"], f["inputs"]) for f in found))
+
+
+def tell(title: str, found: list[dict], measures: Sequence[str], printed: Printed, report: Report) -> None:
+    """All measures by method and inputs, and what the paper has."""
+    rows: list[list] = []
+    for name, inputs in cases(found):
+        runs = [f for f in found if (f["method"], f["inputs"]) == (name, inputs)]
+        figures = [spread([f[k] for f in runs], 2) for k in measures]
+        said = _said(printed.get(name.partition(",")[0]))
+        rows.append([name, inputs, len(runs), *figures, said, float(np.mean([f["seconds"] for f in runs]))])
+    ours = {name.partition(",")[0] for name, _ in cases(found)}
+    rows += [
+        [name, "-", 0, *["-"] * len(measures), _said(printed[name]), None] for name in printed if name not in ours
+    ]
+    report(table(title, ["method", "inputs", "splits", *measures, "paper", "seconds"], rows))
+
+
+def _said(paper: tuple[float, float] | None) -> str:
+    return "-" if paper is None else f"{paper[0]}±{paper[1]}"
+
+
+def differences(found: list[dict], measure: str, report: Report) -> list[dict]:
+    """One measure against that of MTLS-SVM on the same inputs and splits."""
+    tests = [t for t in (paired(found, measure, *case) for case in cases(found)) if t is not None]
+    header = ["method", "inputs", "difference", "standard error", "p", "above", "splits"]
+    if tests:
+        report(table(f"{measure}: less {MAIN} on the same splits", header, [list(t.values()) for t in tests]))
+    return tests
+
+
+def paired(found: list[dict], measure: str, name: str, inputs: str) -> dict | None:
+    """One test, where there are two splits at least."""
+    mine, main = (
+        {f["run"]: f[measure] for f in found if (f["method"], f["inputs"]) == (wanted, inputs)}
+        for wanted in (name, MAIN)
+    )
+    both = sorted(set(mine) & set(main))
+    gap = np.array([mine[k] - main[k] for k in both])
+    if name == MAIN or len(gap) < 2:
+        return None
+    p = float(ttest_rel([mine[k] for k in both], [main[k] for k in both]).pvalue) if np.ptp(gap) > 1e-12 else np.nan
+    error = float(gap.std(ddof=1) / np.sqrt(len(gap)))
+    record = {"method": name, "inputs": inputs, "mean": float(gap.mean()), "standard_error": error, "p": p}
+    return record | {"above": int(np.sum(gap > 0)), "splits": len(gap)}

@@ -1,0 +1,181 @@
+r"""Prediction intervals from held-out residuals: the jackknife, jackknife+ and CV+.
+
+A model that is linear in its targets, ``F(x) = sum_i s_i(x) z_i``, says without the fold k, at the same ridge,
+
+    F_-k(x) = F(x) - sum_(i in k) s_i(x) r_i,      r_i = z_i - F_-k(x_i),
+
+since leaving rows out is the same as giving them the targets that are predicted for them. So the models of all folds
+cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n + 1) coverage), the interval of
+*jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ where folds are larger) is
+
+    from the K-th largest  F_-k(i)(x) - |r_i|   to the K-th smallest  F_-k(i)(x) + |r_i|.
+
+It covers a new value with a probability of at least 2 coverage - 1 whatever the data are, if rows are exchangeable,
+and of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs nothing but
+the residuals. Both are for a model whose parameters are given: where residuals have chosen parameters they are
+enlarged first, see ``leastwise.model_selection.optimism``.
+
+With groups, a new row is one of a new group. Groups are exchangeable, their rows are not independent. Folds hold
+whole groups, each row counts by one over the size of its group, and n is the number of groups (Lee, Barber and
+Willett 2023).
+
+Sets of classes that hold the true one with a given probability, from held-out probabilities.
+
+A *nonconformity* says how little a class suits a row:
+
+``"lac"``
+    ``1 - p(y|x)``. The smallest sets on average (Sadinle, Lei and Wasserman 2019).
+``"aps"``
+    the probability of all classes that are more probable than y (Romano, Sesia and Candes 2020, without the chance in
+    it). Sets grow with how hard a row is, and are never empty.
+``"random-aps"``
+    the same plus a random part of ``p(y|x)``, as in the paper: coverage is more even between easy rows and hard ones.
+
+With n held-out rows, the level is the K-th smallest of the nonconformities of their true classes, ``K = ceil((n + 1)
+coverage)``, and the set holds all classes at or below it; all classes where K > n. If the held-out rows and the new
+row are exchangeable, and the model was fitted without either, the true class is in the set with a probability of at
+least ``coverage``. Held-out rows of a leave-one-out have each been predicted by a model that differs from the final
+one by one row: then this is true as far as one row does not matter, and as far as what was chosen by these rows
+(sigma, alpha, the calibration: a few numbers) does not flatter them. Whatever the model, there is no guarantee for
+that; measured coverage is in ``benchmarks.conformal``. For one, hold rows back, and use their probabilities. Rows of
+a group are one witness together: each counts by one over the size of its group, and n is the number of groups (Lee,
+Barber and Willett 2023).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leastwise.calibration.heldout_rows import Evidence, witnesses
+
+Array = np.ndarray
+
+
+def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:
+    """Intervals of equal width about F (m x c), from held-out residuals (n x c) of rows with these weights."""
+    half = np.array([upper_quantile(np.abs(r)[None], w, coverage)[0] for r in residual.T])
+    return F - half, F + half
+
+
+def jackknife_plus(
+    F: Array, S: Array, residual: Array, fold: Array, w: Array, coverage: float, size: Array | None = None
+) -> tuple[Array, Array]:
+    """Intervals from the models of all folds.
+
+    Parameters
+    ----------
+    F : ndarray of shape (m, c)
+        What the model says.
+    S : ndarray of shape (m, n)
+        Weights of the training targets in that.
+    residual : ndarray of shape (n, c)
+        Held-out residuals.
+    fold : ndarray of int of shape (n,)
+        Labels 0, 1, ... of the rows that were held out together.
+    w : ndarray of shape (n,)
+        Weights of mean 1, or weights that sum to 1 in every group.
+    coverage : float
+    size : ndarray of shape (n, c), optional
+        How large the errors of the rows are to be taken; by default the absolute residuals.
+    """
+    size = np.abs(residual) if size is None else size
+    low, high = np.empty_like(F), np.empty_like(F)
+    for j, (r, s) in enumerate(zip(residual.T, size.T, strict=True)):
+        without = F[:, j, None] - _by_fold(S * r, fold)[:, fold]
+        low[:, j] = -upper_quantile(s - without, w, coverage)
+        high[:, j] = upper_quantile(s + without, w, coverage)
+    return low, high
+
+
+def _by_fold(A: Array, fold: Array) -> Array:
+    """Sums of the columns of each fold."""
+    if len(fold) == int(fold.max()) + 1:  # every row alone
+        sums = np.empty_like(A)
+        sums[:, fold] = A
+        return sums
+    order = np.argsort(fold, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(fold[order]) != 0])
+    return np.add.reduceat(A[:, order], starts, axis=1)
+
+
+def upper_quantile(values: Array, w: Array, coverage: float) -> Array:
+    """For every row of values (m x n), the smallest that has a share ``coverage`` of n + 1 at or below; inf if none.
+
+    The row to come has weight 1, as the others have on average, or as every group has.
+    """
+    need = coverage * (w.sum() + 1)
+    if need > w.sum() * (1 + 1e-12):
+        return np.full(len(values), np.inf)
+    if np.all(w == 1):
+        k = int(np.ceil(need - 1e-9)) - 1
+        return np.partition(values, k, axis=1)[:, k]
+    order = np.argsort(values, axis=1)
+    k = (np.cumsum(w[order], axis=1) >= need - 1e-9).argmax(axis=1)
+    return np.take_along_axis(values, np.take_along_axis(order, k[:, None], axis=1), axis=1)[:, 0]
+
+
+METHODS = ("lac", "aps", "random-aps")
+#: A task has a level of its own where so many of its rows, or groups, are expected to lie outside of their sets.
+OUTSIDE = 5
+#: Sums of the same probabilities in another order differ by less.
+ROUNDING = 1e-12
+
+
+def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
+    """How little each class suits each row, of the shape of the probabilities P (n x c)."""
+    P = np.asarray(P, dtype=float)
+    if method == "lac":
+        return 1 - P
+    P = P / P.sum(axis=1, keepdims=True)
+    order = np.argsort(-P, axis=1, kind="stable")
+    falling, above = np.take_along_axis(P, order, axis=1), np.empty_like(P)
+    mass = np.cumsum(falling, axis=1) - falling
+    mass[:, 1:][falling[:, 1:] == falling[:, :-1]] = 0  # equal classes have that of the first of them
+    np.put_along_axis(above, order, np.maximum.accumulate(mass, axis=1), axis=1)
+    return above if method == "aps" else above + rng.random((len(P), 1)) * P
+
+
+def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: bool) -> Array:
+    """Up to which nonconformity each class is in a set, of shape (c,), from those of the true classes (n,)."""
+    c = evidence.P.shape[1]
+    if not by_class:
+        return np.full(c, _level(scores, evidence, coverage))
+    own = [np.flatnonzero(evidence.codes == k) for k in range(c)]
+    return np.array([_level(scores[rows], evidence.part(rows), coverage) for rows in own])
+
+
+def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
+    weights = witnesses(evidence.w, evidence.group, evidence.count)
+    return float(upper_quantile(scores[None], weights, coverage)[0])
+
+
+def levels(
+    evidence: Evidence, coverage: float, method: str, by_class: bool, by_task: bool, rng: np.random.Generator
+) -> tuple[Array, dict[int, Array]]:
+    """The levels of the classes for all tasks, and for those tasks that have enough rows of their own."""
+    scores = nonconformity(evidence.P, method, rng)[np.arange(len(evidence)), evidence.codes]
+    common = class_levels(scores, evidence, coverage, by_class)
+    own: dict[int, Array] = {}
+    if by_task and evidence.task is not None:
+        for t in np.unique(evidence.task).tolist():
+            rows = np.flatnonzero(evidence.task == t)
+            part = evidence.part(rows)
+            if witnesses(part.w, part.group, part.count).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
+                own[t] = class_levels(scores[rows], part, coverage, by_class)
+    return common, own
+
+
+def sets(scores: Array, level: Array, allow_empty: bool) -> Array:
+    """Which classes are at or below their level; with the most suitable one in any case where none may be empty.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, c)
+    level : ndarray of shape (c,) or (n, c)
+    allow_empty : bool
+    """
+    inside = scores <= level + ROUNDING
+    if not allow_empty:
+        best = scores.argmin(axis=1)
+        inside[np.arange(len(scores)), best] |= ~inside.any(axis=1)
+    return inside

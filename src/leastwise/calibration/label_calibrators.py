@@ -1,0 +1,308 @@
+r"""From scores of many labels to probabilities: the calibrators, label by label and all at once.
+
+Every label has its own class shares, and its own ``sharpness`` and ``power`` where the scores are blended. They
+are fitted to held-out scores, see :mod:`leastwise.calibration.label_blend`, in one of two ways:
+
+pooled
+    one pair for all labels: fast, for the many points of a search.
+per label
+    a pair for each label, drawn to the pooled one, the more the less the label's own rows say.
+
+Either way all pairs are then shrunk towards zero, which stands for the class shares, by how far the held-out scores
+of all labels together are believed; see :mod:`leastwise.calibration.calibrators`.
+
+Only known entries count. Where a label has one known class only, its class shares are still not 0 and 1: half a row
+is added to each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from sklearn.isotonic import IsotonicRegression, isotonic_regression
+
+from leastwise.calibration.calibrators import credibility, mean_share
+from leastwise.calibration.label_blend import BlendFit, LabelSample, class_counts
+from leastwise.utils.arrays import at_home, here, library, like, mapped, spread_over
+
+Array = np.ndarray
+
+
+class LabelCalibrator(Protocol):
+    """Scores of shape (n, O) in, probabilities or decision values of the same shape out.
+
+    ``trust``, of shape (n,), is 1 where the scores are to be believed and 0 where nothing is known; see
+    :mod:`leastwise.calibration.extrapolation`. None is 1 throughout.
+    """
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities; in every row those of each label sum to one."""
+        ...
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Values that order the classes of a label as the probabilities do."""
+        ...
+
+
+@dataclass(frozen=True)
+class LabelClip:
+    """Eq. (3) for each label: whatever the trust, as in the paper.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    shares : ndarray of shape (O,)
+        Class shares, the answer where all scores of a label are clipped.
+    """
+
+    starts: Array
+    shares: Array
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        xp = library(F)
+        P = xp.clip(F, 0, None)
+        total = _over_labels(np.add, P, self.starts)
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1), like(self.shares, F))
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        return self.proba(F)
+
+
+@dataclass(frozen=True)
+class LabelBlend:
+    """``leastwise.calibration.calibrators.Blend`` for each label.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    shares : ndarray of shape (O,)
+        Class shares.
+    doubt, floor, sharpness, power : ndarray of shape (T,)
+    """
+
+    starts: Array
+    shares: Array
+    doubt: Array
+    floor: Array
+    sharpness: Array
+    power: Array
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Logarithms of probabilities, up to a constant per row and label."""
+        xp, shares = library(F), like(self.shares, F)
+        sharpness, power, doubt = (like(self._spread(x), F) for x in (self.sharpness, self.power, self.doubt))
+        evidence = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + doubt)
+        return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        L = self.decision(F, trust)
+        L -= _over_labels(np.maximum, L, self.starts)
+        P = mapped("exp", L, L)
+        P /= _over_labels(np.add, P, self.starts)
+        floor = like(self._spread(self.floor), F)
+        P *= 1 - floor
+        P += floor * like(self.shares, F)
+        return P
+
+    @property
+    def slope(self) -> Array:
+        """``leastwise.calibration.calibrators.Blend.slope`` of each label."""
+        return self.sharpness.astype(float) * mean_share(self.shares, self.starts) + self.power
+
+    def _spread(self, x: Array) -> Array:
+        return np.repeat(x, np.diff(self.starts))
+
+
+@dataclass(frozen=True)
+class LabelIsotonic:
+    """One step function per label and class, then divided by the sum.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    shares : ndarray of shape (O,)
+    floor : ndarray of shape (T,)
+    corners : ndarray of int of shape (O + 1,)
+        Column k has the corners ``corners[k] ... corners[k + 1] - 1`` of all.
+    knots, steps : ndarray of shape (number of corners,)
+        Scores at the corners, and the values there.
+    """
+
+    starts: Array
+    shares: Array
+    floor: Array
+    corners: Array
+    knots: Array
+    steps: Array
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        known = here(F)  # step functions are read off by numpy
+        parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
+        P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(known.T, parts, strict=True)])
+        P = LabelClip(self.starts, self.shares).proba(like(P.astype(known.dtype, copy=False), F))
+        believed = like(np.repeat(1 - self.floor, np.diff(self.starts)), F)
+        believed = believed * (1 if trust is None else trust[:, None])
+        return believed * P + (1 - believed) * like(self.shares, F)
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities."""
+        return self.proba(F, trust)
+
+
+def fit_label_calibrator(
+    kind: str | None,
+    sample: LabelSample,
+    start: LabelCalibrator | None = None,
+    pooled: bool = False,
+    pull: float | None = None,
+    shrink: bool = True,
+) -> LabelCalibrator:
+    """The calibrator of this kind, fitted to held-out scores.
+
+    Parameters
+    ----------
+    kind : {"blend", "temperature", "isotonic", None}
+    sample : LabelSample
+    start : LabelCalibrator, optional
+        Where the search for the parameters of a blend begins, if it is one.
+    pooled : bool
+        Whether sharpness and power are the same for all labels, before they are shrunk.
+    pull : float, optional
+        How many rows the pooled parameters count for in the fit of each label, 0 or more; by default what the
+        held-out scores say.
+    shrink : bool
+        Whether to shrink towards the class shares, see :mod:`leastwise.calibration.calibrators`.
+    """
+    size = _sizes(sample)
+    shares = _shares(sample, size)
+    if kind is None:
+        return LabelClip(sample.starts, shares)
+    first = start if isinstance(start, LabelBlend) else None
+    blend, believed = _fit_blend(sample, shares, size, kind != "temperature", first, pooled, pull)
+    if not shrink:
+        believed = 1.0
+    if kind == "isotonic":
+        return _fit_isotonic(sample, shares, size, believed)
+    part = sample.F.dtype.type(believed)
+    return replace(blend, sharpness=part * blend.sharpness, power=part * blend.power)
+
+
+def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> float:
+    """How far pooled blends are believed, from their gain on the held-out rows over the class shares."""
+    i, t = np.nonzero(sample.W > 0)
+    k = sample.starts[t] + sample.codes[i, t]
+    gain = np.zeros(sample.W.shape)
+    gain[i, t] = np.log(blend.proba(sample.F)[i, k].astype(float)) - np.log(blend.shares.astype(float))[k]
+    total = sample.W.sum(axis=0, dtype=float)
+    gains = size * np.sum(sample.W * gain, axis=0) / np.where(total > 0, total, 1)
+    informed = size * (np.diff(sample.starts) > 1)  # a label of one class has nothing to say
+    if not informed.any() or not total.any():
+        return 1.0
+    slope = float(np.average(blend.slope, weights=informed))
+    return credibility(float(np.sum(gains)) / _agreement(gain, sample.W), slope)
+
+
+def _agreement(gain: Array, W: Array) -> float:
+    """How many labels say the same, from 1 for independent labels to T for copies of one label.
+
+    The variance over rows of their gains, summed over the labels, divided by the sum of the labels' variances.
+    """
+    row = W.sum(axis=1, dtype=float) / np.maximum(np.sum(W > 0, axis=1), 1)
+    known = row > 0
+    row, each = row[known], (W * gain)[known] / row[known, None]
+    together, apart = each.sum(axis=1), each - np.average(each, axis=0, weights=row)
+    variance = np.average((together - np.average(together, weights=row)) ** 2, weights=row)
+    alone = np.average(np.sum(apart**2, axis=1), weights=row)
+    return max(1.0, float(variance / alone)) if alone > 0 else 1.0
+
+
+def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
+    """Sums or maxima over the columns of each label, spread over these columns again."""
+    if not at_home(A):
+        return spread_over("sum" if reduce is np.add else "max", A, starts)
+    if np.all(np.diff(starts) == 2):  # much faster than reduceat
+        return np.repeat(reduce(A[:, ::2], A[:, 1::2]), 2, axis=1)
+    return np.repeat(reduce.reduceat(A, starts[:-1], axis=1), np.diff(starts), axis=1)
+
+
+def _sizes(sample: LabelSample) -> Array:
+    """Number of independent witnesses of each label, 1 or more: its share of the weight of the rows."""
+    known = sample.W > 0
+    row = sample.W.sum(axis=1, dtype=float) / np.maximum(known.sum(axis=1), 1)
+    share = np.sum(row[:, None] * known, axis=0) / max(row.sum(), np.finfo(float).tiny)
+    return np.maximum(sample.size * share, 1.0)
+
+
+def _shares(sample: LabelSample, size: Array) -> Array:
+    """Weighted class shares side by side, with half a row more for each class."""
+    first, widths = sample.starts[:-1], np.diff(sample.starts)
+    counts = class_counts(sample.codes, sample.W, sample.starts)
+    total = np.add.reduceat(counts, first)
+    if sample.counts is not None:  # of all rows; as many more witnesses as there is more weight
+        every = np.add.reduceat(sample.counts, first)
+        size = size * np.where(total > 0, every / np.where(total > 0, total, 1), 1)
+        counts, total = sample.counts, every
+    smoothed = counts * np.repeat(size / np.where(total > 0, total, 1), widths) + 0.5
+    return (smoothed / np.repeat(np.add.reduceat(smoothed, first), widths)).astype(sample.F.dtype)
+
+
+def _fit_blend(
+    sample: LabelSample,
+    shares: Array,
+    size: Array,
+    use_power: bool,
+    start: LabelBlend | None,
+    pooled: bool,
+    pull: float | None,
+) -> tuple[LabelBlend, float]:
+    """The blend of every label, and how far all of them are believed."""
+    dtype = sample.F.dtype
+    doubt, floor = (x.astype(dtype) for x in (size ** (-1 / 3), 1 / (size + 2)))
+    fit = BlendFit(sample, shares, doubt, floor, size, use_power)
+    first = [start.sharpness.mean(), start.power.mean() * use_power] if start else [0.0, float(use_power)]
+    theta, H = fit.pooled(np.array([first], dtype=float))
+
+    def blend(theta: Array) -> LabelBlend:
+        sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
+        return LabelBlend(sample.starts, shares, doubt, floor, sharpness, power)
+
+    believed = _credibility(sample, blend(theta), size)
+    return blend(theta if pooled else fit.each(theta, H, pull)), believed
+
+
+def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: float) -> LabelIsotonic:
+    """Step functions; what is not believed goes to the class shares."""
+    knots, steps = [], []
+    for t in range(sample.n_labels):
+        known = sample.W[:, t] > 0
+        w = sample.W[known, t].astype(float)
+        w *= size[t] / max(w.sum(), np.finfo(float).tiny)
+        for code, k in enumerate(range(sample.starts[t], sample.starts[t + 1])):
+            x, p = stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
+            knots.append(x)
+            steps.append(p)
+    floor = (1 / (size + 2) + (1 - believed) * (1 - 1 / (size + 2))).astype(sample.F.dtype)
+    corners = np.cumsum([0] + [len(x) for x in knots])
+    return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
+
+
+def stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
+    """Corners of a monotone fit, each level with one more row of the class share.
+
+    Without that row the outermost levels of a rare label are 0 and 1, on the word of a few rows.
+    """
+    if not len(f):
+        return np.zeros(1), np.full(1, share)
+    fit = IsotonicRegression(y_min=0, y_max=1).fit(f, hit, sample_weight=w)
+    x, level = fit.X_thresholds_, np.unique(fit.y_thresholds_)
+    ends = x[np.searchsorted(fit.y_thresholds_, level, side="right") - 1]
+    where = np.minimum(np.searchsorted(ends, f), len(level) - 1)
+    mass = np.bincount(where, weights=w, minlength=len(level))
+    smoothed = isotonic_regression((mass * level + share) / (mass + 1), sample_weight=mass + 1)
+    return x, smoothed[np.searchsorted(level, fit.y_thresholds_)]

@@ -1,0 +1,126 @@
+"""One model of several that were trained apart."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.estimators._streaming import Streaming
+from leastwise.linalg.moments import Moments
+from leastwise.problem.basis import double_kernel
+from leastwise.sources.bottom_k import joined_kept
+
+#: Parameters that models have to have in common: others choose what is chosen already.
+SAME = ("norm", "bias", "similarity", "label_penalty", "calibration", "scoring", "cv", "missing", "class_weight")
+
+
+def merge(models: Sequence[Any]) -> Any:
+    """The model of all rows of several models with the same centres and sigma, from their sums.
+
+    Sites that may not share rows can share sums instead: each fits a model to its own rows, with the same ``centers``
+    and ``sigma``, by ``fit_stream`` or ``partial_fit``. What comes of merging them is what one model of all rows
+    would be: alpha and the calibration are chosen anew on the rows that the models have kept. Models that keep no
+    rows (``keep_rows=0`` with ``cv=None``) share nothing but sums and centres; see :class:`leastwise.Moments` for
+    what these reveal.
+
+    Parameters
+    ----------
+    models : sequence of models of one kind
+        At least one. They are not changed.
+
+    Returns
+    -------
+    model
+        A new one, of the kind and with the parameters of the first, for all classes that any of them knows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leastwise import LSPC, merge
+    >>> X, y = load_iris(return_X_y=True)
+    >>> plan = {"centers": X[::10], "sigma": 1.0, "random_state": 0}
+    >>> parts = [LSPC(**plan).fit_stream(X[k::3], y[k::3]) for k in range(3)]
+    >>> merge(parts).moments_.n
+    150
+    """
+    models = list(models)
+    _check_models(models)
+    first = models[0]
+    known = reduce(first._combined, [model._known() for model in models])
+    moments = [model._aligned(_in_coordinates(model, first), model._known(), known) for model in models]
+    kept = None
+    if all(model.kept_ is not None for model in models):
+        kept = joined_kept([model.kept_.recoded(model._recode, model._known(), known) for model in models])
+    if not sum(m.n for m in moments):
+        raise ValueError("The models have learned from no rows yet: call partial_fit() of them before.")
+    merged = copy.copy(first)
+    begun = first._begun_before()
+    return merged._renew(begun.widened(moments[0].C.shape[1]), sum(moments[1:], moments[0]), kept, known)
+
+
+def _in_coordinates(model: Any, first: Any) -> Moments:
+    """The sums of a model in the coordinates of the first one.
+
+    These are computed from centres, kernel and sigma, which are the same. Rounding may still differ from machine to
+    machine, and with it the order of pivots that are almost equal.
+    """
+    own, wanted = model.moments_, first.moments_.whitening
+    if wanted is None or own.whitening is None or own.whitening.same(wanted):
+        return own
+    return own.moved(double_kernel(first.kernel_, first.centers_, first.centers_, first.sigma_), wanted)
+
+
+def _check_models(models: list[Any]) -> None:
+    """Refuse models whose sums do not add."""
+    if not models:
+        raise ValueError("merge() needs one model or more; the list is empty.")
+    first = models[0]
+    for place, model in enumerate(models):
+        if not isinstance(model, Streaming) or type(model) is not type(first):
+            raise TypeError(
+                f"Model {place} is a {type(model).__name__}, the first a {type(first).__name__}: merge() takes "
+                "models of one kind, LSPC, LSSVC, LSSVR or MultiLabelLSPC (of files, what leastwise.load gives)."
+            )
+        check_is_fitted(model)
+        model._check_sums("merge")
+        _check_same(place, model, first)
+    if len(models) > 1 and isinstance(getattr(first, "class_weight", None), str):
+        raise ValueError(
+            "class_weight='balanced' has weighted the classes by the rows of each model alone, and sums of different "
+            "weights do not add: give a dict of weights."
+        )
+
+
+def _check_same(place: int, model: Any, first: Any) -> None:
+    """The same basis functions, and the same problem."""
+    different = [name for name in SAME if not _equal(getattr(model, name, None), getattr(first, name, None))]
+    if model.sigma_ != first.sigma_:
+        different.append(f"sigma_ ({model.sigma_:.6g} and {first.sigma_:.6g})")
+    if not _equal(model.centers_, first.centers_):
+        different.append("centers_")
+    if not _equal(model.kernel_, first.kernel_):
+        different.append("kernel_")
+    names = [vars(one)["feature_names_in_"] for one in (model, first) if "feature_names_in_" in vars(one)]
+    if not _equal(names[0] if names else None, names[-1] if names else None):
+        different.append("feature_names_in_")
+    if (model.kept_ is None) != (first.kept_ is None):
+        different.append("kept_ (rows are kept by one of them only)")
+    if different:
+        raise ValueError(
+            f"Model {place} differs from the first in {', '.join(different)}: sums add where models have the same "
+            "centres, sigma and kernel. Begin all of them with model.without_rows() of one model."
+        )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if sparse.issparse(a) or sparse.issparse(b):
+        return sparse.issparse(a) and sparse.issparse(b) and a.shape == b.shape and (a != b).nnz == 0
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return a is b or bool(a == b) or (a != a and b != b)

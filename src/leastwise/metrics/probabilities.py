@@ -1,0 +1,278 @@
+"""How far probabilities can be trusted, overall and task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from leastwise.metrics.losses import log_losses
+from leastwise.problem.tasks import encode_tasks
+
+__all__ = ["brier_score", "expected_calibration_error", "log_loss", "task_auc", "task_log_loss"]
+
+Array = np.ndarray
+
+
+def expected_calibration_error(
+    y_true: Any, proba: Any, *, classes: Any = None, n_bins: int = 15, strategy: str = "mass"
+) -> float:
+    """Mean distance between confidence and accuracy over bins of the confidence.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    proba : array-like of shape (n, c)
+        Probabilities, one column per class.
+    classes : array-like of shape (c,), optional
+        Labels of the columns; by default the sorted labels of ``y_true``.
+    n_bins : int
+        Number of bins.
+    strategy : {"mass", "width"}
+        Bins with the same number of rows, or of the same width in confidence.
+
+    Returns
+    -------
+    float
+        ``sum over bins of (rows in bin / n) * |mean confidence - accuracy|``; 0 is perfect.
+    """
+    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
+    if strategy not in ("mass", "width"):
+        raise ValueError(f"strategy={strategy!r} is not known: use 'mass' or 'width'.")
+    confidence = proba.max(axis=1)
+    correct = classes[proba.argmax(axis=1)] == y_true
+    if strategy == "width":
+        bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    else:
+        bins = np.argsort(np.argsort(confidence, kind="stable"), kind="stable") * n_bins // len(confidence)
+    gaps = np.bincount(bins, weights=confidence - correct, minlength=n_bins)
+    return float(np.abs(gaps).sum() / len(confidence))
+
+
+def brier_score(y_true: Any, proba: Any, *, classes: Any = None) -> float:
+    """Mean squared distance between the probabilities and the one-hot labels, summed over classes (0 to 2).
+
+    ``classes`` are the labels of the columns; by default the sorted labels of ``y_true``.
+    """
+    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
+    return float(np.mean(np.sum((proba - (y_true[:, None] == classes)) ** 2, axis=1)))
+
+
+def log_loss(y_true: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None) -> float:
+    """Mean of minus the logarithm of the true class's probability.
+
+    This is the log-loss of ``scoring="log_loss"``, of reports and of the command line.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    proba : array-like of shape (n, c)
+        Probabilities, one column per class. Those below ``2.2e-16``, the resolution of double precision, count as
+        that.
+    classes : array-like of shape (c,), optional
+        Labels of the columns; by default the sorted labels of ``y_true``.
+    sample_weight : array-like of shape (n,), optional
+
+    Examples
+    --------
+    >>> from leastwise.metrics import log_loss
+    >>> round(log_loss(["a", "b"], [[0.8, 0.2], [0.4, 0.6]]), 4)
+    0.367
+    """
+    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
+    y_true, classes = _checked_labels(y_true, classes)
+    return _mean(_row_losses(y_true, proba, classes), _checked_weights(sample_weight, len(y_true)))
+
+
+# --------------------------------------------------------------------- tasks
+
+
+def task_auc(
+    y_true: Any,
+    score: Any,
+    tasks: Any,
+    *,
+    average: str | None = "mean",
+    labels: Any = None,
+    sample_weight: Any = None,
+) -> float | tuple[Array, Array]:
+    """Area under the ROC curve, task by task.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    score : array-like of shape (n,) or (n, c)
+        With two classes the score of the second, in one column or as the second of two; with more, one column per
+        class. Any scores that grow with the probability will do.
+    tasks : array-like of shape (n,)
+        The task of every row, any hashable ids.
+    average : {"mean", "pooled"} or None
+        The mean over tasks; one area for all rows, as if they were of one task; or the areas themselves.
+    labels : array-like of shape (c,), optional
+        The classes in the order of the columns; by default the sorted labels of ``y_true``.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+        NaN where no task has an area.
+    ids, areas : ndarray of shape (T,)
+        Only with ``average=None``: the tasks, sorted where they can be, and their areas.
+
+    Notes
+    -----
+    A task whose rows (of positive weight) are all of one class has no area. It is NaN in the list and left out of the
+    mean, without a warning, for small tasks of a rare class are often so.
+
+    With more than two classes the area is the mean over classes of each against the rest, weighted by the rows that
+    each has in the task; classes that a task lacks have no weight in it.
+    """
+    y_true, classes = _checked_labels(y_true, labels)
+    S = _checked_scores(score, len(y_true), len(classes))
+    w = _checked_weights(sample_weight, len(y_true))
+    hot = y_true[:, None] == classes[-S.shape[1] :]
+    return _over_tasks(lambda rows: _one_vs_rest_auc(hot[rows], S[rows], w[rows]), tasks, w, average)
+
+
+def task_log_loss(
+    y_true: Any,
+    proba: Any,
+    tasks: Any,
+    *,
+    average: str | None = "mean",
+    labels: Any = None,
+    sample_weight: Any = None,
+) -> float | tuple[Array, Array]:
+    """Mean of minus the logarithm of the true class's probability, task by task.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    proba : array-like of shape (n, c)
+        Probabilities, one column per class. Floor as in :func:`log_loss`.
+    tasks : array-like of shape (n,)
+        The task of every row, any hashable ids.
+    average : {"mean", "pooled"} or None
+        The mean over tasks, in which small tasks count as much as large ones; the mean over all rows; or the losses
+        of the tasks themselves.
+    labels : array-like of shape (c,), optional
+        The classes in the order of the columns; by default the sorted labels of ``y_true``.
+    sample_weight : array-like of shape (n,), optional
+
+    Returns
+    -------
+    float
+    ids, losses : ndarray of shape (T,)
+        Only with ``average=None``: the tasks, sorted where they can be, and their losses. A task whose rows all have
+        weight zero is NaN, and left out of the mean.
+    """
+    y_true, proba, classes = checked_probabilities(y_true, proba, labels)
+    y_true, classes = _checked_labels(y_true, classes)
+    w = _checked_weights(sample_weight, len(y_true))
+    loss = _row_losses(y_true, proba, classes)
+    return _over_tasks(lambda rows: _mean(loss[rows], w[rows]), tasks, w, average)
+
+
+def _row_losses(y_true: Array, proba: Array, classes: Array) -> Array:
+    if not ((proba >= 0) & (proba <= 1)).all():
+        raise ValueError(
+            "proba has values that are not from 0 to 1: give probabilities, of predict_proba for instance."
+        )
+    return log_losses(proba[y_true[:, None] == classes])
+
+
+def _over_tasks(
+    value: Callable[[Array], float], tasks: Any, w: Array, average: str | None
+) -> float | tuple[Array, Array]:
+    """The value of the rows of each task, or their mean, or the value of all rows."""
+    if average not in ("mean", "pooled", None):
+        raise ValueError(f"average={average!r} is not known: use 'mean', 'pooled' or None.")
+    # A tuple is one id to encode_tasks; a task for all rows makes no sense here.
+    codes, known = encode_tasks(list(tasks) if isinstance(tasks, tuple) else tasks, len(w))
+    if average == "pooled":
+        return value(np.arange(len(w)))
+    ends = np.cumsum(np.bincount(codes, minlength=len(known)))[:-1]
+    values = np.array([value(rows) for rows in np.split(np.argsort(codes, kind="stable"), ends)])
+    if average is None:
+        return known.as_array(), values
+    there = ~np.isnan(values)  # np.nanmean would warn where there is none
+    return float(values[there].mean()) if there.any() else float("nan")
+
+
+def _mean(values: Array, w: Array) -> float:
+    return float(values @ w / w.sum()) if w.any() else float("nan")
+
+
+def _one_vs_rest_auc(hot: Array, S: Array, w: Array) -> float:
+    """Mean over columns of the area of each, weighted by its positive rows; columns of one class have none."""
+    shares = w @ hot
+    split = np.flatnonzero((shares > 0) & (w @ ~hot > 0))
+    return _mean(np.array([_auc(hot[:, k], S[:, k], w) for k in split]), shares[split])
+
+
+def _auc(positive: Array, score: Array, w: Array) -> float:
+    """Probability that a positive row scores above a negative one, ties counting half."""
+    _, place = np.unique(score, return_inverse=True)
+    up, down = np.bincount(place, w * positive), np.bincount(place, w * ~positive)
+    below = np.cumsum(down) - down
+    return float(up @ (below + down / 2) / (up.sum() * down.sum()))
+
+
+# ------------------------------------------------------------------ checking
+
+
+def _checked_labels(y_true: Any, labels: Any) -> tuple[Array, Array]:
+    """True labels, and the classes."""
+    y_true = column_or_1d(y_true)
+    classes = np.unique(y_true) if labels is None else np.asarray(labels)
+    if len(set(classes.tolist())) < len(classes):
+        raise ValueError(f"labels={classes.tolist()} names a class twice.")
+    unknown = ~np.isin(y_true, classes)
+    if unknown.any():
+        raise ValueError(f"y_true holds {y_true[unknown][0]!r}, which is none of labels={classes.tolist()}.")
+    return y_true, classes
+
+
+def _checked_scores(score: Any, n: int, c: int) -> Array:
+    """One column with at most two classes, that of the second; otherwise one per class."""
+    S = np.asarray(score, dtype=float)
+    if S.shape[:1] != (n,):
+        raise ValueError(f"score has shape {S.shape} but y_true {n} rows: give scores for each of them.")
+    width = S.shape[1] if S.ndim == 2 else 1
+    if S.ndim > 2 or (width != c and max(width, c) > 2):
+        raise ValueError(
+            f"score has shape {S.shape} but there are {c} classes: give one column per class, one score a row where "
+            "there are two, and labels= where a class is missing from y_true."
+        )
+    if np.isnan(S).any():
+        raise ValueError("score has missing values (NaN): a row without a score has no place in the order.")
+    S = S.reshape(n, width)
+    return S[:, -1:] if c <= 2 else S
+
+
+def _checked_weights(sample_weight: Any, n: int) -> Array:
+    if sample_weight is None:
+        return np.ones(n)
+    w = np.asarray(sample_weight, dtype=float)
+    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any():
+        raise ValueError(f"sample_weight of shape {w.shape} must hold {n} finite numbers, none of them negative.")
+    return w
+
+
+def checked_probabilities(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
+    """Labels, probabilities with one column per class, and the classes."""
+    y_true, proba = np.asarray(y_true), np.asarray(proba, dtype=float)
+    check_consistent_length(y_true, proba)
+    classes = np.unique(y_true) if classes is None else np.asarray(classes)
+    if proba.ndim != 2 or proba.shape[1] != len(classes):
+        raise ValueError(
+            f"proba has shape {proba.shape} but there are {len(classes)} classes: give one column per class, and "
+            "classes= where a class is missing from y_true."
+        )
+    return y_true, proba, classes

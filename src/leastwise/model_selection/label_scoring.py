@@ -1,0 +1,252 @@
+"""What a search over many labels maximises: a name or a function, turned into one number for held-out predictions.
+
+F1, average precision and the area under the ROC curve are of things that are there or not. Of two classes the second
+is what is there; a label of more classes is as many things as it has classes, each against the rest. Everything is
+weighted, and entries that are not known have weight 0; see :mod:`leastwise.metrics` for what means leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from leastwise.calibration.label_blend import LabelSample
+from leastwise.metrics.labels import Ranking, auc_of, average_precision_of, f1_of, mean_of, subset_of
+from leastwise.metrics.losses import log_losses
+from leastwise.model_selection.scoring import takes_weights
+
+Array = np.ndarray
+Function = Callable[[LabelSample, Array, Array], float]
+
+#: Scores of which less is better; as people know them, they are not negative.
+LOSSES = ("log_loss", "neg_log_loss", "brier", "hamming")
+#: Scores that need to see all labels of a row, so that some labels cannot stand for all.
+BY_ROW = ("accuracy", "f1_samples")
+
+
+@dataclass(frozen=True)
+class LabelScorer:
+    """``scorer(sample, P, D)``, greater is better.
+
+    P are probabilities of shape (n, O), D are decisions, codes of classes, of shape (n, T).
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+    decides : bool
+        Whether decisions make a difference; otherwise only probabilities are looked at.
+    """
+
+    name: str
+    function: Function
+    decides: bool = False
+
+    def __call__(self, sample: LabelSample, P: Array, D: Array) -> float:
+        """The score; an error where there is none."""
+        value = float(self.function(sample, P, D))
+        if np.isnan(value):
+            raise ValueError(
+                f"scoring={self.name!r} is NaN on held-out predictions: no label has what it measures, such as known "
+                "rows of two classes."
+            )
+        return value
+
+    @property
+    def by_label(self) -> bool:
+        """Whether some labels can stand for all."""
+        return self.name in OURS and self.name not in BY_ROW
+
+    def shown(self, score: float) -> float:
+        """The score as people know it: losses with their own sign."""
+        return -score if self.name in LOSSES else score
+
+
+# ------------------------------------------------------------- probabilities
+
+
+def log_likelihood(sample: LabelSample, P: Array, D: Array) -> float:
+    """Mean log-probability of the true classes, over known entries."""
+    p = np.take_along_axis(P, sample.starts[:-1] + np.maximum(sample.codes, 0), axis=1)
+    return -_mean(log_losses(p), sample.W)
+
+
+def negative_brier(sample: LabelSample, P: Array, D: Array) -> float:
+    """Minus the mean, over known entries, of the squared distance between probabilities and one-hot labels."""
+    p = np.take_along_axis(P, sample.starts[:-1] + np.maximum(sample.codes, 0), axis=1)
+    squares = np.add.reduceat(P * P, sample.starts[:-1], axis=1)
+    return -_mean(squares - 2 * p + 1, sample.W)
+
+
+def _mean(values: Array, W: Array) -> float:
+    return float(np.einsum("ij,ij", values, W) / W.sum())
+
+
+def average_precision(sample: LabelSample, P: Array, D: Array) -> float:
+    """Mean average precision, over labels of which both classes are known."""
+    ranking = Ranking.of(*(A.T for A in _things(sample, P)))
+    values = np.where(ranking.false > 0, ranking.average_precision(), np.nan)
+    return float(mean_of(values, np.ones(len(values))))
+
+
+def micro_average_precision(sample: LabelSample, P: Array, D: Array) -> float:
+    """Average precision of all known entries in one order."""
+    return float(average_precision_of(*_things(sample, P), "micro"))
+
+
+def auc(sample: LabelSample, P: Array, D: Array) -> float:
+    """Mean area under the ROC curve, over labels of which both classes are known."""
+    return float(auc_of(*_things(sample, P), "macro"))
+
+
+# ----------------------------------------------------------------- decisions
+
+
+def f1(average: str) -> Function:
+    """F1 of all entries ("micro"), or the mean over labels ("macro") or rows ("samples")."""
+
+    def score(sample: LabelSample, P: Array, D: Array) -> float:
+        there, W = _there(sample.codes, sample.starts), _weights(sample)
+        return float(f1_of(there, _there(D, sample.starts), W, average))
+
+    return score
+
+
+def negative_hamming(sample: LabelSample, P: Array, D: Array) -> float:
+    """Minus the share of known entries that are decided wrongly."""
+    return -_mean(sample.codes != D, sample.W)
+
+
+def subset_accuracy(sample: LabelSample, P: Array, D: Array) -> float:
+    """Share of rows whose known labels are all decided rightly."""
+    return subset_of(sample.codes == D, sample.W)
+
+
+def _columns(starts: Array) -> tuple[Array, Array]:
+    """Columns of the things that are there or not, and their labels: the second of two classes, each of more."""
+    label = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    place = np.arange(starts[-1]) - starts[label]
+    kept = (np.diff(starts)[label] != 2) | (place == 1)
+    return np.flatnonzero(kept), label[kept]
+
+
+def _there(codes: Array, starts: Array) -> Array:
+    column, label = _columns(starts)
+    return codes[:, label] == column - starts[label]
+
+
+def _weights(sample: LabelSample) -> Array:
+    return sample.W[:, _columns(sample.starts)[1]]
+
+
+def _things(sample: LabelSample, P: Array) -> tuple[Array, Array, Array]:
+    """Probabilities, truth and weights of all that is there or not."""
+    return P[:, _columns(sample.starts)[0]], _there(sample.codes, sample.starts), _weights(sample)
+
+
+PROBABILITY_SCORES: dict[str, Function] = {
+    "log_loss": log_likelihood,
+    "neg_log_loss": log_likelihood,
+    "brier": negative_brier,
+    "average_precision": average_precision,
+    "average_precision_micro": micro_average_precision,
+    "auc": auc,
+}
+DECISION_SCORES: dict[str, Function] = {
+    "f1_micro": f1("micro"),
+    "f1_macro": f1("macro"),
+    "f1_samples": f1("samples"),
+    "hamming": negative_hamming,
+    "accuracy": subset_accuracy,
+}
+OURS = {**PROBABILITY_SCORES, **DECISION_SCORES}
+
+
+# ------------------------------------------------------------ from elsewhere
+
+
+class HeldoutLabels(ClassifierMixin, BaseEstimator):
+    """A fitted classifier of T labels, 0 or 1, that has already predicted: what scikit-learn's scorers are shown."""
+
+    def __init__(self, proba: Array, decided: Array) -> None:
+        self.proba = proba
+        self.decided = decided
+
+    @property
+    def classes_(self) -> list[Array]:
+        """0 and 1 for every label."""
+        return [np.array([0, 1])] * self.decided.shape[1]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Array:
+        """Decisions, of shape (n, T)."""
+        return self.decided
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of 1, of shape (n, T)."""
+        return self.proba
+
+    def decision_function(self, X: Any) -> Array:
+        """Their log-odds."""
+        tiny = np.finfo(self.proba.dtype).tiny
+        return np.log(np.maximum(self.proba, tiny)) - np.log(np.maximum(1 - self.proba, tiny))
+
+
+def resolve_label_scoring(scoring: Any) -> LabelScorer:
+    """The scorer behind a name of ours, a name of scikit-learn's, or a callable ``f(estimator, X, Y)``.
+
+    What is not ours is shown 0 and 1, the second class being 1, so all labels have to be known and of two classes.
+    """
+    if isinstance(scoring, str) and scoring in OURS:
+        return LabelScorer(scoring, OURS[scoring], scoring in DECISION_SCORES)
+    if isinstance(scoring, str) and scoring in get_scorer_names():
+        return _borrowed(scoring, get_scorer(scoring))
+    if callable(scoring):
+        return _borrowed(getattr(scoring, "__name__", type(scoring).__name__), scoring)
+    raise ValueError(
+        f"scoring={scoring!r} is not known: use one of {sorted(OURS)}, a name that "
+        "sklearn.metrics.get_scorer_names() lists, or a callable f(estimator, X, Y)."
+    )
+
+
+def _borrowed(name: str, scorer: Callable) -> LabelScorer:
+    """A scorer that wants an estimator, served with held-out predictions."""
+    weighted = takes_weights(scorer)
+
+    def score(sample: LabelSample, P: Array, D: Array) -> float:
+        _check_complete(name, sample)
+        w = sample.W[:, 0]
+        weights = {"sample_weight": w} if weighted and np.any(w != 1) else {}
+        seen = HeldoutLabels(P[:, 1::2], D)
+        try:
+            return float(scorer(seen, np.zeros((len(D), 1)), sample.codes, **weights))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"scoring={name!r} cannot be had from predictions of many labels ({error}): use one of "
+                f"{sorted(OURS)}, or a scorer of scikit-learn's for labels."
+            ) from error
+
+    methods = getattr(scorer, "_response_method", "predict")  # a function of the user's may look at anything
+    return LabelScorer(name, score, "predict" in (methods if isinstance(methods, list | tuple) else (methods,)))
+
+
+def _check_complete(name: str, sample: LabelSample) -> None:
+    """Scorers from elsewhere know neither labels that are not known, nor those of more classes."""
+    unknown = int(np.sum(sample.codes < 0))
+    if unknown:
+        problem = f"needs all labels, and {unknown} of {sample.codes.size} are not known"
+    elif not sample.binary:
+        t = int(np.flatnonzero(np.diff(sample.starts) != 2)[0])
+        problem = f"needs labels of two classes, and label {t} has {np.diff(sample.starts)[t]}"
+    elif np.any(np.ptp(sample.W, axis=1) > 0):
+        problem = "knows weights of rows only, and here labels of a row differ in theirs"
+    else:
+        return
+    raise ValueError(f"scoring={name!r} {problem}: use one of {sorted(OURS)}.")

@@ -1,0 +1,191 @@
+"""The search for sigma and alpha by held-out scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leastwise.model_selection.checkpoint import Entry, next_step
+from leastwise.model_selection.grid import Grid, Ladder, Levels, best_of, explore, walk
+from leastwise.model_selection.parallel import MIDDLE, Ahead, Look, looks, make_step, whole_grid
+from leastwise.model_selection.subsample import distinct_sample
+from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
+from leastwise.solvers.evaluator import Outcome, Rows, Trial
+
+Array = np.ndarray
+
+#: What a point of a search has, and what users call it.
+PARAMETERS = {"sigma": "sigma", "alpha": "alpha", "sharing": "sharing", "spread": "spread", "weight": "linear_weight"}
+
+
+@dataclass
+class Search:
+    """A search under way: the best point so far, and all points seen."""
+
+    trial: Trial
+    seen: list[dict] = field(default_factory=list)
+
+    def run(self, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+        """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point.
+
+        Of the sharings all are tried with every sigma, or, where not every one has to be, those on the way to the
+        best from where the last sigma had it; and all at the best sigma. Where alphas do not come for free, those of
+        a grid of our own are tried on the way from the last best one too.
+        """
+        with closing(Ahead(self.trial, alphas)) as ahead:
+            found = self._grid(ahead, sigmas, alphas, sharings)
+        return self.refine(found, alphas, known=True) if alphas.ratio else found
+
+    def _grid(self, ahead: Ahead, sigmas: Grid, alphas: Grid, sharings: Levels | None) -> Outcome:
+        """The best point of the grids, and beyond the border of the sigmas; steps may be made ahead of their turn."""
+        tried: dict[tuple[float, float | None], Outcome] = {}
+
+        def at(sigma: float, sharing: float | None, last: Outcome | None) -> Outcome:
+            if (sigma, sharing) not in tried:
+                strategy = whole_grid(alphas)
+                if self.trial.streams and alphas.ratio and last is not None:
+                    strategy = partial(walk, Grid(alphas.values), last.alpha)
+                tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
+            return tried[sigma, sharing]
+
+        def best(sigma: float, last: Outcome | None) -> Outcome:
+            if sharings is None:
+                return at(sigma, None, last)
+            if sharings.every:
+                return best_of([at(sigma, sharing, last) for sharing in sharings.values])
+            start = MIDDLE if last is None or last.sharing is None else last.sharing
+            return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
+
+        ahead.expect(looks(self.trial, sigmas.values, sharings))
+        found = explore(sigmas, best)
+        if sharings is None:
+            return found
+        if self.trial.sharing_costs:
+            left = [sharing for sharing in sharings.values if (found.sigma, sharing) not in tried]
+            ahead.expect([Look(found.sigma, Levels((sharing,))) for sharing in left])
+        return best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
+
+    def refine(self, start: Outcome, alphas: Grid, known: bool = False) -> Outcome:
+        """From a guess, or a point that is known on these rows, to better alphas until there is none."""
+        strategy = partial(_walk_alphas, alphas, start, known)
+        return self._at(start.sigma, start.sharing, strategy, count=3, what="refined, ")
+
+    def settle(self, start: Outcome, alphas: Grid, sharings: Levels | None) -> Outcome:
+        """Refine alpha, and the sharing where there is a choice, from a guess that was made on fewer rows."""
+        found = self.refine(start, alphas)
+        if sharings is None or start.sharing is None or len(sharings.values) == 1:
+            return found
+
+        def at(sharing: float, last: Outcome | None) -> Outcome:
+            return self.refine(replace(last or found, sharing=sharing), alphas)
+
+        return walk(sharings, start.sharing, at, known=found)
+
+    def vary(self, found: Outcome, options: Sequence[float], change: Callable, alphas: Grid, start: float) -> Outcome:
+        """Other options of the trial where the search ended: on the way to the best, from the one that it had.
+
+        ``change(option)`` makes the trial for an option. This search goes on with the best.
+        """
+        if len(options) < 2:
+            return found
+
+        def at(option: float, last: Outcome | None) -> Outcome:
+            other = Search(change(option), self.seen)
+            tried[option] = other, other.at(found.sigma, found.sharing, alphas)
+            return tried[option][1]
+
+        tried = {start: (self, found)}
+        best = walk(Ladder(tuple(sorted(options))), start, at, found)
+        self.trial = next(search.trial for search, outcome in tried.values() if outcome is best)
+        return best
+
+    def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Outcome:
+        """The best alpha of the grid at this sigma and sharing."""
+        return self._at(sigma, sharing, whole_grid(alphas), len(alphas.values))
+
+    def _at(
+        self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
+    ) -> Outcome:
+        """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
+        trial = self.trial.tied(sharing)
+        shared = trial.described()
+        listener, step = next_step(sigma, sharing, len(trial.rows), f"{what}{count} alphas{shared}")
+        entry = listener.recall(step)
+        if entry is None:
+            made = (ahead and ahead.find(sigma, sharing)) or make_step(trial, sigma, strategy, count)
+            trial.keep(sigma, made.kept)
+            line = self._told(made.outcome, f"{what}{len(trial.rows)} rows, {made.seconds:.2f} s", shared)
+            entry = Entry(step, made.outcome, made.seen, line)
+            listener.note(step, entry)
+        self.seen.extend(entry.seen)
+        self.trial.settings.report(entry.line)
+        return entry.outcome
+
+    def _told(self, found: Outcome, how: str, shared: str) -> str:
+        scorer = self.trial.settings.judge.scorer
+        score = f"{scorer.name} {scorer.shown(found.score):.5g}"
+        return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"
+
+
+def _walk_alphas(alphas: Grid, start: Outcome, known: bool, visit: Callable) -> Outcome:
+    return walk(alphas, start.alpha, visit, start if known else None)
+
+
+def table(seen: list[dict]) -> dict[str, Array]:
+    """The points of a search as columns, under scikit-learn's names."""
+    score, rows = (np.array([point[name] for point in seen]) for name in ("score", "rows"))
+    # What was judged last, with tasks tied in their final way, goes first; then what was judged on all rows.
+    stage = np.array([point.get("stage", 0) for point in seen])
+    level = stage * (rows.max(initial=0) + 1) + rows
+    ahead = (level[None] > level[:, None]) | ((level[None] == level[:, None]) & (score[None] > score[:, None]))
+    names = [name for name in PARAMETERS if all(point.get(name) is not None for point in seen)]
+    if not any(point.get("spread") for point in seen):  # tasks have no intercepts of their own
+        names = [name for name in names if name != "spread"]
+    return {
+        **{f"param_{PARAMETERS[name]}": np.array([point[name] for point in seen]) for name in names},
+        "n_rows": rows,
+        "mean_test_score": score,
+        "rank_test_score": 1 + np.sum(ahead, axis=1),
+    }
+
+
+def natural_length(kernel: Kernel, rows: Rows) -> float:
+    """The unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products.
+
+    A thousand of the rows tell the median well enough.
+    """
+    kernel = kernel.ruler
+    if not kernel.has_sigma:
+        return 1.0
+    some = distinct_sample(rows, 1000, "scale")
+    if kernel.distance and len(some) < 2:
+        raise ValueError(
+            "All rows of X are equal, so the median distance is 0 and sigma='auto' has no scale to go by: "
+            "give features that vary, or a number for sigma."
+        )
+    X = rows.X[some]
+    norms = squared_norms(X)
+    pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
+    length = kernel.length(pairs, norms)
+    if not length > 0:
+        raise ValueError(
+            "The rows of X are equal, or so close that the squares of their distances are 0: sigma='auto' has no "
+            "scale to go by. Give features that vary, scale them, or give a number for sigma."
+        )
+    return length
+
+
+def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> float:
+    """The unit of alpha="auto": 1 for kernels of a distance, else the mean of k(x, x), squared for coefficients."""
+    if kernel.distance:
+        return 1.0
+    precomputed = isinstance(kernel, Precomputed)
+    some = distinct_sample(rows, 200, "scale", precomputed)  # a copy of a row is no other row
+    X = rows.X[np.ix_(some, some)] if precomputed else rows.X[some]
+    height = float(np.abs(np.diagonal(kernel.values(kernel.pairs(X, X), length))).mean())
+    return (height if norm == "function" else height**2) or 1.0

@@ -1,0 +1,138 @@
+"""Types, functions and constants that stand in files by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.persistence.arrays import DTYPES
+from leastwise.persistence.container import FileError
+
+TYPES: dict[str, type] = {
+    **{t.__name__: t for t in (bool, int, float, str, object)},
+    **{f"numpy.{t.__name__}": t for t in (np.bool_, np.str_, np.float16, np.float32, np.float64)},
+    **{f"numpy.{t.__name__}": t for t in (np.number, np.integer, np.floating)},
+    **{f"numpy.{sign}int{bits}": getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{
+        f"scipy.{form}_{kind}": getattr(sparse, f"{form}_{kind}")
+        for form in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+        for kind in ("matrix", "array")
+    },
+}
+#: Functions without side effects that pre-processing is made of.
+FUNCTIONS = {
+    **{
+        f"numpy.{f}": f"numpy:{f}" for f in ("abs", "exp", "expm1", "log", "log10", "log1p", "log2", "sqrt", "square")
+    },
+    **{
+        f"sklearn.{f}": f"sklearn.feature_selection:{f}"
+        for f in (
+            "chi2",
+            "f_classif",
+            "f_regression",
+            "mutual_info_classif",
+            "mutual_info_regression",
+            "r_regression",
+        )
+    },
+}
+CONSTANTS = {"pandas.NA": "pandas:NA", "pandas.NaT": "pandas:NaT"}
+#: Types of columns of frames.
+PANDAS = {
+    *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    *("Float32", "Float64", "boolean", "str", "string", "string[python]", "string[pyarrow]"),
+}
+POLARS = {
+    *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    *("Float32", "Float64", "Boolean", "String", "Categorical", "Object", "Date"),
+}
+
+
+def type_name(value: Any) -> str | None:
+    """The name of a type; None for what is no type, or not listed."""
+    return next((name for name, known in TYPES.items() if known is value), None) if isinstance(value, type) else None
+
+
+def function_name(value: Any) -> str | None:
+    """The name of a function that is listed."""
+    short = getattr(value, "__name__", None)
+    for name, path in FUNCTIONS.items() if callable(value) and isinstance(short, str) else ():
+        if path.split(":")[0] in sys.modules and _imported(path) is value:
+            return name
+    return None
+
+
+def constant_name(value: Any) -> str | None:
+    """The name of a constant of pandas."""
+    loaded = "pandas" in sys.modules
+    return next((name for name, path in CONSTANTS.items() if loaded and _imported(path) is value), None)
+
+
+@cache
+def _imported(path: str) -> Any:
+    module, name = path.split(":")
+    return getattr(import_module(module), name)
+
+
+def find_type(name: Any) -> type:
+    """The type behind a name."""
+    return TYPES[_known(name, TYPES, "type")]
+
+
+def find_function(name: Any) -> Callable:
+    """The function behind a name."""
+    return _imported(FUNCTIONS[_known(name, FUNCTIONS, "function")])
+
+
+def find_constant(name: Any) -> Any:
+    """The constant behind a name."""
+    return _imported(CONSTANTS[_known(name, CONSTANTS, "constant")])
+
+
+def _known(name: Any, names: Any, what: str) -> str:
+    if not isinstance(name, str) or name not in names:
+        raise FileError(f"it has a {what} {str(name)[:80]!r}, which is none of those that files may hold")
+    return name
+
+
+# ------------------------------------------------------------ types of columns
+
+
+def dtype_node(value: Any) -> list | None:
+    """NumPy's, pandas' or polars' type of a column as a library, a name and categories; None for anything else."""
+    if isinstance(value, np.dtype):
+        name = value.newbyteorder("<").str
+        return ["numpy", name] if DTYPES.fullmatch(name) or name in ("|O", "<U0") else None
+    module = type(value).__module__.split(".")[0]
+    if module == "pandas" and hasattr(value, "name"):
+        if hasattr(value, "categories"):
+            return ["pandas", "category", list(value.categories), bool(value.ordered)]
+        return ["pandas", str(value)] if str(value) in PANDAS else None
+    if module == "polars" or str(getattr(value, "__module__", "")).startswith("polars"):
+        if hasattr(value, "categories") and str(value).startswith("Enum"):
+            return ["polars", "Enum", list(value.categories)]
+        name = str(value).split("(")[0]
+        return ["polars", name] if name in POLARS else None
+    return None
+
+
+def find_dtype(parts: Any) -> Any:
+    """The type of a column."""
+    match parts:
+        case ["numpy", str(name)] if DTYPES.fullmatch(name) or name in ("|O", "<U0"):
+            return np.dtype(name)
+        case ["pandas", "category", list(values), bool(ordered)]:
+            return import_module("pandas").CategoricalDtype(values, ordered=ordered)
+        case ["pandas", str(name)] if name in PANDAS:
+            return import_module("pandas").api.types.pandas_dtype(name)
+        case ["polars", "Enum", list(values)]:
+            return import_module("polars").Enum(values)
+        case ["polars", str(name)] if name in POLARS:
+            return getattr(import_module("polars"), name)()
+    raise FileError(f"it has a type of a column, {str(parts)[:80]}, that is none of those that files may hold")

@@ -1,0 +1,266 @@
+r"""How tasks are tied to one another: the task matrix B, and the papers' parameters.
+
+All multi-task models here are one ridge problem with the Gram matrix ``G_ij B[t_i, t_j]``. ``sharing``, between 0 and
+1, says how much of the model is common: at 0 the tasks are independent of one another, at 1 they are pooled.
+
+``Shared``
+    The multi-task LSPC, a part that all tasks share and a part of each task's own::
+
+        B = sharing S + (1 - sharing) diag(1 / penalty),
+
+    S = 1 in the paper. ``penalty`` is the ridge of each task's own part relative to the others (omega_t in section 3
+    of the multi-label paper); S, where it is not 1, says which tasks share.
+``Pairwise``
+    Section 4 of the multi-label paper, differences between the models of similar tasks are penalised::
+
+        C = (1 - sharing) diag(penalty) + sharing (diag(S 1) - S),     B = C^-1 / mean(diag(C^-1)).
+
+    Where all tasks are equally similar this is ``Shared`` again. At sharing = 1 the limit is taken: tasks that are
+    connected by similarities are pooled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from leastwise.utils.arrays import at_home, library, like, numbers_like
+
+Array = np.ndarray
+
+#: Rows that are coupled at a time.
+STEP = 256
+
+
+@dataclass(frozen=True)
+class Tie:
+    """B at one sharing: ``sharing + own_t [t = t']``, or any matrix.
+
+    Attributes
+    ----------
+    sharing : float
+    own : ndarray of shape (T,)
+        What a task has in common with itself only.
+    B : ndarray of shape (T, T), optional
+        The whole matrix, where it is not of that form.
+    """
+
+    sharing: float
+    own: Array
+    B: Array | None = None
+
+    @property
+    def matrix(self) -> Array:
+        """B, of shape (T, T)."""
+        return self.sharing + np.diag(self.own) if self.B is None else self.B
+
+    @cached_property
+    def extended(self) -> Array:
+        """B with a last row for a task that is not known."""
+        return np.vstack([self.matrix, self.stranger])
+
+    @cached_property
+    def stranger(self) -> Array:
+        """What a task that is not known has in common with each task: what other tasks have, on average."""
+        if self.B is None or len(self.B) == 1:
+            return np.full(len(self.own), self.sharing)
+        return (self.B.sum(axis=0) - np.diagonal(self.B)) / (len(self.B) - 1)
+
+    @cached_property
+    def components(self) -> Array:
+        """A label for every task; tasks with different labels have nothing in common."""
+        T = len(self.own)
+        if self.B is None:
+            return np.arange(T) if self.sharing == 0 else np.zeros(T, dtype=int)
+        return connected_components(self.B != 0, directed=False)[1]
+
+    def lonely(self, task: Array, fold: Array) -> Array:
+        """Rows that are held out together with all rows that they have anything in common with."""
+        part = self.components[task]
+        cells = np.unique(part * (int(fold.max()) + 1) + fold, return_inverse=True)[1]
+        return np.bincount(cells)[cells] == np.bincount(part)[part]
+
+    @property
+    def pooled(self) -> bool:
+        """Whether tasks make no difference."""
+        return self.B is None and self.sharing == 1 and not self.own.any()
+
+    def couple(self, G: Array, t: Array, u: Array) -> Array:
+        """``G_ij B[t_i, u_j]`` in the place of G; -1 in t is a task that is not known."""
+        if self.pooled:
+            return G
+        if not at_home(G):
+            return G * self._between_there(t, u, G)
+        for a in range(0, len(t), STEP):
+            G[a : a + STEP] *= self.between(t[a : a + STEP], u).astype(G.dtype, copy=False)
+        return G
+
+    def _between_there(self, t: Array, u: Array, G: Any) -> Any:
+        """``B[t_i, u_j]`` in the library of G."""
+        xp, rows, columns = library(G), numbers_like(t % (len(self.own) + 1), G), numbers_like(u, G)
+        if self.B is not None:
+            return xp.take(xp.take(like(self.extended, G), rows, axis=0), columns, axis=1)
+        alone, together = like(np.full(len(u), self.sharing), G), like(self.sharing + self.own[u], G)
+        return xp.where(rows[:, None] == columns[None, :], together[None, :], alone[None, :])
+
+    def between(self, t: Array, u: Array) -> Array:
+        """``B[t_i, u_j]``."""
+        if self.B is not None:
+            return self.extended[t[:, None], u]
+        return np.where(t[:, None] == u, self.sharing + self.own[u], self.sharing)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """``B = sharing S + (1 - sharing) diag(1 / penalty)``; S = 1 where ``similarity`` is None."""
+
+    penalty: Array
+    similarity: Array | None = None
+
+    def at(self, sharing: float) -> Tie:
+        """B at one sharing."""
+        own = (1 - sharing) / self.penalty
+        B = None if self.similarity is None else sharing * self.similarity + np.diag(own)
+        return Tie(sharing, own, B)
+
+    def take(self, tasks: Array) -> Shared:
+        """The coupling of some of the tasks."""
+        S = self.similarity
+        return Shared(self.penalty[tasks], None if S is None else S[np.ix_(tasks, tasks)])
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """``B = C^-1 / mean(diag(C^-1))`` with ``C = (1 - sharing) diag(penalty) + sharing laplacian(similarity)``."""
+
+    penalty: Array
+    similarity: Array
+
+    @cached_property
+    def _modes(self) -> tuple[Array, Array]:
+        """Eigenvalues and, multiplied by the roots of the penalties, eigenvectors of the scaled Laplacian."""
+        root = 1 / np.sqrt(self.penalty)
+        m, V = np.linalg.eigh(root[:, None] * laplacian(self.similarity) * root)
+        m[m < 1e-10 * max(float(m[-1]), 1.0)] = 0  # one for every set of tasks that hang together
+        return m, root[:, None] * V
+
+    @cached_property
+    def _apart(self) -> Array:
+        """Pairs of tasks that no chain of similar tasks connects."""
+        part = connected_components(self.similarity > 0, directed=False)[1]
+        return part[:, None] != part
+
+    def at(self, sharing: float) -> Tie:
+        """B at one sharing."""
+        if sharing == 0:
+            B = np.diag(1 / self.penalty)
+            return Tie(sharing, np.ones(len(B)), B / np.diagonal(B).mean())
+        m, V = self._modes
+        shrink = np.where(m == 0, 1.0, (1 - sharing) / np.where(m == 0, 1.0, 1 - sharing + sharing * m))
+        B = (V * shrink) @ V.T
+        B[self._apart] = 0  # exactly, not to rounding
+        return Tie(sharing, np.full(len(B), 1 - sharing), B / np.diagonal(B).mean())
+
+    def take(self, tasks: Array) -> Pairwise:
+        """The coupling of some of the tasks."""
+        return Pairwise(self.penalty[tasks], self.similarity[np.ix_(tasks, tasks)])
+
+
+Coupling = Shared | Pairwise
+
+
+def laplacian(S: Array) -> Array:
+    """``diag(S 1) - S``, whatever the diagonal of S."""
+    off = S - np.diag(np.diagonal(S))
+    return np.diag(off.sum(axis=1)) - off
+
+
+# ------------------------------------------------------- the papers' parameters
+
+
+def from_lambda_gamma(lambda_: float, gamma_: float, n_tasks: int) -> dict[str, float]:
+    """``alpha`` and ``sharing`` from lambda and gamma of the multi-task LSPC, eq. (4).
+
+    lambda = inf is the independent model, gamma = inf the pooled one.
+
+    Examples
+    --------
+    >>> from leastwise.problem.coupling import from_lambda_gamma
+    >>> from_lambda_gamma(0.1, 1.0, 10)
+    {'alpha': 0.05, 'sharing': 0.5}
+    """
+    for name, value in (("lambda", lambda_), ("gamma", gamma_)):
+        if not value > 0:
+            raise ValueError(f"{name}={value!r} must be above 0 (inf is allowed); at 0 there is no ridge at all.")
+    common, own = 1 / lambda_, n_tasks / gamma_
+    if common + own == 0:
+        raise ValueError("lambda and gamma cannot both be infinite: that model is zero everywhere.")
+    return {"alpha": 1 / (common + own), "sharing": common / (common + own)}
+
+
+def to_lambda_gamma(alpha: float, sharing: float, n_tasks: int) -> tuple[float, float]:
+    """Lambda and gamma of the multi-task LSPC, eq. (4), from ``alpha`` and ``sharing``."""
+    lambda_ = alpha / sharing if sharing > 0 else np.inf
+    gamma_ = n_tasks * alpha / (1 - sharing) if sharing < 1 else np.inf
+    return lambda_, gamma_
+
+
+def from_gamma_lambda(gamma_: float, lambda_: float, n: int, n_tasks: int) -> dict[str, float]:
+    """``alpha`` and ``sharing`` from gamma and lambda of the multi-task LS-SVM, eq. (14) and (20); n rows.
+
+    lambda = inf is the pooled model. ``sharing=0`` is the limit of lambda = 0 with gamma lambda fixed.
+
+    Examples
+    --------
+    >>> from leastwise.problem.coupling import from_gamma_lambda
+    >>> from_gamma_lambda(1.0, 10.0, 100, 10)
+    {'alpha': 0.005, 'sharing': 0.5}
+    """
+    for name, value in (("gamma", gamma_), ("lambda", lambda_)):
+        if not value > 0 or (name == "gamma" and np.isinf(value)):
+            raise ValueError(f"{name}={value!r} must be above 0 (lambda may be inf).")
+    scale = 1 + n_tasks / lambda_
+    return {"alpha": 1 / (n * gamma_ * scale), "sharing": 1 / scale}
+
+
+def to_gamma_lambda(alpha: float, sharing: float, n: int, n_tasks: int) -> tuple[float, float]:
+    """Gamma and lambda of the multi-task LS-SVM from ``alpha`` and ``sharing`` above 0."""
+    if not 0 < sharing <= 1:
+        raise ValueError(f"sharing={sharing!r}: tasks that share nothing have no lambda; it must be above 0.")
+    lambda_ = n_tasks * sharing / (1 - sharing) if sharing < 1 else np.inf
+    return sharing / (n * alpha), lambda_
+
+
+def from_omegas(omega_0: float, omegas: Array, n: int) -> dict:
+    """``alpha``, ``sharing`` and ``task_penalty`` from the omegas of section 3 of the multi-label paper; n rows."""
+    omegas = np.asarray(omegas, dtype=float)
+    if not (omega_0 > 0 and (omegas > 0).all()):
+        raise ValueError("omega_0 and all omegas must be above 0.")
+    middle = 1 / np.mean(1 / omegas)
+    total = 1 / omega_0 + 1 / middle
+    return {"alpha": 1 / (n * total), "sharing": 1 / omega_0 / total, "task_penalty": omegas / middle}
+
+
+def from_pairwise(lambdas: Array, gammas: Array, n: int) -> dict:
+    """``alpha``, ``sharing``, ``similarity`` and ``task_penalty`` from section 4 of the multi-label paper; n rows.
+
+    Parameters
+    ----------
+    lambdas : array of shape (T,)
+        Ridges of the tasks, lambda_t.
+    gammas : array of shape (T, T)
+        Similarities, gamma_tt'.
+    """
+    lambdas, gammas = np.asarray(lambdas, dtype=float), np.asarray(gammas, dtype=float)
+    off = gammas - np.diag(np.diagonal(gammas))
+    top, middle = float(off.max(initial=0)), float(lambdas.mean())
+    scale = top + middle
+    S = off / (top or 1.0) + np.eye(len(off))
+    sharing, penalty = top / scale, lambdas / middle
+    C = (1 - sharing) * np.diag(penalty) + sharing * laplacian(S)
+    height = float(np.diagonal(np.linalg.inv(C)).mean())
+    return {"alpha": scale / (n * height), "sharing": sharing, "similarity": S, "task_penalty": penalty}

@@ -1,0 +1,437 @@
+"""Kernels, split into the part that needs no width and the part that does.
+
+A kernel is computed in two steps, so that a search over widths pays for the first one once:
+
+``pairs(X, Y)``
+    what does not depend on sigma: squared distances, city-block distances or inner products;
+``values(pairs, sigma)``
+    the elementwise map from there to the kernel.
+
+To add a kernel, write a class with these two methods and list it in ``KERNELS``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import get_blas_funcs
+from sklearn.metrics.pairwise import manhattan_distances
+
+from leastwise.utils.arrays import Away, at_home, here, is_finite, library, like, mapped, scalar, times
+
+Array = np.ndarray
+
+
+def inner_products(X: Any, Y: Any) -> Array:
+    """``X @ Y.T`` as a dense array, for dense or sparse inputs.
+
+    SciPy's product, not NumPy's: a factorisation by SciPy follows, and the threads of two libraries get into each
+    other's way (see ``leastwise.linalg.spectrum``). Arrays of another library are multiplied by that one.
+    """
+    if not at_home(X):
+        return X @ like(Y, X).T
+    if sparse.issparse(X) or sparse.issparse(Y):
+        product = X @ Y.T
+        return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    (gemm,) = get_blas_funcs(("gemm",), (X, Y))
+    return gemm(1.0, Y.T, X.T, trans_a=1).T  # transposed, since it works in column order
+
+
+def squared_norms(X: Any) -> Array:
+    """Squared Euclidean norm of every row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype, copy=False)
+    if not at_home(X):
+        return library(X).sum(X * X, axis=1)
+    return np.einsum("ij,ij->i", X, X)
+
+
+def squared_distances(X: Any, Y: Any) -> Array:
+    """Squared Euclidean distances between the rows of X and of Y.
+
+    Dense rows are moved to the mean of Y first: distances do not change, and data far from the origin keep their
+    digits. Then one product does it all: (-2x, |x|^2, 1) times (y, 1, |y|^2).
+    """
+    same = X is Y
+    if not at_home(X):
+        return _squared_distances_there(X, like(Y, X))
+    if sparse.issparse(X) or sparse.issparse(Y):
+        D = inner_products(-2 * X, Y)
+        D += squared_norms(Y)
+        D += squared_norms(X)[:, None]
+    else:
+        middle = Y.mean(axis=0)
+        Y = Y - middle
+        X = Y if same else X - middle
+        D = inner_products(_beside(-2 * X, squared_norms(X), 1), _beside(Y, 1, squared_norms(Y)))
+    np.maximum(D, 0, out=D)
+    if same:
+        np.fill_diagonal(D, 0)
+    return D
+
+
+def _squared_distances_there(X: Any, Y: Any) -> Any:
+    """The same in another library."""
+    xp = library(X)
+    middle = xp.mean(Y, axis=0, keepdims=True)
+    X, Y = X - middle, Y - middle
+    x, y = squared_norms(X)[:, None], squared_norms(Y)[:, None]
+    left, right = xp.concat([-2 * X, x, xp.ones_like(x)], axis=1), xp.concat([Y, xp.ones_like(y), y], axis=1)
+    return xp.clip(left @ right.T, 0, None)
+
+
+def city_distances(X: Any, Y: Any) -> Any:
+    """Sums of absolute differences between the rows of X and of Y."""
+    if at_home(X):
+        return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+    xp, Y = library(X), like(Y, X)
+    D = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
+    for j in range(X.shape[1]):  # column by column: never an array of three dimensions
+        D += xp.abs(X[:, j, None] - Y[None, :, j])
+    return D
+
+
+def _beside(X: Array, first: Any, second: Any) -> Array:
+    """X with two more columns."""
+    wide = np.empty((X.shape[0], X.shape[1] + 2), dtype=X.dtype)
+    wide[:, :-2], wide[:, -2], wide[:, -1] = X, first, second
+    return wide
+
+
+def check_symmetric(K: Any, what: str) -> None:
+    """A kernel between rows and themselves is symmetric."""
+    A = K.toarray() if sparse.issparse(K) else K
+    eps = np.finfo(A.dtype).eps if np.issubdtype(A.dtype, np.floating) else 0
+    if np.abs(A - A.T).max(initial=0) > 1e3 * eps * np.abs(A).max(initial=0):
+        raise ValueError(f"{what} is not symmetric; the kernel of rows with themselves has to be.")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel function.
+
+    ``has_sigma`` says whether a width matters, ``definite`` whether Gram matrices are positive semi-definite (None:
+    not known), ``distance`` whether it is a function of a distance.
+    """
+
+    has_sigma: ClassVar[bool] = True
+    definite: ClassVar[bool | None] = True
+    distance: ClassVar[bool] = False
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        """The part that does not depend on sigma, of shape (rows of X, rows of Y)."""
+        return inner_products(X, Y)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        """The kernel from ``pairs``; ``out`` may be ``pairs`` itself."""
+        raise TypeError(f"{type(self).__name__} does not say how its values come about")
+
+    def length(self, pairs: Array, norms: Array) -> float:
+        """The natural unit of sigma on these data."""
+        return float(np.sqrt(np.mean(norms)))
+
+    def distances(self, pairs: Array) -> Array:
+        """Distances from pairs, for kernels of a distance."""
+        return pairs
+
+    def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        """The kernel with all that it needs to know of the training rows and their weights."""
+        return self
+
+    @property
+    def ruler(self) -> Kernel:
+        """The part that a width belongs to."""
+        return self
+
+    @property
+    def layers(self) -> int:
+        """Numbers that ``pairs`` holds for each pair of rows."""
+        return 1
+
+    def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
+        """The kernel matrix between the rows of X and of Y."""
+        pairs = self.pairs(X, Y)
+        return self.values(pairs, sigma, out=pairs)
+
+
+@dataclass(frozen=True)
+class RBF(Kernel):
+    """Gaussian kernel, eq. (6): exp(-||x - x'||^2 / (2 sigma^2))."""
+
+    distance: ClassVar[bool] = True
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return squared_distances(X, Y)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = times(pairs, -0.5 / sigma**2, out)
+        return mapped("exp", out, out)
+
+    def length(self, pairs: Array, norms: Array) -> float:
+        return float(np.sqrt(np.median(pairs)))
+
+    def distances(self, pairs: Array) -> Array:
+        return library(pairs).sqrt(pairs)
+
+
+@dataclass(frozen=True)
+class Laplace(Kernel):
+    """Laplace kernel: exp(-||x - x'||_1 / sigma)."""
+
+    distance: ClassVar[bool] = True
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return city_distances(X, Y)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = times(pairs, -1.0 / sigma, out)
+        return mapped("exp", out, out)
+
+    def length(self, pairs: Array, norms: Array) -> float:
+        return float(np.median(pairs))
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """Linear kernel: x'x'. It has no width."""
+
+    has_sigma: ClassVar[bool] = False
+
+    def directions(self, d: int, dtype: Any) -> Array:
+        """Rows (d x d) whose kernels with x are the coordinates of x, up to a factor and a shift."""
+        return np.eye(d, dtype=dtype)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        return pairs if out is pairs else np.array(pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Linear):
+    """The linear kernel as a part of a sum: about the mean of the training rows, such that k(x, x) is 1 on average.
+
+    Sparse rows stay where they are.
+    """
+
+    origin: Array | None = None
+    height: float = 1.0
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        if self.origin is not None:
+            origin, same = like(self.origin, X), X is Y
+            X, Y = X - origin, None if same else like(Y, X) - origin
+            Y = X if same else Y
+        return inner_products(X, Y) / scalar(self.height, X)
+
+    def directions(self, d: int, dtype: Any) -> Array:
+        shift = 0 if self.origin is None else self.origin
+        return (np.eye(d) + shift).astype(dtype)
+
+    def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        if isinstance(X, Away):
+            return self._fitted_there(X, w)
+        origin = None if sparse.issparse(X) else np.average(X, axis=0, weights=w).astype(X.dtype)
+        height = float(np.average(squared_norms(X if origin is None else X - origin), weights=w))
+        return Scaled(origin, height if height > 0 else 1.0)
+
+    def _fitted_there(self, rows: Away, w: Array | None) -> Kernel:
+        """The same from rows that stay where they are."""
+        w = np.ones(rows.shape[0]) if w is None else w
+        share = like(w / w.sum(), rows.there)
+        origin = share @ rows.there
+        height = float(share @ squared_norms(rows.there - origin))
+        return Scaled(here(origin), height if height > 0 else 1.0)
+
+
+@dataclass(frozen=True)
+class Poly(Kernel):
+    """Polynomial kernel: (x'x' / sigma^2 + coef0)^degree."""
+
+    degree: int = 3
+    coef0: float = 1.0
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        with np.errstate(over="ignore"):  # whoever wants finite values looks for them
+            out = times(pairs, 1 / sigma**2, out)
+            out += scalar(self.coef0, out)
+            return np.power(out, self.degree, out=out) if at_home(out) else out**self.degree
+
+
+@dataclass(frozen=True)
+class Sigmoid(Kernel):
+    """Sigmoid kernel: tanh(x'x' / sigma^2 + coef0). Not positive definite."""
+
+    definite: ClassVar[bool | None] = False
+    coef0: float = 1.0
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        out = times(pairs, 1 / sigma**2, out)
+        out += scalar(self.coef0, out)
+        return mapped("tanh", out, out)
+
+
+@dataclass(frozen=True)
+class Given(Kernel):
+    """A function of the user's, called with two arrays of rows. It has no width."""
+
+    has_sigma: ClassVar[bool] = False
+    definite: ClassVar[bool | None] = None
+    function: Callable[[Any, Any], Any] = inner_products
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        K = np.asarray(self.function(X, Y)) if at_home(X) else self._there(X, like(Y, X))
+        wanted = (X.shape[0], Y.shape[0])
+        if tuple(K.shape) != wanted:
+            raise ValueError(
+                f"The kernel function returned an array of shape {tuple(K.shape)}; for inputs of {wanted[0]} and "
+                f"{wanted[1]} rows it has to return shape {wanted}."
+            )
+        if not at_home(K):
+            return self._checked_there(K)
+        if not (np.issubdtype(K.dtype, np.floating) or np.issubdtype(K.dtype, np.integer) or K.dtype == bool):
+            raise ValueError(f"The kernel function returned values of type {K.dtype}; they must be real numbers.")
+        if not np.isfinite(K).all():
+            raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
+        if X is Y:
+            check_symmetric(K, "The kernel function returned a matrix that")
+        return np.array(K, dtype=X.dtype)  # a copy: the user may keep and reuse what the function returned
+
+    def _there(self, X: Any, Y: Any) -> Any:
+        """What the function says of rows of another library, of the type of the rows."""
+        K = self.function(X, Y)
+        return like(np.asarray(K), X) if isinstance(K, list) or at_home(K) else library(X).asarray(K, dtype=X.dtype)
+
+    def _checked_there(self, K: Any) -> Any:
+        if not is_finite(K):
+            raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
+        return K
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        return pairs if out is pairs else np.array(pairs)
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The input is the kernel matrix. It has no width."""
+
+    has_sigma: ClassVar[bool] = False
+    definite: ClassVar[bool | None] = None
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return X
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        return np.array(pairs)
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """A sum of kernels with a common width: ``sum_p weight_p k_p``; pairs have a third axis, for the parts."""
+
+    parts: tuple[Kernel, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    @property
+    def ruler(self) -> Kernel:
+        return next(part for part in self.parts if part.has_sigma)
+
+    def fitted(self, X: Any, w: Array | None = None) -> Kernel:
+        return replace(self, parts=tuple(part.fitted(X, w) for part in self.parts))
+
+    @property
+    def weight(self) -> float | None:
+        """Weight of the linear part beside the others; None where there is no linear part."""
+        linear = [w for part, w in zip(self.parts, self.weights, strict=True) if isinstance(part, Linear)]
+        rest = [w for part, w in zip(self.parts, self.weights, strict=True) if not isinstance(part, Linear)]
+        return (linear[0] if rest[0] else np.inf) if linear else None
+
+    @property
+    def layers(self) -> int:
+        return len(self.parts)
+
+    def weighing(self, weight: float) -> Sum:
+        """The sum with this weight for its linear part; at infinity that is all there is."""
+        rest, linear = (0.0, 1.0) if np.isinf(weight) else (1.0, float(weight))
+        return replace(self, weights=tuple(linear if isinstance(p, Linear) else rest for p in self.parts))
+
+    def pairs(self, X: Any, Y: Any) -> Array:
+        return library(X).stack([part.pairs(X, Y) for part in self.parts], axis=-1)
+
+    def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
+        if not at_home(pairs):
+            return self._values_there(pairs, sigma)
+        K = np.zeros(pairs.shape[:-1], dtype=pairs.dtype)
+        for p, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
+            if weight:
+                K += pairs.dtype.type(weight) * part.values(np.ascontiguousarray(pairs[..., p]), sigma)
+        return K
+
+    def _values_there(self, pairs: Any, sigma: float) -> Any:
+        layers = [pairs[..., p] for p in range(len(self.parts))]
+        used = [each for each in zip(self.parts, self.weights, layers, strict=True) if each[1]]
+        return sum(weight * part.values(layer, sigma, layer) for part, weight, layer in used)
+
+
+#: What a sum may be made of.
+SUMMANDS: dict[str, Kernel] = {"rbf": RBF(), "laplace": Laplace(), "linear": Scaled()}
+
+
+def _sum_of(names: list[str]) -> Sum:
+    """The sum behind a name such as "rbf+linear"."""
+    if len(set(names)) < len(names) or not set(names) <= set(SUMMANDS) or set(names) == {"linear"}:
+        raise ValueError(
+            f"kernel={'+'.join(names)!r}: a sum has different parts out of {sorted(SUMMANDS)}, such as 'rbf+linear'."
+        )
+    return Sum(tuple(SUMMANDS[name] for name in names), (1.0,) * len(names))
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    "rbf": RBF,
+    "laplace": Laplace,
+    "linear": Linear,
+    "poly": Poly,
+    "sigmoid": Sigmoid,
+    "precomputed": Precomputed,
+}
+
+
+def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) -> Kernel:
+    """The kernel behind a name or a function.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable
+        A name, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows
+        of Y).
+    degree, coef0 : number
+        Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
+    """
+    if callable(kernel):
+        return Given(function=kernel)
+    if not isinstance(coef0, Real) or not np.isfinite(float(coef0)):
+        raise ValueError(f"coef0={coef0!r} must be a finite number.")
+    if isinstance(kernel, str) and "+" in kernel:
+        return _sum_of([name.strip() for name in kernel.split("+")])
+    if not isinstance(kernel, str) or kernel not in KERNELS:
+        raise ValueError(
+            f"Unknown kernel {kernel!r}: use one of {sorted(KERNELS)}, a sum such as 'rbf+linear', or a function of "
+            "two arrays."
+        )
+    if kernel == "poly":
+        if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
+            raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
+        return Poly(degree=int(degree), coef0=coef0)
+    if kernel == "sigmoid":
+        warnings.warn(
+            "The sigmoid kernel is not positive definite: a penalty on the function needs a correction, which is "
+            "reported in jitter_. In LSPC norm='coefficients' is safe with it.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return Sigmoid(coef0=coef0)
+    return KERNELS[kernel]()

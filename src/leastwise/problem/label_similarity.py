@@ -1,0 +1,283 @@
+r"""Similarities of labels that are known beforehand: a matrix, a frame with names, or a graph.
+
+How labels are related: their correlation, and what can be learned from it.
+
+``correlation``
+    Pearson's, over the rows where both labels are known. The multi-label paper takes ``max(0, .)`` of it as the
+    similarities of the ``Pairwise`` coupling. Labels of several classes are compared class by class, by value::
+
+        cor(s, t) = sum_v cov([y_s = v], [y_t = v]) / sqrt(var_s var_t),     var_t = sum_v var([y_t = v])
+
+    with the sum above over the classes that both have. For binary labels both classes say the same: it is Pearson's.
+
+``learned_relation``
+    S for the coupling ``B = sharing S + (1 - sharing) I``. B is the covariance of the labels' functions before any
+    data. A label is its function and noise of its own; noise has no part in the correlation of two labels but adds to
+    a label's own variance, which is what the identity in B is for. So the correlations R of the labels are where S
+    comes from, with three differences to the paper:
+
+    - Signs are kept. A label that is the contrary of another tells as much about it as one that is alike.
+    - Chance is taken out. Correlations of N rows that mean nothing scatter by N^(-1/2), and the largest of T such are
+      about sqrt(2 log(T) / N). Each is multiplied by ``max(0, 1 - 2 log(T) / (N r^2))`` (Breiman's garrote), which
+      leaves large ones nearly as they are and makes small ones zero. S has seen the labels of all rows, also of those
+      that are held out to choose ``sharing``; without this step held-out scores flatter most where labels have least
+      to do with one another.
+    - Labels are related through others, too: with J for the matrix that is left, S is ``J + J J``, in units of its
+      mean diagonal. A direction that many labels have in common, an eigenvector of J with a large eigenvalue j, gets
+      j + j^2, and what is left of chance, where j is small, gets little of it. Labels with many relatives get a
+      larger diagonal, which is a smaller ridge.
+
+    S is positive semi-definite, and zero between labels that no chain of correlations connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+Array = np.ndarray
+
+
+def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
+    """Similarities of all pairs of labels, in units of the largest.
+
+    Parameters
+    ----------
+    value : array-like or sparse matrix of shape (T, T), frame, or list of edges
+        A frame has the names of the labels for its columns and, if it has an index, rows. Edges are tuples
+        ``(label, label)`` or ``(label, label, weight)`` of names; all other pairs have similarity 0.
+    names : sequence
+        The names of the labels.
+    T : int
+        Number of labels.
+
+    Returns
+    -------
+    ndarray, or sparse array for sparse matrices and edges, of shape (T, T)
+        Symmetric, in [0, 1], with unit diagonal.
+    """
+    names = list(names)
+    if hasattr(value, "columns"):
+        value = _by_names(value, names)
+    elif is_edges(value):
+        value = _from_edges(value, names)
+    elif hasattr(value, "edges"):
+        raise ValueError(
+            "similarity is a graph object: give its edges as a list of (label, label, weight) tuples, for example "
+            "list(graph.edges(data='weight', default=1))."
+        )
+    S = _numbers(value)
+    _check_entries(S, value, names, T)
+    own = sparse.diags_array(S.diagonal()) if sparse.issparse(S) else np.diag(np.diagonal(S))
+    S = S - own
+    S = (S + S.T) / (2 * (S.max() or 1.0))
+    return (S + sparse.eye_array(T)).tocsr() if sparse.issparse(S) else S + np.eye(T)
+
+
+def is_edges(value: Any) -> bool:
+    """Whether similarities are given as pairs of labels."""
+    return isinstance(value, list | tuple) and all(isinstance(edge, tuple) for edge in value)
+
+
+def _check_entries(S: Any, value: Any, names: list, T: int) -> None:
+    if S.shape != (T, T):
+        given = f"={value!r}" if S.ndim == 0 else f" has shape {S.shape}"
+        raise ValueError(
+            f"similarity{given}; for {T} labels it must be a matrix of shape ({T}, {T}), dense or sparse, a frame "
+            "with the names of the labels, a list of (label, label, weight) tuples, a callable that returns one of "
+            "these, or one of 'correlation', 'shared', 'learned'."
+        )
+    values = S.data if sparse.issparse(S) else S
+    if not (np.isfinite(values) & (values >= 0)).all():
+        C = sparse.coo_array(S)
+        k = np.argmin(np.isfinite(C.data) & (C.data >= 0))
+        raise ValueError(
+            f"similarity is {C.data[k]:.6g} between {names[C.row[k]]!r} and {names[C.col[k]]!r}: every value must be "
+            "a finite number of 0 or more. Use numpy.maximum(S, 0) if negative ones are to count as none."
+        )
+    gap = abs(S - S.T)
+    if gap.max() > 1e-8 * S.max():
+        C = sparse.coo_array(gap)
+        i, j = C.row[C.data.argmax()], C.col[C.data.argmax()]
+        raise ValueError(
+            f"similarity is not symmetric: {S[i, j]:.6g} from {names[i]!r} to {names[j]!r}, {S[j, i]:.6g} back. Use "
+            "(S + S.T) / 2 if that is meant."
+        )
+
+
+def _numbers(value: Any) -> Any:
+    """Real numbers in double precision, sparse ones by rows, or an error that names the parameter."""
+    array = sparse.csr_array(value) if sparse.issparse(value) else np.asarray(value)
+    if array.dtype.kind == "O" and all(isinstance(v, Real) for v in array.ravel()):
+        array = array.astype(float)
+    if array.dtype.kind not in "iufb":
+        raise ValueError(f"similarity must hold real numbers; it holds values of type {array.dtype}: {value!r:.80}.")
+    return array.astype(float)
+
+
+def _by_names(frame: Any, names: list) -> Array:
+    """The rows and columns of a frame in the order of the labels; rows without names are in that of the columns."""
+    columns = list(frame.columns)
+    rows = list(frame.index) if hasattr(frame, "index") else columns
+    for side, given in (("row", rows), ("column", columns)):
+        lost = [name for name in names if given.count(name) != 1]
+        if lost:
+            raise ValueError(
+                f"similarity has no {side}, or more than one, for the labels {lost[:10]}; its {side}s are "
+                f"{given[:10]}. Name rows and columns by the labels, or give a matrix in the order of the labels."
+            )
+    values = frame.to_numpy()
+    if len(values) != len(rows):
+        raise ValueError(
+            f"similarity has {len(values)} rows and {len(columns)} columns: without names of the rows it must "
+            "have one row for every column, in the same order."
+        )
+    return values[np.ix_([rows.index(name) for name in names], [columns.index(name) for name in names])]
+
+
+def _from_edges(edges: list[tuple], names: list) -> sparse.csr_array:
+    """The matrix of a graph; an edge counts in both directions."""
+    place = {name: t for t, name in enumerate(names)}
+    weights: dict[tuple[int, int], float] = {}
+    for edge in edges:
+        i, j, weight = _check_edge(edge, place)
+        if weights.setdefault((i, j), weight) != weight:
+            raise ValueError(
+                f"similarity has two edges between {edge[0]!r} and {edge[1]!r}, of weights {weights[i, j]:.6g} and "
+                f"{weight:.6g}: give one."
+            )
+        weights[j, i] = weight
+    where = np.array(list(weights), dtype=int).reshape(-1, 2).T
+    return sparse.csr_array(
+        (list(weights.values()), (where[0], where[1])), shape=(len(names), len(names)), dtype=float
+    )
+
+
+def _check_edge(edge: tuple, place: dict) -> tuple[int, int, float]:
+    if len(edge) not in (2, 3):
+        raise ValueError(
+            f"similarity has the edge {edge!r}: edges are (label, label) or (label, label, weight). Give a "
+            "matrix as an array, not as a list of tuples."
+        )
+    strange = [name for name in edge[:2] if name not in place]
+    if strange:
+        raise ValueError(
+            f"similarity has the edge {edge!r}, but {strange[0]!r} is no label; the labels are {list(place)[:10]}."
+        )
+    weight = edge[2] if len(edge) == 3 else 1.0
+    if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
+        raise ValueError(f"similarity has the edge {edge!r}: its weight must be a finite number of 0 or more.")
+    return place[edge[0]], place[edge[1]], float(weight)
+
+
+#: Correlations over N rows, fewer than this, are multiplied by N / FEW.
+FEW = 20
+
+
+def correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
+    """Correlations of all pairs of labels, each over the rows where both are known.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n, T)
+        Codes of the classes; -1 where a label is not known.
+    W : ndarray of shape (n, T)
+        Weights in any unit; 0 where a label is not known. A row counts with the geometric mean of the weights of the
+        two labels, so that a row of weight 2 is the row twice.
+    classes : sequence of T arrays
+        The classes of every label in the order of their codes. Classes with the same value are the same class.
+    size : int
+        Number of independent witnesses among the rows: a row that is there twice is one.
+
+    Returns
+    -------
+    ndarray of shape (T, T)
+        Symmetric, in [-1, 1], with unit diagonal; 0 for labels that are constant or have no class in common. Pairs
+        with fewer than 20 rows in common, N, are shrunk by N / 20. Positive semi-definite if every label is known in
+        every row.
+    """
+    return _correlation(codes, W, classes, size)[0]
+
+
+def learned_relation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
+    """The relation of labels that their correlations speak for, to be used as ``coupling.Shared(penalty, S)``.
+
+    Parameters
+    ----------
+    codes, W, classes, size
+        As for :func:`correlation`.
+
+    Returns
+    -------
+    ndarray of shape (T, T)
+        Symmetric and positive semi-definite, with a diagonal of mean 1. Entries may be negative.
+
+    Notes
+    -----
+    The method is in the docstring of this module. It takes the time of a few products of (T, n) with (n, T) and of
+    one eigendecomposition of size T. No random numbers are used.
+    """
+    R, rows = _correlation(codes, W, classes, size)
+    T = len(R)
+    chance = max(2 * np.log(T), np.finfo(float).tiny)
+    J = R * (1 - chance / np.maximum(rows * R**2, chance))
+    np.fill_diagonal(J, 1.0)
+    J = _nearest_correlation(J)
+    S = J + J @ J
+    return (S + S.T) * (T / (2 * np.trace(S)))
+
+
+def _correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> tuple[Array, Array]:
+    """Correlations, and of how many witnesses both labels are known, of shape (T, T)."""
+    root = np.sqrt(W)
+    mass = root.T @ root
+    rows = size * mass / max(float(W.max(axis=1).sum()), np.finfo(float).tiny)
+    cov, var = np.zeros_like(mass), np.zeros_like(mass)  # of each label over the rows common with every other
+    for labels, wanted in _shared_classes(classes):
+        Y = root[:, labels] * (codes[:, labels] == wanted)
+        mean = _ratio(Y.T @ root, mass[labels])
+        var[labels] += mean * (1 - mean)
+        both = np.ix_(labels, labels)
+        cov[both] += _ratio(Y.T @ Y, mass[both]) - mean[:, labels] * mean[:, labels].T
+    var[var < 1e-10] = 0  # constant, but for rounding
+    R = np.clip(_ratio(cov, np.sqrt(var * var.T)), -1.0, 1.0) * np.minimum(1.0, rows / FEW)
+    R = (R + R.T) / 2
+    np.fill_diagonal(R, 1.0)
+    return R, rows
+
+
+def _shared_classes(classes: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
+    """For every class, the labels that have it and the codes it has there."""
+    found: dict[Any, list[tuple[int, int]]] = {}
+    for label, values in enumerate(classes):
+        for code, value in enumerate(np.asarray(values).tolist()):
+            found.setdefault(value, []).append((label, code))
+    pairs = [np.array(places) for places in found.values()]
+    if len(pairs) == 2 and all(len(p) == len(classes) for p in pairs):
+        pairs = pairs[1:]  # where all labels have the same two classes, either says it all
+    for places in pairs:
+        yield places[:, 0], places[:, 1]
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """``a / b``, and 0 where b is 0."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+
+
+def _nearest_correlation(J: Array) -> Array:
+    """J without its negative eigenvalues, with unit diagonal again; labels that are not connected stay so."""
+    j, V = np.linalg.eigh(J)
+    if j[0] >= 0:
+        return J
+    part = connected_components(J != 0, directed=False)[1]
+    J = (V * np.maximum(j, 0)) @ V.T
+    J[part[:, None] != part] = 0  # exactly, not to rounding
+    size = np.sqrt(np.diagonal(J))
+    J = J / np.multiply.outer(size, size)
+    np.fill_diagonal(J, 1.0)
+    return J

@@ -1,0 +1,233 @@
+r"""Held-out scores of many tasks over the same basis functions, from their singular values.
+
+With the letters of ``linalg.arrow``, the inverse of the Gram matrix of all rows, intercept included, is
+
+    M = Q^-1 - G G',     G = Q^-1 J L'^-1,     A = L L',
+
+where Q^-1 has a block for each task. The rows f, left out together, get ``F_f = Z_f - M_ff^-1 (M Z)_f``. The basis
+stays as it is. A fold of at most b + 1 rows has its M_ff solved as it stands. In a larger one, the part D of Q^-1_ff
+of each task is solved first, and then, with ``E = D^-1 G_f``, a system of b + 1 unknowns:
+
+    M_ff^-1 r = D^-1 r + E N^-1 G_f' D^-1 r,     N = I - G_f' E.
+
+L N L' is the shared system of the rows that stay, so this is their refit, without their decomposition: all folds
+together cost about as much as leave-one-out. A fold may well take all rows of a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from leastwise.linalg.arrow import Decomposed, Factors, System
+from leastwise.linalg.arrow_batches import fill, like_sizes, turn
+from leastwise.solvers.heldout import Folds, Held, Problem
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What the formula needs of each row, at one ridge; one more line at the end stands for no row.
+
+    Attributes
+    ----------
+    GR : ndarray of shape (n + 1, p + c)
+        ``[G, M Z]``, with p = b + 1 columns in G, or b without intercept.
+    p : int
+    X : ndarray of shape (n + 1, r)
+        Pieces of one task have ``Q^-1_ff = X_f X_f'``, or ``free I - X_f X_f'`` in a task with more rows than
+        basis functions.
+    free : ndarray of shape (n + 1,)
+        1 / rho in the second case, 0 in the first.
+    task : ndarray of int of shape (n + 1,)
+    """
+
+    GR: Array
+    p: int
+    X: Array
+    free: Array
+    task: Array
+
+    @classmethod
+    def empty(cls, n: int, p: int, c: int, r: int) -> Pieces:
+        """Of no row: zeros, and 1 where a matrix must not be singular."""
+        free = np.zeros(n + 1)
+        free[n] = 1
+        return cls(np.zeros((n + 1, p + c)), p, np.zeros((n + 1, r)), free, np.full(n + 1, -1))
+
+    @property
+    def noise(self) -> Array:
+        """About how much of each row's score is rounding: M_ii is a difference, and all that is left of Q^-1_ii."""
+        whole, left = self.diagonal
+        return np.finfo(float).eps * whole / np.maximum(left, np.finfo(float).tiny)
+
+    @property
+    def diagonal(self) -> tuple[Array, Array]:
+        """Q^-1_ii and M_ii of all rows."""
+        x = np.einsum("ij,ij->i", self.X, self.X)[:-1]
+        whole = np.where(self.free[:-1] > 0, self.free[:-1] - x, x)
+        return whole, whole - np.einsum("ij,ij->i", self.GR[:-1, : self.p], self.GR[:-1, : self.p])
+
+    def blocks(self, i: Array) -> Array:
+        """``Q^-1_ff`` for many sets of rows (sets x rows, filled with -1): zeros between rows of different tasks."""
+        X, task, free = self.X[i], self.task[i], self.free[i]
+        D = X @ turn(X)
+        D *= (task[:, :, None] == task[:, None, :]) * np.where(free > 0, -1, 1).astype(D.dtype)[:, :, None]
+        j = np.arange(i.shape[1])
+        D[:, j, j] += free
+        return D
+
+    def solve_small(self, i: Array) -> Array:
+        """``M_ff^-1 (M Z)_f`` for many folds of few rows."""
+        GR = self.GR[i]
+        G, R = GR[..., : self.p], GR[..., self.p :]
+        return np.linalg.solve(self.blocks(i) - G @ turn(G), R)
+
+    def solve_part(self, i: Array, R: Array) -> Array:
+        """``D^-1 R`` for many sets of rows of one task each."""
+        if i.shape[1] <= self.X.shape[1]:
+            return np.linalg.inv(self.blocks(i)) @ R  # R is so wide that solving takes thrice as long
+        # More rows than basis functions: (I / rho - X X')^-1 = rho I + rho X (I / rho - X'X)^-1 X'.
+        X, free = self.X[i], self.free[i[:, 0], None, None]
+        inner = free * np.eye(X.shape[2], dtype=X.dtype) - turn(X) @ X
+        return (R + X @ np.linalg.solve(inner, turn(X) @ R)) / free
+
+    def solve_large(self, f: Array) -> Iterator[tuple[Array, Array]]:
+        """``M_ff^-1 (M Z)_f`` for one fold of many rows, as tables of rows and what belongs there."""
+        p, parts = self.p, []
+        N = np.zeros((self.GR.shape[1],) * 2)
+        f = f[np.argsort(self.task[f], kind="stable")]
+        cuts = np.flatnonzero(np.diff(self.task[f])) + 1
+        for i in _tables(f, np.diff(np.r_[0, cuts, len(f)]), self.X.shape[1]):
+            GR = self.GR[i]
+            solved = self.solve_part(i, GR)
+            N += GR.reshape(-1, len(N)).T @ solved.reshape(-1, len(N))
+            parts.append((i, solved))
+        y = np.linalg.solve(np.eye(p) - N[:p, :p], N[:p, p:]).astype(self.GR.dtype)
+        return ((i, solved[..., p:] + solved[..., :p] @ y) for i, solved in parts)
+
+
+@dataclass
+class ArrowHeldout:
+    """Held-out scores of many tasks, for any number of ridges.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its rows are ordered as in the decomposition; its ``own`` is not used.
+    decomposed : Decomposed
+        Of the same rows; objects for other sharings may use it too.
+    sharing : float
+        Share of the model that is common to all tasks.
+    own : ndarray of shape (n_tasks,)
+        (1 - sharing) / penalty of each task.
+    """
+
+    problem: Problem
+    decomposed: Decomposed
+    sharing: float
+    own: Array
+
+    def at(self, alpha: float) -> Held:
+        """Held-out scores at this alpha; all k folds have the ridge alpha n (1 - 1/k)."""
+        k, n = self.problem.n_folds, len(self.problem.Z)
+        return self.given(*self._system(alpha * n * (1 - 1 / k)))
+
+    def given(self, system: System, rho: float) -> Held:
+        """Held-out scores at this ridge, where the shared system may be that of more tasks than are at hand.
+
+        For rows too many to hold: ``arrow_system`` goes through all of them, then an object for each chunk gives its
+        held-out scores. No fold may have rows elsewhere.
+        """
+        pieces = self._rows(system, float(rho))
+        freedom = float(np.sum(1 - rho * pieces.diagonal[1]))
+        F = self._held_out(pieces, self.problem.folds, self.problem.counts(self.problem.folds.singles), rho)
+        return Held(F, pieces.noise, freedom)
+
+    def task_out(self, alpha: float) -> Array:
+        """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""
+        if sum(len(f.tasks) for f in self.decomposed.factors) < 2:
+            raise ValueError("Leaving a task out needs another one to learn from; there is only one.")
+        system, rho = self._system(alpha * len(self.problem.Z))
+        pieces = self._rows(system, rho)
+        return self._held_out(pieces, Folds.from_labels(pieces.task[:-1]))
+
+    def _system(self, rho: float) -> tuple[System, float]:
+        return self.decomposed.system(self.sharing, self.own, float(rho), self.problem.bias), float(rho)
+
+    def _rows(self, system: System, rho: float) -> Pieces:
+        """What the formula needs of all rows; in double precision, as differences are to be taken."""
+        factors, Z = self.decomposed.factors, self.problem.Z
+        inverse = np.linalg.inv(system.factor.L).T  # numpy's, as all else here
+        theta = system.factor.L.T @ system.theta
+        width = max((f.s.shape[1] for f in factors), default=1) + (self.problem.centring is not None)
+        pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], width)
+        for f in factors:
+            self._enter(pieces, f, rho, inverse, theta)
+        return pieces
+
+    def _enter(self, rows: Pieces, f: Factors, rho: float, inverse: Array, theta: Array) -> None:
+        """Pieces of some tasks."""
+        e, bias, b = f.inverse(self.own, rho)[..., None], self.problem.bias, f.Vt.shape[2]
+        UJ = sqrt(self.sharing) * (f.s[..., None] * f.Vt).reshape(-1, b) @ inverse[:b]
+        if bias:
+            UJ += f.UB[..., -1].reshape(-1, 1) * inverse[b]
+        G = f.U @ (e * UJ.reshape(*f.s.shape, -1))
+        QZ, X = f.U @ (e * f.UB[..., :-1]), f.U * turn(np.sqrt(e))
+        if f.outside is not None:
+            QZ += f.outside[..., :-1] / rho
+            X = f.U * turn(np.sqrt(np.maximum(1 / rho - e, 0)))
+            if bias:
+                G += f.outside[..., -1:] * (inverse[b] / rho)
+        GR = np.concatenate([G, QZ - G @ theta], axis=2)
+        if self.problem.centring is not None:  # H^-1 = W (Q^-1 - G G') W
+            GR, X = self._centred(f, GR, X, rho)
+        real = f.rows >= 0
+        i = f.rows[real]
+        rows.GR[i] = GR[real]
+        rows.X[i, : X.shape[2]] = X[real]
+        rows.free[i] = 0 if f.outside is None else 1 / rho
+        rows.task[i] = np.repeat(f.tasks, real.sum(axis=1))
+
+    def _centred(self, f: Factors, GR: Array, X: Array, rho: float) -> tuple[Array, Array]:
+        """The pieces of rows whose tasks were centred."""
+        centring = self.problem.centring
+        assert centring is not None
+        u = np.where(f.rows >= 0, centring.u[f.rows], 0)[..., None].astype(float)
+        kappa = centring.kappa[f.tasks, None, None].astype(float)
+        GR, X = (A - kappa * u * (turn(u) @ A) for A in (GR, X))
+        if f.outside is not None:  # W (I / rho - X X') W = I / rho - (2 kappa - kappa^2) u u' / rho - W X X' W
+            X = np.concatenate([X, np.sqrt(kappa * (2 - kappa) / rho) * u], axis=2)
+        return GR, X
+
+    def _held_out(self, pieces: Pieces, folds: Folds, count: Array | None = None, rho: float = 1.0) -> Array:
+        """Scores of all rows; of rows that are held out alone, one of ``count`` equal observations is."""
+        F = np.empty_like(self.problem.Z)
+        for i, x in _all_solved(pieces, folds):
+            real = i >= 0
+            F[i[real]] = self.problem.Z[i[real]] - x[real]
+        if count is not None:  # x' = M z / (M_ii / m + (1 - 1/m) / rho), see ``deletion.delete_one``
+            i = folds.singles
+            left = pieces.diagonal[1][i] / count + (1 - 1 / count) / rho
+            F[i] = self.problem.Z[i] - pieces.GR[i, pieces.p :] / left[:, None]
+        return F / self.problem.root[:, None]
+
+
+def _all_solved(rows: Pieces, folds: Folds) -> Iterator[tuple[Array, Array]]:
+    """``M_ff^-1 (M Z)_f`` of all folds, as tables of rows and what belongs there."""
+    small, p = [f for f in folds.blocks if len(f) <= rows.p], rows.p
+    sizes = np.r_[np.ones(len(folds.singles), dtype=int), [len(f) for f in small]].astype(int)
+    yield from ((i, rows.solve_small(i)) for i in _tables(np.concatenate([folds.singles, *small]), sizes, p))
+    for f in folds.blocks:
+        if len(f) > p:
+            yield from rows.solve_large(f)
+
+
+def _tables(rows: Array, sizes: Array, width: int) -> Iterator[Array]:
+    """Cut the rows into sets of these sizes; those of like sizes in a table, a line for each, filled with -1."""
+    first, rows = np.cumsum(sizes) - sizes, np.append(rows, -1)
+    yield from (rows[fill(first[sets], sizes[sets])] for sets in like_sizes(sizes, width))

@@ -1,0 +1,420 @@
+"""What a plan has to know of the data and the parameters.
+
+Steps of fits of a single task: by factors, by sums over rows, by descent, by iterations.
+
+Steps of fits of many tasks and many labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from leastwise.problem.basis import SUM_CHUNK
+from leastwise.solvers.arrow_evaluator import CHUNK
+from leastwise.solvers.krylov import kernel_budget, preconditioner_rank
+from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.solvers.plan import Work, eigen, factor, inverse, judged, kernel, points, singular
+from leastwise.solvers.search_rows import (
+    SEARCH_ROWS,
+    SETTLE_NUMBERS,
+    count_rows_to_search,
+    search_bytes,
+    task_rows_to_search,
+)
+from leastwise.utils.memory import available_memory, block_bytes
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Sizes and choices.
+
+    Attributes
+    ----------
+    family : {"single", "machine", "tasks", "task machine", "labels"}
+        Which solvers there are.
+    asked : str
+        The parameter ``solver``.
+    n, d, c, b : int
+        Rows, features, outputs, basis functions.
+    itemsize : int
+        Bytes of a number.
+    square : bool
+        Every row is a centre.
+    cuttable : bool
+        Centres may be fewer than they are: they are rows, and kernels are computed.
+    sums : bool
+        Centres are few by themselves, and kernels are computed: sums over rows will do.
+    iterates : bool
+        Conjugate gradients are possible.
+    few : bool
+        Tasks share few basis functions, so that the block-arrow system applies.
+    alike : bool
+        It would apply if there were few.
+    blocks : int
+        Classes with centres of their own, or 1.
+    norm, layers, search_rows, max_passes
+        As in the estimators.
+    sigmas, alphas, sharings, options : int
+        Values to try; options are weights of a linear part, and spreads of intercepts.
+    grows, cautious, chooses : bool
+        Whether alphas are refined, simple models preferred, and anything is held out at all.
+    tasks, labels : int
+        How many there are.
+    folds, largest : int
+        Number of folds, and rows of the largest.
+    exact : bool
+        Equal weights, and labels that are all known: a few alphas can be judged by Cholesky factors.
+    rival : int
+        Features of a linear model that iterations have to beat; 0 for none.
+    pairs : bool
+        There is a table of all pairs of labels.
+    stored : int
+        Numbers of a sparse row, with their places; 0 where all features are there.
+    """
+
+    family: str
+    asked: str
+    n: int
+    d: int
+    c: int
+    b: int
+    itemsize: int = 8
+    square: bool = True
+    cuttable: bool = True
+    sums: bool = False
+    iterates: bool = False
+    few: bool = False
+    alike: bool = False
+    blocks: int = 1
+    norm: str = "function"
+    layers: int = 1
+    search_rows: Any = "auto"
+    max_passes: int = 100
+    sigmas: int = 6
+    alphas: int = 8
+    sharings: int = 1
+    options: int = 1
+    grows: bool = True
+    cautious: bool = False
+    chooses: bool = True
+    tasks: int = 1
+    labels: int = 1
+    folds: int = 0
+    largest: int = 1
+    exact: bool = True
+    rival: int = 0
+    pairs: bool = False
+    stored: int = 0
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row."""
+        return self.stored or self.d
+
+    @property
+    def widths(self) -> list[int]:
+        """Basis functions of every block."""
+        return [max(1, self.b // self.blocks)] * self.blocks
+
+    def with_centers(self, count: int) -> Facts:
+        """The same with so many centres, for each class where classes have their own."""
+        b = min(self.n, count * self.blocks)
+        return replace(self, b=b, square=False, sums=self.cuttable, iterates=False, few=self.alike)
+
+    def searched(self, solver: str) -> tuple[int, int]:
+        """Rows that the search is made on, and basis functions there."""
+        wish = self.search_rows
+        if solver in ("dual", "arrow") or (solver == "krylov" and self.family == "task machine"):
+            m = task_rows_to_search(self.b, self.n, wish, solver == "arrow")
+        elif solver in ("krylov", "moments", "sgd", "cg"):
+            m = SEARCH_ROWS if wish == "auto" or (wish is None and solver == "cg") else wish or self.n
+        else:
+            m = count_rows_to_search(self.widths, self.square, self.n, wish)
+        m = min(int(m), self.n)
+        return m, m if self.square or solver in ("krylov", "cg") else min(self.b, m)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a fit, before it is known how fast the machine is."""
+
+    what: str
+    rows: int
+    times: float
+    work: Work
+    peak_bytes: float
+
+
+#: Alphas that are looked at from a good start, and sigmas beyond a grid that may grow.
+REFINED, BEYOND = 4.0, 0.5
+#: Arrays of the size of the design, by what is done: measured peaks, see benchmarks/plan.py.
+SPECTRAL, DESIGN, FACTORED, SOLVED = 6.5, 12.0, 3.5, 3.0
+#: Where every class has centres of its own.
+BY_CLASS = 9.5
+#: Iterations of conjugate gradients and passes of a descent, as a rule.
+ITERATIONS, PASSES = 25.0, 40.0
+
+
+def direct(f: Facts) -> list[Stage]:
+    """Eigendecompositions or singular values on some rows, then factors on all."""
+    if not f.chooses:
+        return [solve(f)]
+    given = f.sigmas == f.alphas == 1 and not f.grows  # nothing to look for on fewer rows
+    m, k = (f.n, f.b) if given else f.searched("cholesky")
+    stages = [search(f, m, k)]
+    if m < f.n:
+        stages.append(refinement(f))
+    return [*stages, solve(f)]
+
+
+def search(f: Facts, m: int, k: int, square: bool | None = None) -> Stage:
+    """All sigmas with all alphas on some rows."""
+    square = f.square if square is None else square
+    tries = f.sigmas + beyond(f) + (f.options - 1) + f.cautious
+    again = f.grows * (1 + (f.options > 1) + f.cautious)
+    few = f.alphas <= 5 and square and f.exact and f.largest <= max(m / 50, 2)
+    each = by_factors(f, m, f.alphas) if few else spectrum(f, m, k, f.alphas, square)
+    fine = by_factors(f, m, 3) if square and f.exact and f.largest <= max(m / 50, 2) else spectrum(f, m, k, 3, square)
+    values = kernel(m, k, f.width) + Work(kernels=0.4 * m * k) * (tries + again)
+    arrays = (FACTORED if few else SPECTRAL) if square else design(f)
+    room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, square)
+    return Stage("search", m, tries, values + each * tries + fine * again, f.itemsize * room)
+
+
+def beyond(f: Facts) -> float:
+    """Sigmas that are tried because the best lies on the border, as a rule."""
+    return BEYOND if f.grows and f.sigmas > 1 else 0.0
+
+
+def design(f: Facts) -> float:
+    """Arrays of the size of a design that is not square."""
+    return DESIGN if f.blocks == 1 else BY_CLASS
+
+
+def spectrum(f: Facts, m: int, k: int, alphas: float, square: bool) -> Work:
+    """One sigma by a decomposition."""
+    if f.largest > 1 and f.folds <= 50:
+        left = m * (1 - 1 / max(f.folds, 2))
+        once = eigen(left) if square else singular(left, k)
+        return once * f.folds + points(alphas, m, k, f.c)
+    once = eigen(m) if square else sum((singular(m, k / f.blocks) for _ in range(f.blocks)), Work())
+    white = Work() if square or f.norm == "coefficients" else Work(factors=m * k**2 / f.blocks)
+    return once + white + points(alphas, m, k / f.blocks, f.c)
+
+
+def by_factors(f: Facts, m: int, alphas: float) -> Work:
+    """A few alphas by a factor for each."""
+    square = Work(products=4 * m**3) if f.norm == "coefficients" else Work()
+    return (factor(m) + inverse(m) + square + Work(numbers=4 * m**2)) * alphas + judged(alphas, m, f.c)
+
+
+def refinement(f: Facts) -> Stage:
+    """Alpha again, on all rows."""
+    suits = f.square and f.exact and f.largest <= max(f.n / 50, 2)
+    each = by_factors(f, f.n, REFINED) if suits else spectrum(f, f.n, f.b, REFINED, f.square)
+    arrays = (FACTORED + 1.5 * (f.norm == "coefficients") if suits else SPECTRAL) if f.square else design(f)
+    room = (arrays + 2 * (f.layers - 1)) * f.n * f.b + side(f, f.n, f.b, f.square)
+    return Stage("refinement", f.n, 1, kernel(f.n, f.b, f.width) + each, f.itemsize * room)
+
+
+def solve(f: Facts) -> Stage:
+    """Coefficients from all rows."""
+    if f.square:
+        work = factor(f.n) * (1 if f.norm == "function" else 4) + Work(factors=2 * f.n**2 * f.c)
+    else:
+        work = Work(products=2 * f.n * f.b**2 / f.blocks, factors=f.n * f.b**2 / f.blocks)
+    room = (SOLVED + f.layers - 1) * f.n * f.b + side(f, f.n, f.b, f.square)
+    values = kernel(f.n, f.b, f.width) * (0.4 if f.chooses else 1.0)
+    return Stage("solve", f.n, 1, work + values, f.itemsize * room)
+
+
+def side(f: Facts, n: int, b: int, square: bool) -> float:
+    """Numbers beside those of the design: centres among themselves, scores of all rows, copies of the rows."""
+    return (0 if square else 3 * b**2) + 8 * n * f.c + 2 * n * f.width
+
+
+def moments(f: Facts) -> list[Stage]:
+    """Sums over all rows in blocks, held-out scores of some."""
+    m, _ = f.searched("moments")
+    block = block_bytes(SUM_CHUNK) * 2.0
+    folds = f.folds if f.largest > 2000 else 1
+    rows = min(f.n, SAMPLE_ROWS)
+    sums = kernel(f.n, f.b, f.width) + Work(products=2 * f.n * f.b**2, numbers=4 * f.n * f.b)
+    settle = eigen(f.b) * (folds + 1) + Work(products=4 * rows * f.b**2) + points(REFINED, rows, f.b, f.c)
+    square = 8 * f.b**2
+    held = 8 * 3.0 * rows * f.b
+    data = f.itemsize * (5 * f.n * f.c + f.n * f.width)
+    first = [search(f, m, min(m, f.b), square=f.b >= m)] if f.chooses else []
+    return [
+        *first,
+        Stage("sums over rows", f.n, 1, sums, block + (5 + folds) * square + data),
+        Stage("settle", rows, 1, settle, held * f.chooses + (8 + folds) * square + data),
+    ]
+
+
+def descent(f: Facts) -> list[Stage]:
+    """Stochastic gradients, by passes."""
+    m, k = f.searched("sgd")
+    sample = min(f.n, max(2 * f.b, 1000))
+    passes = min(PASSES, f.max_passes)
+    once = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b * f.c, numbers=4 * f.n * f.b)
+    start = kernel(sample, f.b, f.width) + Work(products=2 * sample * f.b**2) + eigen(f.b)
+    room = f.itemsize * (2 * (sample + f.b) * f.b + side(f, f.n, f.b, False))
+    first = [search(f, m, k, square=f.b >= m)] if f.chooses else []
+    return [*first, Stage("descent", f.n, passes, start + once * passes, room)]
+
+
+def iterations(f: Facts) -> list[Stage]:
+    """Conjugate gradients with a kernel that is not held as a whole, or half of it."""
+    m, k = f.searched("krylov")
+    first = [search(f, m, k, square=True)] if f.chooses else []
+    rival = [search(rivalled(f), min(f.n, m), f.rival, square=False)] if f.rival and f.chooses else []
+    solves = 2.0 if f.chooses else 1.0
+    return [*first, *rival, krylov_stage(f, solves)]
+
+
+def rivalled(f: Facts) -> Facts:
+    """A linear model by its coefficients."""
+    return replace(f, b=f.rival, square=False, sigmas=1, options=1, layers=1, sharings=1)
+
+
+def krylov_stage(f: Facts, solves: float) -> Stage:
+    """A preconditioner and iterations."""
+    half, budget = f.n * (f.n + 256) / 2, kernel_budget()
+    size = f.itemsize if half * f.itemsize <= budget else 4
+    rank, held = preconditioner_rank(f.n, size), min(half * size, budget)
+    kept = held / (half * size)
+    values = kernel(f.n, f.n / 2, f.width)
+    start = kernel(f.n, rank, f.width) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
+    each = Work(products=2 * f.n**2 * f.c + 4 * f.n * rank * f.c, numbers=0.5 * f.n**2)
+    work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
+    room = (
+        held
+        + (2**24 if kept < 1 else 0)
+        + size * 3.5 * f.n * rank
+        + 8 * 14 * f.n * f.c
+        + f.itemsize * 2 * f.n * f.width
+    )
+    return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
+
+
+#: Sharings that are tried with every sigma, as a rule, where not every one has to be; and where alpha is settled.
+WALKED, SETTLED = 2.7, 3.0
+
+
+def tries(f: Facts) -> float:
+    """Points of sigma and sharing that a search visits, as a rule."""
+    sigmas = f.sigmas + beyond(f)
+    if f.sharings == 1:
+        return sigmas + f.options - 1
+    return sigmas * min(WALKED, f.sharings) + max(0.0, f.sharings - WALKED) + f.options - 1
+
+
+def dual(f: Facts) -> list[Stage]:
+    """The kernel of all rows, coupled by their tasks."""
+    stages = []
+    if f.chooses:
+        m, _ = f.searched("dual")
+        stages = [dual_search(f, m)]
+        if m < f.n:
+            stages.append(dual_settling(f))
+    work = factor(f.n) + Work(numbers=4 * f.n**2)
+    room = (SOLVED + 1 + 2 * (f.layers - 1)) * f.n**2 + side(f, f.n, f.b, f.square)
+    return [*stages, Stage("solve", f.n, 1, work, f.itemsize * room)]
+
+
+def dual_search(f: Facts, m: int) -> Stage:
+    """On some tasks."""
+    k = m if f.square else min(f.b, m)
+    once = eigen(m) + points(f.alphas, m, m, f.c) + Work(numbers=6 * m**2, kernels=0.4 * m * k)
+    gram = Work() if f.square and f.norm == "function" else Work(products=2 * m**2 * k) * f.sigmas
+    room = (SPECTRAL + 2 + 2 * (f.layers - 1)) * m**2 + side(f, m, k, f.square)
+    again = eigen(m) * (2 * f.grows * (1 + (f.options > 1)))
+    work = kernel(m, k, f.width) + gram + once * tries(f) + again
+    return Stage("search", m, tries(f), work, f.itemsize * room)
+
+
+def dual_settling(f: Facts) -> Stage:
+    """Alpha and sharing on all rows."""
+    walked = min(SETTLED, f.sharings)
+    each = factor(f.n) + inverse(f.n) + Work(numbers=10 * f.n**2)
+    if f.norm == "coefficients" or not f.square:
+        each = each + Work(products=2 * f.n**2 * f.b) * (1 / REFINED)
+    work = kernel(f.n, f.b, f.width) + (each * 3.0 + judged(3.0, f.n, f.c)) * walked
+    room = (FACTORED + 2.5 + 2 * (f.layers - 1)) * f.n**2 + side(f, f.n, f.b, f.square)
+    return Stage("settling", f.n, walked, work, f.itemsize * room)
+
+
+def arrow(f: Facts) -> list[Stage]:
+    """Few basis functions: linear in the rows and in the tasks."""
+    stages = []
+    if f.chooses:
+        m, _ = f.searched("arrow")
+        stages = [arrow_search(f, m, "search", tries(f), f.alphas / 2)]
+        if m < f.n and f.n * f.b <= SETTLE_NUMBERS and search_bytes(f.n * f.b) <= available_memory():
+            stages.append(arrow_search(f, f.n, "settling", min(SETTLED, f.sharings), 2.0))
+    block = 3.0 * min(block_bytes(CHUNK), 8 * f.n * f.b)
+    room = block + 8 * 6 * f.b**2 + f.itemsize * (2 * (f.tasks + 1) * f.b * f.c + side(f, f.n, 0, True))
+    work = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
+    return [*stages, Stage("solve", f.n, 2, work * 2, room)]
+
+
+def arrow_search(f: Facts, m: int, what: str, times: float, alphas: float) -> Stage:
+    """Held-out scores from a decomposition of every task."""
+    rows = m / max(1.0, f.tasks * m / f.n)
+    sigmas = f.sigmas + beyond(f) if what == "search" else 1.0
+    split = singular(max(rows, 1.0), f.b) * (m / max(rows, 1.0))
+    once = kernel(m, f.b, f.width) + Work(factors=m * f.b**2) + split
+    wide = min(rows, f.b)
+    point = Work(products=8 * m * wide * f.b, numbers=32 * m * f.b) + factor(f.b) + judged(2.0, m, f.c)
+    room = 6 * m * f.b + 6 * f.b**2 + side(f, m, f.b, False) + (m / rows) * wide * f.b
+    return Stage(what, m, times, once * sigmas + point * (times * alphas), 8 * room)
+
+
+def sylvester(f: Facts) -> list[Stage]:
+    """One decomposition of the rows for each sigma, one of the labels for each sharing."""
+    last = solve(f)
+    last = replace(last, peak_bytes=last.peak_bytes + f.itemsize * tables(f))
+    if not f.chooses:
+        return [last]
+    m, k = f.searched("cholesky")
+    stages = [label_search(f, m, k, "search", f.sigmas + beyond(f), f.alphas)]
+    if m < f.n or not f.exact:
+        stages.append(label_search(f, f.n, f.b, "settling", 1.0 if f.exact else 5.0, REFINED))
+    return [*stages, last]
+
+
+def tables(f: Facts) -> float:
+    """Numbers that are kept of all labels: of their scores, and of all pairs."""
+    return 10 * f.n * f.c + f.pairs * 5 * f.labels**2 * 8 / f.itemsize
+
+
+def label_search(f: Facts, m: int, k: int, what: str, sigmas: float, alphas: float) -> Stage:
+    """All sharings and alphas of some sigmas."""
+    sharings = min(WALKED, f.sharings) if what == "search" else min(SETTLED, f.sharings)
+    count = (sigmas * sharings + (f.sharings - sharings if what == "search" else 0)) * alphas
+    once = eigen(m) if f.square else singular(m, k) + Work(factors=m * k**2)
+    refits = 1.0 if f.exact else 5.0
+    work = kernel(m, k, f.width) + (once + Work(kernels=0.4 * m * k)) * (sigmas * refits)
+    work = work + (points(1, m, k, f.c) + judged(0.5 * f.labels, m, 2)) * (count * refits)
+    arrays = SPECTRAL + 1 if f.square else DESIGN
+    room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, f.square) + tables(f)
+    return Stage(what, m, sigmas * sharings, work, f.itemsize * room)
+
+
+def conjugate(f: Facts) -> list[Stage]:
+    """Many labels of many rows, by iterations."""
+    m, _ = f.searched("cg")
+    narrow = replace(f, square=True)
+    first = [label_search(narrow, m, m, "search", f.sigmas + beyond(f), f.alphas)] if f.chooses else []
+    turns = (5.0 if f.n**2 * f.c <= 2_000_000_000 else 1.0) + 1.0 if f.chooses else 1.0
+    return [*first, krylov_stage(f, turns)]
+
+
+def task_iterations(f: Facts) -> list[Stage]:
+    """Conjugate gradients over the rows of all tasks."""
+    m, _ = f.searched("krylov")
+    first = [dual_search(replace(f, square=True), m)] if f.chooses else []
+    rival = arrow(replace(f, b=f.rival, sigmas=1)) if f.rival and f.chooses else []
+    return [*first, *rival, krylov_stage(f, 2.0 if f.chooses else 1.0)]

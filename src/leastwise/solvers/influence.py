@@ -1,0 +1,288 @@
+r"""Which training rows a prediction comes from.
+
+Scores are linear in the targets, ``F(x) = sum_i s_i(x) z_i``, with the weights of the intercepts in s. So row i
+*contributes* ``s_i(x) z_i``, and all contributions sum to the score. Without the row, at the same ridge on the sum of
+the losses, the model says::
+
+    F_-i(x) = F(x) - s_i(x) r_i,      r_i = z_i - F_-i(x_i),
+
+so the *effect* of the row is ``s_i(x) r_i``: what it taught beyond what the others say of it anyway. A row that all
+others agree with may contribute much, and have next to no effect. Both are exact.
+
+What ``influence`` returns: the training rows behind some predictions, as arrays, text and a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from textwrap import wrap
+from typing import Any, ClassVar
+
+import numpy as np
+
+from leastwise.problem.intercepts import Centring, shrunk_means
+from leastwise.solvers.task_deletion import Bordered, bordered_inverse
+from leastwise.utils.text_format import LINE, NAME, shortened
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What the training rows had to say, as far as coefficients do not tell it.
+
+    Attributes
+    ----------
+    index : ndarray of int of shape (n,)
+        Where the rows that count stood among all.
+    Z : ndarray of shape (n, c)
+        Their targets.
+    w : ndarray of shape (n,)
+        Their weights, of mean 1.
+    ridge : float
+        On the sum of the losses.
+    bias : bool
+        Whether there is an intercept that all rows share.
+    spread : float
+        Prior variance of intercepts of the tasks' own, in units of the noise; 0 where there are none.
+    """
+
+    index: Array
+    Z: Array
+    w: Array
+    ridge: float
+    bias: bool
+    spread: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Smoother:
+    """The weights of the targets in all predictions, from the inverse of the system of all rows.
+
+    ``K`` is the kernel of the training rows, of rows and tasks together where there are tasks.
+    """
+
+    learned: Learned
+    K: Array
+    task: Array | None = None
+    n_tasks: int = 0
+
+    @cached_property
+    def root(self) -> Array:
+        """Roots of the weights."""
+        return np.sqrt(self.learned.w.astype(float))
+
+    @cached_property
+    def inverse(self) -> Bordered:
+        """That of the system."""
+        known, centring = self.learned, None
+        if self.task is not None and known.spread > 0:
+            centring = Centring.of(self.task, self.root, known.spread, self.n_tasks)
+        H = self.K * self.root[:, None] * self.root
+        return bordered_inverse(H, known.ridge, self.root, known.bias, centring)
+
+    @cached_property
+    def own(self) -> Array | None:
+        """Weights of the targets in what each task adds to the intercept, (T + 1, n); last for one not known."""
+        known, M = self.learned, self.inverse.M
+        if self.task is None or known.spread == 0:
+            return None
+        H = self.K * self.root[:, None] * self.root
+        left = np.eye(len(M)) - H @ M - np.outer(self.root, self.inverse.m)
+        own = shrunk_means(left, self.root, self.task, known.spread, self.n_tasks)
+        # Where all intercepts are free, their mean is that of a task that is not known.
+        return np.vstack([own, np.zeros(len(M)) if known.bias else own.mean(axis=0)])
+
+    @cached_property
+    def left(self) -> Array:
+        """What is left of the target of each row by the model without it, (n, c); NaN where that says nothing."""
+        M, root = self.inverse.M, self.root[:, None]
+        diagonal = np.diagonal(M)[:, None]
+        alone = diagonal * self.learned.ridge < 1e-12  # the only row of a task with a free intercept
+        R = M @ (root * self.learned.Z)
+        return np.where(alone, np.nan, R / np.where(alone, 1, diagonal)) / root
+
+    def weights(self, K: Array, task: Array | None) -> Array:
+        """``s(x)`` (m x n) for rows of these tasks, from their kernel with the training rows (m x n)."""
+        S = (K * self.root) @ self.inverse.M + self.inverse.m
+        if self.own is not None:
+            S += self.own[task]
+        return S * self.root
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Scores taken apart, for m rows.
+
+    Attributes
+    ----------
+    place : ndarray of int of shape (m, k)
+        The training rows of the largest effects, among those that count.
+    contribution, effect : ndarray of shape (m, k, c)
+    score : ndarray of shape (m, c)
+    by_task : ndarray of shape (m, T, c) or None
+        Contributions of all rows of each task.
+    """
+
+    place: Array
+    contribution: Array
+    effect: Array
+    score: Array
+    by_task: Array | None
+
+
+def take_apart(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
+    """Contributions and effects of ``top`` training rows for each row of S (m x n), in the unit of the targets."""
+    C = S[:, :, None] * (smoother.learned.Z * unit + offset)
+    with np.errstate(invalid="ignore"):
+        E = S[:, :, None] * (smoother.left * unit)
+    nowhere = np.abs(S) <= 1e-12 * np.abs(S).max(axis=1, keepdims=True)
+    E = np.where(np.isnan(E) & nowhere[:, :, None], 0, E)  # a lone row of a task that has no say here
+    size = np.where(np.isnan(E), np.inf, np.abs(E)).max(axis=2)
+    place = np.argsort(-size, axis=1, kind="stable")[:, :top]
+    pick = place[:, :, None]
+    by_task = None
+    if smoother.task is not None:
+        member = smoother.task == np.arange(smoother.n_tasks)[:, None]
+        by_task = np.einsum("tn,mnc->mtc", member.astype(float), C, optimize=True)
+    return Parts(
+        place, np.take_along_axis(C, pick, axis=1), np.take_along_axis(E, pick, axis=1), C.sum(axis=1), by_task
+    )
+
+
+#: So many predictions, and so many other tasks of each, are printed.
+SHOWN, TASKS = 5, 3
+#: The first line.
+HEAD = "row: place of a training row in what fit was given, counted from 0 (not an index of a frame)"
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """The training rows behind m predictions, those of the largest effects first.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (m, k)
+        Places of the training rows in what ``fit`` was given, counted from 0, whatever index a frame has.
+    target : ndarray of shape (m, k), or (m, k, n_outputs)
+        Their classes, or values.
+    contribution : ndarray of shape (m, k, n_outputs)
+        Their parts of the scores (of the predictions, for quantities). Those of all training rows sum to ``score``.
+    effect : ndarray of shape (m, k, n_outputs)
+        Score less that of the model without the row: positive where the row raises it. NaN where the model without
+        the row would not know the task.
+    score : ndarray of shape (m, n_outputs)
+        What is explained: raw scores, one for each class, or predictions.
+    outputs : sequence
+        The classes, or 0, 1, ... for quantities.
+    by_task : ndarray of shape (m, T, n_outputs) or None
+        Contributions of all rows of each task; they sum to ``score``. None where there are no tasks.
+    tasks : sequence or None
+        The ids of the tasks.
+    row_task : ndarray of int of shape (m, k) or None
+        Tasks of the training rows, as places in ``tasks``.
+    task : ndarray of int of shape (m,) or None
+        Tasks of the predictions, as places in ``tasks``; -1 where it is not known.
+    """
+
+    rows: Array
+    target: Array
+    contribution: Array
+    effect: Array
+    score: Array
+    outputs: Sequence[Any]
+    by_task: Array | None = None
+    tasks: Sequence[Any] | None = None
+    row_task: Array | None = None
+    task: Array | None = None
+
+    #: What is the same for all predictions.
+    COMMON: ClassVar[tuple[str, ...]] = ("outputs", "tasks")
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Influence:
+        """Some of the predictions, or one."""
+        index = np.atleast_1d(np.arange(len(self))[index])
+        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.COMMON}
+        return replace(self, **{name: a[index] for name, a in parts.items() if a is not None})
+
+    @property
+    def own(self) -> Array:
+        """What comes from rows of the prediction's own task, (m, n_outputs); zeros for a task that is not known."""
+        if self.by_task is None or self.task is None:
+            raise ValueError("This model knows no tasks, so there is no part of the score that is a task's own.")
+        own = self.by_task[np.arange(len(self)), self.task]
+        return np.where(self.task[:, None] >= 0, own, 0)
+
+    @property
+    def others(self) -> Array:
+        """What comes from rows of the other tasks, (m, n_outputs)."""
+        return self.score - self.own
+
+    # ------------------------------------------------------------------ shown
+
+    def to_frame(self) -> Any:
+        """A frame (pandas) with a line for every prediction, training row and output."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_frame() needs pandas: install it with  pip install 'leastwise[frames]'") from None
+        m, k, c = self.effect.shape
+        target = self.target if self.target.ndim == 3 else np.repeat(self.target[:, :, None], c, axis=2)
+        columns: dict[str, Any] = {"prediction": np.repeat(np.arange(m), k * c), "row": np.repeat(self.rows, c)}
+        if self.row_task is not None and self.tasks is not None:
+            columns["task"] = [self.tasks[t] for t in np.repeat(self.row_task, c)]
+        columns |= {"target": target.ravel(), "output": [o for _ in range(m * k) for o in self.outputs]}
+        return pd.DataFrame({**columns, "contribution": self.contribution.ravel(), "effect": self.effect.ravel()})
+
+    def __str__(self) -> str:
+        lines = [HEAD, *(line for i in range(min(len(self), SHOWN)) for line in self._lines(i))]
+        hidden = len(self) - SHOWN
+        return "\n".join(lines + ([f"... {hidden} more predictions: to_frame() has them all"] if hidden > 0 else []))
+
+    def _lines(self, i: int) -> list[str]:
+        """One prediction: the output with the largest score, its rows, and its tasks."""
+        j = int(self.score[i].argmax())
+        of = f"score of {self.outputs[j]!s}" if len(self.outputs) > 1 else "value"
+        lines = wrapped(f"prediction {i}: {of} {self.score[i, j]:.4g}{self._tasks(i, j)}")
+        lines += [f"{'row':>8}  {'target':>10}  {'contribution':>12}  {'effect':>10}" + ("  task" * self._tasked)]
+        for r, row in enumerate(self.rows[i]):
+            target = np.atleast_1d(self.target[i, r])[j if self.target.ndim == 3 else 0]
+            shown = f"{target:.4g}" if isinstance(target, float) else str(target)
+            line = f"{row:>8}  {shown:>10}  {self.contribution[i, r, j]:>12.4g}  {self.effect[i, r, j]:>+10.4g}"
+            lines.append(line + (f"  {self._task_names[self.row_task[i, r]]}" if self._tasked else ""))  # type: ignore[index]
+        return lines
+
+    @cached_property
+    def _task_names(self) -> list[str]:
+        return shortened(self.tasks or [], NAME)
+
+    @property
+    def _tasked(self) -> bool:
+        return self.tasks is not None
+
+    def _tasks(self, i: int, j: int) -> str:
+        """Where the score comes from, task by task."""
+        if self.tasks is None or self.by_task is None or self.task is None:
+            return ""
+        t, part, names = int(self.task[i]), self.by_task[i, :, j], self._task_names
+        order = [u for u in np.argsort(-np.abs(part), kind="stable") if u != t]
+        own = "a task that is not known" if t < 0 else f"{part[t]:.4g} from its own task {names[t]}"
+        return f" ({'; '.join([own, *sources(part, order, names, TASKS)])})"
+
+
+def wrapped(text: str) -> list[str]:
+    """Lines that are not too long."""
+    return wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def sources(part: Array, order: list[int], names: Sequence[str], shown: int) -> list[str]:
+    """Where a score comes from, the largest parts by name and the others as a sum; empty where there are none."""
+    told = [f"{part[u]:.4g} from {names[u]}" for u in order[:shown]]
+    rest = order[shown:]
+    told += [f"{part[rest].sum():.4g} from {len(rest)} others"] if rest else []
+    return [", ".join(told)] if told else []

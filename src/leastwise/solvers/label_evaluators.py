@@ -1,0 +1,308 @@
+"""Trials of many labels tied to one another: held-out scores along the modes of the label matrix.
+
+Trials of labels that are known in part: every fold is refitted, by conjugate gradients.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from leastwise.calibration.label_blend import LabelSample, class_counts
+from leastwise.linalg.kronecker import solve_spectral
+from leastwise.linalg.spectrum import Spectrum
+from leastwise.linalg.whitening import Whitening
+from leastwise.problem.basis import Basis, Design
+from leastwise.problem.label_coupling import Relation
+from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.heldout import Held
+from leastwise.solvers.label_modes import Family, LabelHeldout, LabelRefits, LabelSpectrum, ModewiseHeldout, Tied
+
+Array = np.ndarray
+
+#: Up to so many folds, none of a single row, each is refitted: one decomposition for all ridges and sharings.
+FEW_FOLDS = 20
+
+
+@dataclass(frozen=True)
+class LabelRows(Rows):
+    """Training rows with many labels: ``y`` holds the codes of their classes, (n, T), -1 where not known.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+        Where the columns of each label begin.
+    entries : ndarray of shape (n, T) or None
+        Weights of all labels of all rows, of mean 1, and 0 where not known; ``w`` are their means by row. None where
+        every label of a row is known and has the row's weight.
+    lone : ndarray of int of shape (n,) or None
+        Labels of rows to be held out together in a first look that has a closed form; None for ``fold``.
+    """
+
+    starts: Any = None
+    entries: Array | None = None
+    lone: Array | None = None
+
+    OPTIONAL: ClassVar[tuple[str, ...]] = ("group", "values", "count", "entries", "lone")
+
+    @property
+    def complete(self) -> bool:
+        """Whether every label is known and has the weight of its row."""
+        return self.entries is None
+
+    @property
+    def W(self) -> Array:
+        """Weights of all labels of all rows."""
+        return np.broadcast_to(self.w[:, None], self.y.shape) if self.entries is None else self.entries
+
+    @property
+    def multiplicity(self) -> Array:
+        """How often each row is there, on the scale of the weights: the weight of the label that counts most."""
+        return self.W.max(axis=1)
+
+    def take(self, index: Array, precomputed: bool) -> Self:
+        """Some of the rows, with weights of mean 1 again."""
+        some = super().take(index, precomputed)
+        return some if some.entries is None else replace(some, entries=some.entries / some.entries.mean())
+
+    def label_sample(self, F: Array) -> LabelSample:
+        """The rows with their held-out scores; rows without a score do not count."""
+        known = ~np.isnan(F[:, 0])
+        if known.all():
+            return LabelSample(F, self.y, self.W, self.starts, self.size, self.shares)
+        part = self.part(np.flatnonzero(known))
+        counts = class_counts(self.y, self.W, self.starts) if self.shares is None else self.shares
+        return LabelSample(F[known], part.y, part.W, self.starts, part.size, counts)
+
+    def narrowed(self, labels: Array) -> Self:
+        """The rows with some of their labels."""
+        assert self.values is not None
+        widths = np.diff(self.starts)
+        columns = np.concatenate([np.arange(self.starts[t], self.starts[t + 1]) for t in labels])
+        entries = None if self.entries is None else self.entries[:, labels]
+        starts = np.cumsum([0, *widths[labels]])
+        shares = None if self.shares is None else self.shares[columns]
+        few = replace(self, y=self.y[:, labels], values=self.values[:, columns], entries=entries, starts=starts)
+        return replace(few, shares=shares)
+
+    def filled(self) -> Self:
+        """Rows of equal weights, with the shares of the classes as targets where a label is not known.
+
+        These have a closed form, for a first look at sigma; the known labels keep their weights for the judgement.
+        """
+        assert self.values is not None
+        if self.complete:
+            return self
+        widths = np.diff(self.starts)
+        unknown, W = np.repeat(self.y < 0, widths, axis=1), np.repeat(self.W, widths, axis=1)
+        total = np.sum(W, axis=0)  # nothing may be known of a label in some of the rows
+        shares = np.where(
+            total > 0, np.sum(W * self.values, axis=0) / np.where(total > 0, total, 1), 1 / np.repeat(widths, widths)
+        )
+        values = np.where(unknown, shares.astype(self.values.dtype), self.values)
+        fold = self.fold if self.lone is None else self.lone
+        return replace(self, values=values, w=np.ones_like(self.w), fold=fold, by_observation=False)
+
+
+class LabelTrial(Trial):
+    """Held-out scores of many labels at one sharing, in closed form.
+
+    Every label of a row has the row's weight here. Where labels are not known their targets have to be filled in.
+    """
+
+    rows: LabelRows
+    #: What a line of the report says beside.
+    note = ""
+    #: Whether ridges differ from row to row as the weights do, not only from class to class of weights.
+    exact = False
+
+    def __init__(
+        self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[Family]
+    ) -> None:
+        super().__init__(rows, basis, settings)
+        self._tie(relation, families)
+
+    def _tie(self, relation: Relation, families: list[Family]) -> None:
+        self.relation, self.families = relation, families
+        self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
+        self.sharing = 0.0
+        self._kept: dict = {}
+        self._ties: dict[float, list[Tied]] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other._kept = {}
+        return other
+
+    def tied(self, sharing: float | None) -> Self:
+        """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
+        if sharing is None:
+            return self
+        other = copy.copy(self)
+        other.sharing = sharing
+        return other
+
+    @property
+    def ties(self) -> list[Tied]:
+        """The families of labels with the modes of their parts of B at this sharing."""
+        if self.sharing not in self._ties:
+            pairs = zip(self.families, self.relations, strict=True)
+            self._ties[self.sharing] = [Tied(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs]
+        return self._ties[self.sharing]
+
+    def exactly(self) -> Self:
+        """The trial to the digit: while parameters are compared, what is close will do."""
+        other = copy.copy(self)
+        other.exact = not self.rows.equal_weights
+        return other
+
+    @property
+    def by_refits(self) -> bool:
+        """Whether folds are few and large."""
+        return not len(self.folds.singles) and len(self.folds.blocks) <= FEW_FOLDS
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma and sharing."""
+        base, ties = self._base(sigma), self.ties
+        if isinstance(base, LabelRefits):
+            return lambda alpha: base.scores(self.least(alpha) / self.unit, ties)
+        held = ModewiseHeldout(base.problem, base.spectrum, ties) if self.exact else LabelHeldout(base, ties)
+        return lambda alpha: held.at(self.least(alpha) / self.unit)
+
+    def least(self, alpha: float) -> float:
+        """Alphas below this are zero in single precision."""
+        return max(alpha, 1e-30) if self.Z.dtype == np.float32 else alpha
+
+    def _base(self, sigma: float) -> LabelSpectrum | LabelRefits:
+        """The decompositions of one sigma."""
+        if sigma not in self._kept:
+            self._kept.clear()  # those of the last sigma take as much room
+            (block,), (design,) = self.basis.blocks, self.designs(sigma)
+            problem = self.problem(block)
+            if self.by_refits:
+                self._kept[sigma] = LabelRefits(problem, design)
+            else:
+                spectrum = design.spectrum() if problem.own is None else design.function_spectrum()
+                self._kept[sigma] = LabelSpectrum(problem, spectrum)
+        return self._kept[sigma]
+
+    def decomposed(self, sigma: float) -> tuple[Spectrum, Whitening | None]:
+        """The decomposition of all rows, and the coordinates that it is in."""
+        kept = self._kept.get(sigma)
+        if isinstance(kept, LabelSpectrum) and not self.penalised:
+            return kept.spectrum, None
+        (design,) = self.designs(sigma, deletes=False)
+        return design.spectrum(), design.whitening
+
+    def described(self) -> str:
+        """What there is to say of a trial beside sigma and alpha."""
+        return f", sharing {self.sharing:.3g}{super().described()}{self.note}"
+
+    def settled(self, held: Held) -> Held:
+        """Held-out scores without what is rounding only."""
+        return held.settled()
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Calibrate held-out scores and score the result."""
+        outcome = super().judge(sigma, alpha, held, last)
+        outcome.sharing = self.sharing
+        return outcome
+
+
+class IncompleteTrial(LabelTrial):
+    """Held-out scores of many labels, each row counting for the labels that it has, by refits.
+
+    There is no closed form: what is known differs from label to label, and then no rotation takes them apart. Each
+    fold's rows are decomposed once for all ridges and sharings; conjugate gradients do the rest, each time from the
+    solution at the last ridge.
+
+    With the penalty on the coefficients a row's basis function has the row's weight, as elsewhere.
+    """
+
+    streams = True
+
+    def __init__(
+        self,
+        rows: LabelRows,
+        basis: Basis,
+        settings: Settings,
+        relation: Relation,
+        families: list[Family],
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
+        super().__init__(rows, basis, settings, relation, families)
+        self.root, self.Z = np.ones_like(self.root), rows.targets(settings.n_outputs)
+        self.tol, self.max_iter = tol, max_iter
+
+    def roughly(self, tol: float) -> IncompleteTrial:
+        """The trial with another tolerance, for comparisons; what is decomposed is kept."""
+        other = copy.copy(self)
+        other.tol = max(tol, self.tol)
+        return other
+
+    @property
+    def by_refits(self) -> bool:
+        """Always."""
+        return True
+
+    def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
+        """The design; its columns have the rows' weights where every row is a centre with a penalty of its own."""
+        (design,) = super().designs(sigma, deletes)
+        if not self.basis.weighted:
+            return [design]
+        column = np.sqrt(self.rows.multiplicity)
+        even = np.ptp(column) <= 1e-12 * column.max()  # then the kernel stays symmetric
+        return [replace(design, column=column, square=design.square and even)]
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma and sharing."""
+        base, ties = self._base(sigma), self.ties
+        assert isinstance(base, LabelRefits)
+        last: dict = {}
+
+        def at(alpha: float) -> Held:
+            F = np.empty_like(self.Z)
+            for k, (rows, stay, left, spectrum) in enumerate(base.fits()):
+                rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
+                for j, tie in enumerate(ties):
+                    Theta, a, last[k, j] = self.solve(spectrum, tie, stay, rho, last.get((k, j)))
+                    c = tie.family.columns
+                    F[np.ix_(rows, c.ravel())] = (
+                        base.design.features(rows, left) @ Theta.reshape(len(Theta), -1) + a.ravel()
+                    )
+            return Held(F)
+
+        return at
+
+    def solve(
+        self, spectrum: Spectrum | None, tie: Tied, rows: Array, rho: float, last: Any = None
+    ) -> tuple[Array, Array, Any]:
+        """Coefficients (b, c, T), intercepts (c, T), and the story, which also serves as a start for other ridges."""
+        Z = np.ascontiguousarray(tie.take(self.Z[rows]).transpose(1, 0, 2))
+        W = self.rows.W[rows][:, tie.family.labels]
+        if spectrum is None:  # all basis functions are gone: the intercept remains
+            mean = np.sum(W * Z, axis=1) / np.maximum(np.sum(W, axis=0), np.finfo(W.dtype).tiny)
+            return np.zeros((0, len(Z), Z.shape[2])), mean if self.settings.bias else 0 * mean, None
+        found = solve_spectral(
+            spectrum.U,
+            np.sqrt(spectrum.g),
+            tie.modes,
+            Z,
+            W,
+            rho,
+            bias=self.settings.bias,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=None if last is None else last.Q,
+        )
+        root = np.sqrt(spectrum.g)
+        # The coefficients are on U sqrt(g); those on the basis functions follow (see Spectrum).
+        scale = np.where(root > 0, spectrum.s / np.where(root > 0, root, 1), 0)
+        Theta = spectrum.V @ (scale[:, None] * found.Q.transpose(1, 0, 2).reshape(len(root), -1))
+        return Theta.reshape(len(Theta), *found.Q.shape[::2]), found.intercept, found

@@ -1,0 +1,182 @@
+"""Trials by real refits, for models whose held-out scores have no closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import logsumexp
+
+from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
+from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.problem.basis import Basis
+from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.heldout import Held
+from leastwise.utils.arrays import library, like, softmax
+
+Array = np.ndarray
+
+#: With more folds than this a refit starts from zero: to keep the last solution of each takes too much room.
+WARM_FOLDS = 20
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Scores that are log-probabilities up to a constant per row; the class shares where they are not believed."""
+
+    shares: Array | None = None
+
+    def proba(self, F: Array, trust: Array | None = None) -> Array:
+        """Probabilities; rows sum to one."""
+        return softmax(self.decision(F, trust))
+
+    def decision(self, F: Array, trust: Array | None = None) -> Array:
+        """The scores; with two classes their difference is the log-odds."""
+        if trust is None or self.shares is None:
+            return F
+        believed = trust[:, None]
+        farther = believed * F + (1 - believed) * like(np.log(self.shares), F)
+        return library(F).where(believed == 1, F, farther)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Rows in coordinates where the penalty is the identity: ``D = K L'^-1``, with ``L L' = K_cc``.
+
+    Where every row is a centre, D is L.
+    """
+
+    D: Array
+    factor: Cholesky | Whitening
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How refits are made: the alphas that are sure to be asked for, the solver, and when it stops."""
+
+    alphas: Any
+    solver: str
+    stop: Stop
+
+
+class Refits(Trial):
+    """Held-out scores by refits, from the largest alpha down, each starting from the one before."""
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: Effort) -> None:
+        super().__init__(rows, basis, settings)
+        self.effort = effort
+        self.folds_out = [np.flatnonzero(rows.fold == label) for label in np.unique(rows.fold)]
+        self.unsettled: set[tuple[float, float]] = set()
+        #: For every sigma the held-out scores by alpha, and the last parameters by fold.
+        self.past: dict[float, tuple[dict[float, Array], dict[int, Array]]] = {}
+
+    def apart(self) -> Self:
+        """The trial for a job of its own."""
+        other = super().apart()
+        other.past, other.unsettled = {}, set()
+        return other
+
+    @property
+    def room(self) -> int:
+        """Bytes that a step takes at its peak, in double precision whatever X has."""
+        return super().room * 8 // self.rows.X.dtype.itemsize
+
+    def kept(self, sigma: float) -> Any:
+        """Solutions at this sigma, from which those at other alphas start; and which of them are not settled."""
+        return self.past[sigma], {point for point in self.unsettled if point[0] == sigma}
+
+    def keep(self, sigma: float, kept: Any) -> None:
+        """Take over what a copy has left behind."""
+        self.past[sigma], unsettled = kept
+        self.unsettled |= unsettled
+
+    def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
+        """The design of all rows without the centres ``gone``."""
+        if not self.penalised:
+            K = self.kernel(sigma)
+            # Some rows of this design serve as the design of these rows alone: to directions that they do not
+            # span, the ridge gives nothing. So one factor serves all folds.
+            factor = cholesky(K, overwrite=True)
+            return Coordinates(np.ascontiguousarray(factor.L, dtype=np.float64), factor)
+        columns = np.arange(self.basis.n_functions)
+        columns = columns if gone is None else np.delete(columns, gone)
+        known = whitening(self.center_kernel(sigma, columns))
+        return Coordinates(self.whitened(sigma, known, columns).astype(float, copy=False), known)
+
+    def solve(self, D: Array, y: Array, w: Array, alpha: float, start: Array | None = None) -> Logistic:
+        """The model of some rows; every class from 0 to the last has one."""
+        task = Task(D, y, w, alpha, int(y.max()) + 1, self.settings.bias)
+        return solve_logistic(task, self.effort.solver, self.effort.stop, start)
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma."""
+        design = self.design(sigma)
+        known, starts = self.past.setdefault(sigma, ({}, {}))
+
+        def at(alpha: float) -> Held:
+            for a in [*(a for a in self.effort.alphas.values[::-1] if a > alpha), alpha]:
+                if a not in known:
+                    known[a] = self._heldout(design, sigma, a, starts)
+            return Held(known[alpha])
+
+        return at
+
+    def _heldout(self, design: Coordinates, sigma: float, alpha: float, starts: dict[int, Array]) -> Array:
+        """Held-out scores at one point; ``starts`` holds the last parameters of every fold."""
+        F = np.empty_like(self.Z)
+        for k, out in enumerate(self.folds_out):
+            gone = self._gone(out)
+            D = design.D if gone is None else self.design(sigma, gone).D
+            stay, w = self._left(out)
+            F[out], story = self._refit(D, stay, w, out, alpha, starts.get(k))
+            if story is not None and len(self.folds_out) <= WARM_FOLDS:
+                starts[k] = story.start
+            if story is not None and not story.converged:
+                self.unsettled.add((sigma, alpha))
+        return F
+
+    def _left(self, out: Array) -> tuple[Array, Array]:
+        """Rows that stay when some are held out, and their weights; of several observations in a row, one goes."""
+        everyone, count = np.arange(len(self.rows)), self.rows.split_count
+        if count is None or count[out[0]] <= 1:
+            stay = np.setdiff1d(everyone, out)
+            return stay, self.rows.w[stay]
+        w = self.rows.w.copy()
+        w[out] *= 1 - 1 / count[out]
+        return everyone, w
+
+    def _gone(self, out: Array) -> Array | None:
+        """The centres that go with some rows: their own, unless that is all of them."""
+        own, count = self.basis.blocks[0].own, self.rows.split_count
+        if count is not None and count[out[0]] > 1:  # other observations at the same place stay
+            return None
+        if self.basis.square or own is None:
+            return None
+        gone = np.unique(own[out][own[out] >= 0])
+        return gone if 0 < len(gone) < self.basis.n_functions else None
+
+    def _refit(
+        self, D: Array, stay: Array, w: Array, out: Array, alpha: float, start: Array | None
+    ) -> tuple[Array, Logistic | None]:
+        """Scores of the rows ``out`` from a model of the rows ``stay``, which have the weights w.
+
+        A class without a row in ``stay`` cannot be fitted. Its probability is 1 / (n + 2), for n rows.
+        """
+        present, y = np.unique(self.rows.y[stay], return_inverse=True)
+        F = np.empty((len(out), self.Z.shape[1]))
+        story = None
+        if len(present) > 1:
+            story = self.solve(D[stay], y, w, alpha, start)
+        F[:, present] = 0 if story is None else story.scores(D[out])
+        absent = np.setdiff1d(np.arange(F.shape[1]), present)
+        F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
+        return F, story
+
+    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+        """Score held-out predictions."""
+        judge: Any = self.settings.judge
+        sample = self.rows.sample(held.F)
+        return Outcome(sigma, alpha, judge.scorer(sample, Softmax(), judge.classes), held.F, Softmax())

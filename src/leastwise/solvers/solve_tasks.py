@@ -1,0 +1,314 @@
+"""The last step of a multi-task fit: the model at the chosen parameters, and what it says of unknown tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leastwise.linalg.arrow import Arrow, System, arrow_system, decompose
+from leastwise.linalg.arrow_batches import Chunk
+from leastwise.linalg.cholesky import solve_gram
+from leastwise.linalg.spectrum import gram_spectrum
+from leastwise.linalg.whitening import Whitening
+from leastwise.problem.basis import evaluate
+from leastwise.problem.coupling import Tie
+from leastwise.problem.intercepts import Centring, shrunk_means
+from leastwise.problem.kernels import Kernel
+from leastwise.solvers.arrow import ArrowHeldout
+from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.evaluator import Rows
+from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.solvers.task_deletion import bordered_inverse
+from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.utils.arrays import at_home, library, like, rows_at
+
+Array = np.ndarray
+
+#: Variance, in units of the noise's, of intercepts that are as good as free.
+WIDE = 1e6
+
+
+@dataclass(frozen=True)
+class DualForm:
+    """``F(x, t) = sum_j B[t, t_j] k(x, x_j) A_j``: one coefficient for every row, whatever the number of tasks."""
+
+    A: Array
+    task: Array
+    tie: Tie
+
+    @property
+    def coef(self) -> Array:
+        """What tells the number of centres and classes."""
+        return self.A
+
+    def weigh(self, K: Array, t: Array) -> Array:
+        """Scores of rows of the tasks t from their kernel values."""
+        return self.tie.couple(K, t, self.task) @ like(self.A, K)
+
+
+@dataclass(frozen=True)
+class PrimalForm:
+    """``F(x, t) = sum_l k(x, c_l) coef[t, l]``: coefficients for every task, the last for unknown ones."""
+
+    coef: Array
+
+    def weigh(self, K: Array, t: Array) -> Array:
+        """Scores of rows of the tasks t from their kernel values."""
+        if not at_home(K):
+            return self._weigh_there(K, t)
+        F = np.empty((len(K), self.coef.shape[2]), dtype=K.dtype)
+        for code, rows in rows_by_task(t):
+            F[rows] = K[rows] @ self.coef[code]
+        return F
+
+    def _weigh_there(self, K: Any, t: Array) -> Any:
+        """The same in another library; coefficients of the tasks that there are move to it, no others."""
+        found = list(rows_by_task(t))
+        parts = [rows_at(K, rows) @ like(self.coef[code], K) for code, rows in found]
+        return rows_at(library(K).concat(parts, axis=0), np.argsort(np.concatenate([rows for _, rows in found])))
+
+
+Form = DualForm | PrimalForm
+
+
+def rows_by_task(task: Array) -> Iterator[tuple[int, Array]]:
+    """Every task that there is, with its rows."""
+    order = np.argsort(task, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0])
+    for rows in np.split(order, starts[1:]):
+        if len(rows):
+            yield int(task[rows[0]]), rows
+
+
+def evaluate_tasks(
+    kernel: Kernel, sigma: float, X: Any, task: Array, centers: Any, rows: Array | None, form: Form
+) -> tuple[Array, Array]:
+    """Scores of rows of some tasks (-1 for one that is not known), and the distance to the nearest centre."""
+    return evaluate(kernel, sigma, X, centers, rows, form.coef, lambda K, part: form.weigh(K, task[part]))
+
+
+@dataclass(frozen=True)
+class TaskSolution:
+    """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``).
+
+    ``own`` (T x c) is what each task adds to the intercept.
+    """
+
+    form: Form
+    intercept: Array
+    jitter: float = 0.0
+    lifted: bool = False
+    own: Array | None = None
+
+
+TaskTrial = CoupledTrial | ArrowTrial
+
+
+def solve_tasks(trial: TaskTrial, sigma: float, alpha: float) -> TaskSolution:
+    """The exact solution, in the dual or by the block-arrow system."""
+    return stream_tasks(trial, sigma, alpha)[0] if isinstance(trial, ArrowTrial) else solve_dual(trial, sigma, alpha)
+
+
+def stream_tasks(
+    trial: ArrowTrial, sigma: float, alpha: float, hold: bool = False
+) -> tuple[TaskSolution, Held | None]:
+    """The solution by going through the tasks twice: for what they share, and for what is each one's own.
+
+    With ``hold`` held-out scores of all rows come along, for folds that lie within a task each. Their ridge is that
+    of all rows, not of all but a fold: to go through so many rows once more for that would be in vain.
+    """
+    stream, tie, bias, centring = trial.stream, trial.tie, trial.bias, trial.centring()
+    penalty, rho = stream.penalty(sigma), alpha * len(trial.rows)
+    chunks = partial(stream.chunks, sigma, tie, penalty, centring)
+    system = arrow_system(lambda: (chunk for _, chunk in chunks()), tie.sharing, rho, bias)
+    arrow = Arrow.of(system, rho)
+    coef = empty_coef(len(tie.own) + 1, arrow, penalty)
+    F = np.empty((len(trial.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
+    noise, first = np.empty(len(F)), 0
+    own = None if centring is None else np.zeros((len(tie.own), F.shape[1]), dtype=F.dtype)
+    for mine, chunk in chunks():
+        tasks = slice(first, first + len(chunk.own))
+        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, trial.unit_spread)
+        if own is not None:
+            own[tasks] = intercepts
+        first += len(chunk.own)
+        if hold:
+            part = None if centring is None else centring.part(mine, tasks)
+            held = chunk_heldout(trial.rows.part(mine), chunk, part, system, rho)
+            F[mine], noise[mine] = held.F, held.noise
+    coef[-1:] = unwhitened(arrow.shared[None], penalty)
+    jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
+    intercept, own = common_intercept(arrow.intercept, own, bias)
+    solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
+    return solution, Held(F, noise) if hold else None
+
+
+def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: float) -> tuple[Array, Array | None]:
+    """Coefficients of the tasks of a chunk on the kernel (k x b x c), and what each adds to the intercept (k x c)."""
+    parts = arrow.parts(chunk) + arrow.shared
+    own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, spread)
+    return unwhitened(parts, penalty), own
+
+
+def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> Held:
+    """Held-out scores of the rows of a chunk, whose shared system may be that of more tasks."""
+    root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
+    Z = rows.targets(chunk.Z.shape[1]) * root[:, None]
+    problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring, rows.split_count)
+    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).given(system, rho)
+
+
+def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, spread: float) -> Array:
+    """What each task of a chunk adds to the intercept: the mean of its residuals, shrunk (k x c)."""
+    assert chunk.means is not None
+    b = chunk.Phi.shape[1]
+    Phi, Z, v = chunk.means[:, :b], chunk.means[:, b:-1], chunk.means[:, -1:]  # v is the root of the task's weight
+    left = Z - np.einsum("tb,tbc->tc", Phi, parts) - v * intercept
+    return np.where(v > 0, v * left / np.maximum(v**2 + 1 / spread, np.finfo(float).tiny), 0).astype(parts.dtype)
+
+
+def common_intercept(intercept: Array, own: Array | None, shared: bool) -> tuple[Array, Array | None]:
+    """The intercept of a task that is not known, and what each task adds to it.
+
+    Where all tasks have free intercepts, their mean is that of a task that is not known.
+    """
+    if own is None or shared:
+        return intercept, own
+    middle = own.mean(axis=0)
+    return middle, own - middle
+
+
+def check_folds_within_tasks(rows: Rows, searched: int) -> None:
+    """Folds that cut across tasks need all rows at once; a search on some of them is followed by a stream of all."""
+    assert rows.task is not None
+    order = np.lexsort((rows.task, rows.fold))
+    fold, task = rows.fold[order], rows.task[order]
+    if np.any((fold[1:] == fold[:-1]) & (task[1:] != task[:-1])):
+        raise ValueError(
+            "cv holds out rows of several tasks together, which is possible only where all rows are searched: there "
+            f"are {len(rows)}, and {searched} are to be searched. Use cv='loo', groups within tasks, or "
+            "search_rows=None."
+        )
+
+
+def stranger_scores(trial: TaskTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
+    """What would be said of every task's rows if the task were not known: (n x c).
+
+    Where tasks have free intercepts these are drawn, for the purpose, from a distribution so wide that nothing else
+    changes: its mean is the intercept of a task that is not known.
+    """
+    if not np.isfinite(trial.spread):
+        trial = trial.spreading(WIDE)
+        trial.settings = replace(trial.settings, bias=True)
+    if isinstance(trial, CoupledTrial):
+        return dual_strangers(trial, sigma, alpha, jitter)
+    F = trial.back(trial.arrow(sigma).task_out(alpha))
+    alone = trial.tie.sharing == 0 and not trial.bias  # nothing but rounding
+    return np.zeros_like(F) if alone else F
+
+
+def empty_coef(n_tasks: int, arrow: Arrow, penalty: Whitening | None) -> Array:
+    """Room for coefficients of so many tasks on the kernel itself; in double precision where they may cancel."""
+    r, c = arrow.shared.shape
+    return np.empty((n_tasks, r, c), arrow.shared.dtype) if penalty is None else np.empty((n_tasks, penalty.size, c))
+
+
+def unwhitened(coef: Array, penalty: Whitening | None) -> Array:
+    """Coefficients (tasks x b x c) of the kernel itself, from coordinates where the penalty is the identity."""
+    if penalty is None:
+        return coef
+    k, b, c = coef.shape
+    flat = penalty.unwhiten(coef.transpose(1, 0, 2).reshape(b, -1))
+    return np.ascontiguousarray(flat.reshape(-1, k, c).transpose(1, 0, 2))
+
+
+def solve_dual(trial: CoupledTrial, sigma: float, alpha: float) -> TaskSolution:
+    """The exact solution in the dual, n unknowns: ``A = (H + rho)^-1 Z``."""
+    H, root, centring = trial.kernel(sigma), trial.root, trial.centring()
+    if not trial.rows.equal_weights:
+        H *= root
+        H *= root[:, None]
+    if centring is not None:
+        return _solve_centred(trial, sigma, alpha, H, centring)
+    rho, bias = alpha / trial.unit * len(H), root if trial.bias else None
+    lifted = not trial.definite
+    A, b, jitter = _solve_gram(H, trial.Z, rho, bias, lifted)
+    return TaskSolution(_form(trial, sigma, root[:, None] * A), b, jitter, lifted)
+
+
+def _solve_gram(H: Array, Z: Array, rho: float, bias: Array | None, lifted: bool) -> tuple[Array, Array, float]:
+    """By a Cholesky factor, or, where there are negative eigenvalues to lift, from the spectrum. H is destroyed."""
+    if not lifted:
+        return solve_gram(H, Z, rho, bias)
+    spectrum = gram_spectrum(H)
+    return *spectrum.coefficients(rho, Z, bias), spectrum.jitter
+
+
+def _solve_centred(trial: CoupledTrial, sigma: float, alpha: float, H: Array, centring: Centring) -> TaskSolution:
+    """The solution where tasks have intercepts of their own: ``A = W (W H W + rho)^-1 W (Z - v b)``."""
+    root, rho, lifted = trial.root, alpha / trial.unit * len(H), not trial.definite
+    bias = centring.rows(root[:, None])[:, 0] if trial.bias else None
+    A, b, jitter = _solve_gram(centring.gram(H), centring.rows(trial.Z), rho, bias, lifted)
+    A = centring.rows(A)
+    left = trial.Z - H @ A - np.outer(root, b)
+    own = shrunk_means(left, root, trial.task, trial.unit_spread, len(trial.tie.own)).astype(A.dtype)
+    form = _form(trial, sigma, root[:, None] * A)
+    intercept, added = common_intercept(b, own, trial.bias)
+    return TaskSolution(form, intercept, jitter, lifted, added)
+
+
+def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:
+    """Coefficients on the rows where the kernel is the Gram matrix, on the centres elsewhere."""
+    if trial.plain:
+        return DualForm(A, trial.task, trial.tie)
+    # theta_t = Phi' (B[t, t_j] A_j), and back from the coordinates where the penalty is the identity
+    Phi, tie = trial.features(sigma), trial.tie
+    parts = np.zeros((len(tie.own) + 1, Phi.shape[1], A.shape[1]), dtype=A.dtype)
+    for code, rows in rows_by_task(trial.task):
+        parts[code] = Phi[rows].T @ A[rows]
+    if tie.B is not None:
+        coef = np.tensordot(tie.extended.astype(A.dtype), parts[:-1], 1)
+    else:  # sharing + own_t [t = t'], without the matrix of all tasks
+        own = np.append(tie.own, 0).astype(A.dtype)
+        coef = own[:, None, None] * parts + A.dtype.type(tie.sharing) * parts.sum(axis=0)
+    return PrimalForm(_unscaled(trial, sigma, coef))
+
+
+def _unscaled(trial: CoupledTrial, sigma: float, coef: Array) -> Array:
+    """Coefficients of the kernel itself from those of the design."""
+    if trial.settings.norm == "coefficients":
+        return coef * trial.root[:, None] if trial.basis.weighted else coef
+    return unwhitened(coef, trial.coordinates(sigma))
+
+
+def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
+    """What would be said of every task's rows if the task were not known: (n x c), from one inverse.
+
+    Deleting the rows f of a task from ``A = M Z`` leaves ``A - M[:, f] (M_ff)^-1 A_f`` on the others. The ridge is
+    that of all rows, and no basis function goes with the rows. ``jitter`` is what the model itself was lifted by.
+    """
+    root, task, tie, G = trial.root, trial.task, trial.tie, trial.gram(sigma)
+    H = tie.couple(G.copy(), task, task) * root[:, None] * root
+    inverse = bordered_inverse(H, alpha / trial.unit * len(H) + jitter, root, trial.bias, trial.centring())
+    A, b, F = inverse.M @ trial.Z, inverse.m @ trial.Z, np.empty_like(trial.Z)
+    for code, f in rows_by_task(task):
+        step = np.linalg.solve(inverse.M[np.ix_(f, f)], A[f])
+        rest = A - inverse.M[:, f] @ step
+        rest[f] = 0
+        common = _stranger(tie, code)[task].astype(G.dtype)
+        F[f] = (G[f] * common) @ (root[:, None] * rest) + b - inverse.m[f] @ step
+    return F
+
+
+def _stranger(tie: Tie, code: int) -> Array:
+    """What the tasks other than this one have in common with each task, on average; nothing comes from it itself."""
+    T = len(tie.own)
+    if tie.B is None or T <= 2:
+        return tie.stranger
+    stranger = (tie.B.sum(axis=0) - np.diagonal(tie.B) - tie.B[code]) / (T - 2)
+    stranger[code] = 0
+    return stranger

@@ -1,0 +1,19 @@
+"""Rows by blocks: from arrays, tables, files and iterators, in memory that does not grow with them."""
+
+from leastwise.sources.blocks import Block, Blocks, SpillError, StreamError, gather
+from leastwise.sources.opening import open_blocks
+from leastwise.sources.predictions import predict_blocks, write_predictions
+from leastwise.sources.spill import Parts, Spool
+
+__all__ = [
+    "Block",
+    "Blocks",
+    "Parts",
+    "SpillError",
+    "Spool",
+    "StreamError",
+    "gather",
+    "open_blocks",
+    "predict_blocks",
+    "write_predictions",
+]

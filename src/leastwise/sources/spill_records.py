@@ -1,0 +1,210 @@
+"""Records of arrays in plain files: .npy after .npy, appended, read one at a time.
+
+Files that are being written: how much, and what is said and done where that fails.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.sources.blocks import BESIDE, Array, Block, Blocks, SpillError, StreamError, reason_of
+from leastwise.utils.memory import human
+
+
+class Codes:
+    """Whole numbers for things of any hashable kind, so that files hold numbers only."""
+
+    def __init__(self) -> None:
+        self.ids: list = []
+        self._place: dict = {}
+        self._array: Array | None = None
+
+    def encode(self, values: Any) -> Array:
+        """A number for each; the same for things that are equal."""
+        place, ids = self._place, self.ids
+        codes = np.empty(len(values), dtype=np.int64)
+        for k, value in enumerate(values):
+            code = place.get(value)
+            if code is None:
+                code = place[value] = len(ids)
+                ids.append(value)
+            codes[k] = code
+        return codes
+
+    def decode(self, codes: Array) -> Array:
+        """The things behind numbers."""
+        if self._array is None or len(self._array) != len(self.ids):
+            self._array = _array(self.ids)
+        return self._array[codes]
+
+
+def _array(ids: list) -> Array:
+    """Whole numbers as such, where all of them are and have room; else objects."""
+    if all(type(v) is int and -(2**63) <= v < 2**63 for v in ids):
+        return np.array(ids, dtype=np.int64)
+    if all(type(v) is float for v in ids):
+        return np.array(ids)
+    array = np.empty(len(ids), dtype=object)
+    array[:] = ids
+    return array
+
+
+@dataclass
+class Form:
+    """What the records of a stream hold; fixed by its first block."""
+
+    sparse: bool
+    fields: tuple[str, ...]
+    codes: dict[str, Codes] = field(default_factory=dict)
+
+    @staticmethod
+    def of(block: Block, coded: tuple[str, ...] = ()) -> Form:
+        """The form of a block; ``coded`` fields are numbered whatever their type."""
+        fields = tuple(name for name in BESIDE if getattr(block, name) is not None)
+        objects = [name for name in fields if name in coded or getattr(block, name).dtype.kind == "O"]
+        return Form(sparse.issparse(block.X), fields, {name: Codes() for name in objects})
+
+    def numbered(self, block: Block, done: tuple[str, ...] = ()) -> Block:
+        """The block with numbers for objects, but for fields that have them already."""
+        fields = [name for name in self.fields if name not in done]
+        numbers: dict[str, Any] = {name: self._numbers(name, getattr(block, name)) for name in fields}
+        return replace(block, **numbers)
+
+    def pack(self, block: Block) -> list[Array]:
+        """The arrays of a record, from a block of numbers."""
+        X = block.X
+        arrays = [X.data, X.indices, X.indptr, np.array(X.shape)] if self.sparse else [np.ascontiguousarray(X)]
+        return arrays + [np.ascontiguousarray(getattr(block, name)) for name in self.fields]
+
+    def unpack(self, arrays: list[Array], where: str, numbered: bool = False) -> Block:
+        """The block of a record, with the objects behind its numbers or without."""
+        n = 4 if self.sparse else 1
+        X = sparse.csr_matrix(tuple(arrays[:3]), shape=tuple(arrays[3])) if self.sparse else arrays[0]
+        beside = {
+            name: a if numbered else self._objects(name, a) for name, a in zip(self.fields, arrays[n:], strict=True)
+        }
+        return Block(X, **({"y": None} | beside), where=where)
+
+    @property
+    def n_arrays(self) -> int:
+        """Arrays of a record."""
+        return (4 if self.sparse else 1) + len(self.fields)
+
+    def _numbers(self, name: str, values: Array) -> Array:
+        if name not in self.codes:
+            if values.dtype.kind == "O":
+                raise StreamError(f"{name} holds objects in one block and none in the first: make them alike.")
+            return values
+        try:
+            return self.codes[name].encode(values.ravel().tolist()).reshape(values.shape)
+        except TypeError as error:
+            raise StreamError(f"{name} has values that cannot be told apart ({reason_of(error)}).") from error
+
+    def _objects(self, name: str, values: Array) -> Array:
+        return self.codes[name].decode(values) if name in self.codes else values
+
+
+def append(path: str, arrays: list[Array]) -> int:
+    """Write a record at the end of a file; returns its bytes."""
+    written = 0
+    with open(path, "ab", buffering=0) as file:
+        for array in arrays:
+            for part in (_header(array), array.reshape(-1).view(np.uint8).data if array.size else b""):
+                written += _write(file, part)
+    return written
+
+
+def _header(array: Array) -> bytes:
+    out, form = io.BytesIO(), np.lib.format
+    form.write_array_header_1_0(out, form.header_data_from_array_1_0(array))
+    return out.getvalue()
+
+
+def _write(file: Any, data: Any) -> int:
+    """All of it: an unbuffered file may take a part, and then says by an error why not more."""
+    view, done = memoryview(data), 0
+    while done < len(view):
+        done += file.write(view[done:])
+    return done
+
+
+def records(path: str, n_arrays: int) -> Iterator[list[Array]]:
+    """The records of a file, one after the other."""
+    if not os.path.exists(path):
+        return
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        while file.tell() < size:
+            try:
+                yield [np.lib.format.read_array(file, allow_pickle=False) for _ in range(n_arrays)]
+            except (OSError, ValueError, EOFError) as error:
+                raise StreamError(f"{path}: the kept rows are broken ({reason_of(error)}).", where=path) from error
+
+
+#: No room on the disk, none left for this user, or none in one file.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass
+class Writing:
+    """A stream on its way to disk; files that were begun go if it does not arrive."""
+
+    folder: str
+    blocks: Blocks
+    bytes: int = 0
+    rows: int = 0
+    files: set[str] = field(default_factory=set)
+
+    def __enter__(self) -> Writing:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            for path in self.files:
+                with suppress(OSError):
+                    os.unlink(path)
+
+    @contextmanager
+    def to(self, path: str, rows: int) -> Iterator[None]:
+        """Write rows to this file."""
+        self.files.add(path)
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in FULL or isinstance(error, SpillError):
+                raise
+            raise self._full(error.errno, self._needed(self.bytes, self.rows)) from error
+        self.rows += rows
+
+    def fitting(self, arrays: list, rows: int) -> list:
+        """The arrays of a first block, if there is room for all the rows that there are."""
+        size = sum(array.nbytes for array in arrays)
+        needed = self._needed(size, rows) if not self.rows else None
+        if needed is not None and needed > shutil.disk_usage(self.folder).free:
+            raise self._full(errno.ENOSPC, needed)
+        return arrays
+
+    def _needed(self, size: int, rows: int) -> float | None:
+        n = self.blocks.n_rows
+        return None if n is None or not rows else size / rows * n
+
+    def _full(self, number: int, needed: float | None) -> SpillError:
+        free = shutil.disk_usage(self.folder).free
+        about = "more is needed" if needed is None else f"about {human(needed)} are needed"
+        return SpillError(
+            number,
+            f"The disk is full: {human(self.bytes)} ({self.rows} rows) were written, {about}, {human(free)} are free "
+            "now. What was written is taken away. Choose another folder by Spool(folder=...) or the variable TMPDIR",
+            self.folder,
+        )

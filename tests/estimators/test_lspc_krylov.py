@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise import LSPC, LSSVC
 from leastwise.estimators import _single_iterating
-from leastwise.estimators._single_iterating import smoothest
+from leastwise.estimators.solving import smoothest
 from leastwise.linalg.krylov import block_cg
 from leastwise.model_selection.grid import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel

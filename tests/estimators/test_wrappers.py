@@ -17,7 +17,7 @@ from leastwise import LSPC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskL
 from leastwise.calibration.heldout_rows import gather
 from leastwise.calibration.risk import Decisions, safe_threshold
 from leastwise.datasets import make_related_tasks, make_rotated_labels
-from leastwise.estimators._sets import Wanted
+from leastwise.estimators.sets import Wanted
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.prior_shift import estimate_class_prior
 from leastwise.estimators.recalibrated import Recalibrated

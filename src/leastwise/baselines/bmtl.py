@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from leastwise.baselines._checks import count, number
 from leastwise.baselines._common import TaskRegressor
 from leastwise.baselines._evidence import Network, Rows, evidence, output_weights, posterior
-from leastwise.estimators._checks import choose
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.checks import choose
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 

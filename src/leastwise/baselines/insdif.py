@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from leastwise.baselines._bags import hausdorff, medoids
 from leastwise.baselines._checks import check_gram, count, number
 from leastwise.baselines._labels import LabelClassifier
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 
@@ -50,7 +50,7 @@ class InsDif(LabelClassifier):
     prototype_labels_ : ndarray of int
         Which labels these are.
     medoids_ : ndarray of int of shape (M,)
-        Training rows whose bags are the medoids.
+        Dataset rows whose bags are the medoids.
     medoid_rows_ : ndarray of shape (M, n_features)
         These rows.
     groups_ : ndarray of int of shape (n,)

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from leastwise.baselines._checks import count, number
 from leastwise.baselines._labels import LabelClassifier
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from leastwise.baselines._checks import KERNELS, check_gram, count, kernel_matrix, number
 from leastwise.baselines._common import TaskClassifier, TaskEstimator, TaskRegressor
 from leastwise.baselines._features import Design, TaskScores, learn_features, span
-from leastwise.estimators._checks import choose
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.checks import choose
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 

@@ -10,8 +10,8 @@ from sklearn.utils import gen_batches
 
 from leastwise.baselines._checks import KERNELS, check_gram, kernel_matrix, number
 from leastwise.baselines._common import TaskClassifier, TaskEstimator, TaskRegressor
-from leastwise.estimators._checks import choose
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.checks import choose
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 
@@ -104,7 +104,7 @@ class RMTLRegressor(_RMTL, TaskRegressor):
     machine_ : sklearn.svm.SVR
         The machine with the kernel of rows and tasks.
     support_ : ndarray of int
-        Training rows that are support vectors.
+        Dataset rows that are support vectors.
 
     Examples
     --------

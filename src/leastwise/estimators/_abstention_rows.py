@@ -13,10 +13,10 @@ import numpy as np
 from leastwise.calibration.abstention import Rule
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.calibration.risk import Decisions, risk_coverage
-from leastwise.estimators._checks import check_groups
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._sets import label_tables
-from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators.base import TaskClassifier
+from leastwise.estimators.checks import check_groups
+from leastwise.estimators.labels import LabelClassifier
+from leastwise.estimators.sets import label_tables
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.labels import encode_known
 from leastwise.utils.arrays import bring

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.families import Recalibrator
-from leastwise.calibration.heldout_rows import Evidence
+from leastwise.calibration.heldout_rows import Evidence, HeldRows
 from leastwise.calibration.recalibration_sample import Given, HeldOut
-from leastwise.estimators._base import Answer
-from leastwise.estimators._sets import ClassSets, TaskSets, Wanted, label_tables
-from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators.base import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.estimators.predicting import Answer
+from leastwise.estimators.sets import Wanted, evidence_of, held_rows, label_tables, unseen_task_evidence
 from leastwise.utils.unwrap import Wrapping, arrive, inner_model
 
 Array = np.ndarray
@@ -160,7 +160,7 @@ def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[
     return layout, samples, places
 
 
-class Answering(ClassSets, Wrapping):
+class Answering(Wrapping):
     """Mixin for ``Recalibrated``, whose held-out probabilities are by maps that were fitted without the row."""
 
     def predict_set(
@@ -201,14 +201,20 @@ class Answering(ClassSets, Wrapping):
         P = self._mapped(answer)
         if isinstance(model, MultiLabelLSPC):
             labels = model.label_index_
-            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), self._held_rows(), labels)
+            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held_rows(self), labels)
         if answer.task is None:
-            return wanted.of(P, self._evidence())
-        return wanted.of_tasks(P, answer.task, self._evidence(), self._stranger_evidence())
+            return wanted.of(P, evidence_of(self))
+        return wanted.of_tasks(P, answer.task, evidence_of(self), self._stranger_evidence())
 
     def _stranger_evidence(self) -> Evidence | None:
         """That of the model: tasks that are not known keep its probabilities."""
-        return self._model._stranger_evidence() if isinstance(self._model, TaskSets) else None
+        return unseen_task_evidence(self._model) if isinstance(self._model, TaskClassifier) else None
+
+    def _held_rows(self) -> HeldRows:
+        return held_rows(self)
+
+    def _evidence(self) -> Evidence:
+        return evidence_of(self)
 
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         """What the model says, before the maps."""

@@ -29,7 +29,7 @@ from leastwise.estimators._abstention_rows import (
     task_codes,
 )
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators._model import row_index
+from leastwise.estimators.validation import row_index
 from leastwise.problem.labels import Labels
 from leastwise.utils.optional import frames
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.calibration.calibrators import class_shares
-from leastwise.estimators._checks import check_count, choose, parse_grid
-from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._reaching import Reaching
-from leastwise.estimators._tuned import TunedClassifier
-from leastwise.linalg.logistic import SOLVERS, Logistic, Stop
-from leastwise.model_selection.search import Search
-from leastwise.problem.kernels import Kernel
-from leastwise.solvers.evaluator import Outcome
-from leastwise.solvers.newton import Effort, Refits, Softmax
-from leastwise.solvers.solve import Solution
+from leastwise.estimators.base import Classifier
+from leastwise.estimators.spec import Spec
+from leastwise.linalg.logistic import SOLVERS
+from leastwise.problem.targets import ClassTargets
 
 
-class KernelLogisticRegression(Reaching, TunedClassifier):
+class KernelLogisticRegression(Classifier):
     r"""Kernel logistic regression, tuned by cross-validation.
 
     The score of class y is a linear combination of kernels, the probabilities are the softmax of the scores::
@@ -112,10 +102,6 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
     array([0, 0])
     """
 
-    SIGMA_MULTIPLES = (0.3, 0.6, 1.0, 1.7)
-    SIGMA_RATIO = 1.7
-    ALPHA_VALUES = tuple(10.0 ** np.arange(-6, 0.1, 1.5))
-
     def __init__(
         self,
         sigma: Any = "auto",
@@ -157,7 +143,6 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> KernelLogisticRegression:
         """Choose sigma and alpha, then fit to all rows.
 
@@ -173,54 +158,16 @@ class KernelLogisticRegression(Reaching, TunedClassifier):
         groups : array-like of shape (n,) or "duplicates", optional
             Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
-        kernel = self._checked()
-        data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(data.kernel, self._judge(data.classes))
-        self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
-        basis = self._basis(data.rows, data.seed, settings)
-        sigmas, alphas = self._data_grids(data.rows, settings)
-        refits = Refits(data.rows, basis, settings, Effort(alphas, self.solver, Stop(int(self.max_iter), self.tol)))
-        search = Search(refits)
-        if self.cv is None:
-            point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax())
-        else:
-            point = search.run(sigmas, alphas)
-        return self._finish(data, refits, point, self._solve(refits, point), search.seen)
+        return self._fit(X, y, sample_weight, groups)
 
-    def _finish(self, data: Training, refits: Refits, point: Outcome, solution: Any, seen: list[dict]) -> Any:
-        """Store the model, and what is known of held-out rows."""
-        shares = class_shares(data.rows.y, data.rows.w, len(data.classes)).astype(refits.Z.dtype)
-        self.reach_, trust = self._reach(refits)
-        self._store(data, refits.basis, refits.settings, replace(point, calibrator=Softmax(shares)), solution)
-        if self.cv is not None:
-            self._store_heldout(data, point.F, seen, trust)
-        return self
-
-    def _checked(self) -> Kernel:
-        """All parameters checked, before any data are looked at; the kernel."""
-        choose("solver", self.solver, SOLVERS)
-        if check_count("max_iter", self.max_iter) is None:
-            raise ValueError("max_iter=None must be a whole number of 1 or more.")
-        parse_grid("tol", [self.tol], (), 1.0)
-        return self._checked_kernel(calibrated=False)
-
-    def _solve(self, refits: Refits, point: Outcome) -> Solution:
-        """Fit to all rows at the chosen point."""
-        design, dtype = refits.design(point.sigma), refits.Z.dtype
-        model = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
-        self._warn_unsettled(model, (point.sigma, point.alpha) in refits.unsettled)
-        self.n_iter_ = max(model.n_iter, 1)
-        coef = design.factor.unwhiten(model.Theta)
-        coef = coef if refits.penalised else coef.astype(dtype)
-        return Solution(coef, model.intercept.astype(dtype), design.factor.jitter)
-
-    def _warn_unsettled(self, model: Logistic, refits: bool) -> None:
-        if model.converged and not refits:
-            return
-        where = "The fit" if not model.converged else "A refit for the held-out scores"
-        warnings.warn(
-            f"{where} stopped before the gradient was small (max_iter={self.max_iter}, tol={self.tol:g}; its "
-            f"norm on all rows is {model.gradient:.1e}): raise max_iter, alpha or tol.",
-            ConvergenceWarning,
-            stacklevel=4,
+    def _spec(self) -> Spec:
+        return Spec.of(
+            self,
+            ClassTargets(class_weight=self.class_weight),
+            family="logistic",
+            solvers=SOLVERS,
+            center_rules=("random", "kmeans", "kmeans++", "leverage", "class"),
+            sigma_multiples=(0.3, 0.6, 1.0, 1.7),
+            sigma_ratio=1.7,
+            alpha_values=tuple(10.0 ** np.arange(-6, 0.1, 1.5)),
         )

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-
-from leastwise.calibration.calibrators import CALIBRATIONS
-from leastwise.estimators._calibrated import CalibratedClassifier
-from leastwise.estimators._checks import check_count, check_positive, check_search_rows, choose
-from leastwise.estimators._explained import Explained
-from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._plan import Size
-from leastwise.estimators._single_iterating import SingleIterating
-from leastwise.estimators._stream_targets import ClassStream
-from leastwise.estimators._streaming import Streaming
-from leastwise.model_selection.subsample import held_out_tenth
-from leastwise.problem.kernels import Kernel, Precomputed
-from leastwise.solvers.evaluator import Settings
-from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd
-from leastwise.sources.dask import is_dask
-
-Array = np.ndarray
+from leastwise.estimators.base import Classifier
+from leastwise.estimators.explaining import influence
+from leastwise.estimators.fitting import plan
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
+from leastwise.problem.targets import ClassTargets
 
 
-class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassifier):
+class LSPC(Classifier):
     r"""Least-squares probabilistic classifier, tuned and calibrated in closed form.
 
     The score of class y is a linear combination of kernels, fitted to the class posterior by least squares
@@ -159,9 +145,6 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
     array([[1., 0., 0.]])
     """
 
-    STAYS = True
-    LIMIT = "max_passes"
-
     def __init__(
         self,
         sigma: Any = "auto",
@@ -211,7 +194,6 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSPC:
         """Choose sigma and alpha, solve, calibrate.
 
@@ -227,102 +209,23 @@ class LSPC(ClassStream, Streaming, Explained, SingleIterating, CalibratedClassif
         groups : array-like of shape (n,) or "duplicates", optional
             Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups)
-        kernel = self._checked()
-        data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
-        solver = self._follow(data, settings)
-        if solver == "moments":
-            return self._fit_by_moments(data, settings)
-        data = data.here()
-        if solver == "krylov":
-            return self._fit_by_krylov(data, settings)
-        if solver == "sgd":
-            return self._fit_by_sgd(data, settings)
-        outcome, seen, trial = self._select(data, settings)
-        reach, trust = self._reach(trial)
-        solution = solve(trial, outcome.sigma, outcome.alpha)
-        return self._finish(data, trial.basis, settings, outcome, solution, seen, reach, trust)
+        return self._fit(X, y, sample_weight, groups)
 
-    FAMILY = "single"
+    def _spec(self) -> Spec:
+        return Spec.of(
+            self,
+            ClassTargets(class_weight=self.class_weight),
+            family="single",
+            solvers=("auto", "moments", "krylov", "sgd"),
+            iteration_limit="max_passes",
+            center_rules=("random", "kmeans", "kmeans++", "leverage", "class"),
+            device_rows=True,
+        )
 
-    def _own_facts(self, kernel: Kernel, size: Size, square: bool) -> dict[str, Any]:
-        return {"max_passes": int(self.max_passes), "iterates": square and self._may_iterate(kernel)}
-
-    def _checked(self) -> Kernel:
-        """All parameters checked, before any data are looked at; the kernel."""
-        choose("norm", self.norm, ["function", "coefficients"])
-        choose("basis", self.basis, ["full", "class"])
-        choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, ["auto", "moments", "krylov", "sgd"])
-        if check_count("max_passes", self.max_passes) is None:
-            raise ValueError("max_passes=None must be a whole number of 1 or more.")
-        check_positive("tol", self.tol)
-        check_search_rows(self.search_rows)
-        kernel = self._checked_kernel(calibrated=self.calibration is not None)
-        if self.basis == "class" and not isinstance(self.centers, str):
-            raise ValueError("centers given as an array serve all classes: use basis='full' with them.")
-        if self.solver != "auto" and (isinstance(kernel, Precomputed) or self.basis == "class"):
-            raise ValueError(f"solver={self.solver!r} needs rows to compute kernels from, and basis='full'.")
-        if self.solver == "moments" and self.n_centers is None and isinstance(self.centers, str):
-            raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
-        if self.solver == "krylov":
-            self._check_krylov(kernel)
-        return kernel
-
-    def _stream_kernel(self) -> Kernel:
-        if self.basis != "full":
-            raise ValueError("basis='class' has sums of its own for every class: use basis='full' for a stream.")
-        return self._checked()
-
-    # --------------------------------------------------------------- krylov
-
-    def _may_iterate(self, kernel: Kernel) -> bool:
-        known = kernel.definite is True  # a function of the user's is tried where it is asked for only
-        return super()._may_iterate(kernel) and known and self.norm == "function" and self.basis == "full"
-
-    def _check_krylov(self, kernel: Kernel) -> None:
-        super()._check_krylov(kernel)
-        if self.norm != "function":
-            raise ValueError(
-                "solver='krylov' has the norm of the function in its ridge: use norm='function' with it."
-            )
-
-    def _fit_by_krylov(self, data: Training, settings: Settings) -> LSPC:
-        fitted = self._iterate(data, self._guess(data, settings))
-        best, reached = fitted.choice.outcome, self._believed(data, fitted)
-        return self._finish(data, fitted.basis, fitted.settings, best, fitted.solution, fitted.choice.seen, *reached)
-
-    # ------------------------------------------------------------------ sgd
-
-    def _fit_by_sgd(self, data: Training, settings: Settings) -> LSPC:
-        """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
-        rows = data.rows
-        basis = self._basis(rows, data.seed, settings)
-        found = self._first_look(data, settings)
-        outcome, seen = found.outcome, found.seen
-        held = np.empty(0, dtype=int) if self.cv is None else held_out_tenth(rows, "sgd")
-        train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
-        options = {"max_epochs": int(self.max_passes), "tol": self.tol}
-        solution = solve_by_sgd(train, basis, settings, outcome.sigma, outcome.alpha, data.rng("sgd"), **options)
-        outcome.F = np.full((len(rows), len(data.classes)), np.nan, dtype=rows.X.dtype)
-        outcome.F[held] = scores(solution, settings, outcome.sigma, rows.X[held], basis)
-        if self.cv is not None:
-            outcome.calibrator = self._calibrator(rows.sample(outcome.F))
-        self._warn_unsettled(solution)
-        reach, trust = self._chunked_reach(rows, basis, settings, held)
-        return self._finish(data, basis, settings, outcome, solution, seen, reach, trust)
-
-    def _warn_unsettled(self, solution: Solution) -> None:
-        """Keep the number of passes, and say so if they were too few."""
-        descent = solution.descent
-        assert descent is not None
-        self.n_passes_ = descent.epochs
-        if not descent.converged:
-            warnings.warn(
-                f"solver='sgd' stopped after max_passes={self.max_passes} passes with its scores still off by about "
-                f"{descent.change:.1e} of their size (tol={self.tol:g}): raise max_passes or alpha.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+    plan = plan
+    influence = influence
+    fit_stream = fit_stream
+    partial_fit = partial_fit
+    unfit = unfit
+    forget = forget
+    without_rows = without_rows

@@ -1,26 +1,21 @@
-"""Least-squares support vector machines for one task: classification and regression."""
+"""Least-squares support vector machines for one task: regression and classification."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from leastwise.estimators.base import Classifier, Regressor
+from leastwise.estimators.explaining import influence
+from leastwise.estimators.fitting import plan
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
+from leastwise.problem.targets import ClassTargets, ValueTargets
 
-from leastwise.calibration.calibrators import CALIBRATIONS
-from leastwise.estimators._checks import choose
-from leastwise.estimators._lssvm import SignedTargets
-from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._regressor import KernelRegressor, residuals
-from leastwise.estimators._single_lssvm import SingleTaskLSSVM
-from leastwise.estimators._stream_targets import ClassStream, ValueStream
-from leastwise.problem.basis import Basis
-from leastwise.solvers.evaluator import Outcome, Settings
-from leastwise.sources.dask import is_dask
-
-Array = np.ndarray
+#: Values of ``solver``.
+SOLVERS = ("auto", "cholesky", "moments", "krylov")
 
 
-class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
+class LSSVR(Regressor):
     r"""Least-squares support vector regression, tuned in closed form.
 
     A function of the kernel's space and a free intercept, fitted by least squares (Saunders et al. 1998, Suykens et
@@ -114,8 +109,6 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
     ((3,), (3, 2))
     """
 
-    STAYS = True
-
     def __init__(
         self,
         sigma: Any = "auto",
@@ -159,7 +152,6 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVR:
         """Choose the parameters and solve.
 
@@ -175,39 +167,22 @@ class LSSVR(ValueStream, SingleTaskLSSVM, KernelRegressor):
         groups : array-like of shape (n,) or "duplicates", optional
             Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups)
-        kernel = self._checked(calibrated=False)
-        data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(data.kernel, self._judge(data))
-        solver = self._follow(data, settings)
-        if solver == "moments":
-            return self._fit_by_moments(data, settings)
-        data = data.here()
-        fitted = self._fitted(data, settings, solver)
-        best, settings = fitted.choice.outcome, fitted.settings
-        self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
-        if self.cv is not None:
-            self.residuals_ = residuals(data, best, settings, fitted.plain, fitted.choice.seen)
-        return self
+        return self._fit(X, y, sample_weight, groups)
 
-    def _keep_moment_fit(
-        self,
-        data: Training,
-        basis: Basis,
-        settings: Settings,
-        outcome: Outcome,
-        seen: list[dict],
-        trial: Any,
-        held: Array,
-    ) -> LSSVR:
-        self._finish(data, basis, settings, outcome, self._moment_solution(trial, outcome), seen)
-        if self.cv is not None:
-            self.residuals_ = residuals(data, outcome, settings, False, seen)
-        return self
+    def _spec(self) -> Spec:
+        targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
+        return Spec.of(self, targets, family="machine", solvers=SOLVERS, device_rows=True)
+
+    plan = plan
+    influence = influence
+    fit_stream = fit_stream
+    partial_fit = partial_fit
+    unfit = unfit
+    forget = forget
+    without_rows = without_rows
 
 
-class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
+class LSSVC(Classifier):
     r"""Least-squares support vector classifier with calibrated probabilities, tuned in closed form.
 
     The classifier of Suykens and Vandewalle (1999), eq. (5) of Xu et al. (2013), is least-squares regression on
@@ -308,8 +283,6 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
     array([[1., 0., 0.]])
     """
 
-    STAYS = True
-
     def __init__(
         self,
         sigma: Any = "auto",
@@ -359,7 +332,6 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> LSSVC:
         """Choose the parameters, solve, calibrate.
 
@@ -375,17 +347,17 @@ class LSSVC(ClassStream, SingleTaskLSSVM, SignedTargets):
         groups : array-like of shape (n,) or "duplicates", optional
             Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups)
-        choose("calibration", self.calibration, CALIBRATIONS)
-        kernel = self._checked(calibrated=self.calibration is not None)
-        data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration))
-        solver = self._follow(data, settings)
-        if solver == "moments":
-            return self._fit_by_moments(data, settings)
-        data = data.here()
-        fitted = self._fitted(data, settings, solver)
-        best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
-        reach, trust = self._believed(data, fitted)
-        return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)
+        return self._fit(X, y, sample_weight, groups)
+
+    def _spec(self) -> Spec:
+        targets = ClassTargets(signed=True, class_weight=self.class_weight)
+        rules = ("random", "kmeans", "kmeans++", "leverage", "class")
+        return Spec.of(self, targets, family="machine", solvers=SOLVERS, center_rules=rules, device_rows=True)
+
+    plan = plan
+    influence = influence
+    fit_stream = fit_stream
+    partial_fit = partial_fit
+    unfit = unfit
+    forget = forget
+    without_rows = without_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators._streaming import Streaming
+from leastwise.estimators.streaming import begun_before, check_sums, known_targets, recoded, renew
 from leastwise.linalg.moments import Moments
 from leastwise.problem.basis import double_kernel
 from leastwise.sources.bottom_k import joined_kept
@@ -52,16 +53,19 @@ def merge(models: Sequence[Any]) -> Any:
     models = list(models)
     _check_models(models)
     first = models[0]
-    known = reduce(first._combined, [model._known() for model in models])
-    moments = [model._aligned(_in_coordinates(model, first), model._known(), known) for model in models]
+    known = [known_targets(model) for model in models]
+    targets = reduce(operator.add, known)
+    moments = [
+        targets.recode_moments(_in_coordinates(model, first), old) for model, old in zip(models, known, strict=True)
+    ]
     kept = None
     if all(model.kept_ is not None for model in models):
-        kept = joined_kept([model.kept_.recoded(model._recode, model._known(), known) for model in models])
+        kept = joined_kept([recoded(model.kept_, targets, old) for model, old in zip(models, known, strict=True)])
     if not sum(m.n for m in moments):
         raise ValueError("The models have learned from no rows yet: call partial_fit() of them before.")
     merged = copy.copy(first)
-    begun = first._begun_before()
-    return merged._renew(begun.widened(moments[0].C.shape[1]), sum(moments[1:], moments[0]), kept, known)
+    begun = begun_before(first).widened(moments[0].C.shape[1])
+    return renew(merged, begun, sum(moments[1:], moments[0]), kept, targets)
 
 
 def _in_coordinates(model: Any, first: Any) -> Moments:
@@ -82,13 +86,13 @@ def _check_models(models: list[Any]) -> None:
         raise ValueError("merge() needs one model or more; the list is empty.")
     first = models[0]
     for place, model in enumerate(models):
-        if not isinstance(model, Streaming) or type(model) is not type(first):
+        if not hasattr(type(model), "unfit") or type(model) is not type(first):
             raise TypeError(
                 f"Model {place} is a {type(model).__name__}, the first a {type(first).__name__}: merge() takes "
                 "models of one kind, LSPC, LSSVC, LSSVR or MultiLabelLSPC (of files, what leastwise.load gives)."
             )
         check_is_fitted(model)
-        model._check_sums("merge")
+        check_sums(model, "merge")
         _check_same(place, model, first)
     if len(models) > 1 and isinstance(getattr(first, "class_weight", None), str):
         raise ValueError(

@@ -6,21 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.calibrators import CALIBRATIONS
-from leastwise.estimators._checks import check_count, check_positive, choose
-from leastwise.estimators._label_explained import LabelExplained
-from leastwise.estimators._label_iterating import LabelIterating
-from leastwise.estimators._label_streaming import LabelStreaming, check_complete
-from leastwise.estimators._model import all_or_nothing
-from leastwise.problem.basis import Basis
-from leastwise.problem.kernels import Kernel, Precomputed
-from leastwise.solvers.solve_labels import solve_labels
-from leastwise.sources.dask import is_dask
-
-Array = np.ndarray
+from leastwise.estimators.explaining import label_influence
+from leastwise.estimators.fitting import plan
+from leastwise.estimators.labels import LabelClassifier
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
+from leastwise.problem.targets import LabelTargets
 
 
-class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
+class MultiLabelLSPC(LabelClassifier):
     r"""Least-squares probabilistic classifier for many labels, tuned and calibrated in closed form.
 
     Every label t of a row has a class of its own. The scores of class y are fitted for all labels at once, and those
@@ -173,8 +167,6 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
     (2, 5)
     """
 
-    STAYS = True
-
     def __init__(
         self,
         sigma: Any = "auto",
@@ -232,7 +224,6 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MultiLabelLSPC:
         """Choose sigma, alpha and sharing, solve, calibrate.
 
@@ -248,39 +239,17 @@ class MultiLabelLSPC(LabelStreaming, LabelExplained, LabelIterating):
         groups : array-like of shape (n,) or "duplicates", optional
             Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups)
-        kernel = self._checked()
-        sharings = self._checked_search()
-        data = self._training(X, y, sample_weight, groups, kernel)
-        settings = self._settings(data.kernel, self._label_judge(), self.norm)
-        solver = self._follow(data, settings)
-        if solver == "moments":
-            check_complete(data.rows)
-            return self._fit_by_moments(data, settings)
-        data, iterated = data.here(), solver == "cg"
-        choice = self._search_labels(data, settings, sharings, iterated)
-        if iterated:
-            basis = Basis(data.rows.X, np.arange(len(data.rows)), (), square=True)
-            choice, solution, held = self._iterate(data, settings, choice)
-            reach, trust = self._chunked_reach(data.rows, basis, settings, held)
-        else:
-            basis, best = choice.trial.basis, choice.outcome
-            reach, trust = self._reach(choice.trial)
-            solution = solve_labels(choice.trial, best.sigma, best.alpha, best.sharing or 0.0)
-        self._keep_story(solution)
-        return self._keep(data, basis, settings, choice, solution, reach, trust)
+        return self._fit(X, y, sample_weight, groups)
 
-    def _checked(self) -> Kernel:
-        """All parameters checked, before any data are looked at; the kernel."""
-        choose("norm", self.norm, ["function", "coefficients"])
-        choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, ["auto", "sylvester", "moments", "cg"])
-        check_positive("tol", self.tol)
-        if check_count("max_iter", self.max_iter) is None:
-            raise ValueError("max_iter=None must be a whole number of 1 or more.")
-        kernel = self._checked_kernel(calibrated=self.calibration is not None)
-        chosen = self.n_centers is not None or not isinstance(self.centers, str)
-        if self.solver == "moments" and (not chosen or isinstance(kernel, Precomputed)):
-            raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
-        return kernel
+    def _spec(self) -> Spec:
+        targets = LabelTargets(missing=self.missing, class_weight=self.class_weight)
+        solvers = ("auto", "sylvester", "moments", "cg")
+        return Spec.of(self, targets, family="labels", solvers=solvers, device_rows=True)
+
+    plan = plan
+    influence = label_influence
+    fit_stream = fit_stream
+    partial_fit = partial_fit
+    unfit = unfit
+    forget = forget
+    without_rows = without_rows

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from leastwise.calibration.calibrators import CALIBRATIONS
-from leastwise.estimators._checks import choose
-from leastwise.estimators._explained import TaskExplained
-from leastwise.estimators._model import all_or_nothing
-from leastwise.estimators._task_calibrated import TaskCalibrated
-from leastwise.estimators._task_parts import FromParts
-from leastwise.model_selection.grid import Levels
-from leastwise.problem.kernels import Kernel
-from leastwise.sources.dask import is_dask
-from leastwise.sources.parts import Parts, Piece
-
-Array = np.ndarray
+from leastwise.estimators.base import TaskClassifier
+from leastwise.estimators.explaining import task_influence
+from leastwise.estimators.fitting import task_plan
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.task_streaming import fit_stream
+from leastwise.problem.targets import ClassTargets
 
 
-class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
+class MultiTaskLSPC(TaskClassifier):
     r"""Least-squares probabilistic classifier for many related tasks, tuned and calibrated in closed form.
 
     Each task t has scores of its own, a part that all tasks share and a part of its own (Simm et al. 2011)::
@@ -221,7 +213,6 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSPC:
         """Choose sigma, alpha and sharing, solve, calibrate.
 
@@ -241,28 +232,17 @@ class MultiTaskLSPC(TaskExplained, FromParts, TaskCalibrated):
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups, tasks)
-        kernel, sharings = self._checked()
-        data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
-        self._follow(data, settings)
-        return self._complete(data, settings, self._search_tasks(data, settings, sharings))
+        return self._fit(X, y, sample_weight, groups, tasks)
 
-    def _fit_parts(self, parts: Parts) -> MultiTaskLSPC:
-        kernel, sharings = self._checked()
-        begun = self._begin(parts, kernel)
-        if isinstance(begun, Piece):
-            return self.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
-        data = begun.data
-        settings = self._settings(data.kernel, self._judge(data.classes, self.calibration), self.norm)
-        return self._complete_sampled(begun, self._learn(begun, settings, sharings))
+    def _spec(self) -> Spec:
+        return Spec.of(
+            self,
+            ClassTargets(class_weight=self.class_weight),
+            family="tasks",
+            solvers=("auto", "dual", "arrow"),
+            center_rules=("random", "kmeans", "kmeans++", "leverage", "class", "task"),
+        )
 
-    # ------------------------------------------------------------- parameters
-
-    def _checked(self) -> tuple[Kernel, Levels]:
-        """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""
-        choose("norm", self.norm, ["function", "coefficients"])
-        choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, ["auto", "dual", "arrow"])
-        return self._checked_search(calibrated=self.calibration is not None)
+    plan = task_plan
+    influence = task_influence
+    fit_stream = fit_stream

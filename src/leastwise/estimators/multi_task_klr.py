@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._tasks import TaskClassifier
-from leastwise.estimators.klr import KernelLogisticRegression
-from leastwise.linalg.logistic import Stop
-from leastwise.model_selection.grid import Levels
-from leastwise.model_selection.search import Search
-from leastwise.problem.coupling import Coupling
-from leastwise.problem.kernels import Kernel
-from leastwise.solvers.evaluator import Outcome, Settings
-from leastwise.solvers.newton import Effort, Softmax
-from leastwise.solvers.solve_tasks import DualForm, TaskSolution
-from leastwise.solvers.task_evaluators import CoupledRefits
+from leastwise.estimators.base import TaskClassifier
+from leastwise.estimators.spec import Spec
+from leastwise.linalg.logistic import SOLVERS
+from leastwise.problem.targets import ClassTargets
 
 
-class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression):
+class MultiTaskKernelLogisticRegression(TaskClassifier):
     r"""Kernel logistic regression for many related tasks, tuned by cross-validation.
 
     :class:`leastwise.KernelLogisticRegression` with the kernel of rows and tasks together::
@@ -96,8 +88,6 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
     (2,)
     """
 
-    SHARINGS: ClassVar[tuple[float, ...]] = (0.0, 0.2, 0.5, 0.8, 1.0)
-
     def __init__(
         self,
         sigma: Any = "auto",
@@ -143,10 +133,6 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         self.random_state = random_state
         self.verbose = verbose
 
-    n_centers = None
-    centers = "random"
-
-    @all_or_nothing
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
     ) -> MultiTaskKernelLogisticRegression:
@@ -166,39 +152,17 @@ class MultiTaskKernelLogisticRegression(TaskClassifier, KernelLogisticRegression
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
-        kernel, sharings = self._checked_all()
-        data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        settings = self._settings(data.kernel, self._judge(data.classes))
-        self._check_memory(data.rows, settings, 8)  # the solver works in double precision whatever X has
-        refits = self._refits(data, settings, self._shared())
-        point, seen = self._search(data, refits, sharings)
-        tied = refits.tied(point.sharing)
-        solution = self._solve(tied, point)
-        self.sharing_, self.stranger_calibrator_ = tied.tie.sharing, None
-        form = TaskSolution(DualForm(solution.coef, tied.task, tied.tie), solution.intercept, solution.jitter)
-        return self._finish(data, refits, point, form, seen)
+        return self._fit(X, y, sample_weight, groups, tasks)
 
-    def _checked_all(self) -> tuple[Kernel, Levels]:
-        """All parameters checked, before any data are looked at; the kernel, and the sharings to try."""
-        sharings = self._checked_tasks()
-        if self.cv is None and len(sharings.values) > 1:
-            raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose by: give a number for sharing."
-            )
-        return self._checked(), sharings
-
-    def _refits(self, data: Training, settings: Settings, coupling: Coupling) -> CoupledRefits:
-        _, alphas = self._data_grids(data.rows, settings)
-        effort = Effort(alphas, self.solver, Stop(int(self.max_iter), self.tol))
-        return CoupledRefits(data.rows, self._basis(data.rows, data.seed, settings), settings, coupling, effort)
-
-    def _search(self, data: Training, refits: CoupledRefits, sharings: Levels) -> tuple[Outcome, list[dict]]:
-        sigmas, alphas = self._data_grids(data.rows, refits.settings)
-        if self.cv is None:
-            point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharings.values[0])
-            return point, []
-        search = Search(refits)
-        return search.run(sigmas, alphas, sharings), search.seen
-
-    def _store_coef(self, solution: Any) -> None:
-        self.form_ = solution.form
+    def _spec(self) -> Spec:
+        return Spec.of(
+            self,
+            ClassTargets(class_weight=self.class_weight),
+            family="task logistic",
+            solvers=SOLVERS,
+            center_rules=("random", "kmeans", "kmeans++", "leverage", "class"),
+            sigma_multiples=(0.3, 0.6, 1.0, 1.7),
+            sigma_ratio=1.7,
+            alpha_values=tuple(10.0 ** np.arange(-6, 0.1, 1.5)),
+            sharings=(0.0, 0.2, 0.5, 0.8, 1.0),
+        )

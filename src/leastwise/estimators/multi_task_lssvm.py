@@ -1,33 +1,25 @@
-"""Multi-task least-squares support vector machines: classification and regression."""
+"""Multi-task least-squares support vector machines: regression and classification."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
+from leastwise.estimators.base import TaskClassifier, TaskRegressor
+from leastwise.estimators.explaining import task_influence
+from leastwise.estimators.fitting import task_plan
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.task_streaming import fit_stream
+from leastwise.problem.targets import ClassTargets, ValueTargets
 
-from leastwise.calibration.calibrators import CALIBRATIONS
-from leastwise.estimators._checks import choose
-from leastwise.estimators._lssvm import Fitted, SignedTargets
-from leastwise.estimators._model import Training, all_or_nothing
-from leastwise.estimators._multi_task_lssvm import MultiTaskLSSVM
-from leastwise.estimators._regressor import KernelRegressor, Residuals, residuals
-from leastwise.estimators._task_calibrated import FEW_TASKS, TaskCalibrated
-from leastwise.model_selection.grid import Levels
-from leastwise.problem.kernels import Kernel
-from leastwise.solvers.evaluator import Judge
-from leastwise.solvers.solve_tasks import WIDE, DualForm, stranger_scores
-from leastwise.sources.dask import is_dask
-from leastwise.sources.lazy import by_partition
-from leastwise.sources.task_statistics import Known
-
-Array = np.ndarray
+#: Values of ``solver``.
+SOLVERS = ("auto", "dual", "arrow", "krylov")
+#: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
+SHARINGS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
+#: Variances of bias="shrunk", and, with 0 and infinity, of "auto".
+SPREADS = (0.03, 0.3)
 
 
-class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
+class MultiTaskLSSVR(TaskRegressor):
     r"""Multi-task least-squares support vector regression, tuned in closed form.
 
     Each task t has a function with a part that all tasks share and a part of its own, and an intercept (Xu et al.
@@ -198,7 +190,6 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSSVR:
         """Choose the parameters and solve.
 
@@ -218,84 +209,20 @@ class MultiTaskLSSVR(MultiTaskLSSVM, KernelRegressor):
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups, tasks)
-        kernel, _ = self._checked(calibrated=False)
-        data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        settings = self._settings(data.kernel, self._judged(data))
-        return self._completed(data, self._fitted(data, settings, self._follow(data, settings)))
+        return self._fit(X, y, sample_weight, groups, tasks)
 
-    def _judged(self, data: Training) -> Judge:
-        return self._judge(data)
+    def _spec(self) -> Spec:
+        targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
+        rules = ("random", "kmeans", "kmeans++", "leverage", "task")
+        known: dict[str, Any] = {"center_rules": rules, "sharings": SHARINGS, "spreads": SPREADS}
+        return Spec.of(self, targets, family="task machine", solvers=SOLVERS, **known)
 
-    def _known_targets(self, known: Known) -> Any:
-        return known.unit(known.dtype, self.bias is not None)
-
-    def _completed(self, data: Training, fitted: Fitted) -> MultiTaskLSSVR:
-        best, settings = fitted.choice.outcome, fitted.settings
-        self._store_choice(fitted)
-        self._finish(data, fitted.basis, settings, best, fitted.solution, fitted.choice.seen)
-        if self.cv is not None:
-            self.residuals_ = self._task_residuals(data, fitted)
-        return self
-
-    def _task_residuals(self, data: Training, fitted: Fitted) -> Residuals:
-        """What is known of held-out rows, and of held-out tasks."""
-        best, settings, trial = fitted.choice.outcome, fitted.settings, fitted.choice.searched
-        known = residuals(data, best, settings, fitted.plain, fitted.choice.seen)
-        if fitted.plain:
-            # Free intercepts are as good as very wide ones here.
-            wide = trial.spreading(min(trial.spread, WIDE))
-            known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
-        if self.unknown_task == "shared" and len(self.tasks_) >= FEW_TASKS:
-            F = stranger_scores(trial, best.sigma, fitted.chosen * len(data.rows) / len(trial.rows))
-            w, task = trial.rows.w.astype(float), trial.rows.task
-            known.stranger = (trial.rows.values - F).astype(float)
-            known.stranger_w = w / np.bincount(task, weights=w)[task]  # a task is one witness
-        return known
-
-    def _row_kernel(self, X: Any, task: Array | None, known: Residuals) -> Array:
-        K, form = super()._row_kernel(X, None, known), self.form_
-        assert isinstance(form, DualForm)
-        if X is None or task is None:
-            return form.tie.couple(K, form.task, form.task)
-        return form.tie.couple(K, task, form.task) + known.level * (task[:, None] == form.task)
-
-    def _values(self, X: Any, tasks: Any = None) -> tuple[Array, Any, Array | None]:
-        check_is_fitted(self)
-        rows, task, _ = self._met_rows(X, tasks)
-        return self._scores(rows, task)[0], rows, task
-
-    @by_partition
-    def predict(self, X: Any, tasks: Any = None) -> Array:
-        """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one.
-        tasks : array-like of shape (n,) or a single id, optional
-            The tasks of the rows, where X does not hold them.
-        """
-        return self._shown(self._values(X, tasks)[0])
-
-    @by_partition
-    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None) -> Array:
-        """Intervals that hold the value with about this probability; see :meth:`LSSVR.predict_interval`.
-
-        Rows of tasks that are not known get intervals from tasks that were held out whole, of the same width for all
-        of them. A task is one witness there: nine tasks are needed for a coverage of 0.9, four for 0.8, and with
-        fewer the ends are infinite. (With less than three tasks nothing is known of others, and the intervals are
-        those of known tasks.) Groups that were given to ``fit`` count once each for known tasks.
-        """
-        return self._interval(X, tasks, coverage, method)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
-        """Explained variance (R^2) of the predictions, over all tasks."""
-        return float(r2_score(y, self.predict(X, tasks), sample_weight=sample_weight))
+    plan = task_plan
+    influence = task_influence
+    fit_stream = fit_stream
 
 
-class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
+class MultiTaskLSSVC(TaskClassifier):
     r"""Multi-task least-squares support vector classifier with calibrated probabilities, tuned in closed form.
 
     The classifier (18) of Xu et al. (2013) is :class:`MultiTaskLSSVR` with targets of -1 and 1: multiplied by the
@@ -469,7 +396,6 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         self.random_state = random_state
         self.verbose = verbose
 
-    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSSVC:
         """Choose the parameters, solve, calibrate.
 
@@ -489,24 +415,14 @@ class MultiTaskLSSVC(MultiTaskLSSVM, SignedTargets, TaskCalibrated):
         tasks : array-like of shape (n,), optional
             The task of every row, any hashable ids, where X does not hold them.
         """
-        if is_dask(X):
-            return self._fit_dask(X, y, sample_weight, groups, tasks)
-        kernel, _ = self._checked(calibrated=self.calibration is not None)
-        data = self._training(X, y, sample_weight, groups, kernel, tasks)
-        settings = self._settings(data.kernel, self._judged(data))
-        return self._completed(data, self._fitted(data, settings, self._follow(data, settings)))
+        return self._fit(X, y, sample_weight, groups, tasks)
 
-    def _checked(self, calibrated: bool) -> tuple[Kernel, Levels]:
-        choose("calibration", self.calibration, CALIBRATIONS)
-        return super()._checked(calibrated)
+    def _spec(self) -> Spec:
+        targets = ClassTargets(signed=True, class_weight=self.class_weight)
+        rules = ("random", "kmeans", "kmeans++", "leverage", "class", "task")
+        known: dict[str, Any] = {"center_rules": rules, "sharings": SHARINGS, "spreads": SPREADS}
+        return Spec.of(self, targets, family="task machine", solvers=SOLVERS, **known)
 
-    def _judged(self, data: Training) -> Judge:
-        return self._judge(data.classes, self.calibration)
-
-    def _completed(self, data: Training, fitted: Fitted) -> MultiTaskLSSVC:
-        best, basis, settings = fitted.choice.outcome, fitted.basis, fitted.settings
-        reach, trust = self._believed(data, fitted)
-        self._store_choice(fitted)
-        whole = replace(best, alpha=fitted.chosen)
-        self.stranger_calibrator_ = self._strangers(data, fitted.choice.searched, whole, fitted.solution)
-        return self._finish(data, basis, settings, best, fitted.solution, fitted.choice.seen, reach, trust)
+    plan = task_plan
+    influence = task_influence
+    fit_stream = fit_stream

@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.calibration.families import FAMILIES
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.recalibration import choose_family
-from leastwise.estimators._base import KernelClassifier
-from leastwise.estimators._checks import choose
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators._model import all_or_nothing, row_index
 from leastwise.estimators._recalibrated_rows import Answering, Truth, read_heldout, read_proba, read_truth
-from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators.base import Classifier, TaskClassifier
+from leastwise.estimators.checks import choose
 from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.problem.labels import encode_known
 from leastwise.utils.unwrap import arrive, fit_inside, split_params, within
 
@@ -142,7 +141,7 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         while isinstance(inner, Pipeline):
             inner = within(inner)
         name = type(inner).__name__
-        if not isinstance(inner, KernelClassifier):
+        if not isinstance(inner, Classifier):
             raise TypeError(
                 f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
                 "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Abstaining stands around Recalibrated, not "

@@ -8,6 +8,8 @@ from itertools import combinations
 import numpy as np
 from scipy import sparse
 
+from leastwise.utils.hashing import pair_keys, row_keys, sample_keys, unit_keys
+
 Array = np.ndarray
 
 #: A class with up to so many rows for each fold comes before the other classes of a row.
@@ -135,3 +137,23 @@ class _Swaps:
             return False
         self.fold[A[i[p]]], self.fold[B[j[q]]] = b, a
         return True
+
+
+def grouped_folds(k: int, codes: Array, group: Array | None, x: Array) -> Array:
+    """Folds that spread the classes of all labels evenly and keep groups of rows, if there are any, together.
+
+    A group has a label if one of its rows has it. Groups are dealt out in an order that depends on the keys ``x`` of
+    their rows alone, so that the order of the rows makes no difference.
+    """
+    if group is None:
+        member, most = np.arange(len(codes)), codes
+        keys = sample_keys(pair_keys(x, row_keys(codes)), [], [], "folds")
+    else:
+        member = np.unique(group, return_inverse=True)[1]
+        order = np.argsort(member, kind="stable")
+        starts = np.searchsorted(member[order], np.arange(member.max() + 1))
+        most, keys = np.maximum.reduceat(codes[order], starts, axis=0), unit_keys(x, member, "folds")
+    dealt = np.argsort(keys, kind="stable")
+    fold = np.empty(len(most), dtype=int)
+    fold[dealt] = label_fold_labels(min(k, len(most)), most[dealt], None)
+    return fold[member]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._tasks import TaskModel
+from leastwise.estimators.base import TaskCoefficients
+from leastwise.estimators.labels import LabelClassifier
 from leastwise.onnx._calibrators import label_probabilities, probabilities
 from leastwise.onnx._columns import Columns
 from leastwise.onnx._graph import Graph, Value
@@ -48,7 +48,7 @@ class Said:
 
 
 def score_rows(g: Graph, model: Any, columns: Columns) -> Scored:
-    """Scores and trust, as ``KernelModel._scores`` has them."""
+    """Scores and trust, as ``KernelEstimator._scores`` has them."""
     if hasattr(model, "center_indices_"):
         raise ValueError(
             "kernel='precomputed' has no form in ONNX: the kernel of new rows and training rows is made elsewhere. "
@@ -56,7 +56,7 @@ def score_rows(g: Graph, model: Any, columns: Columns) -> Scored:
         )
     weights: Weights
     task: Value | None = None
-    if isinstance(model, TaskModel):
+    if isinstance(model, TaskCoefficients):
         X, task = split(g, columns, model, model.task_index_)
         weights, intercept = _task_weights(model, task), _task_intercepts(g, model, task)
     else:
@@ -68,12 +68,12 @@ def score_rows(g: Graph, model: Any, columns: Columns) -> Scored:
     return Scored(F, (X * 0.0).sum() + (F * 0.0).sum(), trust, task)
 
 
-def _task_weights(model: TaskModel, task: Value) -> Weights:
+def _task_weights(model: TaskCoefficients, task: Value) -> Weights:
     form = model.form_
     return Coupled(form.A, form.task, form.tie, task) if isinstance(form, DualForm) else ByTask(form.coef, task)
 
 
-def _task_intercepts(g: Graph, model: TaskModel, task: Value) -> Any:
+def _task_intercepts(g: Graph, model: TaskCoefficients, task: Value) -> Any:
     own = getattr(model, "task_intercept_", None)
     if own is None:
         return np.asarray(model.intercept_)

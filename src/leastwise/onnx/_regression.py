@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators._regressor import KernelRegressor
+from leastwise.estimators.base import Regressor
 from leastwise.onnx._columns import Columns
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Scored, score_rows
@@ -14,7 +14,7 @@ from leastwise.onnx._models import Scored, score_rows
 Array = np.ndarray
 
 
-def put_values(g: Graph, model: KernelRegressor, columns: Columns, interval: float | None) -> None:
+def put_values(g: Graph, model: Regressor, columns: Columns, interval: float | None) -> None:
     """``variable``, in the unit and shape of y, with ``lower`` and ``upper`` beside it."""
     scored = score_rows(g, model, columns)
     F = scored.F + scored.gap
@@ -25,7 +25,7 @@ def put_values(g: Graph, model: KernelRegressor, columns: Columns, interval: flo
         _put(g, model, "upper", F + half)
 
 
-def _put(g: Graph, model: KernelRegressor, name: str, F: Value) -> None:
+def _put(g: Graph, model: Regressor, name: str, F: Value) -> None:
     unit, offset = np.asarray(model.unit_, dtype=float), np.asarray(model.offset_, dtype=float)
     values = F * unit + offset
     if model.flat_:
@@ -34,7 +34,7 @@ def _put(g: Graph, model: KernelRegressor, name: str, F: Value) -> None:
         g.output(name, values, g.outer, [len(unit)])
 
 
-def _half_width(g: Graph, model: KernelRegressor, scored: Scored, coverage: float) -> Any:
+def _half_width(g: Graph, model: Regressor, scored: Scored, coverage: float) -> Any:
     """Half of the width, that of tasks held out whole for tasks that are not known."""
     if not 0 < coverage < 1:
         raise ValueError(f"interval={coverage!r} must be a number above 0 and below 1, such as 0.9.")

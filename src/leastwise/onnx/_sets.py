@@ -10,8 +10,8 @@ import numpy as np
 from leastwise.calibration.conformal import ROUNDING, levels
 from leastwise.calibration.heldout_rows import Evidence, gather
 from leastwise.calibration.label_blend import by_width
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._sets import label_tables
+from leastwise.estimators.labels import LabelClassifier
+from leastwise.estimators.sets import label_tables
 from leastwise.onnx._calibrators import reassembled
 from leastwise.onnx._graph import Graph, Value
 from leastwise.onnx._models import Said

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leastwise.estimators._base import KernelClassifier
-from leastwise.estimators._regressor import KernelRegressor
+from leastwise.estimators.base import Classifier, Regressor
 from leastwise.estimators.recalibrated import Recalibrated
 
 
@@ -24,8 +23,8 @@ class Wishes:
 
     def check(self, model: Any) -> None:
         """Refuse what this one cannot."""
-        name, classifier = type(model).__name__, isinstance(model, KernelClassifier | Recalibrated)
-        if self.interval is not None and not isinstance(model, KernelRegressor):
+        name, classifier = type(model).__name__, isinstance(model, Classifier | Recalibrated)
+        if self.interval is not None and not isinstance(model, Regressor):
             raise ValueError(f"interval={self.interval!r} is for regressors such as LSSVR; {name} is none.")
         if self.class_prior is not None and not classifier:
             raise ValueError(f"class_prior= is for classifiers that take it in predict_proba; {name} does not.")

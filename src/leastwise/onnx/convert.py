@@ -11,11 +11,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators._base import KernelClassifier
-from leastwise.estimators._checks import choose
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._regressor import KernelRegressor
 from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.base import Classifier, Regressor
+from leastwise.estimators.checks import choose
+from leastwise.estimators.labels import LabelClassifier
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.onnx._baselines import BASELINES
 from leastwise.onnx._calibrators import shifted
@@ -174,9 +173,9 @@ def _unpacked(g: Graph, model: Any, columns: Columns) -> tuple[Any, Columns]:
 def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any = None) -> None:
     """The outputs of an estimator."""
     wishes.check(model)
-    if isinstance(model, KernelRegressor):
+    if isinstance(model, Regressor):
         return put_values(g, model, columns, wishes.interval)
-    if isinstance(model, KernelClassifier | Recalibrated):
+    if isinstance(model, Classifier | Recalibrated):
         labels = isinstance(core(model), LabelClassifier)
         said = _said(g, model, columns, wishes.class_prior)
         (put_labels if labels else put_classes)(g, model, said, abstaining, wishes.marks)

@@ -115,7 +115,7 @@ PARTS = [
     part("heldout.Family", "heldout.labels:Family"),
     part("heldout.Modes", "linalg.modes:Modes"),
     part("heldout.Neighbourhood", "familiarity:Neighbourhood"),
-    part("heldout.Residuals", "estimators._regressor:Residuals", exact=True, skip=("inverse", "same")),
+    part("heldout.Residuals", "estimators.intervals:Residuals", exact=True, skip=("inverse", "same")),
     part("heldout.Centring", "centring:Centring", exact=True),
     part("heldout.RiskCoverage", "risk:RiskCoverage", exact=True),
     part("streams.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments),

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_array
 
 from leastwise.problem.labels import Labels
 
@@ -112,6 +113,54 @@ def class_factors(weight: Any, classes: Array, mass: Array) -> Array | None:
     if weight is None:
         return None
     return balanced_factors(mass) if is_balanced(weight) else mapped_factors(weight, names)
+
+
+def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
+    """Row weights, not negative and not all zero."""
+    n = len(y)
+    if sample_weight is None:
+        w = np.ones(n)
+    elif isinstance(sample_weight, Real):
+        w = np.full(n, float(sample_weight))
+    else:
+        w = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        if w.shape != (n,):
+            raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    if class_weight is not None:
+        classes, codes = np.unique(y, return_inverse=True)
+        factor = class_factors(class_weight, classes, np.bincount(codes, weights=w, minlength=len(classes)))
+        assert factor is not None
+        with np.errstate(over="ignore"):
+            w = w * factor[codes]
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if not total > 0:
+        raise ValueError(
+            "sample_weight sums to 0 (with class_weight counted in): at least one row must have a weight above 0."
+        )
+    if not np.isfinite(total):
+        raise ValueError(
+            f"Weights up to {w.max():.2g} (with class_weight counted in) overflow when they are summed: divide them "
+            "by a constant, which changes nothing."
+        )
+    return w
+
+
+def block_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of the rows of a block, all of which may be 0."""
+    if sample_weight is None:
+        return np.ones(n)
+    w = np.asarray(sample_weight, dtype=np.float64)
+    w = np.full(n, w) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or inf; every weight must be finite.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    return w
 
 
 def label_weights(sample_weight: Any, class_weight: Any, codes: Array, labels: Labels) -> Array:

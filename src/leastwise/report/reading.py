@@ -17,12 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.estimators._abstention_rows import class_codes, decided
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._model import KernelModel
-from leastwise.estimators._regressor import KernelRegressor
-from leastwise.estimators._sets import label_tables
 from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.base import KernelEstimator, Regressor
+from leastwise.estimators.labels import LabelClassifier
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.estimators.sets import label_tables
 from leastwise.metrics.losses import class_log_losses
 from leastwise.problem.labels import encode_known
 from leastwise.report.markup import Names
@@ -68,7 +67,7 @@ class Subject:
     ----------
     whole : object
         What takes rows as the user has them.
-    model : KernelModel
+    model : KernelEstimator
         The model within.
     kind : {"classes", "labels", "values"}
     wrappers : tuple of str
@@ -124,7 +123,7 @@ def subject_of(given: Any, names: Any = None) -> Subject:
     if isinstance(given, TableModel):
         check_is_fitted(given)
     whole = model = given.fitted_ if isinstance(given, TableModel) else given
-    while not isinstance(model, KernelModel):
+    while not isinstance(model, KernelEstimator):
         wrappers.append(type(model).__name__)
         if isinstance(model, Abstaining | Recalibrated):
             found["abstaining" if isinstance(model, Abstaining) else "recalibrated"] = model
@@ -144,7 +143,7 @@ def subject_of(given: Any, names: Any = None) -> Subject:
 
 
 def _kind(model: Any) -> str:
-    if isinstance(model, KernelRegressor):
+    if isinstance(model, Regressor):
         return "values"
     many = isinstance(model, LabelClassifier) and model.label_index_.form != "flat"
     return "labels" if many else "classes"

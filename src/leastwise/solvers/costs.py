@@ -26,6 +26,40 @@ from leastwise.utils.memory import available_memory, block_bytes
 
 
 @dataclass(frozen=True)
+class ProblemSize:
+    """The size of a problem, from data or from a shape alone.
+
+    Attributes
+    ----------
+    n, d, c : int
+        Rows, features, outputs.
+    itemsize : int
+        Bytes of a number.
+    distinct : int
+        Rows that differ; 0 where that is not known.
+    folds, largest : int
+        Number of folds, and rows of the largest.
+    exact : bool
+        Equal weights, and labels that are all known.
+    tasks, labels : int
+    stored : int
+        Numbers of a sparse row, with their places; 0 where all features are there.
+    """
+
+    n: int
+    d: int
+    c: int
+    itemsize: int = 8
+    distinct: int = 0
+    folds: int = 0
+    largest: int = 1
+    exact: bool = True
+    tasks: int = 1
+    labels: int = 1
+    stored: int = 0
+
+
+@dataclass(frozen=True)
 class Facts:
     """Sizes and choices.
 

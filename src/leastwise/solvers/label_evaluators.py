@@ -69,13 +69,17 @@ class LabelRows(Rows):
         some = super().take(index, precomputed)
         return some if some.entries is None else replace(some, entries=some.entries / some.entries.mean())
 
+    def class_counts(self) -> Array:
+        """Weights of all classes of all labels."""
+        return class_counts(self.y, self.W, self.starts)
+
     def label_sample(self, F: Array) -> LabelSample:
         """The rows with their held-out scores; rows without a score do not count."""
         known = ~np.isnan(F[:, 0])
         if known.all():
             return LabelSample(F, self.y, self.W, self.starts, self.size, self.shares)
         part = self.part(np.flatnonzero(known))
-        counts = class_counts(self.y, self.W, self.starts) if self.shares is None else self.shares
+        counts = self.class_counts() if self.shares is None else self.shares
         return LabelSample(F[known], part.y, part.W, self.starts, part.size, counts)
 
     def narrowed(self, labels: Array) -> Self:

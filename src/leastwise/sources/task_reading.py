@@ -30,7 +30,9 @@ class Rules:
     Attributes
     ----------
     model : estimator
-        Without anything learned: what it asks of its targets.
+        Without anything learned, for messages.
+    targets : Targets
+        Before any rows were seen.
     task_column : str, int or None
     class_weight : mapping, "balanced" or None
     check : callable, optional
@@ -40,6 +42,7 @@ class Rules:
     """
 
     model: Any
+    targets: Any
     task_column: Any = None
     class_weight: Any = None
     check: Callable[[Any], None] | None = None
@@ -119,16 +122,16 @@ def looked_at(piece: Piece, rules: Rules) -> Clean | None:
         accept_sparse="csr",
         accept_large_sparse=False,
         estimator=rules.model,
-        **rules.model.TARGET_CHECKS,
+        **rules.targets.sklearn_checks,
     )
-    rules.model._check_targets(y)
+    rules.targets.check(y)
     if rules.check is not None:
         rules.check(X)
     w = checked_weights(piece.sample_weight, len(y))
     names, index = factor_tasks(ids, len(y))
     number = piece.numbered(0).number
     assert number is not None
-    met = [] if rules.model.TARGET_CHECKS else np.unique(y).tolist()
+    met = [] if rules.targets.kind == "values" else np.unique(y).tolist()
     rows = Clean(X, y, w, names, index, number, met=met)
     used = np.flatnonzero((w > 0) & ~rules.without_weight(y))
     return rows if len(used) == len(y) else rows.counting(used)
@@ -228,7 +231,7 @@ def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
     head, lost, met = some_rows(piece.X, np.arange(1)), list(rows.lost), list(rows.met)
     if not len(rows.y):
         return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
-    values = bool(rules.model.TARGET_CHECKS)
+    values = rules.targets.kind == "values"
     if values:
         Z = rows.y.reshape(len(rows.y), -1).astype(float)
         labels, codes = np.stack([Z.min(axis=0), Z.max(axis=0), Z.sum(axis=0)]), np.zeros(len(Z), dtype=int)

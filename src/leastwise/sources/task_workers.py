@@ -55,8 +55,8 @@ class Terms:
     ----------
     rules : Rules
     dtype : dtype
-    targets : ndarray or tuple
-        The classes, or unit, offset and shape of quantities: what ``_coded`` of a model wants to know.
+    targets : Targets
+        With the classes or units of all rows.
     factors : dict
         Weights of the classes.
     mass : float
@@ -84,18 +84,19 @@ class Terms:
     @property
     def values(self) -> bool:
         """Whether the targets are quantities."""
-        return isinstance(self.targets, tuple)
+        return self.targets.kind == "values"
 
     @property
     def taken(self) -> tuple[float, int, Array | None]:
         """What tells which rows are in the sample; see ``kept_rows``."""
-        return self.share, self.fewest, None if self.values else self.targets
+        return self.share, self.fewest, None if self.values else self.targets.classes
 
     def weights(self, y: Array, w: Array) -> Array:
         """Weights with those of the classes, as they would be given in one."""
         if self.values:
             return w
-        return w * np.array([self.factors[name] for name in self.targets.tolist()])[np.searchsorted(self.targets, y)]
+        classes = self.targets.classes
+        return w * np.array([self.factors[name] for name in classes.tolist()])[np.searchsorted(classes, y)]
 
 
 @dataclass(frozen=True)
@@ -166,12 +167,12 @@ class Share:
 
 def training_rows(rows: Clean, task: Array, terms: Terms) -> Rows:
     """Rows as a trial has them, held out one observation at a time."""
-    X, model, n = rows.X.astype(terms.dtype, copy=False), terms.rules.model, len(task)
+    X, label = rows.X.astype(terms.dtype, copy=False), np.arange(len(task))
     w = terms.weights(rows.y, rows.w) / terms.mass
     w[np.abs(w - 1) < 1e-12] = 1
-    y = rows.y if terms.values else np.searchsorted(terms.targets, rows.y)
-    targets, label = model._coded(y, terms.dtype, terms.targets), np.arange(n)
-    made = Rows(X, targets.codes, w.astype(terms.dtype), label, label, None, terms.mass, task, targets.values)
+    y = rows.y if terms.values else np.searchsorted(terms.targets.classes, rows.y)
+    codes, values = terms.targets.arrange(y, terms.dtype)
+    made = Rows(X, codes, w.astype(terms.dtype), label, label, None, terms.mass, task, values)
     return replace(made, count=observation_counts(rows.w), by_observation=True)
 
 

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators._model import all_or_nothing
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.lssvm import LSSVR
@@ -19,6 +18,7 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.estimators.validation import all_or_nothing
 from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
 from leastwise.tables.kinds import Column
 from leastwise.tables.prepared import prepare

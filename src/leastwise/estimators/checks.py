@@ -1,4 +1,4 @@
-"""What every estimator asks of its parameters and data, with errors that say what to do."""
+"""Checks of parameters and data that estimators share. Errors say what was given, what is allowed and what to do."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight
 
 from leastwise.model_selection.grid import Grid, Levels
 from leastwise.problem.kernels import Given, Kernel, Precomputed, check_symmetric
+from leastwise.problem.labels import Labels
 from leastwise.problem.tasks import Tasks
-from leastwise.problem.weights import class_factors
 from leastwise.solvers.search_rows import search_bytes
 from leastwise.utils.arrays import largest, numpy_dtype
 from leastwise.utils.memory import available_memory, human
@@ -103,60 +102,6 @@ def check_square(X: Any, name: str) -> None:
     if X.shape[0] != X.shape[1]:
         raise ValueError(f"kernel='precomputed' needs a square matrix to train on; {name} was given shape {X.shape}.")
     check_symmetric(X, "The matrix of kernel='precomputed' to train on")
-
-
-def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
-    """Row weights, not negative and not all zero."""
-    w = _check_sample_weight(sample_weight, y, dtype=np.float64)  # y, which is numpy's wherever X is
-    if (w < 0).any():
-        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
-    if class_weight is not None:
-        classes, codes = np.unique(y, return_inverse=True)
-        factor = class_factors(class_weight, classes, np.bincount(codes, weights=w, minlength=len(classes)))
-        assert factor is not None
-        with np.errstate(over="ignore"):
-            w = w * factor[codes]
-    with np.errstate(over="ignore"):
-        total = w.sum()
-    if not total > 0:
-        raise ValueError(
-            "sample_weight sums to 0 (with class_weight counted in): at least one row must have a weight above 0."
-        )
-    if not np.isfinite(total):
-        raise ValueError(
-            f"Weights up to {w.max():.2g} (with class_weight counted in) overflow when they are summed: divide them "
-            "by a constant, which changes nothing."
-        )
-    return w
-
-
-def block_weights(sample_weight: Any, n: int) -> Array:
-    """Weights of the rows of a block, all of which may be 0."""
-    if sample_weight is None:
-        return np.ones(n)
-    w = np.asarray(sample_weight, dtype=np.float64)
-    w = np.full(n, w) if w.ndim == 0 else w
-    if w.shape != (n,):
-        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
-    if not np.isfinite(w).all():
-        raise ValueError("sample_weight contains NaN or inf; every weight must be finite.")
-    if (w < 0).any():
-        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
-    return w
-
-
-def check_classes(y: Array, classes: Array) -> None:
-    """Two classes or more, and no more classes than rows."""
-    if len(classes) < 2:
-        raise ValueError(
-            f"y holds one class only, {str(classes[0])!r} (rows of weight 0 do not count): a classifier needs two "
-            "classes or more."
-        )
-    if len(classes) == len(y) and len(y) > 2:
-        raise ValueError(
-            f"y holds {len(classes)} classes in {len(y)} rows, a class for every row: give at least one class two "
-            "rows or more. (If y is a quantity, this is a regression problem.)"
-        )
 
 
 def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) -> None:
@@ -303,3 +248,79 @@ def _by_names(frame: Any, tasks: Tasks) -> Array:
             )
     values = frame.to_numpy()
     return values[np.ix_([rows.index(name) for name in tasks.ids], [columns.index(name) for name in tasks.ids])]
+
+
+# -------------------------------------------------------------------- labels
+
+
+def check_threshold(value: Any, labels: Labels) -> Any:
+    """A number from 0 to 1, one for each label, or "auto"."""
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"threshold={value!r} is not known: use 'auto', a number from 0 to 1, or one a label.")
+        if not labels.binary:
+            raise ValueError(
+                "threshold='auto' is for labels of two classes each, and some here have more or fewer: leave it at "
+                "0.5, which takes the most probable class."
+            )
+        return value
+    numbers = _for_labels("threshold", value, labels, 0.5)
+    if not ((numbers >= 0) & (numbers <= 1)).all():
+        raise ValueError(f"threshold holds {numbers.ravel().tolist()[:10]}: every value must lie between 0 and 1.")
+    return float(numbers) if numbers.ndim == 0 else numbers
+
+
+def label_penalties(value: Any, labels: Labels) -> Array:
+    """A positive number for every label, from None, a number, a mapping by name, or an array in their order."""
+    numbers = _for_labels("label_penalty", 1.0 if value is None else value, labels, 1.0)
+    if not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise ValueError(
+            f"label_penalty holds {numbers.ravel().tolist()[:10]}: every value must be a finite number above 0."
+        )
+    return np.broadcast_to(numbers, (labels.n_labels,)).astype(float)
+
+
+def _for_labels(name: str, value: Any, labels: Labels, otherwise: float) -> Array:
+    """A number, or one for each label; a mapping by names may leave some out."""
+    if hasattr(value, "to_dict"):  # a pandas Series
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        strange = [key for key in value if key not in labels.names]
+        if strange:
+            raise ValueError(
+                f"{name} has values for {strange[:10]}, which are no labels; the labels are "
+                f"{list(labels.names[:10])}. Labels that are not named have {otherwise:g}."
+            )
+        value = [value.get(key, otherwise) for key in labels.names]
+    numbers = np.asarray(value)
+    if numbers.dtype.kind not in "iuf":
+        raise ValueError(f"{name}={value!r:.80} must be a number, or one for each label.")
+    numbers = numbers.astype(float)
+    if numbers.shape not in ((), (labels.n_labels,)):
+        raise ValueError(
+            f"{name} has shape {numbers.shape}; it must be a number, a mapping from names of labels to numbers, or "
+            f"hold one number for each of the {labels.n_labels} labels."
+        )
+    return numbers
+
+
+def check_label_memory(n: int, n_outputs: int, n_labels: int, itemsize: int, pairs: bool) -> None:
+    """Refuse, before any work, so many labels that what is kept of them would not fit in memory.
+
+    ``pairs`` says that all pairs of labels are looked at.
+    """
+    # Targets, projections, rotated ones, held-out scores and probabilities; S, its eigenvectors and what finds them.
+    scores, matrices = 10 * n * n_outputs * itemsize, 5 * n_labels**2 * 8 if pairs else 0
+    have = available_memory()
+    if scores + matrices <= have:
+        return
+    hint = (
+        " similarity='shared', sharing=0 or a sparse matrix of similarities needs no table of all pairs of labels."
+        if matrices > have / 2
+        else " Fit some of the labels at a time, or fewer rows; float32 rows take half."
+    )
+    raise MemoryError(
+        f"{n_labels} labels of {n} rows need about {human(scores)} for their scores"
+        + (f" and {human(matrices)} for all pairs of labels" if matrices else "")
+        + f"; {human(have)} are available.{hint} (Set LEASTWISE_MEMORY to change the limit.)"
+    )

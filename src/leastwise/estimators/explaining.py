@@ -1,0 +1,260 @@
+"""``influence``: the training rows that predictions come from.
+
+The methods are taken into the class bodies of estimators that are linear in their targets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from leastwise.estimators.checks import check_count
+from leastwise.estimators.validation import CHECKS, read_task_rows
+from leastwise.problem.basis import row_chunks
+from leastwise.solvers.influence import Influence, Learned, Parts, Smoother, take_apart
+from leastwise.solvers.label_influence import EntrySmoother, LabelInfluence, LabelLearned, LabelParts, make_smoother
+from leastwise.solvers.solve_tasks import DualForm
+from leastwise.utils.arrays import bring
+from leastwise.utils.memory import available_memory, human
+
+Array = np.ndarray
+
+
+def influence(self: Any, X: Any, top: int | None = 10) -> Influence:
+    """The training rows that predictions come from: what each contributes, and what would be without it.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (m, n_features)
+        Rows to be predicted.
+    top : int or None, default=10
+        So many training rows for each, those with the largest effect on any score; None for all.
+
+    Returns
+    -------
+    Influence
+        ``contribution``: parts of the raw scores (of predictions, for quantities), which sum to them over all
+        training rows. ``effect``: the score less that of a model without the row, at the same ridge on the sum
+        of the losses (sigma, sharing and similarities stay, and exact copies of the row stay in). Both are exact.
+
+    Notes
+    -----
+    Raw scores are explained, what ``scores`` gives; the calibration comes after. Every training row must be a
+    centre, with ``norm="function"``. An inverse of all n rows is computed at every call: ask for many rows at
+    once.
+    """
+    check_is_fitted(self)
+    X, known, k = bring(X), _learned(self), check_count("top", top)
+    rows = validate_data(self, X, reset=False, dtype=[self.intercept_.dtype], **CHECKS)
+    return _influence(self, known, rows, None, k)
+
+
+def task_influence(self: Any, X: Any, top: int | None = 10, *, tasks: Any = None) -> Influence:
+    """The training rows, and tasks, that predictions come from; see :meth:`leastwise.LSPC.influence`.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix of shape (m, n_features)
+        Rows to be predicted, with the task column if there is one.
+    top : int or None, default=10
+        So many training rows for each, those with the largest effect on any score; None for all.
+    tasks : array-like of shape (m,) or a single id, optional
+        The tasks of the rows, where X does not hold them.
+
+    Returns
+    -------
+    Influence
+        Also ``by_task``, ``own`` and ``others``: how much of each score comes from the rows of each task, of the
+        row's own, and of all others.
+    """
+    check_is_fitted(self)
+    X, tasks, known, k = bring(X), bring(tasks), _learned(self), check_count("top", top)
+    rows, task = read_task_rows(self, X, tasks)
+    return _influence(self, known, rows, task, k)
+
+
+task_influence.__name__ = "influence"
+
+
+def _influence(model: Any, known: Learned, X: Any, task: Array | None, top: int | None) -> Influence:
+    form, n = vars(model).get("form_"), len(known.w)
+    own = form.task if isinstance(form, DualForm) else None
+    smoother = Smoother(known, _kernel(model, model.centers_, own), own, 0 if form is None else len(form.tie.own))
+    parts = _take_apart(model, smoother, X, task, n if top is None else min(top, n))
+    place = parts.place
+    outputs, target = _named(model, known.Z, place)
+    result = Influence(known.index[place], target, parts.contribution, parts.effect, parts.score, outputs)
+    if own is None:
+        return result
+    given = {"by_task": parts.by_task, "tasks": model.task_index_.ids, "row_task": own[place], "task": task}
+    return Influence(**{**vars(result), **given})
+
+
+def _learned(model: Any) -> Learned:
+    """Targets and weights of the training rows; an error if the model has no coefficient for each of them."""
+    known = vars(model).get("learned_")
+    if known is None:
+        raise ValueError(
+            "influence() needs a model that was solved exactly with a coefficient for every training row, which "
+            "one with n_centers, centers, basis='class', norm='coefficients', prune=, kernel='precomputed', "
+            "solver='arrow', 'krylov' or 'sgd', or a linear kernel of many rows has not. Fit with all rows as "
+            "centres and norm='function' (for a linear kernel of many tasks, solver='dual'). A file that was "
+            "saved with keep='predict' does not hold what it needs either: use keep='all'."
+        )
+    _check_room(len(known.w), "rows")
+    return known
+
+
+def _check_room(size: int, what: str) -> None:
+    need, have = 4 * 8 * size**2, available_memory()
+    if need > have:
+        raise MemoryError(
+            f"influence() needs about {human(need)} for an inverse of {size} {what}; {human(have)} are available. "
+            "(Set LEASTWISE_MEMORY to change the limit.)"
+        )
+
+
+def _kernel(model: Any, X: Any, task: Array | None) -> Array:
+    """Kernel between some rows and the training rows, in double precision."""
+    K, form = model.kernel_(X, model.centers_, model.sigma_).astype(float), vars(model).get("form_")
+    return K if task is None or form is None else form.tie.couple(K, task, form.task)
+
+
+def _take_apart(model: Any, smoother: Smoother, X: Any, task: Array | None, top: int) -> Parts:
+    n, c = smoother.learned.Z.shape
+    unit, offset = vars(model).get("unit_", np.ones(c)), vars(model).get("offset_", np.zeros(c))
+    found = []
+    for part in row_chunks(X.shape[0], 4 * n * c, 8):
+        t = None if task is None else task[part]
+        S = smoother.weights(_kernel(model, X[part], t), t)
+        found.append(take_apart(smoother, S, unit, offset, top))
+    if len(found) == 1:
+        return found[0]
+    columns = {name: [getattr(p, name) for p in found] for name in Parts.__dataclass_fields__}
+    joined: dict[str, Any] = {k: None if a[0] is None else np.concatenate(a) for k, a in columns.items()}
+    return Parts(**joined)
+
+
+def _named(model: Any, Z: Array, place: Array) -> tuple[Any, Array]:
+    """Names of the outputs, and the targets of some training rows as they were given."""
+    classes = vars(model).get("classes_")
+    if classes is not None:
+        return classes.tolist(), np.asarray(classes)[Z.argmax(axis=1)][place]
+    values = Z * model.unit_ + model.offset_
+    return list(range(Z.shape[1])), values[place][:, :, 0] if model.flat_ else values[place]
+
+
+# ------------------------------------------------------------------------- labels
+
+
+def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = None) -> LabelInfluence:
+    """The training rows, and labels, that predictions come from; see :meth:`leastwise.LSPC.influence`.
+
+    Parameters
+    ----------
+    X : array-like, frame or sparse matrix of shape (m, n_features)
+        Rows to be predicted.
+    top : int or None, default=10
+        So many training rows for each, those with the largest effect on any score of these labels; None for all.
+    labels : name or list of names, optional
+        The labels that are to be explained, by their names in ``labels_``. All by default.
+
+    Returns
+    -------
+    LabelInfluence
+        Also ``by_label``, ``own`` and ``others``: how much of each score comes from what was known of each label,
+        of the label itself, and of all others; and ``own_contribution``, the same for each training row.
+
+    Notes
+    -----
+    A row is left out with all of its labels, at the same ridge on the sum of the losses, sigma, sharing and
+    similarities. Scores are those of an exact solution: where the model was solved by conjugate gradients they
+    differ from ``scores`` by what these left, see ``residual_``. Where labels are not known, an inverse of all
+    known labels of all rows is computed (set by set of labels that are coupled), which is for some thousands of
+    them.
+    """
+    check_is_fitted(self)
+    places, k, known = _label_places(self, labels), check_count("top", top), _label_learned(self)
+    X = validate_data(self, bring(X), reset=False, dtype=[self.intercept_.dtype], **CHECKS)
+    starts = self.label_index_.starts
+    K, Z = self.kernel_(self.centers_, self.centers_, self.sigma_).astype(float), known.targets(starts)
+    smoothers = [make_smoother(known, tie, K, Z) for tie in known.ties]
+    for smoother in smoothers:
+        if isinstance(smoother, EntrySmoother):
+            _check_room(max(len(part.row) for part in smoother.sets), "known labels of rows")
+    columns = np.concatenate([np.arange(starts[t], starts[t + 1]) for t in places])
+    found = []
+    for part in row_chunks(X.shape[0], 6 * len(K) * Z.shape[1], 8):
+        k_new = self.kernel_(X[part], self.centers_, self.sigma_).astype(float)
+        whole = _joined(smoothers, k_new, places, columns, Z.shape[1])
+        found.append(_largest(whole, len(K) if k is None else min(k, len(K))))
+    place, contribution, own, effect, score, by_label = (
+        np.concatenate(values) for values in zip(*found, strict=True)
+    )
+    index = self.label_index_
+    output_label = np.repeat(places, np.diff(index.starts)[places])
+    target = index.known(known.codes.astype(int))[place][:, :, output_label]
+    outputs = [c for t in places for c in index.classes[t].tolist()]
+    more: dict[str, Any] = {"by_label": by_label, "labels": list(index.names), "output_label": output_label}
+    given = (known.index[place], target, contribution, effect, score, outputs)
+    return LabelInfluence(*given, own_contribution=own, **more)
+
+
+label_influence.__name__ = "influence"
+
+
+def _label_places(model: Any, labels: Any) -> Array:
+    """Positions of the labels that were asked for."""
+    names = list(model.label_index_.names)
+    if labels is None:
+        return np.arange(len(names))
+    alone = isinstance(labels, str) or not np.iterable(labels) or (isinstance(labels, tuple) and labels in names)
+    asked = [labels] if alone else list(dict.fromkeys(labels))
+    lost = [name for name in asked if name not in names]
+    if lost or not asked:
+        raise ValueError(f"labels={labels!r}: give names of labels. Known are {names[:20]}.")
+    return np.array([names.index(name) for name in asked])
+
+
+def _label_learned(model: Any) -> LabelLearned:
+    known = vars(model).get("learned_")
+    if known is None:
+        raise ValueError(
+            "influence() needs a coefficient for every training row, which a model with n_centers, centers, "
+            "norm='coefficients' or kernel='precomputed' has not. Fit with all rows as centres and "
+            "norm='function'."
+        )
+    _check_room(len(known.w), "rows")
+    return known
+
+
+def _joined(smoothers: list, K: Array, places: Array, columns: Array, n_outputs: int) -> LabelParts:
+    """Scores of some labels taken apart, families together: (m, n, outputs), and (m, T, outputs) by label."""
+    m, n = K.shape
+    n_labels = max(int(s.tie.family.labels.max()) for s in smoothers) + 1
+    column = np.full(n_outputs, -1)
+    column[columns] = np.arange(len(columns))
+    C, own, E = (np.zeros((m, n, len(columns))) for _ in range(3))
+    by_label = np.zeros((m, n_labels, len(columns)))
+    for smoother in smoothers:
+        family = smoother.tie.family
+        mine = np.flatnonzero(np.isin(family.labels, places))
+        if not len(mine):
+            continue
+        parts = smoother.parts(K, mine)
+        where = column[family.columns[:, mine]].ravel()
+        for whole, part in ((C, parts.contribution), (own, parts.own), (E, parts.effect)):
+            whole[:, :, where] = part.reshape(m, n, -1)
+        by_label[:, family.labels[:, None], where] = parts.by_label.reshape(m, len(family.labels), -1)
+    return LabelParts(C, own, E, by_label)
+
+
+def _largest(parts: LabelParts, top: int) -> tuple[Array, ...]:
+    """The rows of the largest effects, what they contribute, and of that by the label itself; effects; sums."""
+    E = parts.effect
+    size = np.where(np.isnan(E), np.inf, np.abs(E)).max(axis=2)
+    place = np.argsort(-size, axis=1, kind="stable")[:, :top]
+    C, own, E = (np.take_along_axis(A, place[:, :, None], axis=1) for A in (parts.contribution, parts.own, E))
+    return place, C, own, E, parts.contribution.sum(axis=1), parts.by_label

@@ -1,0 +1,181 @@
+"""The one path of ``fit``: check, read, plan, choose, solve, store.
+
+Every estimator passes its ``Spec``. Rows of Dask take the path of streams, with Dask as the source.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from leastwise.estimators.checks import check_memory
+from leastwise.estimators.choosing import Found
+from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
+from leastwise.estimators.solving import Fitted, fit_by
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.storing import store
+from leastwise.estimators.streaming import fit_dask
+from leastwise.estimators.sums import fit_by_sums
+from leastwise.estimators.task_choice import shared_coupling
+from leastwise.estimators.task_streaming import fit_dask_tasks
+from leastwise.estimators.validation import Dataset, read_dataset
+from leastwise.linalg.logistic import Stop
+from leastwise.model_selection.search import Search
+from leastwise.solvers.choose import timed
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.newton import Effort, Refits, Softmax
+from leastwise.solvers.plan import Plan
+from leastwise.solvers.search_rows import ARRAYS
+from leastwise.solvers.solve import Solution
+from leastwise.solvers.solve_tasks import DualForm, TaskSolution
+from leastwise.solvers.task_evaluators import CoupledRefits
+from leastwise.sources.dask import is_dask
+from leastwise.utils.warn import warn_user
+
+
+def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any = None) -> Any:
+    """Fit a model to rows."""
+    if is_dask(X) and not spec.logistic:
+        if spec.many_tasks:
+            return fit_dask_tasks(model, spec, X, y, sample_weight, groups, tasks)
+        return fit_dask(model, spec, X, y, sample_weight, groups)
+    data = read_dataset(spec, model, X, y, sample_weight, groups, spec.check(), tasks)
+    settings = spec.settings(data.kernel, data.targets, data.rows)
+    if spec.logistic:
+        return store(model, spec, data, fit_logistic(spec, data, settings))
+    solver = choose_solver(spec, data, settings)
+    if solver == "moments":
+        return store(model, spec, data, fit_by_sums(spec, data, settings))
+    data = data.here()
+    return store(model, spec, data, fit_by(solver, spec, data, settings))
+
+
+# -------------------------------------------------------------------------- plan
+
+
+def plan(
+    self: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    *,
+    n_outputs: int | None = None,
+) -> Plan:
+    """What ``fit`` would do and cost: solver, operations, memory, seconds. Nothing is fitted, nothing changes.
+
+    Parameters
+    ----------
+    X, y, sample_weight, groups
+        As in ``fit``; they are checked as there. Or X is a shape such as ``(1_000_000, 20)``, and no more is
+        needed.
+    n_outputs : int, optional
+        With a shape: the number of classes (2 unless told), of quantities (1), or of labels times their classes:
+        100 for 50 labels that are true or not.
+
+    Returns
+    -------
+    Plan
+        ``print(plan)`` shows it as a table.
+    """
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups}
+    return _plan(self, X, given, n_outputs, 1)
+
+
+def task_plan(
+    self: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    tasks: Any = None,
+    *,
+    n_outputs: int | None = None,
+    n_tasks: int = 10,
+) -> Plan:
+    """What ``fit`` would do and cost: solver, operations, memory, seconds. Nothing is fitted, nothing changes.
+
+    Parameters
+    ----------
+    X, y, sample_weight, groups, tasks
+        As in ``fit``; they are checked as there. Or X is a shape such as ``(1_000_000, 20)``.
+    n_outputs : int, optional
+        With a shape: the number of classes (2 unless told) or of quantities (1).
+    n_tasks : int, default=10
+        With a shape: the number of tasks.
+
+    Returns
+    -------
+    Plan
+        ``print(plan)`` shows it as a table.
+    """
+    given = {"y": y, "sample_weight": sample_weight, "groups": groups, "tasks": tasks}
+    return _plan(self, X, given, n_outputs, int(n_tasks))
+
+
+task_plan.__name__ = "plan"
+
+
+def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_tasks: int) -> Plan:
+    spec = model._spec()
+    if is_shape(X):
+        return plan_of_shape(spec, X, n_outputs, n_tasks, given)
+    check_plannable(spec, X)
+    # A generator is not to be used up, and validation writes the columns to the model.
+    spec = replace(spec, random_state=copy.deepcopy(spec.random_state), cv=copy.deepcopy(spec.cv))
+    data = read_dataset(spec, copy.copy(model), X, kernel=spec.check(), **{"tasks": None, **given})
+    return timed(draft_plan(spec, data, spec.settings(data.kernel, data.targets, data.rows)))
+
+
+# --------------------------------------------------------- kernel logistic regression
+
+
+def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
+    """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
+    rows = data.rows
+    b = len(rows) if spec.n_centers is None else min(len(rows), int(spec.n_centers))
+    b = b if isinstance(spec.centers, str) else np.shape(spec.centers)[0]
+    # The solver works in double precision whatever X has.
+    check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
+    basis = spec.basis_of(rows, data.seed, settings)
+    sigmas, alphas = spec.data_grids(rows, settings)
+    effort = Effort(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
+    refits: Refits = (
+        CoupledRefits(rows, basis, settings, shared_coupling(spec, data), effort)
+        if spec.many_tasks
+        else Refits(rows, basis, settings, effort)
+    )
+    search, sharings = Search(refits), spec.task_sharings if spec.many_tasks else None
+    if spec.cv is None:
+        sharing = None if sharings is None else sharings.values[0]
+        point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharing)
+    else:
+        point = search.run(sigmas, alphas, sharings)
+    refits = refits.tied(point.sharing)
+    solution, n_iter = _solve_logistic(spec, refits, point)
+    choice = Found(point, search.seen, refits, refits)
+    return Fitted(choice, settings, basis, solution, False, point.alpha, {"n_iter_": n_iter})
+
+
+def _solve_logistic(spec: Spec, refits: Any, point: Outcome) -> tuple[Any, int]:
+    """Fit to all rows at the chosen point."""
+    design, dtype = refits.design(point.sigma), refits.Z.dtype
+    found = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
+    if not found.converged or (point.sigma, point.alpha) in refits.unsettled:
+        where = "The fit" if not found.converged else "A refit for the held-out scores"
+        warn_user(
+            f"{where} stopped before the gradient was small (max_iter={spec.max_iter}, tol={spec.tol:g}; its "
+            f"norm on all rows is {found.gradient:.1e}): raise max_iter, alpha or tol.",
+            ConvergenceWarning,
+        )
+    coef = design.factor.unwhiten(found.Theta)
+    coef = coef if refits.penalised else coef.astype(dtype)
+    intercept, jitter = found.intercept.astype(dtype), design.factor.jitter
+    n_iter = max(found.n_iter, 1)
+    if isinstance(refits, CoupledRefits):
+        return TaskSolution(DualForm(coef, refits.task, refits.tie), intercept, jitter), n_iter
+    return Solution(coef, intercept, jitter), n_iter

@@ -1,0 +1,246 @@
+"""Prediction intervals of regressors, from held-out residuals: the jackknife, jackknife+ and CV+."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.calibration.conformal import jackknife, jackknife_plus
+from leastwise.calibration.heldout_rows import witnesses
+from leastwise.estimators.checks import choose
+from leastwise.estimators.validation import Dataset
+from leastwise.model_selection.optimism import excess, inflation
+from leastwise.problem.basis import row_chunks
+from leastwise.problem.intercepts import Centring
+from leastwise.problem.kernels import Precomputed
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.heldout import Folds
+from leastwise.solvers.solve_tasks import DualForm
+from leastwise.solvers.task_deletion import Bordered, bordered_inverse
+from leastwise.utils.arrays import bring
+from leastwise.utils.memory import available_memory, human
+
+Array = np.ndarray
+
+#: Up to so many training rows the models of all folds are looked at for an interval.
+PLUS_ROWS = 4000
+
+
+@dataclass(eq=False)
+class Residuals:
+    """Held-out residuals, and what the models of all folds can be had from.
+
+    Attributes
+    ----------
+    residual : ndarray of shape (n, outputs)
+        In the unit of the model.
+    fold : ndarray of int of shape (n,)
+    w : ndarray of shape (n,)
+        Weights of mean 1.
+    rho : float
+        The ridge on the sum of losses.
+    bias : bool
+    centring : Centring or None
+    rows : bool
+        Whether there is a coefficient for every row, as jackknife+ wants it.
+    stranger, stranger_w : ndarray of shapes (m, outputs) and (m,), or None
+        Residuals of rows whose whole task is held out, and their weights.
+    level : float
+        Prior variance of the tasks' own intercepts.
+    kernel : ndarray of shape (n, n) or None
+        The kernel of the training rows, where it was precomputed.
+    values : ndarray of shape (n, outputs)
+        The targets.
+    group : ndarray of int of shape (n,) or None
+        The user's groups: a new row is one of a new group.
+    count : ndarray of shape (n,) or None
+        How many observations each row stands for; None where each is one.
+    split : bool
+        Of a row that stands for several observations, one was left out at a time.
+    excess : ndarray of shape (n, outputs) or None
+        What is added to the absolute residuals, as these have chosen the parameters.
+    inflation : float
+        What they are multiplied by then.
+    inverse, same
+        What was computed for the first interval.
+    """
+
+    residual: Array
+    fold: Array
+    w: Array
+    rho: float
+    bias: bool
+    centring: Centring | None = None
+    rows: bool = True
+    stranger: Array | None = None
+    stranger_w: Array | None = None
+    level: float = 0.0
+    kernel: Array | None = None
+    values: Array | None = None
+    group: Array | None = None
+    count: Array | None = None
+    split: bool = False
+    excess: Array | None = None
+    inflation: float = 1.0
+    inverse: Bordered | None = None
+    same: Array | None = None
+
+    @property
+    def witness(self) -> Array:
+        """How much each row counts for a quantile: its number of observations; with groups, 1 for each of them."""
+        return witnesses(self.w, self.group, self.count)
+
+    def sizes(self, residual: Array) -> Array:
+        """Absolute residuals, enlarged by what the choice of the parameters hides."""
+        size = np.abs(residual)
+        return self.inflation * (size if self.excess is None else np.maximum(size + self.excess, 0))
+
+    def half_widths(self, coverage: float) -> Array:
+        """Half the width of intervals that are equally wide everywhere, of shape (1, outputs)."""
+        nothing = np.zeros((1, self.residual.shape[1]))
+        return jackknife(nothing, self.sizes(self.residual), self.witness, coverage)[1]
+
+    def stranger_half_widths(self, coverage: float) -> Array:
+        """The same for tasks that are not known."""
+        assert self.stranger is not None
+        assert self.stranger_w is not None
+        return jackknife(np.zeros((1, self.stranger.shape[1])), self.stranger, self.stranger_w, coverage)[1]
+
+    def at_same_ridge(self) -> Array:
+        """Residuals of the models that have the ridge on the sum of losses of the whole one: ``M_ff^-1 (M z)_f``.
+
+        Held-out predictions are of models with the same ridge on the mean.
+        """
+        assert self.inverse is not None
+        if self.same is None:
+            M, root = self.inverse.M, np.sqrt(self.w)[:, None]
+            left = M @ (root * self.values)
+            folds = Folds.from_labels(self.fold)
+            own = np.diagonal(M)
+            if self.split and self.count is not None:  # see ``heldout.deletion.delete_one``
+                own = own / self.count + (1 - 1 / self.count) / self.rho
+            left[folds.singles] /= own[folds.singles, None]
+            for f in folds.blocks:
+                left[f] = np.linalg.solve(M[np.ix_(f, f)], left[f])
+            self.same = left / root
+        return self.same
+
+    def __getstate__(self) -> dict:
+        return {**vars(self), "inverse": None, "same": None}  # large, and can be had again
+
+
+def residuals(data: Dataset, best: Outcome, settings: Settings, plain: bool, seen: list[dict]) -> Residuals:
+    """What is known of held-out rows.
+
+    ``plain`` says that every row has a coefficient; ``seen`` are the points of the search.
+    """
+    rows, held = data.rows, ~np.isnan(best.F[:, 0])
+    assert rows.values is not None
+    given = rows.X if plain and isinstance(settings.kernel, Precomputed) else None
+    w = rows.w[held].astype(float)
+    fold = np.unique(rows.fold[held], return_inverse=True)[1]
+    left = (rows.values - best.F)[held].astype(float)
+    values = rows.values[held].astype(float)
+    rho = best.alpha * len(rows)
+    more = excess(seen, rows, settings)
+    return Residuals(
+        left,
+        fold,
+        w / w.mean(),
+        rho,
+        settings.bias,
+        rows=plain,
+        kernel=given,
+        values=values,
+        group=None if rows.group is None else rows.group[held],
+        count=None if rows.count is None else rows.count[held],
+        split=rows.by_observation,
+        excess=None if more is None else more[held],
+        inflation=inflation(seen, rows.size),
+    )
+
+
+def residuals_of(model: Any, method: str) -> Residuals:
+    """Held-out residuals of a fitted model; an error where there are none, or not those that the method needs."""
+    known = vars(model).get("residuals_")
+    if known is None:
+        raise ValueError(
+            "cv=None held nothing out, so there are no residuals to make intervals of: use cv='loo'. (A model "
+            "from a file that was saved with keep='predict' has lost them: use keep='all'.)"
+        )
+    if method == "jackknife+" and not known.rows:
+        raise ValueError(
+            "method='jackknife+' needs a coefficient for every training row, which a model with n_centers, "
+            "prune=, solver='arrow' or 'krylov', or a linear kernel of many rows has not: use method='jackknife'."
+        )
+    return known
+
+
+def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: str) -> Array:
+    """Intervals of a fitted regressor; see ``Regressor.predict_interval``."""
+    check_is_fitted(model)
+    choose("method", method, ["auto", "jackknife+", "jackknife"])
+    if isinstance(coverage, bool) or not isinstance(coverage, int | float | np.number) or not 0 < coverage < 1:
+        hint = " (Tasks are given by name: tasks=.)" if np.ndim(coverage) else ""
+        raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.{hint}")
+    known = residuals_of(model, method)
+    F, rows, task = model._values(bring(X), tasks)
+    plus = known.rows and method != "jackknife" and _room_for_plus(len(known.fold), method)
+    low, high = np.empty(F.shape), np.empty(F.shape)
+    own = np.ones(len(F), dtype=bool) if task is None or known.stranger is None else task >= 0
+    for part in row_chunks(len(F), len(known.fold) * 4, 8):
+        i = np.flatnonzero(own[part]) + part.start
+        if plus and len(i):
+            S = _smoother(model, rows[i], None if task is None else task[i], known)
+            left = known.at_same_ridge()
+            weights, size = known.witness, known.sizes(left)
+            if known.split and known.count is not None:  # one observation is that part of the row's target
+                S = S / known.count
+            low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, weights, coverage, size)
+        else:
+            half = known.half_widths(coverage)
+            low[i], high[i] = F[i] - half, F[i] + half
+    if not own.all():
+        half = known.stranger_half_widths(coverage)
+        low[~own], high[~own] = F[~own] - half, F[~own] + half
+    return np.stack([model._shown(low), model._shown(high)], axis=-1)
+
+
+def _room_for_plus(n: int, method: str) -> bool:
+    """True if jackknife+ was asked for, or rows are few and their inverse fits into memory."""
+    need, have = 3 * 8 * n * n, available_memory()
+    if method == "jackknife+" and need > have:
+        raise MemoryError(
+            f"method='jackknife+' needs about {human(need)} for an inverse of {n} rows; {human(have)} are "
+            "available. Use method='jackknife'. (Set LEASTWISE_MEMORY to change the limit.)"
+        )
+    return method == "jackknife+" or (n <= PLUS_ROWS and need <= have)
+
+
+def _smoother(model: Any, X: Any, task: Array | None, known: Residuals) -> Array:
+    """Weights of the training targets in the predictions of some rows (m x n)."""
+    root = np.sqrt(known.w)
+    if known.inverse is None:
+        H = _row_kernel(model, None, None, known) * root[:, None] * root
+        known.inverse = bordered_inverse(H, known.rho + model.jitter_, root, known.bias, known.centring)
+    K = _row_kernel(model, X, task, known) * root
+    return (K @ known.inverse.M + known.inverse.m) * root
+
+
+def _row_kernel(model: Any, X: Any, task: Array | None, known: Residuals) -> Array:
+    """Kernel between some rows and the training rows, or among these, in double precision; coupled by their tasks."""
+    if isinstance(model.kernel_, Precomputed):
+        K: Any = known.kernel if X is None else X[:, model.center_indices_]
+        K = np.asarray(K.toarray() if hasattr(K, "toarray") else K, dtype=float)
+    else:
+        K = model.kernel_(model.centers_ if X is None else X, model.centers_, model.sigma_).astype(float)
+    form = vars(model).get("form_")
+    if form is None:
+        return K
+    assert isinstance(form, DualForm)
+    if X is None or task is None:
+        return form.tie.couple(K, form.task, form.task)
+    return form.tie.couple(K, task, form.task) + known.level * (task[:, None] == form.task)

@@ -1,0 +1,116 @@
+"""From a fitted model and rows to scores, probabilities and decisions, in the containers that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.calibration.calibrators import Calibrator
+from leastwise.calibration.prior import Shift
+from leastwise.estimators.checks import check_range
+from leastwise.estimators.validation import row_index
+from leastwise.problem.basis import evaluate
+from leastwise.solvers.solve_tasks import evaluate_tasks
+from leastwise.utils.arrays import at_home, here, is_finite, library, like, numbers_like
+from leastwise.utils.optional import frames
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Scores of some rows, how far they are trusted, and how they become probabilities.
+
+    ``strange`` marks rows of tasks that are not known, which have a calibrator of their own, ``stranger``. ``task``
+    holds the codes of the tasks, ``shift`` leads to other class shares.
+    """
+
+    F: Array
+    trust: Array
+    calibrator: Calibrator
+    strange: Array | None = None
+    stranger: Calibrator | None = None
+    task: Array | None = None
+    shift: Shift | None = None
+
+    def proba(self) -> Array:
+        """Probabilities, of shape (n, c)."""
+        P = self._calibrated(lambda c, rows: c.proba(self.F[rows], self.trust[rows]))
+        return P if self.shift is None else self.shift.proba(P)
+
+    def table(self) -> Array:
+        """Values that order the classes as the probabilities do, of shape (n, c)."""
+        if self.shift is not None:
+            return self.shift.decision(replace(self, shift=None).proba())
+        return self._calibrated(lambda c, rows: c.decision(self.F[rows], self.trust[rows]))
+
+    def decision(self) -> Array:
+        """Decision values, of shape (n,) with two classes (second minus first), else (n, c)."""
+        D = self.table()
+        return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
+
+    def here(self) -> Answer:
+        """The same in numpy arrays."""
+        return replace(self, F=here(self.F), trust=here(self.trust))
+
+    def best(self) -> Array:
+        """Code of the most probable class."""
+        P = self.proba()
+        return library(P).argmax(P, axis=1)
+
+    def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
+        if self.strange is None or self.stranger is None or not self.strange.any():
+            return apply(self.calibrator, ...)
+        if not at_home(self.F):  # all rows both ways: other libraries cannot write to some rows by number
+            strange = library(self.F).astype(numbers_like(self.strange.astype(int), self.F), library(self.F).bool)
+            known, other = apply(self.calibrator, ...), apply(self.stranger, ...)
+            return library(self.F).where(strange[:, None], other, known)
+        values = np.empty_like(self.F)
+        values[~self.strange] = apply(self.calibrator, ~self.strange)
+        values[self.strange] = apply(self.stranger, self.strange)
+        return values
+
+
+def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Array]:
+    """Scores and trust of validated rows; ``task`` holds codes of their tasks, -1 for one that is not known."""
+    check_range(X, model.kernel_)
+    centers, index = getattr(model, "centers_", None), getattr(model, "center_indices_", None)
+    if task is None:
+        F, nearest = evaluate(model.kernel_, model.sigma_, X, centers, index, model.coef_)
+        intercept = model.intercept_
+    else:
+        F, nearest = evaluate_tasks(model.kernel_, model.sigma_, X, task, centers, index, model.form_)
+        own = getattr(model, "task_intercept_", None)
+        intercept = model.intercept_ if own is None else np.vstack([own, model.intercept_])[task]
+    F += like(intercept, F)
+    if not is_finite(F):
+        raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
+    reach = getattr(model, "reach_", None)
+    return F, library(F).ones_like(nearest) if reach is None else reach.trust(nearest)
+
+
+def container_of(model: Any) -> str:
+    """What ``set_output`` asked for."""
+    return getattr(model, "_sklearn_output_config", {}).get("transform", "default")
+
+
+def framed(model: Any, values: Array, X: Any, classes: Any = None) -> Any:
+    """A table of values with one column per class, in the container that ``set_output`` asked for."""
+    classes, container = model.classes_ if classes is None else classes, container_of(model)
+    if container == "default":
+        return values
+    if container == "pandas":
+        return frames("pandas").DataFrame(here(values), columns=classes, index=row_index(X))
+    return frames("polars").DataFrame(here(values), schema=[str(c) for c in classes])
+
+
+def set_output(model: Any, transform: str | None) -> Any:
+    """Choose the container of predictions; see ``Classifier.set_output``."""
+    if transform is not None:
+        if transform not in ("default", "pandas", "polars"):
+            raise ValueError(f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'.")
+        model._sklearn_output_config = {"transform": transform}
+    return model

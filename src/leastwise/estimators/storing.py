@@ -1,0 +1,310 @@
+"""What a fit leaves on the estimator: the only place that writes fitted attributes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.calibration.calibrators import fit_calibrator, sample_credibility
+from leastwise.calibration.extrapolation import RANK, SOME, Reach, fit_reach, ranked_distances
+from leastwise.calibration.heldout_rows import HeldRows
+from leastwise.calibration.label_calibrators import fit_label_calibrator
+from leastwise.calibration.label_thresholds import choose_thresholds
+from leastwise.calibration.novelty import fit_neighbourhood
+from leastwise.estimators.checks import check_threshold
+from leastwise.estimators.intervals import Residuals, residuals
+from leastwise.estimators.predicting import Answer, raw_scores
+from leastwise.estimators.solving import Fitted
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.validation import Dataset
+from leastwise.model_selection.search import table
+from leastwise.model_selection.subsample import distinct_sample
+from leastwise.problem.basis import Basis, row_chunks
+from leastwise.problem.kernels import Laplace, Precomputed, Scaled
+from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.influence import Learned
+from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.solvers.label_influence import LabelLearned
+from leastwise.solvers.newton import Softmax
+from leastwise.solvers.solve_tasks import WIDE, TaskSolution, stranger_scores
+from leastwise.utils.warn import warn_user
+
+Array = np.ndarray
+
+#: With fewer tasks than this there is nothing to learn about unseen tasks.
+FEW_TASKS = 3
+
+
+def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
+    """Store the model, its calibration, and what is known of held-out rows."""
+    vars(model).update(fitted.attributes)
+    outcome = fitted.outcome
+    if spec.many_tasks:
+        _store_tasks(model, spec, data, fitted)
+    if data.targets.kind == "values":
+        _store_coefficients(model, spec, data, fitted, outcome)
+        _store_values(model, spec, data, fitted)
+        return model
+    reach, trust = heldout_reach(spec, data, fitted.basis, fitted.settings, outcome.F)
+    if spec.many_labels:
+        _store_labels(model, spec, data, fitted, reach, trust)
+        return model
+    if spec.calibration == "isotonic":
+        calibrator = fit_calibrator("isotonic", data.rows.sample(outcome.F), signed=data.targets.signed)
+        outcome = replace(outcome, calibrator=calibrator)
+    elif spec.logistic:
+        outcome = replace(outcome, calibrator=Softmax(data.rows.class_shares(len(data.classes)).astype(data.X.dtype)))
+    _store_coefficients(model, spec, data, fitted, outcome)
+    model.classes_, model.calibrator_ = data.classes, outcome.calibrator
+    model.class_prior_ = data.rows.class_shares(len(data.classes))
+    model.reach_ = reach
+    if spec.cv is not None:
+        _store_heldout_classes(model, data, outcome.F, fitted.choice.seen, trust)
+    return model
+
+
+# ------------------------------------------------------------------------- model
+
+
+def _store_coefficients(model: Any, spec: Spec, data: Dataset, fitted: Fitted, outcome: Outcome) -> None:
+    """Kernel, centres and coefficients, and what ``influence`` and ``familiarity`` need."""
+    settings, basis, solution = fitted.settings, fitted.basis, fitted.solution
+    kernel = settings.kernel
+    model.kernel_, model.sigma_, model.alpha_ = kernel, outcome.sigma, outcome.alpha
+    if isinstance(solution, TaskSolution):
+        model.form_ = solution.form
+        if solution.own is not None:
+            model.task_intercept_ = solution.intercept + solution.own
+    else:
+        model.coef_ = solution.coef
+    model.intercept_, model.jitter_ = solution.intercept, solution.jitter
+    if isinstance(kernel, Precomputed):
+        assert basis.rows is not None
+        model.center_indices_ = data.used[basis.rows]
+    else:
+        rows, city = data.rows, isinstance(kernel.ruler, Laplace)
+        model.centers_ = basis.centers
+        model.neighbourhood_ = fit_neighbourhood(rows.X, rows.w, rows.group, rows.count, basis.rows, city)
+    if spec.machine:
+        model.linear_weight_ = np.inf if isinstance(kernel, Scaled) else getattr(kernel, "weight", None)
+    if not spec.many_labels and not spec.logistic:
+        _store_learned(model, data, fitted, outcome)
+    _warn_lifted(spec, settings, solution)
+
+
+def _store_learned(model: Any, data: Dataset, fitted: Fitted, outcome: Outcome) -> None:
+    """Targets, weights and ridge of a model that was solved exactly with a coefficient for every row."""
+    settings, basis, n = fitted.settings, fitted.basis, len(data.rows)
+    whole = basis.square and settings.norm == "function" and basis.rows is not None and len(basis.rows) == n
+    iterated = getattr(fitted.solution, "descent", None) is not None or "residual_" in fitted.attributes
+    if not whole or iterated or isinstance(settings.kernel, Precomputed):
+        return
+    spread = float(vars(model).get("spread_", 0.0))
+    ridge, bias = outcome.alpha * n + fitted.solution.jitter, settings.bias and bool(np.isfinite(spread))
+    Z = data.rows.targets(settings.n_outputs)
+    model.learned_ = Learned(data.used, Z, data.rows.w, ridge, bias, spread * data.rows.mass)
+
+
+def _warn_lifted(spec: Spec, settings: Settings, solution: Any) -> None:
+    """Warn where a kernel of the user's has negative eigenvalues."""
+    if solution.lifted and settings.kernel.definite is None:
+        instead = "" if spec.machine or spec.logistic else "; norm='coefficients' needs no such repair"
+        warn_user(
+            f"The kernel matrix is not positive semi-definite: {solution.jitter:.2g} was added to its diagonal "
+            f"(jitter_). Held-out scores are approximate then{instead}."
+        )
+
+
+def heldout_reach(
+    spec: Spec, data: Dataset, basis: Basis, settings: Settings, F: Array
+) -> tuple[Reach | None, Array | None]:
+    """How far from the data scores are trusted, and the trust of held-out rows; None for everywhere.
+
+    Distances between rows and centres are computed in chunks, from the rows that have held-out scores F.
+    """
+    kernel, rows = settings.kernel, data.rows
+    held = np.flatnonzero(~np.isnan(F[:, 0])) if len(F) else np.arange(len(rows) if spec.logistic else 0)
+    trusted = spec.extrapolate or not kernel.distance or (spec.calibration is None and not spec.logistic)
+    if trusted or not len(held):
+        return None, None
+    home = None if basis.rows is None else rows.place[basis.rows]
+    nearest = np.full(len(rows), np.inf, dtype=rows.X.dtype)
+    for part in row_chunks(len(held), basis.n_functions, rows.X.dtype.itemsize):
+        pairs = kernel.pairs(rows.X[held[part]], basis.centers)
+        nearest[held[part]] = ranked_distances(kernel, pairs, rows.place[held[part]], home)
+    cell = np.unique(np.stack([rows.copy, rows.place]), axis=1, return_inverse=True)[1].reshape(-1)
+    some = held[distinct_sample(replace(rows, copy=cell).part(held), SOME, "reach")]
+    distinct = slice(None) if basis.rows is None else np.unique(cell[basis.rows], return_index=True)[1]
+    pairs = kernel.pairs(rows.X[some], basis.centers[distinct])
+    home = None if home is None else home[distinct]
+    reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.place[some], home, RANK), rows.copy)
+    return reach, None if reach is None else reach.trust(nearest)
+
+
+# ------------------------------------------------------------------ held-out rows
+
+
+def scores_of_all(model: Any, data: Dataset, F: Array, trust: Array | None = None) -> tuple[Array, Array]:
+    """Held-out scores and trust of all rows; those of weight zero, which were not trained on, get the model's own."""
+    n = data.X.shape[0]
+    scores, trusted = np.full((n, F.shape[1]), np.nan, dtype=F.dtype), np.ones(n, dtype=F.dtype)
+    scores[data.used] = F
+    trusted[data.used] = 1 if trust is None else trust
+    unused = np.setdiff1d(np.arange(n), data.used)
+    if len(unused):
+        task = None if data.task is None else data.task[unused]
+        scores[unused], trusted[unused] = raw_scores(model, data.X[unused], task)
+    return scores, trusted
+
+
+def heldout_rows(data: Dataset, codes: Array, w: Array, trust: Array) -> HeldRows:
+    """True classes, weights, groups and tasks of all rows, from those of the rows that count."""
+    rows, n = data.rows, data.X.shape[0]
+    every, weight = np.full((n, *codes.shape[1:]), -1), np.zeros((n, *codes.shape[1:]))
+    every[data.used], weight[data.used] = codes, np.where(codes >= 0, w, 0)
+    group = count = None
+    if rows.group is not None:
+        group = np.full(n, -1)
+        group[data.used] = rows.group
+    elif rows.count is not None:
+        count = np.ones(n)
+        count[data.used] = rows.count
+    return HeldRows(every, weight, trust, group, data.task, count)
+
+
+def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict], trust: Array | None) -> None:
+    F, trust = scores_of_all(model, data, F, trust)
+    if data.task is None:
+        answer = Answer(F, trust, model.calibrator_)
+    else:
+        answer = Answer(F, trust, model.calibrator_, data.task < 0, model.stranger_calibrator_)
+    model.heldout_scores_ = F
+    model.heldout_decision_, model.heldout_proba_ = answer.decision(), answer.proba()
+    model.cv_results_ = table(seen)
+    model.heldout_rows_ = heldout_rows(data, data.rows.y, data.rows.w, trust)
+
+
+# -------------------------------------------------------------------------- tasks
+
+
+def _store_tasks(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
+    """Ids of the tasks, how they are coupled, and the calibration of unseen tasks."""
+    choice, best = fitted.choice, fitted.outcome
+    assert data.tasks is not None
+    model.task_index_, model.tasks_ = data.tasks, data.tasks.as_array()
+    if spec.logistic:
+        model.sharing_, model.stranger_calibrator_ = choice.trial.tie.sharing, None
+        return
+    coupling = choice.coupling or choice.trial.coupling
+    sharing = choice.trial.tie.sharing if best.sharing is None else best.sharing
+    model.sharing_, model.relation_, model.tie_ = sharing, coupling, coupling.at(sharing)
+    if spec.machine:
+        model.spread_ = choice.searched.spread
+    if data.targets.kind == "classes":
+        whole = replace(best, alpha=fitted.chosen)
+        model.stranger_calibrator_ = _unseen_calibrator(model, spec, data, choice.searched, whole, fitted.solution)
+
+
+def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, trial: Any, best: Outcome, solution: Any) -> Any:
+    """How scores of unseen tasks become probabilities, from tasks that were held out whole."""
+    assert data.tasks is not None
+    asked = spec.unknown_task == "shared" or np.any(data.task < 0)  # type: ignore[operator]
+    if not asked or spec.cv is None or spec.calibration is None or len(data.tasks) < FEW_TASKS:
+        return None
+    alpha, signed = best.alpha * len(data.rows) / len(trial.rows), data.targets.signed
+    F = stranger_scores(trial, best.sigma, alpha, solution.jitter if solution.lifted else 0.0)
+    if len(trial.rows) == len(data.rows):
+        model.stranger_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
+        model.stranger_scores_[data.used] = F
+    # A task counts once for what happens to unseen tasks.
+    sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))
+    # The search looked at rows, not at tasks held out whole: these say how sharp, the rows say whether at all.
+    believed = sample_credibility(spec.calibration, data.rows.sample(best.F), signed=signed)
+    return fit_calibrator(spec.calibration, sample, signed=signed, believed=believed)
+
+
+# ------------------------------------------------------------------------- values
+
+
+def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
+    targets, outcome = data.targets, fitted.outcome
+    model.unit_, model.offset_, model.flat_ = targets.unit, targets.offset, targets.flat  # type: ignore[union-attr]
+    if spec.cv is None:
+        return
+    F, _ = scores_of_all(model, data, outcome.F)
+    model.heldout_prediction_ = model._shown(F)
+    model.cv_results_ = table(fitted.choice.seen)
+    known = residuals(data, outcome, fitted.settings, fitted.plain, fitted.choice.seen)
+    model.residuals_ = _with_tasks(known, spec, data, fitted) if spec.many_tasks else known
+
+
+def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
+    """The residuals with what is known of tasks that were held out whole."""
+    best, settings, trial = fitted.outcome, fitted.settings, fitted.choice.searched
+    assert data.tasks is not None
+    if fitted.plain:
+        # Free intercepts are as good as very wide ones here.
+        wide = trial.spreading(min(trial.spread, WIDE))
+        known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
+    if spec.unknown_task == "shared" and len(data.tasks) >= FEW_TASKS:
+        F = stranger_scores(trial, best.sigma, fitted.chosen * len(data.rows) / len(trial.rows))
+        w, task = trial.rows.w.astype(float), trial.rows.task
+        known.stranger = (trial.rows.values - F).astype(float)
+        known.stranger_w = w / np.bincount(task, weights=w)[task]  # a task counts once
+    return known
+
+
+# ------------------------------------------------------------------------- labels
+
+
+def _store_labels(
+    model: Any, spec: Spec, data: Dataset, fitted: Fitted, reach: Reach | None, trust: Array | None
+) -> None:
+    choice, outcome, rows = fitted.choice, fitted.outcome, data.rows
+    labels = data.targets.labels  # type: ignore[union-attr]
+    assert isinstance(rows, LabelRows)
+    if spec.cv is not None:
+        sample = rows.label_sample(outcome.F)
+        calibrator = fit_label_calibrator(spec.calibration, sample, outcome.calibrator)
+        outcome = replace(outcome, calibrator=calibrator)
+    _store_coefficients(model, spec, data, fitted, outcome)
+    model.label_index_, model.labels_ = labels, labels.named_array()
+    model.classes_ = labels.classes[0] if labels.form == "flat" else labels.stacked()
+    model.calibrator_, model.reach_ = outcome.calibrator, reach
+    priors = model._by_label(model.calibrator_.shares[None].astype(float))
+    model.class_prior_ = [p[0] for p in priors] if isinstance(priors, list) else priors[0]
+    model.constant_labels_ = [labels.names[t] for t in labels.constant]
+    model.sharing_, model.similarity_ = outcome.sharing, choice.trial.relation.similarity
+    model.threshold_ = 0.5 if isinstance(spec.threshold, str) else check_threshold(spec.threshold, labels)
+    if spec.cv is not None:
+        _store_heldout_labels(model, spec, data, rows, outcome.F, choice.seen, trust)
+    _store_learned_labels(model, data, fitted, rows)
+
+
+def _store_heldout_labels(
+    model: Any, spec: Spec, data: Dataset, rows: LabelRows, F: Array, seen: list[dict], trust: Array | None
+) -> None:
+    """What is known of held-out rows, and the thresholds that suit them."""
+    known = ~np.isnan(F[:, 0])
+    F, trust = scores_of_all(model, data, F, trust)
+    P, D = model.calibrator_.proba(F, trust), model.calibrator_.decision(F, trust)
+    model.heldout_scores_ = F
+    model.heldout_proba_, model.heldout_decision_ = model._by_label(P), model._by_label(D, difference=True)
+    model.cv_results_ = table(seen)
+    model.heldout_rows_ = heldout_rows(data, rows.y, rows.W, trust)
+    if isinstance(spec.threshold, str):
+        metric = spec.scorer.name if spec.scorer.decides else "f1_micro"
+        some = P[data.used][known]
+        model.threshold_ = choose_thresholds(metric, some[:, 1::2], rows.y[known], rows.W[known])
+
+
+def _store_learned_labels(model: Any, data: Dataset, fitted: Fitted, rows: LabelRows) -> None:
+    settings, basis, choice, n = fitted.settings, fitted.basis, fitted.choice, len(rows)
+    whole = basis.square and settings.norm == "function" and basis.rows is not None and len(basis.rows) == n
+    if whole and not isinstance(settings.kernel, Precomputed):
+        codes = rows.y.astype(np.min_scalar_type(-max(2, int(rows.y.max()))))
+        ridge, ties = choice.outcome.alpha * n, tuple(choice.searched.tied(choice.outcome.sharing).ties)
+        jitter = float(fitted.solution.jitter)
+        model.learned_ = LabelLearned(data.used, codes, rows.w, rows.entries, ridge, jitter, settings.bias, ties)

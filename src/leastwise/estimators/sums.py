@@ -1,0 +1,331 @@
+"""Fits from sums over rows: few centres, and more rows than their design could be held for.
+
+Some rows choose the centres, the kernel and sigma (:func:`begin`). Sums are made of all rows. Held-out scores of some
+rows, from the sums of all, choose alpha and calibrate (:func:`conclude`). Rows come from memory, from blocks of a
+stream, or from partitions of Dask: the sums of two parts are added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.estimators.choosing import Found, first_look, fixed_point
+from leastwise.estimators.label_choice import (
+    label_families,
+    look_at_labels,
+    relation_of,
+    sharings_of,
+    some_label_rows,
+)
+from leastwise.estimators.planning import refuse_large_stream
+from leastwise.estimators.solving import Fitted, label_attributes
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.validation import Dataset, arrange
+from leastwise.linalg.moments import Moments
+from leastwise.linalg.whitening import Whitening
+from leastwise.model_selection.search import Search
+from leastwise.model_selection.subsample import content_keys
+from leastwise.problem.basis import Basis, given_basis, row_chunks
+from leastwise.problem.kernels import Kernel
+from leastwise.problem.targets import Targets
+from leastwise.solvers.evaluator import Outcome, Rows, Settings
+from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.solvers.moment_evaluators import (
+    SAMPLE_ROWS,
+    LabelMomentTrial,
+    MomentTrial,
+    center_whitening,
+    pivot_centers,
+    row_sums,
+    sums_in_memory,
+)
+from leastwise.solvers.moment_evaluators import Sums as SumsBySigma
+from leastwise.solvers.search_rows import SEARCH_ROWS
+from leastwise.solvers.solve import Solution
+from leastwise.solvers.solve_labels import LabelSolution
+from leastwise.sources.bottom_k import Kept
+from leastwise.utils.hashing import EVERY, row_keys, threshold, unit_keys
+
+Array = np.ndarray
+
+#: Centres where their number is not given.
+STREAM_CENTERS = 1000
+#: Folds of more rows than this have sums of their own,
+LARGE_FOLD = 2000
+#: if there are no more folds than this.
+MANY_FOLDS = 50
+#: Copies are merged where a sample has more rows than so many times what was asked for.
+COPIES = 2
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What was chosen on some rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    basis : Basis
+        Its centres are places: they stay when a row is held out.
+    guess : Outcome
+        Sigma, and the alpha that suits so many rows.
+    n_rows : int
+    seen : list of dict
+        Points of the search.
+    whitening : Whitening or None
+        Coordinates in which the rows of a stream are summed.
+    """
+
+    kernel: Kernel
+    basis: Basis
+    guess: Outcome
+    n_rows: int
+    seen: list[dict]
+    whitening: Whitening | None = None
+
+    def zero(self) -> Moments:
+        """Sums of no rows."""
+        return Moments.zero(self.basis.n_functions, self.n_outputs, self.whitening)
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of Z."""
+        return int(self.basis.blocks[-1].classes.stop)
+
+    def widened(self, n_outputs: int) -> Begun:
+        """The same choice for another number of outputs."""
+        return replace(self, basis=given_basis(self.basis.centers, n_outputs))
+
+    def for_rows(self, n: int, ratio: float | None) -> Outcome:
+        """The guess for another number of rows: more call for a smaller ridge on the mean loss, in proportion.
+
+        Where alphas come by a ratio the guess is a power of it, whatever the way that led there.
+        """
+        if not ratio:
+            return self.guess
+        alpha = self.guess.alpha * (self.n_rows or n) / n
+        return replace(self.guess, alpha=float(ratio ** np.round(np.log(alpha) / np.log(ratio))))
+
+    def seen_for_rows(self, n: int, ratio: float | None) -> list[dict]:
+        """All points of the search, with alphas for another number of rows."""
+        more = (self.n_rows or n) / n if ratio else 1.0
+        return [{**point, "alpha": point["alpha"] * more} for point in self.seen]
+
+
+# ---------------------------------------------------------------- begin, conclude
+
+
+def begin(spec: Spec, data: Dataset, settings: Settings) -> Begun:
+    """Centres, and parameters chosen on some rows."""
+    if not spec.many_labels:
+        found = first_look(spec, data, settings)
+        settings = found.searched.settings
+        basis = as_places(_few_centers(spec, data, settings))
+        return Begun(settings.kernel, basis, found.outcome, len(data.rows), found.seen)
+    relation = relation_of(spec, data)
+    sharings, basis = sharings_of(spec, relation), as_places(_few_centers(spec, data, settings))
+    if spec.cv is None:
+        guess = fixed_point(spec, data, *spec.data_grids(data.rows, settings), sharings)
+        return Begun(settings.kernel, basis, guess, len(data.rows), [])
+    count = SEARCH_ROWS if spec.search_rows in ("auto", None) else int(spec.search_rows)
+    some = some_label_rows(data, count, settings)
+    part = spec.basis_of(some, data.seed, settings)
+    guess, seen = look_at_labels(spec, data, some, part, settings, relation, sharings)
+    return Begun(settings.kernel, basis, guess, len(some), seen)
+
+
+def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
+    """As many centres as were asked for, or 1,000; a linear kernel has the inputs themselves."""
+    directions = spec.linear_directions(*data.rows.X.shape, settings.kernel)
+    few = spec if directions else spec.with_centers(STREAM_CENTERS)
+    return few.basis_of(data.rows, data.seed, settings)
+
+
+def evaluator(spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Settings, sums: SumsBySigma) -> Any:
+    """Held-out scores of some rows by sums over all."""
+    if not spec.many_labels:
+        return MomentTrial(rows, basis, settings, sums)
+    assert isinstance(rows, LabelRows)
+    families = label_families(data.targets.labels.classes)  # type: ignore[union-attr]
+    return LabelMomentTrial(rows, basis, settings, relation_of(spec, data), families, sums)
+
+
+def settle(spec: Spec, data: Dataset, settings: Settings, begun: Begun, trial: Any, n: int) -> Found:
+    """Alpha chosen, and the calibration made, on held-out rows, for n rows."""
+    alphas = spec.data_grids(data.rows, settings)[1]
+    guess = begun.for_rows(n, alphas.ratio)
+    if spec.cv is None:
+        return Found(guess, [], trial, trial)
+    search, before = Search(trial), begun.seen_for_rows(n, alphas.ratio)
+    if not spec.many_labels:
+        return Found(search.refine(guess, alphas), before + search.seen, trial, trial)
+    found = search.settle(guess, alphas, sharings_of(spec, trial.relation))
+    # Ranked above the first look, which was another problem.
+    return Found(found, before + [{**point, "stage": 1} for point in search.seen], trial, trial)
+
+
+def fitted(spec: Spec, basis: Basis, settings: Settings, choice: Found) -> Fitted:
+    """The model at the chosen point."""
+    trial, best = choice.trial, choice.outcome
+    dtype = trial.rows.X.dtype
+    if not spec.many_labels:
+        spectrum = trial.decomposed(best.sigma)[1]
+        theta, b = spectrum.coefficients(best.alpha * spectrum.moments.mass)
+        theta = theta if spectrum.moments.whitening else theta.astype(dtype)
+        attributes = {"n_iter_": 1} if spec.machine else {}
+        solution: Any = Solution(theta, b.astype(dtype), spectrum.jitter)
+    else:
+        spectrum = trial.plain.decomposed(best.sigma)[1]
+        coef, intercept = trial.tied(best.sharing).coefficients(best.sigma, best.alpha)
+        coef = coef if spectrum.moments.whitening else coef.astype(dtype)
+        solution = LabelSolution(coef, intercept.astype(dtype), spectrum.jitter)
+        attributes = label_attributes(spec, solution)
+    return Fitted(choice, settings, basis, solution, False, best.alpha, attributes)
+
+
+# ----------------------------------------------------------------------- in memory
+
+
+def fit_by_sums(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
+    """Rows are in memory, their design is not."""
+    rows, targets = data.rows, data.targets
+    if spec.many_labels and not (isinstance(rows, LabelRows) and rows.complete):
+        raise ValueError(
+            "solver='moments' needs all labels of all rows, with one weight a row: use solver='auto' where some are "
+            "not known."
+        )
+    found, n_folds = _sampled(rows)
+    heavy, sample, place = without_copies(rows, found)
+    some = replace(data, rows=heavy.take(sample, precomputed=False))
+    some = replace(some, rows=replace(some.rows, shares=targets.first_shares(some.rows.y, some.rows.w)))
+    begun = begin(spec, some, settings)
+    settings = replace(settings, kernel=begun.kernel)
+    sums = sums_in_memory(rows, begun.basis, settings, n_folds)
+    part = replace(heavy.part(sample), shares=targets.shares_of(rows))
+    trial = evaluator(spec, some, part, begun.basis, settings, sums)
+    choice = settle(spec, some, settings, begun, trial, len(rows))
+    F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
+    if spec.cv is not None:
+        F[found] = choice.outcome.F[place]
+    return fitted(spec, begun.basis, settings, replace(choice, outcome=replace(choice.outcome, F=F)))
+
+
+def _sampled(rows: Rows) -> tuple[Array, int]:
+    """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""
+    sizes = np.bincount(rows.fold)
+    if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
+        return np.sort(np.argsort(content_keys(rows, "sample"), kind="stable")[:SAMPLE_ROWS]), len(sizes)
+    return sampled_folds(rows, SAMPLE_ROWS), 1
+
+
+def sampled_folds(rows: Rows, count: int) -> Array:
+    """About ``count`` row numbers, in order, whole folds of them: those with the lowest hashes.
+
+    Copies of a row count as one. Of groups those that have more rows than this are left out, where there are others.
+    """
+    key, sizes = row_keys(rows.X), np.bincount(rows.fold)
+    grouped = rows.group is not None
+    if grouped:
+        lowest = unit_keys(key, rows.fold, "sample")
+    else:  # the hash of the row and its copies, as in a stream
+        lowest = np.full(len(sizes), EVERY, dtype=np.uint64)
+        np.minimum.at(lowest, rows.fold, key)
+    if grouped and np.sum(sizes <= count) > MANY_FOLDS:
+        lowest[sizes > count] = EVERY
+    key = lowest[rows.fold]
+    return np.flatnonzero((key <= threshold(key[key < EVERY], count, rows=grouped)) & (key < EVERY))
+
+
+def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
+    """Some row numbers without those of copies, where these are many.
+
+    Returns
+    -------
+    rows : Rows
+        With the weights and counts of their copies, for those that stay.
+    stay : ndarray of int
+        Their numbers.
+    place : ndarray of int of shape (len(sample),)
+        Which of them each row of the sample is like.
+    """
+    if len(sample) <= COPIES * SAMPLE_ROWS:
+        return rows, sample, np.arange(len(sample))
+    values = [] if rows.values is None or rows.y.ndim == 2 else [rows.values[sample]]
+    w, count = rows.w.copy(), np.ones(len(rows)) if rows.count is None else rows.count.copy()
+    folds = [] if rows.by_observation else [rows.fold[sample]]
+    same = np.column_stack([*folds, rows.copy[sample], rows.y[sample], *values])
+    # Observations of one weight each are left out exactly; if there are too many weights, by their mean weight.
+    for alike in (np.column_stack([same, (w / count)[sample]]), same):
+        _, first, place = np.unique(alike, axis=0, return_index=True, return_inverse=True)
+        if len(first) <= COPIES * SAMPLE_ROWS:
+            break
+    for each in (w, count):
+        each[sample[first]] = np.bincount(place.reshape(-1), weights=each[sample])
+    return replace(rows, w=w, count=count), sample[first], place.reshape(-1)
+
+
+def as_places(basis: Basis) -> Basis:
+    """The same centres, which stay when a row is held out."""
+    return replace(basis, rows=None, blocks=tuple(replace(block, own=None) for block in basis.blocks))
+
+
+# ----------------------------------------------------------------------- in blocks
+
+
+def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int = SAMPLE_ROWS) -> Begun:
+    """Centres, kernel and sigma, chosen on the rows that were kept."""
+    data = kept_rows(spec, kept, targets, kernel, None)
+    settings = spec.settings(data.kernel, targets, data.rows)
+    refuse_large_stream(spec, data, settings, spec.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
+    begun = begin(spec, data, settings)
+    spec.report(
+        f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
+        f"{begun.guess.alpha:.2g}"
+    )
+    known = center_whitening(begun.kernel, begun.basis.centers, begun.guess.sigma, settings.norm)
+    return replace(begun, whitening=known)
+
+
+def kept_rows(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, moments: Moments | None) -> Dataset:
+    """Rows that were kept as training data; with the class shares of all rows, once these are known."""
+    W = targets.row_weights(kept.w.astype(float))
+    count = None if np.all(kept.count <= 1) else kept.count
+    data = arrange(spec, targets, kept.X, kept.y, W, kept.group, kernel, count=count, encoded=True)
+    if moments is None:
+        return replace(data, rows=replace(data.rows, shares=targets.first_shares(kept.y, kept.w)))
+    shares = targets.shares(moments, data.rows.mass)
+    return replace(data, rows=replace(data.rows, shares=shares), kernel=kernel)
+
+
+def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: Begun) -> Moments:
+    """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
+    b, c = begun.basis.n_functions, begun.n_outputs
+    total, plain = begun.zero(), bool(np.all(w == 1))
+    centers = pivot_centers(begun.basis.centers, begun.whitening)
+    for part in row_chunks(X.shape[0], max(b, X.shape[1]), 8, least=b):
+        y, values = targets.arrange(codes[part], X.dtype)
+        Z = np.eye(c)[y] if values is None else values
+        some = X[part], centers, begun.guess.sigma, begun.whitening, Z, None if plain else w[part]
+        total = total + row_sums(begun.kernel, *some)
+    return total
+
+
+def conclude(
+    spec: Spec, begun: Begun, moments: Moments, kept: Kept | None, targets: Targets
+) -> tuple[Dataset, Fitted]:
+    """The model of these sums; alpha and the calibration come from the rows that were kept."""
+    if not moments.mass > 0:
+        raise ValueError("There are no rows (of a weight above 0) to learn from: add some by partial_fit().")
+    targets = targets.with_sums(moments)
+    n = begun.basis.n_functions
+    # Without rows, the centres take their place: nothing is learned from them.
+    some = kept or Kept.all(begun.basis.centers, targets.blank(n), np.ones(n), None, n)
+    data = kept_rows(spec, some, targets, begun.kernel, moments)
+    settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel)
+    scaled = moments * (1 / data.rows.mass)
+    trial = evaluator(spec, data, data.rows, begun.basis, settings, lambda sigma: [scaled])
+    choice = settle(spec, data, settings, begun, trial, moments.n)
+    return data, fitted(spec, begun.basis, settings, choice)

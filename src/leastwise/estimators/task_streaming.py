@@ -1,0 +1,370 @@
+"""Fits of many tasks from parts of the rows: streams of blocks, and partitions of Dask.
+
+The shared system of the block-arrow problem is a sum over tasks, see :mod:`leastwise.sources.task_workers`. A sample of
+whole tasks is searched in memory. Alpha is refined on all rows where they are not too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import validate_data
+
+from leastwise.estimators.checks import check_range, check_search_memory, check_task_memory, task_penalties
+from leastwise.estimators.choosing import Found, fixed_point, for_all_rows, run_search
+from leastwise.estimators.solving import Fitted
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.storing import store
+from leastwise.estimators.task_choice import coupling_of, spreads_without, task_basis, with_spreads
+from leastwise.estimators.validation import Dataset, all_or_nothing, arrange
+from leastwise.model_selection.folds import observation_counts
+from leastwise.model_selection.grid import Grid
+from leastwise.model_selection.search import Search
+from leastwise.problem.kernels import Kernel
+from leastwise.problem.targets import Targets, check_classes
+from leastwise.problem.tasks import Tasks, split_tasks
+from leastwise.problem.weights import check_class_weight
+from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.evaluator import Outcome, Rows, Settings
+from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
+from leastwise.sources.blocks import Block, StreamError
+from leastwise.sources.dask import DaskParts
+from leastwise.sources.opening import has_names, open_blocks
+from leastwise.sources.parts import Move, Parts, Piece, local_parts
+from leastwise.sources.spill import Spool
+from leastwise.sources.task_evaluator import PartsTrial
+from leastwise.sources.task_reading import Rules, facts_of
+from leastwise.sources.task_sampling import Sample, choose_tasks, gathered, told
+from leastwise.sources.task_statistics import Known, known_of
+from leastwise.sources.task_workers import Remote, Terms
+from leastwise.utils.memory import available_memory, human
+
+Array = np.ndarray
+
+
+class TooManyWaitError(MemoryError):
+    """Rows of tasks that lie in many blocks would take too much memory while they wait for the last of these."""
+
+
+@dataclass(frozen=True)
+class SampledTasks:
+    """A sample of whole tasks, and all that is known of the rows of all tasks.
+
+    Attributes
+    ----------
+    data : Dataset
+        The sample, as if it were all.
+    remote : Remote
+        All rows.
+    known : Known
+        Statistics of all rows.
+    kept : ndarray of int
+        Numbers of the tasks in the sample.
+    order : ndarray of int or None
+        See ``PartsTrial``.
+    """
+
+    data: Dataset
+    remote: Remote
+    known: Known
+    kept: Array
+    order: Array | None
+
+    @cached_property
+    def among(self) -> Rows:
+        """The rows of the sample with the weights that they have among all."""
+        rows, known = self.data.rows, self.known
+        w = rows.w.astype(float) * (rows.mass / known.mass)
+        w[np.abs(w - 1) < 1e-12] = 1
+        shares = None if self.data.targets.classes is None else known.shares
+        return replace(rows, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
+
+    @property
+    def more(self) -> float:
+        """Rows for each row of the sample."""
+        return self.known.n / len(self.data.rows)
+
+
+# ----------------------------------------------------------------------- sources
+
+
+@all_or_nothing
+def fit_stream(
+    self: Any,
+    source: Any,
+    y: Any = None,
+    *,
+    target: Any = None,
+    features: Any = None,
+    weight: Any = None,
+    task: Any = None,
+    block_rows: int | None = None,
+    folder: Any = None,
+) -> Any:
+    """Fit to rows that come in blocks, and need not fit into memory together.
+
+    Parameters
+    ----------
+    source : path, list of paths, array, memmap, frame, iterator, callable, or list of blocks
+        Where rows come from, see :func:`leastwise.sources.open_blocks`. Blocks in a list are mappings with the
+        names X, y, tasks and sample_weight, things with such attributes, ``(X, y, sample_weight, tasks)``,
+        callables that return one of these, or parts of :meth:`leastwise.sources.Spool.by_task`. They are gone
+        through four times or more.
+    y : array, optional
+        Targets, where ``source`` is an array.
+    target, features, weight, task : str, list of str or array, optional
+        Columns of files and frames; weights and tasks as arrays, where ``source`` is one.
+    block_rows : int, optional
+        Rows of a block, where that is ours to choose.
+    folder : path, optional
+        Where rows are kept, sorted by task, if they can be read once only, or if too many of them would wait in
+        memory: rows of a task wait for the last block that has some. By default where temporary files are.
+
+    Returns
+    -------
+    self
+        Held-out attributes (``heldout_scores_``, ``heldout_rows_``) are those of the sample that parameters were
+        chosen on; see :doc:`/distributed`.
+    """
+    names = {"target": target, "features": features, "weight": weight, "task": task}
+    _check_named(source, y, names, self.task_column)
+    blocks, spec = _as_blocks(source, y, names, block_rows), self._spec()
+    _by_blocks(lambda parts: fit_parts(self, spec, parts), blocks, folder)
+    known = getattr(blocks, "names", None)
+    if known is not None and self.task_column is None:
+        self.feature_names_in_ = np.array(known, dtype=object)
+    return self
+
+
+def fit_dask_tasks(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Any:
+    """Fit to collections of Dask."""
+    if groups is not None:
+        raise ValueError("groups= is not possible with rows that Dask has: they are held out one by one.")
+    return fit_parts(model, spec, DaskParts.with_targets(X, y, sample_weight, tasks))
+
+
+def _as_blocks(source: Any, y: Any, names: dict[str, Any], block_rows: int | None) -> Any:
+    """Blocks of rows: a list of them as it is, all else as ``open_blocks`` has it."""
+    listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source)
+    if listed and not isinstance(source[0], str | PathLike) and not _pair_of_paths(source[0]):
+        return source
+    return open_blocks(source, y, **names, block_rows=block_rows)
+
+
+def _check_named(source: Any, y: Any, names: dict[str, Any], task_column: Any) -> None:
+    """Files, tables and arrays need the names of targets and tasks."""
+    if not has_names(source) and not hasattr(source, "__array__"):
+        return
+    if y is None and names["target"] is None:
+        raise StreamError("There are no targets: name their column by target=, or give them as y.")
+    if names["task"] is None and task_column is None:
+        raise StreamError(
+            "Nothing tells which task a row belongs to: name the column by task=, or give an array of ids. (Without "
+            "tasks, use LSPC, LSSVC or LSSVR.)"
+        )
+
+
+def _pair_of_paths(item: Any) -> bool:
+    return isinstance(item, tuple) and all(isinstance(part, str | PathLike) for part in item)
+
+
+def _by_blocks(fit: Callable[[Parts], Any], blocks: Any, folder: Any) -> None:
+    """Blocks as they are, or sorted by task on disk where too many rows would wait for others of their task."""
+    if getattr(blocks, "repeatable", True):
+        try:
+            fit(local_parts(blocks))
+            return
+        except TooManyWaitError:
+            pass
+    with Spool(folder) as spool:
+        fit(local_parts(spool.by_task(_as_stream(blocks))))
+
+
+def _as_stream(blocks: Any) -> Any:
+    """Blocks that a spool can take."""
+    if not isinstance(blocks, Sequence):
+        return blocks
+    pieces = local_parts(blocks).open
+    return open_blocks(lambda: (Block(p.X, p.y, p.sample_weight, p.tasks) for p in pieces()))
+
+
+# --------------------------------------------------------------------------- fit
+
+
+def fit_parts(model: Any, spec: Spec, parts: Parts) -> Any:
+    """Fit to parts of the rows: statistics, a sample, the search, sums over all, coefficients of all tasks."""
+    kernel = spec.check()
+    begun = _begin(model, spec, parts, kernel)
+    if isinstance(begun, Piece):
+        return model.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
+    settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
+    choice, solution = _learn(spec, begun, settings)
+    # What unseen tasks get depends on the ridge on the sum of the losses.
+    chosen, trial = choice.outcome.alpha * begun.more, choice.trial
+    attributes = {"n_iter_": 1} if spec.machine else {}
+    fitted = Fitted(choice, trial.settings, trial.basis, solution, False, chosen, attributes)
+    data = replace(begun.data, rows=begun.among, tasks=begun.known.tasks)
+    return store(model, spec, data, fitted)
+
+
+def _begin(model: Any, spec: Spec, raw: Parts, kernel: Kernel) -> SampledTasks | Piece:
+    """Look at all parts, and gather a sample; all rows where they are so few that the sample would be all."""
+    _check_parts(spec, kernel)
+    rules = _rules(model, spec, kernel)
+    known = known_of(list(raw.map(facts_of, None, rules)), rules)
+    given = np.shape(spec.centers)[0] if not isinstance(spec.centers, str) else spec.n_centers
+    count = task_rows_to_search(int(given or known.width), known.n, spec.search_rows, by_arrow=True)
+    if count >= known.n:
+        return _collected(spec, raw, known)
+    _set_columns(model, spec, known)
+    plan = known.moves(spec.task_column, raw.home)
+    parts = _regrouped(raw, known, plan)
+    chosen, share, fewest = choose_tasks(known, count)
+    own = told(known, plan, chosen, task_penalties(spec.task_penalty, known.tasks))
+    targets = _targets(spec, known)
+    terms = Terms(rules, known.dtype, targets, known.factors, known.mass, share, fewest)
+    sample = gathered(parts, own, terms)
+    data = _sampled(spec, sample, known, chosen, kernel, terms, targets)
+    return SampledTasks(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+
+
+def _targets(spec: Spec, known: Known) -> Targets:
+    """The targets of all rows."""
+    targets = spec.targets
+    if targets.kind == "classes":
+        check_classes(min(known.n, len(known.classes) + 1), known.classes)
+        return replace(targets, classes=known.classes)
+    unit, offset, flat = known.unit(known.dtype, spec.bias is not None)
+    return replace(targets, unit=unit, offset=offset, flat=flat)
+
+
+def _sampled(
+    spec: Spec, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: Terms, targets: Targets
+) -> Dataset:
+    """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
+    rows = sample.rows
+    y = rows.y if terms.values else np.searchsorted(targets.classes, rows.y)
+    some, task = Tasks([known.tasks.ids[k] for k in chosen]), np.searchsorted(chosen, rows.index)
+    w, count = terms.weights(rows.y, rows.w), observation_counts(rows.w)
+    data = arrange(spec, targets, rows.X, y, w, None, kernel, task=task, tasks=some, count=count, encoded=True)
+    return replace(data, kernel=known.fitted(kernel), task=rows.index, tasks=known.tasks)
+
+
+def _regrouped(raw: Parts, known: Known, plan: list[Move]) -> Parts:
+    """Parts that hold whole tasks."""
+    if not any(move.home for move in plan):
+        return raw
+    need, have = known.waiting(plan), available_memory()
+    if raw.home == "last" and need > have:
+        raise TooManyWaitError(
+            f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
+            f"its peak; {human(have)} are available."
+        )
+    return raw.regrouped(plan)
+
+
+def _check_parts(spec: Spec, kernel: Kernel) -> None:
+    """Raise an error for what takes all rows at once."""
+    if spec.solver not in ("auto", "arrow") or not spec.few_functions(kernel):
+        raise ValueError(
+            "Rows in parts are fitted by solver='arrow' (or 'auto'), which needs few basis functions and tasks "
+            "that all share alike: give n_centers or centers, or kernel='linear'; and similarity='shared'."
+        )
+    if spec.cv is not None and not (isinstance(spec.cv, str) and spec.cv == "loo"):
+        raise ValueError(
+            f"cv={spec.cv!r}: rows in parts are held out one by one. Use cv='loo', or cv=None with numbers for "
+            "all parameters."
+        )
+
+
+def _rules(model: Any, spec: Spec, kernel: Kernel) -> Rules:
+    bare = clone(model).set_params(random_state=None)
+    weight, check = getattr(spec.targets, "class_weight", None), partial(check_range, kernel=kernel)
+    check_class_weight(weight)
+    return Rules(bare, spec.targets, spec.task_column, weight, check, np.inf in spec.intercept_spreads)
+
+
+def _collected(spec: Spec, raw: Parts, known: Known) -> Piece:
+    """All rows."""
+    need, have = 2 * known.n * known.width * known.dtype.itemsize, available_memory()
+    if need > have:
+        raise MemoryError(
+            f"search_rows={spec.search_rows!r} takes all {known.n} rows into memory, which needs about "
+            f"{human(need)}; {human(have)} are available. Use search_rows='auto', or a number."
+        )
+    return raw.collect()
+
+
+def _set_columns(model: Any, spec: Spec, known: Known) -> None:
+    """Number and names of the columns."""
+    head = next(part.head for part in known.parts if part.head is not None)
+    validate_data(model, head, skip_check_array=True)
+    if spec.task_column is not None:
+        split_tasks(head, spec.task_column)
+
+
+# ------------------------------------------------------------------------- choice
+
+
+def _learn(spec: Spec, begun: SampledTasks, settings: Settings) -> tuple[Found, Any]:
+    """Choose on the sample, refine alpha on all rows where they are not too many, solve."""
+    coupling, hold = coupling_of(spec, begun.data), spec.cv is not None
+    some = _sample_evaluator(spec, begun, settings, coupling)
+    best, seen, some = _look(spec, begun, some)
+    whole, alphas = _whole_evaluator(begun, some), spec.data_grids(begun.data.rows, settings)[1]
+    if hold and len(alphas.values) > 1 and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS:
+        final = Search(whole)
+        best, seen = final.refine(best, alphas), seen + final.seen
+    whole = whole.tied(best.sharing)
+    solution, held = whole.solved(best.sigma, best.alpha, hold)
+    if held is not None:
+        held = whole.settled(held)
+        score, calibrator = settings.judge(whole.rows, held, None)
+        best = replace(best, F=held.F, score=score, calibrator=calibrator)
+    return Found(best, seen, whole, some.tied(best.sharing), coupling), solution
+
+
+def _look(spec: Spec, begun: SampledTasks, some: ArrowTrial) -> tuple[Outcome, list[dict], ArrowTrial]:
+    """The best point on the sample, with the alpha for all rows; all points, and the evaluator as it ended."""
+    rows, sharings = begun.data.rows, spec.task_sharings
+    sigmas, alphas = spec.data_grids(rows, some.settings)
+    if spec.cv is None:
+        return fixed_point(spec, replace(begun.data, rows=begun.among), sigmas, alphas, sharings), [], some
+    check_search_memory(len(rows), some.basis.n_functions)
+    search = Search(some)
+    # A grid that was given is one for all rows.
+    scaled = alphas if alphas.ratio else Grid(tuple(a * begun.more for a in alphas.values))
+    guess = run_search(spec, search, sigmas, scaled, sharings)
+    assert isinstance(search.trial, ArrowTrial)
+    return *for_all_rows(guess, search.seen, alphas, 1 / begun.more), search.trial
+
+
+def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupling: Any) -> ArrowTrial:
+    """The sample as if it were all."""
+    data, known = begun.data, begun.known
+    basis = replace(task_basis(spec, data, data.rows, settings, some=True), square=False, weighted=False)
+    check_task_memory(len(known.tasks), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
+    trial = ArrowTrial(data.rows, basis, settings, coupling.take(begun.kept))
+    if not spec.spreads:
+        return trial
+    alone = known.tasks.codes(known.alone)
+    size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
+    found = with_spreads(spec, data, trial, spreads_without(spec, data, alone, size, known.n))
+    assert isinstance(found, ArrowTrial)
+    return found
+
+
+def _whole_evaluator(begun: SampledTasks, some: ArrowTrial) -> PartsTrial:
+    """The sample among all rows: with the weights and the shared system that it has there."""
+    settings, terms = some.settings, begun.remote.terms
+    terms = replace(terms, centers=some.basis.centers, norm=settings.norm, n_outputs=settings.n_outputs)
+    remote = replace(begun.remote, terms=terms)
+    whole = PartsTrial(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
+    whole.spreads = some.spreads
+    return whole.spreading(some.spread)

@@ -1,0 +1,372 @@
+"""From what users pass to ``fit`` and ``predict`` to arrays: validation, weights, folds, codes of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold
+from sklearn.utils.validation import check_array, check_X_y, validate_data
+
+from leastwise.estimators.checks import check_groups, check_range, check_square, choose
+from leastwise.estimators.spec import Spec
+from leastwise.model_selection.folds import (
+    distinct_rows,
+    fold_labels,
+    is_leave_one_out,
+    observation_counts,
+    warn_of_copies,
+)
+from leastwise.model_selection.label_folds import grouped_folds, label_fold_labels
+from leastwise.model_selection.subsample import input_keys
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
+from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
+from leastwise.solvers.evaluator import Rows
+from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.utils.arrays import Away, bring, float_dtypes, foreign, here
+from leastwise.utils.random import generator, seed_of
+from leastwise.utils.warn import warn_user
+
+Array = np.ndarray
+CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
+#: Folds that replace leave-one-out where labels are known in part.
+STAND_IN = 5
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Validated training data.
+
+    Attributes
+    ----------
+    rows : Rows
+        Rows of a weight above 0, with weights, folds, codes and Z.
+    targets : Targets
+        With the classes, units or labels of these rows.
+    kernel : Kernel
+        Fitted to these rows.
+    used : ndarray of int
+        Positions of ``rows`` among all rows of X.
+    X : array
+        All rows.
+    seed : int
+        From ``random_state``.
+    task : ndarray of int or None
+        Codes of the tasks of all rows; -1 for a task all of whose rows have weight 0.
+    tasks : Tasks or None
+        Ids of the tasks.
+    """
+
+    rows: Rows
+    targets: Targets
+    kernel: Kernel
+    used: Array
+    X: Any
+    seed: int
+    task: Array | None = None
+    tasks: Tasks | None = None
+
+    @property
+    def classes(self) -> Array:
+        """All classes, sorted."""
+        assert self.targets.classes is not None
+        return self.targets.classes
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Random numbers for one use, such as "centers"; see :mod:`leastwise.utils.random`."""
+        return generator(name, self.seed)
+
+    def here(self) -> Dataset:
+        """The same with all rows in numpy arrays, for fits that hold kernels of all of them."""
+        return replace(self, rows=self.rows.here(), X=here(self.X))
+
+
+def all_or_nothing(fit: Callable) -> Callable:
+    """Decorate a fit: one that fails leaves the model as it was, one that succeeds leaves nothing of the last one."""
+
+    @wraps(fit)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        for name in [name for name in before if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return wrapped
+
+
+def row_index(X: Any) -> Any:
+    """The index of a pandas frame; None for all else."""
+    return X.index if hasattr(X, "iloc") else None
+
+
+# ------------------------------------------------------------------- training rows
+
+
+def read_dataset(
+    spec: Spec, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, kernel: Kernel, tasks: Any = None
+) -> Dataset:
+    """Validate, encode the targets, drop rows of weight zero, assign folds. The model learns its columns."""
+    y, sample_weight, groups, tasks = (bring(a) for a in (y, sample_weight, groups, tasks))
+    stays = spec.device_rows and foreign(X) and not isinstance(kernel, Precomputed)
+    X = X if stays else bring(X)
+    if isinstance(spec.targets, ValueTargets):
+        spec.targets.check_raw(y)
+    targets, task, index = spec.targets, None, None
+    if isinstance(targets, LabelTargets):
+        X = validate_data(model, X, dtype=float_dtypes(X), **CHECKS)
+        y, targets = targets.read(y, X.shape[0])
+    elif spec.many_tasks:
+        X, y, task, index = _read_tasks(spec, model, X, y, tasks)
+    else:
+        X, y = validate_data(model, X, y, dtype=float_dtypes(X), **CHECKS, **targets.sklearn_checks)
+    X = Away(X) if stays else X
+    targets.check(y)
+    check_range(X, kernel)
+    if isinstance(kernel, Precomputed):
+        check_square(X, spec.name)
+    W = targets.weights(sample_weight, y)
+    count = observation_counts(sample_weight)
+    return arrange(spec, targets, X, y, W, groups, kernel, task=task, tasks=index, count=count)
+
+
+def _read_tasks(spec: Spec, model: Any, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array, Tasks]:
+    """X without the task column and y as arrays, the codes of the tasks, and their ids."""
+    dtypes = [np.float64, np.float32]
+    check_no_column(X, tasks)
+    if spec.task_column is None:
+        X, y = validate_data(model, X, y, dtype=dtypes, **CHECKS, **spec.targets.sklearn_checks)
+        column = None
+    else:
+        whole = X
+        X, column = split_tasks(whole, spec.task_column)
+        validate_data(model, whole, y, skip_check_array=True)
+        X, y = check_X_y(X, y, dtype=dtypes, estimator=model, **CHECKS, **spec.targets.sklearn_checks)
+    codes, index = encode_tasks(_one_source(column, tasks, X.shape[0], spec.name, spec.task_column), X.shape[0])
+    return X, y, codes, index
+
+
+def arrange(
+    spec: Spec,
+    targets: Targets,
+    X: Any,
+    y: Array,
+    W: Array,
+    groups: Any,
+    kernel: Kernel,
+    *,
+    task: Array | None = None,
+    tasks: Tasks | None = None,
+    count: Array | None = None,
+    encoded: bool = False,
+) -> Dataset:
+    """Validated rows with their weights: drop those of weight zero, assign folds.
+
+    Parameters
+    ----------
+    W : ndarray of shape (n,) or (n, T)
+        Weights of rows, or of all labels of rows.
+    count : ndarray or None
+        Number of observations that each row stands for; None for one each.
+    encoded : bool
+        ``targets`` know all classes or units, and y holds codes (or values): the rows are some of many.
+    """
+    w = W if W.ndim == 1 else W.mean(axis=1)
+    if W.ndim == 2:  # a label of weight 0 is as good as unknown
+        y = np.where(W > 0, y, -1)
+    used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
+    y = y[used]
+    if not encoded and not isinstance(targets, LabelTargets):
+        targets = targets.fitted_to(y, X.dtype)
+        y = targets.encode(y)
+    codes, values = targets.arrange(y, X.dtype)
+    kept = X if len(used) == X.shape[0] else X.only(used) if isinstance(X, Away) else X[used]
+    if isinstance(kernel, Precomputed):
+        kept = kept[:, used]
+        kept = kept.toarray() if hasattr(kept, "toarray") else kept
+    seed = seed_of(spec.random_state)
+    if task is not None:
+        assert tasks is not None
+        task, tasks = _used_tasks(task, used, tasks)
+    own = None if task is None else task[used]
+    copy = _duplicate_groups(kept, own, isinstance(kernel, Precomputed) and not isinstance(groups, str))
+    count = None if count is None else count[used]
+    group = _read_groups(spec, groups, kept, copy, codes if values is None else values, count, used, X.shape[0])
+    draw = int(generator("folds", seed).integers(2**31 - 1))
+    fold = _fold_ids(spec, codes, own, group, used, X.shape[0], draw)
+    mass = float(w[used].mean())
+    w = w[used] / mass
+    w[np.abs(w - 1) < 1e-12] = 1
+    rows = Rows(kept, codes, w.astype(X.dtype), fold, copy, group, mass, own, values)
+    rows = replace(rows, count=count, by_observation=group is None and is_leave_one_out(spec.cv))
+    if isinstance(targets, LabelTargets):
+        weights = (W[used] / mass).astype(X.dtype)
+        rows = _label_rows(spec, rows, weights, targets, isinstance(kernel, Precomputed))
+    return Dataset(rows, targets, kernel.fitted(kept, rows.w), used, X, seed, task, tasks)
+
+
+def _used_tasks(task: Array, used: Array, tasks: Tasks) -> tuple[Array, Tasks]:
+    """A task all of whose rows have weight zero is not known: its rows get the code -1."""
+    present = np.unique(task[used])
+    if len(present) == len(tasks):
+        return task, tasks
+    place = np.full(len(tasks), -1)
+    place[present] = np.arange(len(present))
+    return place[task], tasks.only(present)
+
+
+def _duplicate_groups(X: Any, task: Array | None, whole: bool) -> Array:
+    """Numbers of rows that are equal in X and of one task; with ``whole`` there are no rows to compare."""
+    copy = np.arange(X.shape[0]) if whole else distinct_rows(X)
+    if task is not None:
+        copy = np.unique(copy * (int(task.max()) + 1) + task, return_inverse=True)[1]
+    return copy
+
+
+def _read_groups(
+    spec: Spec, groups: Any, X: Any, copy: Array, targets: Array, count: Array | None, used: Array, n: int
+) -> Array | None:
+    if groups is None:
+        if spec.cv is not None:
+            warn_of_copies(X, copy, targets, count)
+        return None
+    if isinstance(groups, str):
+        return choose("groups", groups, ["duplicates"]) and copy
+    return check_groups(groups, n)[used]
+
+
+def _fold_ids(spec: Spec, y: Array, task: Array | None, group: Array | None, used: Array, n: int, seed: int) -> Array:
+    """Folds of the rows that count. A list of splits is about all rows, a splitter sees these alone."""
+    cv = spec.cv
+    if cv is None:
+        return np.arange(len(y))
+    if len(y) == 1:
+        raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
+    if group is not None and len(np.unique(group)) < 2:
+        raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
+    if spec.many_labels and isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        return _label_fold_ids(int(cv), y, group, seed)
+    if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
+        labels = fold_labels(cv, np.zeros(n, dtype=int), None, seed)[used]
+    else:
+        labels = fold_labels(cv, y, group, seed, task)
+    if len(np.unique(labels)) < 2:
+        raise ValueError("cv holds out all rows that count at once, which leaves nothing to train on.")
+    return labels
+
+
+def _label_fold_ids(k: int, y: Array, group: Array | None, seed: int) -> Array:
+    """K folds that spread the classes of all labels evenly."""
+    most = len(y) if group is None else len(np.unique(group))
+    if k < 2 or k > most:
+        what = "rows" if group is None else "groups"
+        raise ValueError(f"cv={k} folds: with {most} {what} use a number from 2 to {most}, or 'loo'.")
+    if group is None:
+        return label_fold_labels(k, y, seed)
+    labels = np.empty(len(y), dtype=int)
+    for fold, (_, test) in enumerate(GroupKFold(k, shuffle=True, random_state=seed).split(y, None, group)):
+        labels[test] = fold
+    return labels
+
+
+def _label_rows(spec: Spec, rows: Rows, W: Array, targets: LabelTargets, precomputed: bool) -> LabelRows:
+    """Rows of many labels; where labels are known in part, five folds replace leave-one-out."""
+    complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())
+    labelled = LabelRows(**vars(rows), starts=targets.labels.starts, entries=None if complete else W)
+    if complete or not isinstance(spec.cv, str):
+        return labelled
+    fold = grouped_folds(STAND_IN, rows.y, rows.group, input_keys(rows, precomputed))
+    return replace(labelled, fold=fold, lone=rows.fold, by_observation=False)
+
+
+# ------------------------------------------------------------------ rows to predict
+
+
+def read_rows(model: Any, X: Any) -> Any:
+    """Rows to predict, validated; arrays of other libraries stay what they are."""
+    return validate_data(model, X, reset=False, dtype=float_dtypes(X, model.intercept_.dtype), **CHECKS)
+
+
+def read_numpy_rows(model: Any, X: Any) -> Any:
+    """Rows without the task column, as a numpy array or sparse matrix in the precision of the model."""
+    column, dtypes = getattr(model, "task_column", None), [model.intercept_.dtype]
+    if column is None:
+        return validate_data(model, bring(X), reset=False, dtype=dtypes, **CHECKS)
+    whole = as_table(bring(X))
+    validate_data(model, whole, reset=False, skip_check_array=True)
+    return check_array(split_tasks(whole, column)[0], dtype=dtypes, estimator=model, **CHECKS)
+
+
+def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
+    """Rows as an array, and codes of their tasks; -1 for one that is not known, which may be an error."""
+    dtypes, tasks, column = float_dtypes(X, model.intercept_.dtype), bring(tasks), None
+    if model.task_column is None:
+        X = validate_data(model, X, reset=False, dtype=dtypes, **CHECKS)
+    else:
+        whole = as_table(bring(X))
+        validate_data(model, whole, reset=False, skip_check_array=True)
+        X, column = split_tasks(whole, model.task_column)
+        X = check_array(X, dtype=[model.intercept_.dtype], estimator=model, input_name="X", **CHECKS)
+    if isinstance(tasks, tuple) and tasks in model.task_index_:  # an id, not a sequence of ids
+        tasks = [tasks] * X.shape[0]
+    n = X.shape[0]
+    names, index = factor_tasks(_one_source(column, tasks, n, type(model).__name__, model.task_column), n)
+    codes = model.task_index_.codes(names)
+    unseen = [name for name, code in zip(names, codes, strict=True) if code < 0]
+    task = codes[index]
+    if unseen:
+        _check_unseen(model, unseen, int(np.sum(task < 0)))
+    return X, task
+
+
+def _check_unseen(model: Any, unseen: list, rows: int) -> None:
+    """Raise an error for tasks that are not known, or warn where they look like known ones of another type."""
+    names = ", ".join(map(repr, unseen[:5]))
+    if model.unknown_task == "error":
+        raise ValueError(
+            f"{rows} rows belong to tasks that were not there in training, such as {names}. Known are "
+            f"{model.tasks_.tolist()[:20]}. With unknown_task='shared' such rows get what all tasks share."
+        )
+    known = {str(name) for name in model.task_index_.ids}
+    alike = next((name for name in unseen if str(name) in known), None)
+    if alike is not None:
+        warn_user(
+            f"Task {alike!r} of type {type(alike).__name__} is not known, but one of another type that looks the "
+            "same is: give ids of the type that they had in training. These rows get what all tasks share."
+        )
+
+
+def check_no_column(X: Any, tasks: Any) -> None:
+    """A single id that is the name of a column is a mistake."""
+    if isinstance(tasks, str) and tasks in list(getattr(X, "columns", [])):
+        raise ValueError(
+            f"tasks={tasks!r} would be one task for all rows, and X has a column of that name: say "
+            f"task_column={tasks!r} when the model is made, or give tasks=X[{tasks!r}] and X without that column."
+        )
+
+
+def _one_source(column: Any, tasks: Any, n: int, name: str, task_column: Any) -> Any:
+    """The ids of the tasks, from the column or the argument; both if they agree."""
+    if column is None and tasks is None:
+        raise ValueError(
+            f"{name} does not know which task each row belongs to: give tasks= with an id for every row, or say with "
+            f"task_column= which column of X holds it. (Without tasks, use {name.removeprefix('MultiTask')}.)"
+        )
+    if column is None or tasks is None:
+        return tasks if column is None else column
+    one, other = list_tasks(column, n), list_tasks(tasks, n)
+    if one != other:
+        row = next(i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
+        raise ValueError(
+            f"tasks= and the column task_column={task_column!r} of X differ, first in row {row}: "
+            f"{other[row]!r} and {one[row]!r}. Give one of the two."
+        )
+    return column

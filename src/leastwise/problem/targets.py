@@ -1,0 +1,571 @@
+"""Targets: classes, regression targets, or many labels.
+
+A ``Targets`` object is immutable. Before it has seen any rows it holds the parameters that concern y. ``learn`` returns
+one that also knows the names of the classes, or the units of the values. Those of two parts of the rows are added, so
+that blocks of a stream, partitions and merged models are handled alike. ``encode`` turns y into codes (or values), and
+``matrix`` turns codes into Z, the columns that the ridge problem fits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from leastwise.linalg.moments import Moments
+from leastwise.problem.labels import Labels, encode_known, encode_labels, some_labels, whole_labels
+from leastwise.problem.weights import (
+    check_class_weight,
+    check_weights,
+    class_factors,
+    is_balanced,
+    label_weights,
+)
+from leastwise.utils.arrays import at_home, library, like, widest
+from leastwise.utils.warn import warn_user
+
+Array = np.ndarray
+
+#: A class share below this is what rounding leaves after all rows of the class were removed.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class ClassTargets:
+    """Classes. Z has one column per class: 1 for the row's class and 0 for the others, or -1 if ``signed``."""
+
+    classes: Any = None
+    signed: bool = False
+    class_weight: Any = None
+
+    kind: ClassVar[str] = "classes"
+    sklearn_checks: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of Z."""
+        return len(self.classes)
+
+    # ---------------------------------------------------------------- learn
+
+    def check(self, y: Any) -> None:
+        """Raise an error if y does not hold classes."""
+        check_classification_targets(y)
+
+    def weights(self, sample_weight: Any, y: Any) -> Array:
+        """Row weights, with ``class_weight`` multiplied in."""
+        return check_weights(sample_weight, self.class_weight, y)
+
+    def learn(self, y: Any) -> Self:
+        """The classes of these rows."""
+        y = column_or_1d(y)
+        check_classification_targets(y)
+        return replace(self, classes=np.unique(y))
+
+    def fitted_to(self, y: Any, dtype: Any) -> Self:
+        """The classes of all rows, checked."""
+        known = self.learn(y)
+        check_classes(len(y), known.classes)
+        return known
+
+    def named(self, classes: Any) -> Self:
+        """With the classes that the user lists."""
+        return self.learn(classes)
+
+    def __add__(self, other: Self) -> Self:
+        classes = united(self.classes, other.classes)
+        return self if classes is self.classes else replace(self, classes=classes)
+
+    def completed(self, n: int, names: Any = None) -> Self:
+        """After a first pass over n rows or more; ``names`` are those of the target columns."""
+        return self
+
+    def with_sums(self, moments: Moments) -> Self:
+        """With what sums over all rows add to it."""
+        return self
+
+    def check_learnable(self) -> None:
+        """Raise an error if nothing can be learned from these classes."""
+        check_classes(2 * len(self.classes), self.classes)
+
+    # --------------------------------------------------------------- encode
+
+    def encode(self, y: Any) -> Array:
+        """Codes of the classes."""
+        y = column_or_1d(y)
+        seen, place = np.unique(y, return_inverse=True)
+        names = set(self.classes.tolist())
+        unknown = [v for v in seen.tolist() if v not in names]
+        if unknown:
+            raise ValueError(
+                f"y holds {unknown[:10]}, which the model does not know: its classes are "
+                f"{self.classes.tolist()[:20]}. Give all of them at the beginning: classes=[...]."
+            )
+        return np.searchsorted(self.classes, seen)[place]
+
+    def arrange(self, codes: Array, dtype: Any) -> tuple[Array, Array | None]:
+        """Codes, and Z; Z is None where it is 1 for the row's class and 0 for others."""
+        if not self.signed:
+            return codes, None
+        return codes, (2 * np.eye(len(self.classes)) - 1).astype(dtype)[codes]
+
+    def recode(self, codes: Array, old: Self) -> Array:
+        """Codes of the same rows, which ``old`` encoded."""
+        return np.searchsorted(self.classes, old.classes)[codes]
+
+    def recode_moments(self, moments: Moments, old: Self) -> Moments:
+        """Sums of the same rows, whose columns ``old`` arranged."""
+        absent = -1.0 if self.signed else 0.0  # the target of a class that no row has
+        c = len(self.classes)
+        C, z = absent * np.repeat(moments.p[:, None], c, axis=1), np.full(c, absent * moments.mass)
+        place = np.searchsorted(self.classes, old.classes)
+        C[:, place], z[place] = moments.C, moments.z
+        return replace(moments, C=C, z=z)
+
+    def blank(self, n: int) -> Array:
+        """Codes of n rows that nothing is learned from."""
+        return np.zeros(n, dtype=int)
+
+    # -------------------------------------------------------------- weights
+
+    def check_parameters(self) -> None:
+        """Raise an error for a bad ``class_weight`` before any row is read."""
+        check_class_weight(self.class_weight)
+
+    def check_block_weight(self, sample_weight: Any) -> None:
+        """Raise an error for weights that sums over rows cannot have."""
+
+    def counts(self, codes: Array, w: Array) -> dict:
+        """Weight of each class by name."""
+        mass = np.bincount(codes, weights=w, minlength=len(self.classes))
+        return dict(zip(self.classes.tolist(), mass.tolist(), strict=True))
+
+    def class_factors(self, counts: dict | None) -> Array | None:
+        """Weights of the classes; ``counts`` are known where all rows have been seen."""
+        if is_balanced(self.class_weight) and counts is None:
+            raise ValueError(
+                "class_weight='balanced' needs to know how frequent the classes are before the first row is learned "
+                "from: give fit_stream() rows that can be gone through twice (a file, an array, a callable that "
+                "returns an iterator). Where rows are added or taken away later, give a dict of weights."
+            )
+        mass = np.array([(counts or {}).get(name, 0.0) for name in self.classes.tolist()])
+        return class_factors(self.class_weight, self.classes, mass)
+
+    def row_weights(self, w: Array) -> Array:
+        """Weights in the form that rows are arranged with."""
+        return w
+
+    # --------------------------------------------------------------- shares
+
+    def shares(self, moments: Moments, unit: float) -> Array:
+        """Class shares of all rows; ``unit`` is the weight of 1."""
+        shares = moments.z / moments.mass
+        return above_zero((shares + 1) / 2 if self.signed else shares, moments.n)
+
+    def shares_of(self, rows: Any) -> Array:
+        """Class shares of rows in memory."""
+        return rows.class_shares(self.n_outputs)
+
+    def first_shares(self, codes: Array, w: Array) -> Array | None:
+        """Class shares of the first rows, if these lack a class that is known."""
+        counts = np.bincount(codes, weights=w, minlength=len(self.classes))
+        shares = counts / counts.sum()
+        return None if (shares > 0).all() else above_zero(shares, len(codes))
+
+
+@dataclass(frozen=True)
+class ValueTargets:
+    """Regression targets, in units that are powers of two so that nothing is rounded and nothing overflows.
+
+    Attributes
+    ----------
+    unit, offset : ndarray of shape (outputs,)
+        ``Z = (y - offset) / unit``.
+    flat : bool
+        y has shape (n,).
+    bias : bool
+        The model has an intercept. In single precision the mean is then subtracted, since a level far above the
+        differences would take up all digits.
+    owner : str
+        Name of the estimator, for messages.
+    """
+
+    unit: Any = None
+    offset: Any = None
+    flat: bool = True
+    bias: bool = True
+    owner: str = "LSSVR"
+
+    kind: ClassVar[str] = "values"
+    sklearn_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
+    classes: ClassVar[None] = None
+    signed: ClassVar[bool] = False
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of Z."""
+        return len(self.unit)
+
+    def check_raw(self, y: Any) -> None:
+        """Raise an error for dates and text before scikit-learn looks at y."""
+        kind = np.asarray(y).dtype.kind
+        if kind in "mM":
+            raise ValueError(
+                f"y holds {'dates' if kind == 'M' else 'durations'}: give numbers, such as days since some day."
+            )
+        text = next((v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str)), None)
+        if text is not None:
+            raise ValueError(
+                f"y holds text, such as {str(text)!r}: {self.owner} predicts quantities, and needs numbers. "
+                f"For classes use {self.owner[:-1]}C."
+            )
+
+    def check(self, y: Any) -> None:
+        """Nothing more to check."""
+
+    def weights(self, sample_weight: Any, y: Any) -> Array:
+        """Row weights."""
+        return check_weights(sample_weight, None, y)
+
+    def learn(self, y: Any) -> Self:
+        """Units of these rows."""
+        Z = self.encode(y)
+        return self._with_units(Z.reshape(len(Z), -1), np.float64, Z.ndim == 1)
+
+    def fitted_to(self, y: Any, dtype: Any) -> Self:
+        """Units of all rows; warns if y is constant."""
+        Z = np.asarray(y, dtype=float).reshape(len(y), -1)
+        known = self._with_units(Z, dtype, np.ndim(y) == 1)
+        if len(Z) > 1 and (np.ptp(Z, axis=0) == 0).all():
+            warn_user(
+                f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
+                "learn but that.",
+            )
+        return known
+
+    def _with_units(self, Z: Array, dtype: Any, flat: bool) -> Self:
+        if Z.shape[1] == 0:
+            raise ValueError(f"y has shape {Z.shape}: there is nothing to learn; give one column or more.")
+        offset = Z.mean(axis=0) if np.dtype(dtype) == np.float32 and self.bias else np.zeros(Z.shape[1])
+        largest = np.abs(Z - offset).max(axis=0)
+        unit = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
+        return replace(self, unit=unit, offset=offset, flat=flat)
+
+    def named(self, classes: Any) -> Self:
+        """There are no classes to list."""
+        raise ValueError("classes= is for classifiers: this model predicts quantities.")
+
+    def __add__(self, other: Self) -> Self:
+        if len(self.unit) != len(other.unit) or self.flat != other.flat:
+            forms = ["(n,)" if known.flat else f"(n, {len(known.unit)})" for known in (self, other)]
+            raise ValueError(f"y has the shape {forms[0]} in some rows and {forms[1]} in others: give one form.")
+        return self
+
+    def completed(self, n: int, names: Any = None) -> Self:
+        """After a first pass over the rows."""
+        return self
+
+    def with_sums(self, moments: Moments) -> Self:
+        """With what sums over all rows add to it."""
+        return self
+
+    def check_learnable(self) -> None:
+        """Any values can be learned."""
+
+    def encode(self, y: Any) -> Array:
+        """Values as floats."""
+        Z = _numeric(np.asarray(y))
+        if Z is None:
+            raise ValueError(f"y must be numeric: {self.owner} predicts quantities.")
+        if not np.isfinite(Z).all():
+            raise ValueError("y contains NaN or inf; every value must be finite.")
+        if self.unit is not None and (Z.ndim == 1, Z.size) != (self.flat, len(Z) * len(self.unit)):
+            first = "(n,)" if self.flat else f"(n, {len(self.unit)})"
+            raise ValueError(f"y has shape {Z.shape}; that of the first rows was {first}: give y in the same form.")
+        return Z
+
+    def arrange(self, values: Array, dtype: Any) -> tuple[Array, Array]:
+        """Zeros for codes, and Z."""
+        Z = (values.reshape(len(values), -1).astype(float) - self.offset) / self.unit
+        return np.zeros(len(Z), dtype=int), Z.astype(dtype)
+
+    def recode(self, values: Array, old: Self) -> Array:
+        """Values need no new codes."""
+        return values
+
+    def recode_moments(self, moments: Moments, old: Self) -> Moments:
+        """Sums of the same rows in these units."""
+        scale, move = old.unit / self.unit, (old.offset - self.offset) / self.unit
+        C, z = moments.C * scale + np.outer(moments.p, move), moments.z * scale + moments.mass * move
+        return replace(moments, C=C, z=z)
+
+    def blank(self, n: int) -> Array:
+        """Values of n rows that nothing is learned from."""
+        return np.zeros(n if self.flat else (n, len(self.unit)))
+
+    def check_parameters(self) -> None:
+        """There are no parameters to check."""
+
+    def check_block_weight(self, sample_weight: Any) -> None:
+        """Any row weights will do."""
+
+    def counts(self, values: Array, w: Array) -> dict:
+        """There are no classes to count."""
+        return {}
+
+    def class_factors(self, counts: dict | None) -> None:
+        """There are no classes to weight."""
+        return None
+
+    def row_weights(self, w: Array) -> Array:
+        """Weights in the form that rows are arranged with."""
+        return w
+
+    def shares(self, moments: Moments, unit: float) -> None:
+        """There are no class shares."""
+        return None
+
+    def shares_of(self, rows: Any) -> None:
+        """There are no class shares."""
+        return None
+
+    def first_shares(self, values: Array, w: Array) -> None:
+        """There are no class shares."""
+        return None
+
+
+@dataclass(frozen=True)
+class LabelTargets:
+    """Many labels. Z has one column per class of each label, zeros where a label is unknown (code -1)."""
+
+    labels: Any = None
+    missing: Any = np.nan
+    class_weight: Any = None
+
+    kind: ClassVar[str] = "labels"
+    classes: ClassVar[None] = None
+    signed: ClassVar[bool] = False
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of Z."""
+        return int(self.labels.starts[-1])
+
+    def read(self, y: Any, n: int) -> tuple[Array, Self]:
+        """Codes of all rows, and the labels; warns of rows and labels that teach nothing."""
+        flat = is_flat(y)
+        codes, labels = encode_labels(as_column(y) if flat else y, n, self.missing)
+        labels = replace(labels, form="flat") if flat else labels
+        _warn_uninformative(codes, labels)
+        return codes, replace(self, labels=labels)
+
+    def check(self, y: Any) -> None:
+        """Checked when labels are encoded."""
+
+    def weights(self, sample_weight: Any, codes: Array) -> Array:
+        """Weights of all labels of all rows."""
+        return label_weights(sample_weight, self.class_weight, codes, self.labels)
+
+    def learn(self, y: Any) -> Self:
+        """Labels and classes of these rows."""
+        flat = is_flat(y)
+        table = as_column(y) if flat else y
+        labels = some_labels(table, np.shape(table)[0], self.missing)
+        return replace(self, labels=replace(labels, form="flat") if flat else labels)
+
+    def named(self, classes: Any) -> Self:
+        """With the classes that the user lists for one label."""
+        if not is_flat(classes):
+            raise ValueError("classes= names the classes of one label; those of many are read from the first rows.")
+        return self.learn(np.repeat(np.asarray(classes), 2))
+
+    def __add__(self, other: Self) -> Self:
+        known, fresh = self.labels, other.labels
+        if fresh.n_labels != known.n_labels:
+            raise ValueError(f"There are {fresh.n_labels} labels; the first rows had {known.n_labels}.")
+        if known.named and fresh.named and fresh.names != known.names:
+            raise ValueError(f"Labels are {fresh.names[:10]} in some rows and {known.names[:10]} in others.")
+        classes = tuple(united(*pair) for pair in zip(known.classes, fresh.classes, strict=True))
+        same = all(a is b for a, b in zip(classes, known.classes, strict=True))
+        return self if same else replace(self, labels=replace(known, classes=classes))
+
+    def completed(self, n: int, names: Any = None) -> Self:
+        """After a first pass over n rows or more; ``names`` are those of the target columns."""
+        given = () if names is None or isinstance(names, str) else tuple(names)
+        text = all(isinstance(name, str) for name in given)
+        title = given if text and len(given) == self.labels.n_labels and not self.labels.named else self.labels.names
+        return replace(self, labels=whole_labels(replace(self.labels, names=title), n, self.missing))
+
+    def with_sums(self, moments: Moments) -> Self:
+        """With the labels that are constant over all rows."""
+        present = moments.z > ROUNDING * moments.mass
+        constant = [t for t, (a, b) in enumerate(pairwise(self.labels.starts)) if present[a:b].sum() == 1]
+        return replace(self, labels=replace(self.labels, constant=tuple(constant)))
+
+    def check_learnable(self) -> None:
+        """Labels of one class are learned as such."""
+
+    def encode(self, y: Any) -> Array:
+        """Codes of rows all of whose labels are known."""
+        table = as_column(y) if is_flat(y) else y
+        codes = encode_known(table, self.labels, np.shape(table)[0], self.missing)
+        if (codes < 0).any():
+            raise ValueError(
+                f"{int((codes < 0).any(axis=1).sum())} of {len(codes)} rows have labels that are not known: sums "
+                "need all labels of a row. Leave these rows out, or fit in memory, where labels may be unknown."
+            )
+        return codes
+
+    def arrange(self, codes: Array, dtype: Any) -> tuple[Array, Array]:
+        """Codes, and Z."""
+        starts = self.labels.starts
+        Z = np.zeros((len(codes), int(starts[-1])), dtype=dtype)
+        i, t = np.nonzero(codes >= 0)
+        Z[i, starts[t] + codes[i, t]] = 1
+        return codes, Z
+
+    def recode(self, codes: Array, old: Self) -> Array:
+        """Codes of the same rows, which ``old`` encoded."""
+        pairs = enumerate(zip(old.labels.classes, self.labels.classes, strict=True))
+        return np.column_stack([np.searchsorted(after, before)[codes[:, t]] for t, (before, after) in pairs])
+
+    def recode_moments(self, moments: Moments, old: Self) -> Moments:
+        """Sums of the same rows, whose columns ``old`` arranged."""
+        new = self.labels
+        C, z = np.zeros((len(moments.C), new.n_outputs)), np.zeros(new.n_outputs)
+        pairs = zip(new.starts[:-1], old.labels.classes, new.classes, strict=True)
+        place = np.concatenate([start + np.searchsorted(after, before) for start, before, after in pairs])
+        C[:, place], z[place] = moments.C, moments.z
+        return replace(moments, C=C, z=z)
+
+    def blank(self, n: int) -> Array:
+        """Codes of n rows that nothing is learned from."""
+        return np.zeros((n, self.labels.n_labels), dtype=int)
+
+    def check_parameters(self) -> None:
+        """Checked with the weights of a block."""
+
+    def check_block_weight(self, sample_weight: Any) -> None:
+        """Sums need one weight per row."""
+        if self.class_weight is not None or np.ndim(sample_weight) == 2:
+            raise ValueError("A stream of many labels takes one weight a row: no class_weight, no weight per label.")
+
+    def counts(self, codes: Array, w: Array) -> dict:
+        """Classes of many labels are not counted."""
+        return {}
+
+    def class_factors(self, counts: dict | None) -> None:
+        """Classes of many labels have no weights in a stream."""
+        return None
+
+    def row_weights(self, w: Array) -> Array:
+        """The weight of a row for each of its labels."""
+        return np.repeat(w[:, None], self.labels.n_labels, axis=1)
+
+    def shares(self, moments: Moments, unit: float) -> Array:
+        """Weights of all classes of all labels; ``unit`` is the weight of 1."""
+        return np.where(moments.z > ROUNDING * moments.mass, moments.z, 0) / unit
+
+    def shares_of(self, rows: Any) -> Array:
+        """Weights of all classes of all labels, of rows in memory."""
+        return rows.class_counts()
+
+    def first_shares(self, codes: Array, w: Array) -> None:
+        """Unknown in the first rows."""
+        return None
+
+
+Targets = ClassTargets | ValueTargets | LabelTargets
+
+
+def in_units(F: Any, unit: Any, offset: Any, flat: bool) -> Any:
+    """Predictions in the unit and shape of y; single precision stays unless it would overflow."""
+    if not at_home(F):
+        wide = widest(F)
+        values = library(F).astype(wide * like(unit, wide) + like(offset, wide), F.dtype)
+        return values[:, 0] if flat else values
+    values = np.asarray(F, dtype=float) * unit + offset
+    if F.dtype == np.float32 and np.abs(values[np.isfinite(values)]).max(initial=0) < np.finfo(np.float32).max:
+        values = values.astype(np.float32)
+    return values[:, 0] if flat else values
+
+
+def check_classes(n: int, classes: Array) -> None:
+    """Two classes or more, and fewer classes than the n rows."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only, {str(classes[0])!r} (rows of weight 0 do not count): a classifier needs two "
+            "classes or more."
+        )
+    if len(classes) == n and n > 2:
+        raise ValueError(
+            f"y holds {len(classes)} classes in {n} rows, a class for every row: give at least one class two "
+            "rows or more. (If y is a quantity, this is a regression problem.)"
+        )
+
+
+def united(one: Array, other: Array) -> Array:
+    """The classes of two parts of the rows; ``one`` itself if the other adds nothing."""
+    if (one.dtype.kind in "biuf") != (other.dtype.kind in "biuf") and len(one) and len(other):
+        raise ValueError(
+            f"Classes are {one.tolist()[:5]} in some rows and {other.tolist()[:5]} in others: give numbers "
+            "everywhere, or text."
+        )
+    fresh = np.setdiff1d(other, one)
+    return np.unique(np.concatenate([one, fresh])) if len(fresh) else one
+
+
+def above_zero(shares: Array, n: int) -> Array:
+    """Half a row for a class that was not seen yet, so that its probability is low but not zero."""
+    shares = np.where(shares <= ROUNDING, 0.5 / (n + 1), shares)
+    return shares / shares.sum()
+
+
+def is_flat(y: Any) -> bool:
+    """True if y holds one class per row and is not a table."""
+    if hasattr(y, "ndim"):
+        return y.ndim == 1
+    try:
+        return np.asarray(y).ndim == 1
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def as_column(y: Any) -> Any:
+    """One class per row as a table of one column, unknown values included."""
+    if hasattr(y, "to_frame"):
+        return y.to_frame()
+    if isinstance(y, np.ma.MaskedArray):
+        return y.reshape(-1, 1)
+    table = np.asarray(y)
+    if table.dtype.kind in "US" and isinstance(y, list | tuple):  # NaN among strings would become a string
+        table = np.asarray(y, dtype=object)
+    return table.reshape(-1, 1)
+
+
+def _numeric(y: Array) -> Array | None:
+    """Values as floats; None for text, also such as "1.5", and dates."""
+    if y.dtype.kind not in "biufO" or (y.dtype.kind == "O" and any(isinstance(v, str) for v in y.ravel())):
+        return None
+    try:
+        return np.asarray(y, dtype=float)
+    except (TypeError, ValueError):
+        return None
+
+
+def _warn_uninformative(codes: Array, labels: Labels) -> None:
+    """Rows without labels do not count, and labels of one class teach nothing. Both are allowed."""
+    empty = int(np.sum((codes < 0).all(axis=1)))
+    if empty:
+        warn_user(f"Rows without any known label are left out: {empty} of {len(codes)}.")
+    constant = [labels.names[t] for t in labels.constant]
+    if constant:
+        more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
+        warn_user(
+            f"Labels with one class only among their known values: {', '.join(map(str, constant[:5]))}{more}. "
+            "They are learned as such, and listed in constant_labels_.",
+        )

@@ -1,4 +1,4 @@
-"""Fits whose results are frozen: the cases, what is recorded of each, and how two records are compared.
+"""Fits whose results are frozen: data, models and options of every case.
 
 ``tests/test_frozen.py`` fits every case again and compares it with its record in ``tests/fixtures/frozen``. The cases
 use the public API only, so that they outlive every change of the internals. Where a public attribute, method or
@@ -9,7 +9,8 @@ Write records anew, all of them or those of some cases, only where results are m
     python tests/frozen_cases.py --write [name ...]
     python tests/frozen_cases.py --list
 
-Cases with ``draws`` depend on the random numbers of centres, folds, samples or batches, and change with these.
+Cases with ``draws`` also depend on how rows are drawn: centres, folds of rows and batches by ``random_state``, samples
+and folds of labels by a hash of the rows. They change where that changes.
 """
 
 from __future__ import annotations
@@ -163,6 +164,11 @@ def triples(n: int) -> np.ndarray:
     return np.arange(n) // 3
 
 
+def some_pairs(n: int) -> np.ndarray:
+    """Groups of one row, but for every twentieth, which has the next row with it."""
+    return np.where(np.arange(n) % 20 == 1, np.arange(n) - 1, np.arange(n))
+
+
 def blocks(data: Data, size: int = 70, **columns: np.ndarray) -> list[dict[str, Any]]:
     """Rows as a list of blocks; further columns by the names that blocks have."""
     named = {"X": data.X, "y": data.y, **columns}
@@ -277,12 +283,27 @@ fitted(
 )
 
 
+fitted("lspc-few-groups", LSPC(**GRID), three_classes, lambda d: {"groups": some_pairs(len(d.X))})
+fitted(
+    "lspc-few-groups-coefficients",
+    LSPC(**GRID, norm="coefficients", bias="shared"),
+    three_classes,
+    lambda d: {"groups": some_pairs(len(d.X))},
+)
+
+
 def rounded_rows(data: Data) -> dict[str, Any]:
     return {"X": np.round(data.X), "groups": "duplicates"}
 
 
 fitted("lspc-duplicates", LSPC(**GRID), three_classes, rounded_rows)
 fitted("lspc-counts", LSPC(**GRID), three_classes, lambda d: {"sample_weight": counts(len(d.X))})
+fitted(
+    "lspc-counts-coefficients",
+    LSPC(**GRID, norm="coefficients"),
+    three_classes,
+    lambda d: {"sample_weight": counts(len(d.X))},
+)
 fitted("lspc-weights", LSPC(**GRID), three_classes, lambda d: {"sample_weight": fractions(len(d.X))})
 fitted("lspc-balanced", LSPC(**GRID, class_weight="balanced"), three_classes)
 fitted("lspc-class-weight", LSPC(**GRID, class_weight={"a": 3.0, "b": 0.5}, basis="class"), three_classes)
@@ -542,6 +563,18 @@ TASKS: dict[str, Any] = {"sigma": [0.6, 1.2], "alpha": [1e-3, 1e-2], "sharing": 
 fitted("tasks-lspc", MultiTaskLSPC(random_state=0), task_classes)
 fitted("tasks-lspc-three-classes-dual", MultiTaskLSPC(**TASKS, solver="dual", bias="shared"), task_three_classes)
 fitted("tasks-lspc-coefficients", MultiTaskLSPC(**TASKS, norm="coefficients"), task_classes)
+fitted(
+    "tasks-lspc-coefficients-counts",
+    MultiTaskLSPC(**TASKS, norm="coefficients", bias="shared"),
+    task_classes,
+    lambda d: {"sample_weight": counts(len(d.X))},
+)
+fitted(
+    "tasks-lspc-coefficients-groups",
+    MultiTaskLSPC(**TASKS, norm="coefficients"),
+    task_classes,
+    lambda d: {"groups": some_pairs(len(d.X))},
+)
 fitted("tasks-lspc-arrow", MultiTaskLSPC(**TASKS, n_centers=15, solver="arrow"), task_three_classes, draws="centres")
 fitted(
     "tasks-lspc-arrow-coefficients",
@@ -774,6 +807,12 @@ fitted(
     labels,
 )
 fitted("labels-groups", MultiLabelLSPC(**LABELS, scoring="brier"), labels, lambda d: {"groups": triples(len(d.X))})
+fitted(
+    "labels-counts-coefficients",
+    MultiLabelLSPC(**LABELS, norm="coefficients", bias="shared"),
+    labels,
+    lambda d: {"sample_weight": counts(len(d.X))},
+)
 fitted("labels-balanced", MultiLabelLSPC(**LABELS, class_weight="balanced", calibration=None), labels)
 fitted(
     "labels-three-classes",
@@ -806,7 +845,7 @@ def _() -> dict[str, Any]:
         return record(load(Path(folder) / "model.lw"), data.new)
 
 
-@case("class-prior-and-sets")
+@case("class-prior-and-sets", draws="sets")
 def _() -> dict[str, Any]:
     data = three_classes()
     model = LSPC(**GRID).fit(data.X, data.y)

@@ -9,8 +9,8 @@ Write records anew, all of them or those of some cases, only where results are m
     python tests/frozen_cases.py --write [name ...]
     python tests/frozen_cases.py --list
 
-Cases with ``draws`` also depend on how rows are drawn: centres, folds of rows and batches by ``random_state``, samples
-and folds of labels by a hash of the rows. They change where that changes.
+Cases with ``draws`` also depend on how rows are drawn: centres, folds and batches by ``random_state``; samples and
+folds of labels by a hash of the rows. They change where that changes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 from frozen_records import Case, plain, record, write
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
@@ -50,6 +51,8 @@ from leastwise import (
 )
 from leastwise.abstention import Abstaining
 from leastwise.calibration import Recalibrated
+from leastwise.model_selection import StratifiedTaskKFold
+from leastwise.shift import estimate_class_prior
 from leastwise.tables import TableModel
 
 # --- Data ---------------------------------------------------------------------------------------------------------
@@ -283,10 +286,10 @@ fitted(
 )
 
 
-fitted("lspc-few-groups", LSPC(**GRID), three_classes, lambda d: {"groups": some_pairs(len(d.X))})
+fitted("lspc-few-groups", LSPC(**POINT), three_classes, lambda d: {"groups": some_pairs(len(d.X))})
 fitted(
     "lspc-few-groups-coefficients",
-    LSPC(**GRID, norm="coefficients", bias="shared"),
+    LSPC(**POINT, norm="coefficients", bias="shared"),
     three_classes,
     lambda d: {"groups": some_pairs(len(d.X))},
 )
@@ -329,6 +332,12 @@ def accuracy_of(model: Any, X: Any, y: Any) -> float:
 
 
 fitted("lspc-callable-scoring", LSPC(**GRID, scoring=accuracy_of, cv=KFold(4)), two_classes)
+fitted("lspc-f1", LSPC(**GRID, scoring="f1"), two_classes)
+fitted("lspc-borrowed-scoring", LSPC(**GRID, scoring="neg_log_loss"), three_classes)
+fitted(
+    "lspc-moments-folds", LSPC(**GRID, n_centers=25, solver="moments", cv=4), three_classes, draws="centres, folds"
+)
+fitted("lssvc-no-calibration", LSSVC(**GRID, calibration=None), three_classes)
 fitted("lspc-two-jobs", LSPC(**GRID, n_jobs=2), three_classes)
 fitted(
     "lspc-float32",
@@ -512,6 +521,13 @@ def _() -> dict[str, Any]:
     return record(merge([clone(model).fit_stream(data.X[k::3], data.y[k::3]) for k in range(3)]), data.new)
 
 
+@case("merge-labels")
+def _() -> dict[str, Any]:
+    data = labels(200)
+    model = MultiLabelLSPC(1.5, centers=data.X[::10], random_state=0)
+    return record(merge([clone(model).fit_stream(data.X[k::2], data.y[k::2]) for k in range(2)]), data.new)
+
+
 @case("merge-lssvc-from-one-start", draws="centres")
 def _() -> dict[str, Any]:
     data = two_classes(240)
@@ -560,6 +576,16 @@ def _() -> dict[str, Any]:
 
 TASKS: dict[str, Any] = {"sigma": [0.6, 1.2], "alpha": [1e-3, 1e-2], "sharing": [0.0, 0.4, 0.8], "random_state": 0}
 
+
+def with_task_column(data: Data) -> dict[str, Any]:
+    codes = np.unique(data.tasks, return_inverse=True)[1]
+    return {"X": np.c_[data.X, codes], "tasks": None}
+
+
+def new_with_task_column(data: Data) -> dict[str, Any]:
+    return {"X": np.c_[data.new, np.arange(len(data.new)) % 6], "tasks": None}
+
+
 fitted("tasks-lspc", MultiTaskLSPC(random_state=0), task_classes)
 fitted("tasks-lspc-three-classes-dual", MultiTaskLSPC(**TASKS, solver="dual", bias="shared"), task_three_classes)
 fitted("tasks-lspc-coefficients", MultiTaskLSPC(**TASKS, norm="coefficients"), task_classes)
@@ -596,6 +622,26 @@ fitted(
     draws="centres, sample",
 )
 fitted(
+    "tasks-lspc-arrow-small-alpha",
+    MultiTaskLSPC(1.5, 1e-11, 0.5, centers=task_classes().X[::8], solver="arrow"),
+    task_classes,
+    rtol=1e-4,
+)
+fitted(
+    "tasks-lspc-arrow-groups",
+    MultiTaskLSPC(**TASKS, centers=task_classes().X[::8], search_rows=None),
+    task_classes,
+    lambda d: {"groups": triples(len(d.X))},
+)
+fitted(
+    "tasks-lspc-stratified",
+    MultiTaskLSPC(**TASKS, cv=StratifiedTaskKFold(4, task_column=2, random_state=0), task_column=2),
+    task_classes,
+    with_task_column,
+    new_with_task_column,
+    draws="folds",
+)
+fitted(
     "tasks-lspc-centres-by-task", MultiTaskLSPC(**TASKS, n_centers=15, centers="task"), task_classes, draws="centres"
 )
 fitted(
@@ -620,15 +666,6 @@ def chain(X: Any, y: Any, tasks: Any) -> np.ndarray:
 
 fitted("tasks-lspc-callable-similarity", MultiTaskLSPC(**TASKS, similarity=chain), task_classes)
 fitted("tasks-lspc-penalty", MultiTaskLSPC(**TASKS, task_penalty={"site 001": 5.0}), task_classes)
-
-
-def with_task_column(data: Data) -> dict[str, Any]:
-    codes = np.unique(data.tasks, return_inverse=True)[1]
-    return {"X": np.c_[data.X, codes], "tasks": None}
-
-
-def new_with_task_column(data: Data) -> dict[str, Any]:
-    return {"X": np.c_[data.new, np.arange(len(data.new)) % 6], "tasks": None}
 
 
 fitted(
@@ -813,6 +850,15 @@ fitted(
     labels,
     lambda d: {"sample_weight": counts(len(d.X))},
 )
+fitted("labels-average-precision", MultiLabelLSPC(**LABELS, scoring="average_precision"), labels)
+fitted("labels-hamming", MultiLabelLSPC(**LABELS, scoring="hamming", threshold="auto"), labels)
+fitted("labels-f1-micro", MultiLabelLSPC(**LABELS, scoring="f1_micro", threshold="auto"), labels)
+fitted(
+    "labels-moments-folds",
+    MultiLabelLSPC(**LABELS, solver="moments", n_centers=25, cv=4),
+    labels,
+    draws="centres, folds",
+)
 fitted("labels-balanced", MultiLabelLSPC(**LABELS, class_weight="balanced", calibration=None), labels)
 fitted(
     "labels-three-classes",
@@ -833,8 +879,27 @@ fitted(
 fitted("abstaining-labels", Abstaining(MultiLabelLSPC(**LABELS), cost=0.2), labels)
 fitted("recalibrated", Recalibrated(LSPC(**GRID)), three_classes)
 fitted("recalibrated-beta-by-task", Recalibrated(MultiTaskLSPC(**TASKS), "beta", by_task=True), task_classes)
+fitted("recalibrated-isotonic", Recalibrated(LSPC(**GRID), "isotonic"), three_classes)
+fitted("recalibrated-dirichlet", Recalibrated(LSPC(**GRID), "dirichlet"), three_classes)
 fitted("recalibrated-labels", Recalibrated(MultiLabelLSPC(**LABELS), "temperature"), labels)
 fitted("recalibrated-vector-lssvc", Recalibrated(LSSVC(**GRID), "vector"), three_classes)
+
+
+@case("abstaining-frozen")
+def _() -> dict[str, Any]:
+    data = three_classes(240)
+    model = LSPC(**GRID).fit(data.X[:90], data.y[:90])
+    return record(Abstaining(FrozenEstimator(model), max_error=0.4).fit(data.X[90:], data.y[90:]), data.new)
+
+
+@case("class-prior-estimated")
+def _() -> dict[str, Any]:
+    data = three_classes(240)
+    return {
+        "prior": plain(
+            estimate_class_prior(LSPC(**GRID).fit(data.X[:120], data.y[:120]), data.X[120:][data.y[120:] != "a"])
+        )
+    }
 
 
 @case("saved-and-loaded")
@@ -893,6 +958,12 @@ def _() -> dict[str, Any]:
     data = task_classes()
     model = MultiTaskLSPC(**TASKS).fit(data.X, data.y, tasks=data.tasks)
     return influence_record(model, data, tasks=data.new_tasks[:8])
+
+
+@case("influence-labels-missing", rtol=1e-5, draws="folds")
+def _() -> dict[str, Any]:
+    data = labels_with_gaps()
+    return influence_record(MultiLabelLSPC(1.2, 1e-2, 0.5, tol=1e-9).fit(data.X, data.y), data)
 
 
 @case("influence-labels")

@@ -338,6 +338,11 @@ fitted(
     "lspc-moments-folds", LSPC(**GRID, n_centers=25, solver="moments", cv=4), three_classes, draws="centres, folds"
 )
 fitted("lssvc-no-calibration", LSSVC(**GRID, calibration=None), three_classes)
+fitted(
+    "lspc-moments-large-folds",
+    LSPC(1.5, [1e-3, 1e-2], centers=three_classes().X[::4], solver="moments", cv=KFold(2), calibration="temperature"),
+    lambda: three_classes(4400),
+)
 fitted("lspc-two-jobs", LSPC(**GRID, n_jobs=2), three_classes)
 fitted(
     "lspc-float32",
@@ -858,6 +863,11 @@ fitted(
     MultiLabelLSPC(**LABELS, solver="moments", n_centers=25, cv=4),
     labels,
     draws="centres, folds",
+)
+fitted(
+    "labels-moments-large-folds",
+    MultiLabelLSPC(1.5, [1e-3, 1e-2], [0.0, 0.5], centers=labels().X[::4], solver="moments", cv=KFold(2)),
+    lambda: labels(4400),
 )
 fitted("labels-balanced", MultiLabelLSPC(**LABELS, class_weight="balanced", calibration=None), labels)
 fitted(

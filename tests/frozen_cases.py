@@ -38,6 +38,7 @@ from leastwise import (
     LSPC,
     LSSVC,
     LSSVR,
+    Abstaining,
     DuplicateRowsWarning,
     KernelLogisticRegression,
     MultiLabelLSPC,
@@ -45,14 +46,13 @@ from leastwise import (
     MultiTaskLSPC,
     MultiTaskLSSVC,
     MultiTaskLSSVR,
+    Recalibrated,
+    estimate_class_prior,
     load,
     merge,
     save,
 )
-from leastwise.abstention import Abstaining
-from leastwise.calibration import Recalibrated
 from leastwise.model_selection import StratifiedTaskKFold
-from leastwise.shift import estimate_class_prior
 from leastwise.tables import TableModel
 
 # --- Data ---------------------------------------------------------------------------------------------------------

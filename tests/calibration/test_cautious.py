@@ -54,24 +54,17 @@ def test_a_model_has_to_be_clearly_better():
 
 
 @pytest.mark.parametrize(("alpha", "bias"), [(1e-3, "shared"), (0.1, None)])
-def test_degrees_of_freedom_are_the_trace_of_the_smoother(alpha, bias):
+def test_degrees_of_freedom_are_the_trace_of_the_smoother(alpha, bias, monkeypatch):
     """By every way to held-out scores: a row's own weight in its fitted value, summed."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(25, 2)), rng.normal(size=25)
     seen = []
 
-    class Watched(LSSVR):
-        def _judge(self, data):
-            inner = super()._judge(data)
-
-            class Watching(type(inner)):
-                def __call__(self, rows, held, last):
-                    seen.append(held.freedom)
-                    return super().__call__(rows, held, last)
-
-            return Watching(inner.n_outputs, inner.scorer, inner.unit)
-
-    Watched(1.0, alpha, kernel="rbf", bias=bias).fit(X, y)
+    real = ValueJudge.__call__
+    monkeypatch.setattr(
+        ValueJudge, "__call__", lambda self, rows, held, last: seen.append(held.freedom) or real(self, rows, held, last)
+    )
+    LSSVR(1.0, alpha, kernel="rbf", bias=bias).fit(X, y)
     # leave-one-out has the ridge of 24 rows
     K, rho = RBF()(X, X, 1.0), alpha * 24
     M = np.linalg.inv(K + rho * np.eye(25))
@@ -131,7 +124,7 @@ def test_iterations_have_to_beat_the_linear_model_of_all_rows(monkeypatch, bend)
     X = rng.normal(size=(700, 2))
     y = X @ [1.0, 2.0] + bend * np.sin(2 * X[:, 0]) + rng.normal(size=700)
     monkeypatch.setattr("leastwise.solvers.choose.DIRECT_ROWS", 500)
-    monkeypatch.setattr("leastwise.estimators._single_lssvm.MANY_ROWS", 500)
+    monkeypatch.setattr("leastwise.estimators.spec.MANY_ROWS", 500)
     monkeypatch.setattr(ValueJudge, "clearly_better", clearly_better := Watched(ValueJudge.clearly_better))
     model = LSSVR(random_state=0, search_rows=60, linear_weight=[1.0, np.inf]).fit(X, y)
     linear = LSSVR(random_state=0, kernel="linear").fit(X, y)

@@ -199,9 +199,9 @@ def test_many_rows_are_answered_as_few(monkeypatch):
     whole = model.predict_interval(rows, tasks=who)
     parts = [model.predict_interval(rows[i : i + 50], tasks=who[i : i + 50]) for i in range(0, 500, 50)]
     np.testing.assert_allclose(whole, np.vstack(parts), atol=1e-10)
-    from leastwise.estimators import _regressor
+    from leastwise.estimators import intervals
 
-    monkeypatch.setattr(_regressor, "row_chunks", lambda n, *_: [slice(i, min(i + 7, n)) for i in range(0, n, 7)])
+    monkeypatch.setattr(intervals, "row_chunks", lambda n, *_: [slice(i, min(i + 7, n)) for i in range(0, n, 7)])
     np.testing.assert_allclose(model.predict_interval(rows, tasks=who), whole, atol=1e-10)
 
 
@@ -511,10 +511,10 @@ def test_no_more_rows_than_parameters_tell_nothing():
 
 def recorded(monkeypatch, make, **more):
     """A fitted model with all that its correction was computed from."""
-    from leastwise.estimators import _regressor
+    from leastwise.estimators import intervals
 
     seen = []
-    monkeypatch.setattr(_regressor, "excess", lambda *args: seen.append(args) or excess(*args))
+    monkeypatch.setattr(intervals, "excess", lambda *args: seen.append(args) or excess(*args))
     return make().fit(X, Y, **more), *seen[0]
 
 

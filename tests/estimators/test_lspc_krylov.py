@@ -8,7 +8,8 @@ from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise import LSPC, LSSVC
-from leastwise.estimators import _single_iterating
+from leastwise.estimators import solving
+from leastwise.estimators.fitting import prepare
 from leastwise.estimators.solving import smoothest
 from leastwise.linalg.krylov import block_cg
 from leastwise.model_selection.grid import Grid
@@ -103,7 +104,7 @@ def test_a_tenth_is_held_out_and_calibrates():
 
 def test_alpha_is_settled_on_more_rows(monkeypatch):
     """The chosen alpha is the best of those that were looked at on the larger part, or alike and larger."""
-    monkeypatch.setattr(_single_iterating, "SETTLE_ROWS", 500)
+    monkeypatch.setattr(solving, "SETTLE_ROWS", 500)
     rows, y = classes(1200, seed=3)
     model = LSPC(1.5, solver="krylov", search_rows=150, random_state=0).fit(rows, y)
     table = model.cv_results_
@@ -284,9 +285,8 @@ def test_one_problem_serves_many_alphas(narrow):
     b = LSSVC(1.0, 1e-2, solver="cholesky", cv=None, calibration=None).fit(rows, y)
     np.testing.assert_allclose(a.scores(rows), b.scores(rows), atol=1e-7)
     model = fixed()
-    data = model._training(X, Y, WEIGHTS, None, model._checked())
-    settings = model._settings(data.kernel, model._judge(data.classes, None))
-    effort = _single_iterating.Effort(1e-9, 200)
+    data, settings = prepare(model, model._spec(), X, Y, WEIGHTS)
+    effort = solving.Effort(1e-9, 200)
     problem = KrylovProblem(data.rows, settings, 1.5, None, effort)
     assert problem.rough is not None
     start = None

@@ -12,7 +12,7 @@ from reference import rbf
 from scipy import sparse
 
 from leastwise import LSPC, MultiLabelLSPC
-from leastwise.estimators import _label_iterating, _labels
+from leastwise.estimators import solving, validation
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 from leastwise.problem.coupling import from_pairwise
 
@@ -353,15 +353,15 @@ def test_held_out_scores_are_those_of_other_models(changes):
 
 def folds_made(monkeypatch):
     """The folds that stand in for leave-one-out, as a fit makes them."""
-    real, seen = _labels.grouped_folds, []
-    for module in (_labels, _label_iterating):
+    real, seen = validation.grouped_folds, []
+    for module in (validation, solving):
         monkeypatch.setattr(module, "grouped_folds", lambda *args: seen.append(real(*args)) or seen[-1])
     return seen
 
 
 def test_a_number_of_folds_is_that_of_stratified_folds(monkeypatch):
-    real, made = _labels.label_fold_labels, []
-    monkeypatch.setattr(_labels, "label_fold_labels", lambda *args: made.append(real(*args)) or made[-1])
+    real, made = validation.label_fold_labels, []
+    monkeypatch.setattr(validation, "label_fold_labels", lambda *args: made.append(real(*args)) or made[-1])
     found = model(cv=3).fit(X, Y)
     assert sorted(np.bincount(made[0]).tolist()) == [8, 9, 9]
     same(found.heldout_scores_, by_refits(X, Y, np.ones((N, T)), label_matrix(0.4), made[0]))
@@ -369,8 +369,8 @@ def test_a_number_of_folds_is_that_of_stratified_folds(monkeypatch):
 
 @pytest.mark.parametrize("Z", [Y, GAPS], ids=["complete", "gaps"])
 def test_a_number_of_folds_keeps_groups_together(Z, monkeypatch):
-    real, seen = MultiLabelLSPC._fold_labels, []
-    monkeypatch.setattr(MultiLabelLSPC, "_fold_labels", lambda *args: seen.append(real(*args)) or seen[-1])
+    real, seen = validation._fold_ids, []
+    monkeypatch.setattr(validation, "_fold_ids", lambda *args: seen.append(real(*args)) or seen[-1])
     found = model(cv=3, tol=1e-12).fit(X, Z, groups=FOLDS["pairs"])
     (folds,) = seen
     assert len(np.unique(folds)) == 3
@@ -555,7 +555,7 @@ def test_conjugate_gradients_hold_out_rows(Z, monkeypatch):
     assert len(np.unique(made[-1])) == 5
     expected = by_refits(X, Z, W, label_matrix(0.4), made[-1])
     same(found.heldout_scores_, expected, 1e-6)
-    monkeypatch.setattr(_label_iterating, "IN_TURN", 0)
+    monkeypatch.setattr(solving, "IN_TURN", 0)
     tenth = model(solver="cg", tol=1e-12).fit(X, Z)
     held = ~np.isnan(tenth.heldout_scores_[:, 0])
     np.testing.assert_array_equal(held, made[-1] == 0)

@@ -17,10 +17,10 @@ from leastwise import LSPC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskL
 from leastwise.calibration.heldout_rows import gather
 from leastwise.calibration.risk import Decisions, safe_threshold
 from leastwise.datasets import make_related_tasks, make_rotated_labels
-from leastwise.estimators.sets import Wanted
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.prior_shift import estimate_class_prior
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.estimators.sets import Wanted
 from leastwise.inspection.calibration_report import calibration_report
 from leastwise.utils.unwrap import split_params
 

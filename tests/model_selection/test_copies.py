@@ -23,8 +23,8 @@ from leastwise import (
     MultiTaskLSSVC,
     MultiTaskLSSVR,
 )
-from leastwise.estimators.base import TaskCoefficients
 from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.base import TaskCoefficients
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.model_selection.folds import DuplicateRowsWarning, observation_counts
 from leastwise.problem.similarity import correlation_similarity, input_similarity, learned_similarity

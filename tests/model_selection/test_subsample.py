@@ -9,7 +9,7 @@ from sklearn.base import clone, is_regressor
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
-from leastwise.estimators import _task_parts, _task_search
+from leastwise.estimators import task_choice, task_streaming
 from leastwise.model_selection.subsample import content_keys, search_sample
 from leastwise.solvers.evaluator import Rows
 from leastwise.utils.hashing import row_keys, sample_keys, unit_keys
@@ -192,9 +192,9 @@ def test_tasks_in_memory_and_in_parts_have_the_same_sample(monkeypatch):
     X = np.round(rng.normal(size=(600, 2)))
     y = (rng.random(600) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
     found = {}
-    some, gathered = _task_search.some_units, _task_parts.gathered
-    monkeypatch.setattr(_task_search, "some_units", lambda *a: found.setdefault("memory", some(*a)))
-    monkeypatch.setattr(_task_parts, "gathered", lambda *a: found.setdefault("parts", gathered(*a)))
+    some, gathered = task_choice.some_units, task_streaming.gathered
+    monkeypatch.setattr(task_choice, "some_units", lambda *a: found.setdefault("memory", some(*a)))
+    monkeypatch.setattr(task_streaming, "gathered", lambda *a: found.setdefault("parts", gathered(*a)))
     model = MultiTaskLSPC(sigma=1.0, n_centers=20, search_rows=120, random_state=0)
     clone(model).fit(X, y, tasks=task)
     clone(model).fit_stream(X, y, task=task, block_rows=70)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC
-from leastwise.estimators import _by_moments
+from leastwise.estimators import sums as sums_module
+from leastwise.estimators.fitting import prepare
 from leastwise.linalg.moments import Moments, moment_spectrum
 from leastwise.linalg.whitening import whitening
 from leastwise.solvers.heldout import Folds, Problem
@@ -128,8 +129,8 @@ def test_few_large_folds_of_which_some_rows_are_looked_at(kind, bias, monkeypatc
         model = MultiLabelLSPC(**FIXED, bias=bias, cv=4, similarity="shared", sharing=0.3)
     y = CODES if kind == "classes" else LABELS
     whole = clone(model).fit(ROWS, y)
-    monkeypatch.setattr(_by_moments, "LARGE_FOLD", 5)
-    monkeypatch.setattr(_by_moments, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(sums_module, "LARGE_FOLD", 5)
+    monkeypatch.setattr(sums_module, "SAMPLE_ROWS", 50)
     some = clone(model).set_params(solver="moments").fit(ROWS, y)
     seen = ~np.isnan(some.heldout_scores_[:, 0])
     assert seen.sum() == 50
@@ -140,7 +141,7 @@ def test_a_row_that_is_there_very_often(monkeypatch):
     """There are as many folds as rows, and none has sums of its own: that would be b x b numbers for each."""
     often = np.r_[np.arange(120), np.zeros(30, dtype=int)]
     whole = LSPC(**FIXED).fit(ROWS[often], CODES[often])
-    monkeypatch.setattr(_by_moments, "LARGE_FOLD", 5)
+    monkeypatch.setattr(sums_module, "LARGE_FOLD", 5)
     made = []
     zero = Moments.zero
     monkeypatch.setattr(Moments, "zero", staticmethod(lambda b, *c: made.append(b) or zero(b, *c)))
@@ -163,12 +164,11 @@ def test_many_copies_are_looked_at_once(kind, monkeypatch):
     more = {"values": {"kernel": "rbf"}, "labels": {"sharing": 0.3, "similarity": "shared"}}.get(kind, {})
     model = maker(**FIXED, **more, solver="moments")
     whole = clone(model).fit(X, y, w)
-    monkeypatch.setattr(_by_moments, "SAMPLE_ROWS", 50)
+    monkeypatch.setattr(sums_module, "SAMPLE_ROWS", 50)
     seen = []
-    trial = _by_moments.ByMoments._moment_trial if kind != "labels" else MultiLabelLSPC._moment_trial
-    home = _by_moments.ByMoments if kind != "labels" else MultiLabelLSPC
+    real = sums_module.evaluator
     monkeypatch.setattr(
-        home, "_moment_trial", lambda self, data, rows, *a: seen.append(len(rows)) or trial(self, data, rows, *a)
+        sums_module, "evaluator", lambda spec, data, rows, *a: seen.append(len(rows)) or real(spec, data, rows, *a)
     )
     some = clone(model).fit(X, y, w)
     assert seen[-1] < 280
@@ -180,8 +180,9 @@ def test_many_copies_are_looked_at_once(kind, monkeypatch):
 
 def test_groups_count_by_their_rows():
     groups = np.arange(120) // 8
-    rows = LSPC(**FIXED)._training(ROWS, CODES, None, groups, LSPC(**FIXED)._checked()).rows
-    some = _by_moments.sampled_folds(rows, 40)
+    model = LSPC(**FIXED)
+    rows = prepare(model, model._spec(), ROWS, CODES, None, groups)[0].rows
+    some = sums_module.sampled_folds(rows, 40)
     assert len(some) == 40
     assert len(np.unique(groups[some])) == 5
-    assert len(_by_moments.sampled_folds(rows, 5)) == 16  # two of them at least
+    assert len(sums_module.sampled_folds(rows, 5)) == 16  # two of them at least

@@ -48,20 +48,14 @@ def spied(monkeypatch):
         real = getattr(target, name)
         monkeypatch.setattr(target, name, lambda *a, **k: (seen.append(word), real(*a, **k))[1])
 
-    import leastwise.estimators._iterating as iterating
-    import leastwise.estimators._label_iterating as label_iterating
-    import leastwise.estimators._single_lssvm as machine
-    import leastwise.estimators.lspc as lspc
-    import leastwise.estimators.multi_label as multi_label
-    from leastwise.estimators._by_moments import ByMoments
+    from leastwise.estimators import fitting, solving
 
-    watch(lspc, "solve", "cholesky")
-    watch(machine, "solve", "cholesky")
-    watch(lspc, "solve_by_sgd", "sgd")
-    watch(ByMoments, "_fit_by_moments", "moments")
-    watch(iterating, "solve_by_krylov", "krylov")
-    watch(label_iterating, "solve_labels_free", "cg")
-    watch(multi_label, "solve_labels", "sylvester")
+    watch(solving, "solve", "cholesky")
+    watch(solving, "solve_by_sgd", "sgd")
+    watch(fitting, "fit_by_sums", "moments")
+    watch(solving, "solve_by_krylov", "krylov")
+    watch(solving, "solve_labels_free", "cg")
+    watch(solving, "solve_labels", "sylvester")
     return seen
 
 

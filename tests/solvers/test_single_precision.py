@@ -99,7 +99,7 @@ def made_trial(n=4000, b=100, dtype=np.float32):
     label = np.arange(n)
     rows = trial_module.Rows(X, rng.integers(2, size=n), np.ones(n, dtype), label, label, label)
     model = LSPC(n_centers=b, sigma=1.0)
-    kernel = model._checked()
+    kernel = model._spec().check()
 
     class Two:
         n_outputs = 2

@@ -25,7 +25,7 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.datasets import make_related_tasks
-from leastwise.estimators import _task_search
+from leastwise.estimators import task_choice
 from leastwise.tables import TableModel
 from leastwise.utils.unwrap import core
 
@@ -207,7 +207,7 @@ def test_streams(make, monkeypatch):
     lower(monkeypatch)
     X, y = labels(False) if make is MultiLabelLSPC else single("values" if make is LSSVR else "classes")
     model = make(random_state=0).fit_stream(X, y, keep_rows=80, block_rows=50)
-    assert model.centers_.shape[0] == LIMITS["estimators._by_moments.STREAM_CENTERS"]
+    assert model.centers_.shape[0] == LIMITS["estimators.sums.STREAM_CENTERS"]
     assert np.isfinite(model.scores(X) if make is not LSSVR else model.predict(X)).all()
 
 
@@ -237,11 +237,9 @@ def test_a_linear_rival_that_is_searched_on_some_tasks(monkeypatch):
     """By iterations the sum of kernels competes with its linear part, which has a weight of infinity alone."""
     lower(monkeypatch)
     X, y, task = tasks("regression", "equal")
-    seen, real = [], _task_search.TaskSearch._select_on_some
+    seen, real = [], task_choice._with_options
     monkeypatch.setattr(
-        _task_search.TaskSearch,
-        "_select_on_some",
-        lambda self, data, whole, *rest: seen.append(whole.weight) or real(self, data, whole, *rest),
+        task_choice, "_with_options", lambda whole, other: seen.append(whole.weight) or real(whole, other)
     )
     check(MultiTaskLSSVR(random_state=0), X, y, tasks=task)
     assert np.inf in seen

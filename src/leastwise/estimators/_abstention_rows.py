@@ -13,6 +13,7 @@ import numpy as np
 from leastwise.calibration.abstention import Rule
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.calibration.risk import Decisions, risk_coverage
+from leastwise.estimators import validation
 from leastwise.estimators.base import TaskClassifier
 from leastwise.estimators.checks import check_groups
 from leastwise.estimators.labels import LabelClassifier
@@ -185,7 +186,7 @@ def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     if not isinstance(core(model), TaskClassifier):
         return None
     model, X = arrive(model, X, through=True)
-    return model._validated_rows(X, params.get("tasks"))[1]
+    return validation.task_codes(model, X, params.get("tasks"))
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
         if spec.many_tasks:
             return fit_dask_tasks(model, spec, X, y, sample_weight, groups, tasks)
         return fit_dask(model, spec, X, y, sample_weight, groups)
-    data = read_dataset(spec, model, X, y, sample_weight, groups, spec.check(), tasks)
-    settings = spec.settings(data.kernel, data.targets, data.rows)
+    data, settings = prepare(model, spec, X, y, sample_weight, groups, tasks)
     if spec.logistic:
         return store(model, spec, data, fit_logistic(spec, data, settings))
     solver = choose_solver(spec, data, settings)
@@ -52,6 +51,14 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
         return store(model, spec, data, fit_by_sums(spec, data, settings))
     data = data.here()
     return store(model, spec, data, fit_by(solver, spec, data, settings))
+
+
+def prepare(
+    model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
+) -> tuple[Dataset, Settings]:
+    """Parameters checked, rows read, and what does not change during a search."""
+    data = read_dataset(spec, model, X, y, sample_weight, groups, spec.check(), tasks)
+    return data, spec.settings(data.kernel, data.targets, data.rows)
 
 
 # -------------------------------------------------------------------------- plan
@@ -127,8 +134,7 @@ def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_ta
     check_plannable(spec, X)
     # A generator is not to be used up, and validation writes the columns to the model.
     spec = replace(spec, random_state=copy.deepcopy(spec.random_state), cv=copy.deepcopy(spec.cv))
-    data = read_dataset(spec, copy.copy(model), X, kernel=spec.check(), **{"tasks": None, **given})
-    return timed(draft_plan(spec, data, spec.settings(data.kernel, data.targets, data.rows)))
+    return timed(draft_plan(spec, *prepare(copy.copy(model), spec, X, **given)))
 
 
 # --------------------------------------------------------- kernel logistic regression

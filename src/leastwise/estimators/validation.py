@@ -305,8 +305,8 @@ def read_numpy_rows(model: Any, X: Any) -> Any:
     return check_array(split_tasks(whole, column)[0], dtype=dtypes, estimator=model, **CHECKS)
 
 
-def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
-    """Rows as an array, and codes of their tasks; -1 for one that is not known, which may be an error."""
+def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
+    """Rows as an array, codes of their tasks (-1 for one that is not known), and the ids that are not known."""
     dtypes, tasks, column = float_dtypes(X, model.intercept_.dtype), bring(tasks), None
     if model.task_column is None:
         X = validate_data(model, X, reset=False, dtype=dtypes, **CHECKS)
@@ -320,8 +320,17 @@ def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
     n = X.shape[0]
     names, index = factor_tasks(_one_source(column, tasks, n, type(model).__name__, model.task_column), n)
     codes = model.task_index_.codes(names)
-    unseen = [name for name, code in zip(names, codes, strict=True) if code < 0]
-    task = codes[index]
+    return X, codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
+
+
+def task_codes(model: Any, X: Any, tasks: Any) -> Array:
+    """Codes of the tasks of some rows; -1 for one that is not known."""
+    return read_tasks(model, X, tasks)[1]
+
+
+def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
+    """Rows as an array, and codes of their tasks; -1 for one that is not known, which may be an error."""
+    X, task, unseen = read_tasks(model, X, tasks)
     if unseen:
         _check_unseen(model, unseen, int(np.sum(task < 0)))
     return X, task

@@ -22,6 +22,7 @@ from leastwise.estimators.base import KernelEstimator, Regressor
 from leastwise.estimators.labels import LabelClassifier
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.sets import label_tables
+from leastwise.estimators.validation import task_codes
 from leastwise.metrics.losses import class_log_losses
 from leastwise.problem.labels import encode_known
 from leastwise.report.markup import Names
@@ -45,7 +46,7 @@ def given_rows(subject: Subject, X: Any, y: Any, tasks: Any) -> Seen:
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries and X has {n} rows: give one for each.")
     trust = np.asarray(with_tasks(model.trust, within, tasks))
-    task = model._validated_rows(within, tasks)[1] if hasattr(model, "task_index_") else None
+    task = task_codes(model, within, tasks) if hasattr(model, "task_index_") else None
     codes = _codes(model, y, n)
     weight = (codes >= 0).astype(float)
     return seen_of(subject, P, HeldRows(codes, weight, trust, None, task), False)

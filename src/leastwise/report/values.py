@@ -9,6 +9,7 @@ import numpy as np
 
 from leastwise.calibration.conformal import upper_quantile
 from leastwise.calibration.heldout_rows import witnesses
+from leastwise.estimators.validation import task_codes
 from leastwise.report.numbers import LEVEL, mean_of, plain, plain_list
 from leastwise.report.reading import Subject, with_tasks
 from leastwise.report.tables import column, table
@@ -115,7 +116,7 @@ def given_values(subject: Subject, X: Any, y: Any, tasks: Any) -> Predicted:
             ends = np.asarray(with_tasks(model.predict_interval, within, tasks, coverage=level)).reshape(*F.shape, 2)
             inside = (ends[..., 0] <= y) & (y <= ends[..., 1])
             covered[level] = inside, (ends[..., 1] - ends[..., 0]).mean(axis=0)
-    task = model._validated_rows(within, tasks)[1] if hasattr(model, "task_index_") else None
+    task = task_codes(model, within, tasks) if hasattr(model, "task_index_") else None
     n = len(y)
     return Predicted(y, F, np.ones(n), np.arange(n), None, task, n, False, covered)
 

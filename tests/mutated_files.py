@@ -1,4 +1,4 @@
-"""Broken and hostile model files, in a process of their own: run by ``tests/test_files_fuzz.py``.
+"""Broken and hostile model files, in a process of their own: run by ``tests/persistence/test_files_fuzz.py``.
 
     python tests/mutated_files.py FOLDER HOW_MANY SEED
 
@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import leastwise as lw
-from leastwise.persistence.classes import ENTRIES
+from leastwise.persistence import info
 from leastwise.persistence.container import FileError
-from leastwise.persistence.info import info
+from leastwise.persistence.registry import ENTRIES
 
 MEMORY = 2**30
 #: What a program that runs what it was given would do.
@@ -55,7 +55,7 @@ NAMES = [
     "é",
     "",
 ]
-CLASSES = ["os.system", "builtins.eval", "subprocess.Popen", "", "LSPC ", *(entry.name for entry in ENTRIES)]
+CLASSES = ["os.system", "builtins.eval", "subprocess.Popen", "", "LSPC ", *ENTRIES]
 
 
 def read(path):
@@ -221,7 +221,7 @@ def main(folder, count, seed):
     files = sorted(Path(folder).glob("*.lw"))
     rows = {file: dict(np.load(file.with_suffix(".npz"), allow_pickle=False)) for file in files}
     known = {file: (file.read_bytes(), *read(file)) for file in files}
-    for entry in ENTRIES:  # all that may be imported is, and errors that show a model need no more
+    for entry in ENTRIES.values():  # all that may be imported is, and errors that show a model need no more
         repr(entry.cls)
     repr(lw.LSPC())
     for file in files:

@@ -367,7 +367,7 @@ def test_quiet_says_results_only(made, tmp_path):
         ("fiit cases.csv", USAGE, "No such command 'fiit'"),
         ("predict cases.lw absent.csv", SYSTEM, "absent.csv: there is no such file"),
         ("predict absent.lw new.csv", SYSTEM, "absent.lw: No such file"),
-        ("predict cases.csv new.csv", MODEL, "'cases.csv' cannot be read: it is no leastwise model"),
+        ("predict cases.csv new.csv", MODEL, "'cases.csv' cannot be read: it is not a leastwise model"),
         ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the ending '.xlsx' .* give --output-format, one of"),
         ("predict cases.lw new.csv -o no/o.csv", USAGE, "there is no folder"),
         ("predict cases.lw new.csv --json", USAGE, "write the predictions to a file by -o"),

@@ -24,7 +24,7 @@ from leastwise.model_selection import parallel as jobs
 from leastwise.model_selection import parallel as step
 from leastwise.model_selection.checkpoint import diary
 from leastwise.persistence.container import FileError
-from leastwise.persistence.registry import build, entry_of
+from leastwise.persistence.registry import build, find
 from leastwise.utils.memory import available_memory
 
 
@@ -267,7 +267,7 @@ def test_files_start_no_jobs(name, tmp_path):
     assert b"n_jobs" not in (tmp_path / "model.lw").read_bytes()
     assert lw.load(tmp_path / "model.lw").n_jobs is None
     with pytest.raises(FileError, match="number of jobs"):
-        build(entry_of(type(model)), {"n_jobs": 2})
+        build(find(type(model)), {"n_jobs": 2})
 
 
 # -------------------------------------------------------- scikit-learn's loops

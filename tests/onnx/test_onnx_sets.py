@@ -81,7 +81,7 @@ def test_what_has_no_sets_is_refused():
     model = LSPC(**FIXED).fit(X, y)
     with pytest.raises(ValueError, match="have interval="):
         to_onnx(LSSVR(**FIXED).fit(X, X[:, 0]), coverage=0.9)
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="cannot be combined"):
         to_onnx(model, coverage=0.9, class_prior="uniform")
     with pytest.raises(ValueError, match="above 0 and below 1"):
         to_onnx(model, coverage=90)

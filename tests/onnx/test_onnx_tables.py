@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR, load
 from leastwise.onnx import check, feeds, to_onnx
-from leastwise.onnx._tables import spellings
+from leastwise.onnx.encoders import spellings
 from leastwise.tables import Table, TableEncoder, TableModel, read_table, write_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -264,7 +264,7 @@ def test_single_precision_within():
 def test_what_is_refused():
     table = cases()
     other = TableModel("finding", ignore=NOT_INPUTS[1:], model=LogisticRegression()).fit(table)
-    with pytest.raises(TypeError, match="no estimator that to_onnx knows"):
+    with pytest.raises(TypeError, match="The estimator LogisticRegression has no ONNX converter"):
         to_onnx(other)
     named = {**table, "label": table["size"]}
     model = TableModel("finding", ignore=NOT_INPUTS[1:], model=LSPC(**FIXED)).fit(named)
@@ -315,14 +315,15 @@ def test_any_text(cells):
 
 
 def _features(encoder, table, raw=False):
-    from leastwise.onnx._columns import open_columns
-    from leastwise.onnx._graph import Graph
-    from leastwise.onnx._tables import encoded
+    from leastwise.onnx.encoders import encode_table
+    from leastwise.onnx.graph import Graph
+    from leastwise.onnx.transformers import input_columns
 
     g = Graph(np.float64, np.float64)
-    columns = encoded(g, encoder, open_columns(g, [c.name for c in encoder.columns_], together=False))
+    names = [c.name for c in encoder.columns_]
+    columns = encode_table(g, encoder, input_columns(g, names, single_input=False))
     g.output("X", columns.numbers(), np.float64, [len(columns)])
-    proto = g.model("features", "0", {"columns": json.dumps(g.kinds)})
+    proto = g.to_proto("features", "0", {"columns": json.dumps(g.column_kinds)})
     if not raw:
         return run(proto, table)["X"]
     return ReferenceEvaluator(proto).run(None, {name: cells[:, None] for name, cells in table.items()})[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from leastwise.cli.showing import Shown
 from leastwise.cli.telling import tell_columns, tell_model
-from leastwise.persistence.info import info
+from leastwise.persistence import info
 from leastwise.persistence.model_files import load
 from leastwise.tables import TableModel
 from leastwise.utils.memory import human

@@ -15,7 +15,7 @@ import numpy as np
 from leastwise import __version__
 from leastwise.model_selection.checkpoint import Entry, Step
 from leastwise.persistence.container import FileError
-from leastwise.persistence.objects import read_thing, write_thing
+from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel
 from leastwise.utils.atomic_files import write_atomically
 
@@ -70,7 +70,7 @@ class Kept:
         """The step from the folder, if it is this very one and whole."""
         self.keep()
         try:
-            entry, _ = read_thing(self._file(step), mmap=False)
+            entry, _ = read_object(self._file(step), mmap=False)
         except (OSError, FileError):  # never reached, or cut off in the middle
             return None
         if not isinstance(entry, Entry) or entry.step != step:
@@ -92,7 +92,7 @@ class Kept:
             write_atomically(str(self.folder / "mark"), [self.mark.encode()])
             self.marked = True
         for number, (step, entry) in list(self.waiting.items()):
-            write_thing(entry, self._file(step))
+            write_object(entry, self._file(step))
             self.written += 1
             del self.waiting[number]
 

@@ -1,4 +1,4 @@
-"""A fitted model as an ONNX graph."""
+"""Convert a fitted model to an ONNX graph."""
 
 from __future__ import annotations
 
@@ -7,26 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.estimators._checks import choose
 from leastwise.estimators.abstaining import Abstaining
-from leastwise.estimators.base import Classifier, Regressor
-from leastwise.estimators.checks import choose
-from leastwise.estimators.labels import LabelClassifier
-from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.onnx._baselines import BASELINES
-from leastwise.onnx._calibrators import shifted
-from leastwise.onnx._columns import Columns, TextNeeded, column_names, open_columns
-from leastwise.onnx._decisions import put_classes, put_labels
-from leastwise.onnx._graph import Graph
-from leastwise.onnx._models import Said, say
-from leastwise.onnx._preprocessing import transformed
-from leastwise.onnx._recalibration import recalibrate
-from leastwise.onnx._regression import put_values
-from leastwise.onnx._sets import put_sets
-from leastwise.onnx._wishes import Wishes
+from leastwise.onnx import baselines, outputs  # noqa: F401 (they register the estimators)
+from leastwise.onnx.encoders import encode_table
+from leastwise.onnx.graph import Graph
+from leastwise.onnx.registry import ExportOptions, estimators
+from leastwise.onnx.transformers import Columns, TextNeeded, column_names, input_columns, unwrap
 from leastwise.tables import TableModel
 from leastwise.utils.unwrap import core
 
@@ -43,44 +32,42 @@ def to_onnx(
     coverage: float | None = None,
     name: str = "leastwise",
 ) -> Any:
-    """A fitted model as an ONNX graph that says what ``predict_proba`` and ``predict`` say.
+    """Convert a fitted model to an ONNX graph with the results of ``predict_proba`` and ``predict``.
 
     Parameters
     ----------
     model : estimator
-        Any estimator of this library, :class:`~leastwise.Recalibrated` or
-        :class:`~leastwise.Abstaining`, a pipeline of pre-processing with one at its end, or a
-        :class:`~leastwise.tables.TableModel`. Fitted.
+        A fitted estimator of this library, :class:`~leastwise.Recalibrated` or :class:`~leastwise.Abstaining` around
+        one, a pipeline of preprocessing that ends in one, or a :class:`~leastwise.tables.TableModel`.
     dtype : {"float32", "float64"}, optional
-        Of numbers that come in and go out. By default float32; for a ``TableModel``, whose numbers come as they stand
-        in a file and are not scaled yet, float64.
+        Of numeric inputs and outputs. By default float32; for a ``TableModel``, whose inputs are the unscaled numbers
+        of a file, float64.
     inside : {"float64", "float32"}, default="float64"
-        Of weights and all that is computed. "float32" takes half the room, and is what accelerators want; sums of
-        kernels with large coefficients of both signs then lose digits, see :func:`leastwise.onnx.check`.
+        Of weights and all computations. "float32" takes half the memory, and suits accelerators; sums of kernels with
+        large coefficients of both signs then lose digits, see :func:`leastwise.onnx.check`.
     interval : float, optional
-        For regressors: outputs ``lower`` and ``upper`` hold the value with about this probability, as
-        ``predict_interval(X, interval, method="jackknife")`` has them.
+        For regressors: adds outputs ``lower`` and ``upper``, an interval with about this coverage, as
+        ``predict_interval(X, interval, method="jackknife")``.
     class_prior : mapping, array-like or "uniform", optional
-        For classifiers: class shares where the graph is used, as in ``predict_proba``.
+        For classifiers: class prior where the graph is used, as in ``predict_proba``.
     coverage : float, optional
-        For classifiers: the output ``set`` says which classes cannot be excluded, as ``predict_set(X, coverage)``
-        has them.
+        For classifiers: adds the output ``set``, the classes of ``predict_set(X, coverage)``.
     name : str, default="leastwise"
         Name of the graph.
 
     Returns
     -------
     onnx.ModelProto
-        Inputs are ``X``, of shape (n, n_features), and ``tasks``, of shape (n,), where the model was fitted with
-        ``tasks=``. If a column holds text there is an input of shape (n, 1) for every column instead, with its name;
-        a ``TableModel`` has these always, and its task column is one of them. Outputs are ``label`` and
-        ``probabilities`` of classifiers, ``accepted`` where they abstain, and ``variable`` of regressors.
+        Inputs are ``X``, of shape (n, n_features), and ``tasks``, of shape (n,), if the model was fitted with
+        ``tasks=``. If a column is text there is an input of shape (n, 1) for every column instead, with its name; a
+        ``TableModel`` always has these, and its task column is one of them. Outputs are ``label`` and
+        ``probabilities`` of classifiers, ``accepted`` if they abstain, and ``variable`` of regressors.
 
     Raises
     ------
     TypeError, ValueError
-        For what has no form in ONNX: kernels that are precomputed or functions, ids or classes that are neither text
-        nor numbers, other pre-processing.
+        For objects without a converter (see :mod:`leastwise.onnx.registry`), such as kernels that are precomputed or
+        functions, and for task ids or classes that are neither text nor numbers.
 
     Examples
     --------
@@ -94,116 +81,80 @@ def to_onnx(
     """
     import leastwise
 
-    usual = "float64" if isinstance(model, TableModel) else "float32"
-    outer, real = _type("dtype", usual if dtype is None else dtype), _type("inside", inside)
+    default = "float64" if isinstance(model, TableModel) else "float32"
+    io_dtype, inner_dtype = _dtype("dtype", default if dtype is None else dtype), _dtype("inside", inside)
     check_is_fitted(model)
-    wishes = Wishes(interval, class_prior, coverage)
+    options = ExportOptions(interval, class_prior, coverage)
     if isinstance(model, TableModel):
-        g, model = _of_table(model, real, outer, wishes), model.fitted_
+        g, model = _table_graph(model, inner_dtype, io_dtype, options), model.fitted_
     else:
-        names = column_names(model)
-        g = _together(model, names, real, outer, wishes) or _apart(model, names, real, outer, wishes)
-    return g.model(name, leastwise.__version__, _notes(model, g))
+        single = _single_input_graph(model, inner_dtype, io_dtype, options)
+        g = single or _column_input_graph(model, inner_dtype, io_dtype, options)
+    return g.to_proto(name, leastwise.__version__, _metadata(model, g))
 
 
-def _type(name: str, value: Any) -> Any:
+def _dtype(name: str, value: Any) -> Any:
     return TYPES[choose(name, value if isinstance(value, str) else np.dtype(value).name, TYPES)]
 
 
-def _together(model: Any, names: list[str], real: Any, outer: Any, wishes: Wishes) -> Graph | None:
-    """The graph with one input for all columns; None if one of them is text, or, in a frame, of no use: it may be."""
-    g = Graph(real, outer)
-    columns = open_columns(g, names, together=True)
+def _single_input_graph(model: Any, dtype: Any, io_dtype: Any, options: ExportOptions) -> Graph | None:
+    """The graph with one numeric input; None if a column is text, or is an unused column of a frame, which may be."""
+    names = column_names(model)
+    g = Graph(dtype, io_dtype)
+    columns = input_columns(g, names, single_input=True)
     try:
-        _write(g, model, columns, wishes)
+        _convert(g, model, columns, options)
     except TextNeeded:
         return None
-    every = len(columns.places[0][0].used) == len(names)  # type: ignore[union-attr]
-    return g if every or not hasattr(model, "feature_names_in_") else None
+    all_used = len(columns.places[0][0].used) == len(names)  # type: ignore[union-attr]
+    return g if all_used or not hasattr(model, "feature_names_in_") else None
 
 
-def _apart(model: Any, names: list[str], real: Any, outer: Any, wishes: Wishes) -> Graph:
+def _column_input_graph(model: Any, dtype: Any, io_dtype: Any, options: ExportOptions) -> Graph:
     """The graph with an input for each column."""
-    g = Graph(real, outer, names)
-    _write(g, model, open_columns(g, names, together=False), wishes)
-    return _sorted(g, names)
+    names = column_names(model)
+    g = Graph(dtype, io_dtype, names)
+    _convert(g, model, input_columns(g, names, single_input=False), options)
+    return _sort_inputs(g, names)
 
 
-def _sorted(g: Graph, names: list[str]) -> Graph:
-    """Inputs in the order of the columns."""
+def _table_graph(model: TableModel, dtype: Any, io_dtype: Any, options: ExportOptions) -> Graph:
+    """The graph with an input for each column of a table that is used, and for the tasks.
+
+    ``label`` is the predicted class also if it is not accepted: ``predict_table`` has both.
+    """
+    names = [column.name for column in model.columns_]
+    g = Graph(dtype, io_dtype, [column.name for column in model.columns_ if column.features] + [model.task or ""])
+    columns = encode_table(g, model.encoder_, input_columns(g, names, single_input=False))
+    if model.task:
+        g.task_ids, g.column_kinds[model.task] = g.input(model.task, object, [1]).squeeze(1), "task"
+    _convert(g, model.fitted_, columns, replace(options, mark_rejected=False))
+    return _sort_inputs(g, names)
+
+
+def _sort_inputs(g: Graph, names: list[str]) -> Graph:
+    """Put the inputs in the order of the columns."""
     g.inputs.sort(key=lambda i: names.index(i.name) if i.name in names else len(names))
     return g
 
 
-def _of_table(model: TableModel, real: Any, outer: Any, wishes: Wishes) -> Graph:
-    """The graph with an input for each column that is used, and for the tasks.
-
-    Labels are the predictions, whatever is accepted: ``predict_table`` has both.
-    """
-    names = [column.name for column in model.columns_]
-    g = Graph(real, outer, [column.name for column in model.columns_ if column.features] + [model.task or ""])
-    columns = transformed(g, model.encoder_, open_columns(g, names, together=False))
-    if model.task:
-        g.ids, g.kinds[model.task] = g.input(model.task, object, [1]).squeezed(1), "task"
-    _write(g, model.fitted_, columns, replace(wishes, marks=False))
-    return _sorted(g, names)
-
-
-def _write(g: Graph, model: Any, columns: Columns, wishes: Wishes) -> None:
-    """Inputs, nodes and outputs of a model."""
+def _convert(g: Graph, model: Any, columns: Columns, options: ExportOptions) -> None:
+    """Add the nodes and outputs of a model, within pipelines and ``Abstaining``."""
+    model, columns = unwrap(g, model, columns)
     if isinstance(model, Abstaining):
-        inner, columns = _unpacked(g, model.estimator_, columns)
-        return _put(g, inner, columns, wishes, model)
-    inner, columns = _unpacked(g, model, columns)
-    if isinstance(inner, Abstaining):
-        return _write(g, inner, columns, wishes)
-    return _put(g, inner, columns, wishes)
+        options = replace(options, abstaining=model)
+        model, columns = unwrap(g, model.estimator_, columns)
+    entry = estimators.find(model)
+    options.check(model, entry.options)
+    entry.convert(g, model, columns, options)
 
 
-def _unpacked(g: Graph, model: Any, columns: Columns) -> tuple[Any, Columns]:
-    """The estimator at the end of pipelines, and the columns that come to it."""
-    while isinstance(model, Pipeline | FrozenEstimator):
-        if isinstance(model, Pipeline):
-            for _, step in model.steps[:-1]:
-                columns = transformed(g, step, columns)
-        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
-    return model, columns
-
-
-def _put(g: Graph, model: Any, columns: Columns, wishes: Wishes, abstaining: Any = None) -> None:
-    """The outputs of an estimator."""
-    wishes.check(model)
-    if isinstance(model, Regressor):
-        return put_values(g, model, columns, wishes.interval)
-    if isinstance(model, Classifier | Recalibrated):
-        labels = isinstance(core(model), LabelClassifier)
-        said = _said(g, model, columns, wishes.class_prior)
-        (put_labels if labels else put_classes)(g, model, said, abstaining, wishes.marks)
-        return None if wishes.coverage is None else put_sets(g, model, said, wishes.coverage)
-    for kind, put in BASELINES.items():
-        if isinstance(model, kind) and abstaining is None:
-            return put(g, model, columns)
-    raise TypeError(
-        f"{type(model).__name__} is no estimator that to_onnx knows: it takes those of leastwise, and pipelines that "
-        "end in one. (skl2onnx converts those of scikit-learn.)"
-    )
-
-
-def _said(g: Graph, model: Any, columns: Columns, class_prior: Any) -> Said:
+def _metadata(model: Any, g: Graph) -> dict[str, str]:
+    """Properties of the model for readers of the file."""
     inner = core(model)
-    said = say(g, *_unpacked(g, model.estimator_, columns)) if inner is not model else say(g, model, columns)
-    shift = inner._shift(class_prior)
-    if isinstance(model, Recalibrated):
-        said = recalibrate(g, model, said)
-    return said if shift is None else replace(said, P=shifted(g, shift, said.P))
-
-
-def _notes(model: Any, g: Graph) -> dict[str, str]:
-    """What a reader of the file may want to know."""
-    inner = core(model)
-    notes = {"estimator": type(inner).__name__, "inside": g.real.name}
+    metadata = {"estimator": type(inner).__name__, "inside": g.dtype.name}
     for key in ("classes_", "tasks_", "labels_"):
         known = getattr(inner, key, None)
         if known is not None:
-            notes[key.rstrip("_")] = json.dumps([np.asarray(k).tolist() for k in known], default=str)
-    return notes | ({"columns": json.dumps(g.kinds)} if g.kinds else {})
+            metadata[key.rstrip("_")] = json.dumps([np.asarray(k).tolist() for k in known], default=str)
+    return metadata | ({"columns": json.dumps(g.column_kinds)} if g.column_kinds else {})

@@ -1,4 +1,7 @@
-"""Types, functions and constants that stand in files by name."""
+"""Types, functions, constants and column dtypes that are stored by name.
+
+The lists are fixed: a name in a file that is not listed is an error, and nothing else is imported.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.persistence.arrays import DTYPES
-from leastwise.persistence.container import FileError
+from leastwise.persistence.container import DTYPES, FileError
 
 TYPES: dict[str, type] = {
     **{t.__name__: t for t in (bool, int, float, str, object)},
@@ -25,7 +27,7 @@ TYPES: dict[str, type] = {
         for kind in ("matrix", "array")
     },
 }
-#: Functions without side effects that pre-processing is made of.
+#: Functions without side effects that preprocessing uses.
 FUNCTIONS = {
     **{
         f"numpy.{f}": f"numpy:{f}" for f in ("abs", "exp", "expm1", "log", "log10", "log1p", "log2", "sqrt", "square")
@@ -43,7 +45,7 @@ FUNCTIONS = {
     },
 }
 CONSTANTS = {"pandas.NA": "pandas:NA", "pandas.NaT": "pandas:NaT"}
-#: Types of columns of frames.
+#: Dtypes of columns of pandas and polars frames; categories and enums have nodes of their own.
 PANDAS = {
     *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
     *("Float32", "Float64", "boolean", "str", "string", "string[python]", "string[pyarrow]"),
@@ -55,57 +57,57 @@ POLARS = {
 
 
 def type_name(value: Any) -> str | None:
-    """The name of a type; None for what is no type, or not listed."""
+    """The name of a listed type; None for anything else."""
     return next((name for name, known in TYPES.items() if known is value), None) if isinstance(value, type) else None
 
 
 def function_name(value: Any) -> str | None:
-    """The name of a function that is listed."""
+    """The name of a listed function; None for anything else."""
     short = getattr(value, "__name__", None)
     for name, path in FUNCTIONS.items() if callable(value) and isinstance(short, str) else ():
-        if path.split(":")[0] in sys.modules and _imported(path) is value:
+        if path.split(":")[0] in sys.modules and _import(path) is value:
             return name
     return None
 
 
 def constant_name(value: Any) -> str | None:
-    """The name of a constant of pandas."""
+    """The name of a constant of pandas; None for anything else."""
     loaded = "pandas" in sys.modules
-    return next((name for name, path in CONSTANTS.items() if loaded and _imported(path) is value), None)
+    return next((name for name, path in CONSTANTS.items() if loaded and _import(path) is value), None)
 
 
 @cache
-def _imported(path: str) -> Any:
+def _import(path: str) -> Any:
     module, name = path.split(":")
     return getattr(import_module(module), name)
 
 
 def find_type(name: Any) -> type:
-    """The type behind a name."""
-    return TYPES[_known(name, TYPES, "type")]
+    """The type with this name."""
+    return TYPES[_checked(name, TYPES, "type")]
 
 
 def find_function(name: Any) -> Callable:
-    """The function behind a name."""
-    return _imported(FUNCTIONS[_known(name, FUNCTIONS, "function")])
+    """The function with this name."""
+    return _import(FUNCTIONS[_checked(name, FUNCTIONS, "function")])
 
 
 def find_constant(name: Any) -> Any:
-    """The constant behind a name."""
-    return _imported(CONSTANTS[_known(name, CONSTANTS, "constant")])
+    """The constant with this name."""
+    return _import(CONSTANTS[_checked(name, CONSTANTS, "constant")])
 
 
-def _known(name: Any, names: Any, what: str) -> str:
+def _checked(name: Any, names: Any, what: str) -> str:
     if not isinstance(name, str) or name not in names:
-        raise FileError(f"it has a {what} {str(name)[:80]!r}, which is none of those that files may hold")
+        raise FileError(f"it has the {what} {str(name)[:80]!r}; allowed are {', '.join(names)}")
     return name
 
 
-# ------------------------------------------------------------ types of columns
+# ---------------------------------------------------------------- column dtypes
 
 
 def dtype_node(value: Any) -> list | None:
-    """NumPy's, pandas' or polars' type of a column as a library, a name and categories; None for anything else."""
+    """A dtype of NumPy, pandas or polars as library, name and categories; None for anything else."""
     if isinstance(value, np.dtype):
         name = value.newbyteorder("<").str
         return ["numpy", name] if DTYPES.fullmatch(name) or name in ("|O", "<U0") else None
@@ -123,7 +125,7 @@ def dtype_node(value: Any) -> list | None:
 
 
 def find_dtype(parts: Any) -> Any:
-    """The type of a column."""
+    """The dtype from library, name and categories."""
     match parts:
         case ["numpy", str(name)] if DTYPES.fullmatch(name) or name in ("|O", "<U0"):
             return np.dtype(name)
@@ -135,4 +137,4 @@ def find_dtype(parts: Any) -> Any:
             return import_module("polars").Enum(values)
         case ["polars", str(name)] if name in POLARS:
             return getattr(import_module("polars"), name)()
-    raise FileError(f"it has a type of a column, {str(parts)[:80]}, that is none of those that files may hold")
+    raise FileError(f"it has the column dtype {str(parts)[:80]}, which is not allowed")

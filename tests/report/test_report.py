@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import sys
 from base64 import b64encode
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from html import unescape
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -39,6 +41,7 @@ from leastwise.report.page import environment, package_file
 from leastwise.report.regression import coverage_of, heldout_values
 from leastwise.report.tables import area_under_roc
 from leastwise.tables import TableModel
+from leastwise.utils.svg import element, markup
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
@@ -494,6 +497,30 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing"):
         write_report(classes_model()[0], tmp_path / "missing" / "a.html")
+
+
+def test_without_jinja2_the_extra_is_named(tmp_path, monkeypatch):
+    """Before any work; the data need no template."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    environment.cache_clear()
+    try:
+        with pytest.raises(ImportError, match=r"needs jinja2: .*leastwise\[report\]"):
+            write_report("not even a model", tmp_path / "a.html")
+        assert report_data(classes_model()[0])["kind"] == "classes"
+    finally:
+        environment.cache_clear()
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_templates_escape_all_but_what_the_package_has_escaped():
+    """Strings are escaped everywhere, in charts too; only charts, style and script are inserted as they are."""
+    shown = environment().from_string("{{ text }}{{ chart }}")
+    made = shown.render(text="<b>", chart=element("text", "<i>", element("g"), class_='"x"'))
+    assert made == '&lt;b&gt;<text class="&quot;x&quot;">&lt;i&gt;<g/></text>'
+    sources = [path.read_text() for path in files("leastwise.report").joinpath("templates").iterdir()]
+    assert len(sources) == 5
+    assert not [text for text in sources if re.search(r"\|\s*safe\b|autoescape|Markup", text)]
+    assert markup("a<", element("g")) + "<" == "a&lt;<g/>&lt;"
 
 
 def test_files_have_the_usual_rights(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from leastwise import MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
 from leastwise.displays import SimilarityDisplay, TaskReportDisplay
-from leastwise.displays._drawing import named
+from leastwise.displays._base import thinning_note
 from leastwise.inspection.task_report import task_report
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -91,7 +91,7 @@ def test_what_the_axis_says(report):
     label = TaskReportDisplay.from_report(report).ax_.get_xlabel()
     assert label == "Held-out log-loss\n(bars: ± one standard error of the gain over independent)"
     label = TaskReportDisplay.from_report(report, metric="auc").ax_.get_xlabel()
-    assert label == "Held-out AUC\n(tasks without one, not shown: 1)"
+    assert label == "Held-out AUC\n(not shown: 1 without a value)"
 
 
 @pytest.mark.parametrize("ref_line", [False, True])
@@ -179,7 +179,7 @@ def test_alike_tasks_keep_their_order():
 
 def test_title_where_all_tasks_share_alike(data, report):
     display = SimilarityDisplay.from_estimator(report.models["multi_task"])
-    assert display.ax_.get_title() == "all tasks share alike (sharing 0.5)"
+    assert display.ax_.get_title() == "all tasks share equally (sharing 0.5)"
     display.figure_.canvas.draw()
     assert inside(display.figure_, display.ax_.title)
     for S in (0.1 + 0.9 * blocks(5, 2), np.eye(5)):
@@ -191,8 +191,8 @@ def test_title_where_all_tasks_share_alike(data, report):
 @pytest.mark.parametrize(
     ("step", "word"), [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (13, "13th"), (21, "21st")]
 )
-def test_which_arenamed(step, word):
-    assert named(step * 10, 10) == [f"(every {word} task is named)"]
+def test_which_are_named(step, word):
+    assert thinning_note(step * 10, 10) == [f"(every {word} task is named)"]
 
 
 def test_signed_values_have_zero_in_the_middle(rng):

@@ -20,8 +20,8 @@ from leastwise.displays import (
     RiskCoverageDisplay,
     SimilarityDisplay,
 )
-from leastwise.displays.risk_coverage import accepted, area_under
-from leastwise.inspection.outcomes import exact_interval, exact_upper
+from leastwise.inspection.outcomes import accepted_rows, risk_coverage_area
+from leastwise.metrics.reliability import exact_interval, exact_upper
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -261,9 +261,9 @@ def test_the_largest_groups_have_a_panel(rng):
 @given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=40))
 def test_accepted_rows_and_area_against_loops(rows):
     c, wrong = np.array([r[0] for r in rows], dtype=float), np.array([r[1] for r in rows])
-    threshold, count, errors = accepted(c, wrong)
-    assert threshold.tolist() == sorted(set(c.tolist()), reverse=True)
-    for t, n, e in zip(threshold, count, errors, strict=True):
+    found = accepted_rows(c, wrong)
+    assert found.threshold.tolist() == sorted(set(c.tolist()), reverse=True)
+    for t, n, e in zip(found.threshold, found.rows, found.errors, strict=True):
         assert n == sum(c >= t)
         assert e == sum(wrong[c >= t])
     # Ties in random order: the mean over many orders is that over first-come with expected errors.
@@ -272,7 +272,7 @@ def test_accepted_rows_and_area_against_loops(rows):
         least = np.sort(c)[-k]
         above, tied = c > least, c == least
         shares.append((wrong[above].sum() + (k - above.sum()) * wrong[tied].mean()) / k)
-    assert area_under(c, wrong) == pytest.approx(np.mean(shares))
+    assert risk_coverage_area(c, wrong) == pytest.approx(np.mean(shares))
 
 
 def test_risk_coverage_of_a_model(tasks):
@@ -374,7 +374,7 @@ def test_thirty_panels_of_the_plane():
 def test_wrong_arguments_are_named(predictions, labels, tasks):
     y, P = predictions
     for wrong, words in [
-        ({"pos_label": "z"}, "pos_label='z' is none of the classes"),
+        ({"pos_label": "z"}, "pos_label='z' is not one of the classes"),
         ({"n_bins": 0}, "n_bins=0 must be 1 or more"),
         ({"interval": "normal"}, "interval='normal' is not known: use 'exact', 'bootstrap' or None"),
         ({"level": 95}, "level=95 must be between 0 and 1"),
@@ -400,15 +400,6 @@ def test_wrong_arguments_are_named(predictions, labels, tasks):
         PosteriorDisplay.from_tasks(tasks[1], tasks[0].X, pos_label=7)
     with pytest.raises(ValueError, match="3 panels but 2 names"):
         PosteriorDisplay.from_function(three_class_posterior, ((0, 1), (0, 1)), resolution=3, names=["a", "b"])
-
-
-def test_old_names_still_work():
-    import leastwise.display
-    import leastwise.display_tasks
-
-    assert leastwise.display.ReliabilityDisplay is ReliabilityDisplay
-    assert leastwise.display.PosteriorDisplay is PosteriorDisplay
-    assert leastwise.display_tasks.SimilarityDisplay is SimilarityDisplay
 
 
 @pytest.mark.parametrize("style", ["default", "dark_background"])

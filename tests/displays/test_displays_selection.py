@@ -10,7 +10,7 @@ import pytest
 from leastwise import LSPC, LSSVR, KernelLogisticRegression, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks, make_three_class
 from leastwise.displays import RegularisationPathDisplay, SelectionDisplay
-from leastwise.displays._searched import is_log
+from leastwise.displays._search_results import is_log
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -128,11 +128,11 @@ def test_one_stage_only(rows):
 
 def test_without_a_second_parameter(rows):
     model = LSPC(kernel="linear", random_state=0).fit(*rows)
-    with pytest.raises(ValueError, match="needs two parameters"):
+    with pytest.raises(ValueError, match="needs two hyperparameters"):
         SelectionDisplay.from_estimator(model)
     path = RegularisationPathDisplay.from_estimator(model)
     assert list(path.lines_) == [0.0]
-    with pytest.raises(ValueError, match="'alpha' has one value only"):
+    with pytest.raises(ValueError, match="'alpha' was not searched, or has one value only"):
         RegularisationPathDisplay.from_estimator(LSPC(1.0, 0.1).fit(*rows))
 
 
@@ -204,14 +204,14 @@ def test_which_axes_are_logarithmic():
 def test_wrong_arguments_are_named(model, rows):
     with pytest.raises(ValueError, match="kind='dots' is not known: use 'cells' or 'contours'"):
         SelectionDisplay.from_estimator(model, kind="dots")
-    with pytest.raises(ValueError, match="'sharing' has one value only, or is not there"):
+    with pytest.raises(ValueError, match="'sharing' was not searched, or has one value only"):
         SelectionDisplay.from_estimator(model, by="sharing")
     with pytest.raises(ValueError, match="LSPC has no cv_results_"):
         SelectionDisplay.from_estimator(LSPC(1.0, 0.1, cv=None, calibration=None).fit(*rows))
     with pytest.raises(ValueError, match="1 panels but 2 axes"):
         SelectionDisplay.from_estimator(model, ax=plt.subplots(1, 2)[1])
     line = {"param_sigma": [1, 2], "param_alpha": [1, 2], "mean_test_score": [0.1, 0.2]}
-    with pytest.raises(ValueError, match="three points that are not in line"):
+    with pytest.raises(ValueError, match="three points that are not on one line"):
         SelectionDisplay.from_results(line, kind="contours")
     with pytest.raises(ValueError, match="no point with a score"):
         SelectionDisplay.from_results({**line, "mean_test_score": [np.nan, np.nan]})

@@ -23,9 +23,9 @@ from leastwise.displays import (
     SelectionDisplay,
     SimilarityDisplay,
 )
+from leastwise.displays._base import fit_names
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.inspection.outcomes import fitting
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -268,7 +268,7 @@ def test_panels_and_titles_are_whole(width):
     ],
 )
 def test_names_lose_what_all_have_in_common(names, width, short):
-    assert fitting(names, width) == short
+    assert fit_names(names, width) == short
 
 
 def test_a_class_with_a_long_name_fits_the_axes(rows):

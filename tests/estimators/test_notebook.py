@@ -56,7 +56,7 @@ def test_the_numbers_are_held_out():
     model, _, y = classes_model()
     facts = dict(facts_of(model))
     assert facts["held-out log-loss"] == f"{log_loss(y, model.estimator_.heldout_proba_):.4f}"
-    assert facts["decides from"] == f"{model.threshold_:.4g}"
+    assert facts["threshold"] == f"{model.threshold_:.4g}"
     model, _, y, _ = values_model()
     rmse = np.sqrt(np.mean((y - model.heldout_prediction_) ** 2))
     assert float(dict(facts_of(model))["held-out RMSE"]) == pytest.approx(rmse, rel=1e-3)

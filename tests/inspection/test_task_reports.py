@@ -308,7 +308,7 @@ def test_no_helps_and_why(data, changes, reason):
 
 def test_no_helps_for_many_rows_or_one_task(data, monkeypatch):
     one = task_report(data.X, data.y, "all", model=fixed())
-    assert "one task only" in one.helps_note
+    assert "only one task" in one.helps_note
     assert one.table["task"].tolist() == ["all", "all tasks"]
     monkeypatch.setattr(module, "HELP_ROWS", 100)
     assert "108 rows" in task_report(data.X, data.y, data.task, model=fixed()).helps_note
@@ -382,8 +382,8 @@ def test_verdict_where_nothing_differs(told):
 
 
 def test_legend(told):
-    words = ["Sorted by gain over independent", "Held-out", "log-loss of the other model less that of multi-task"]
-    words += ["+ is good", "beyond two standard errors", "too few rows, or one class", "calibration_noise"]
+    words = ["Sorted by gain over independent", "Held-out", "log-loss of the other model minus that of multi-task"]
+    words += ["+ is better", "beyond two standard errors", "too few rows, or only one class", "calibration_noise"]
     for shown in (str(told), told._repr_html_()):
         assert all(word in shown for word in words)
         assert "over all rows (AUC pooled)" in shown

@@ -11,16 +11,16 @@ from leastwise.calibration.calibrators import ClipNormalise, Sample
 from leastwise.calibration.heldout_rows import Evidence
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.calibration.recalibration import _try
-from leastwise.estimators._html_repr import _statements
+from leastwise.estimators._html_repr import row_outcomes
 from leastwise.inspection.calibration_report import calibration_report
-from leastwise.inspection.task_report import _Judged
+from leastwise.inspection.task_report import _HeldOutRows
 from leastwise.metrics.label_report import label_report
 from leastwise.metrics.labels import label_log_loss
 from leastwise.metrics.losses import FLOOR, class_log_losses
 from leastwise.metrics.probabilities import log_loss, task_log_loss
 from leastwise.model_selection.label_scoring import log_likelihood as label_likelihood
 from leastwise.model_selection.scoring import log_likelihood
-from leastwise.report.reading import Part
+from leastwise.report.evaluation import Predictions
 from leastwise.tables.scores import class_scores
 
 N, C = 40, 3
@@ -61,10 +61,10 @@ def by_choice(P, codes, w):
 
 def by_task_report(P, codes, w):
     rows = type("R", (), {"y": codes})
-    judged = _Judged.__new__(_Judged)
+    held = _HeldOutRows.__new__(_HeldOutRows)
     for name, value in {"proba": {"a": P}, "data": type("D", (), {"rows": rows})}.items():
-        object.__setattr__(judged, name, value)
-    return np.average(judged.losses("a"), weights=w)
+        object.__setattr__(held, name, value)
+    return np.average(held.losses("a"), weights=w)
 
 
 #: Places with weights, and places without.
@@ -78,9 +78,9 @@ WEIGHTED = {
     "choice of a calibration": by_choice,
     "report of tasks": by_task_report,
     "report": lambda P, codes, w: np.average(
-        Part(Evidence(P, codes, w), np.arange(len(codes)), None, 0.5).loss, weights=w
+        Predictions(Evidence(P, codes, w), np.arange(len(codes)), None, 0.5).loss, weights=w
     ),
-    "notebook": lambda P, codes, w: np.average(_statements(P, codes, w)[3], weights=w),
+    "notebook": lambda P, codes, w: np.average(row_outcomes(P, codes, w)[3], weights=w),
 }
 PLAIN = {
     "table and command line": lambda P, codes: class_scores(codes, P)["log_loss"],

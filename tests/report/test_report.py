@@ -1,12 +1,15 @@
-"""Reports: numbers against their definitions, pages that names cannot break, files that are whole."""
+"""Reports: numbers against their definitions, HTML that names cannot break, files that are replaced atomically."""
 
 import json
 import os
 import re
+import sys
 from base64 import b64encode
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
+from html import unescape
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -25,16 +28,20 @@ from leastwise.calibration.heldout_rows import HeldRows
 from leastwise.calibration.risk import Decisions
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.inspection.outcomes import error_bounds
+from leastwise.inspection.similarity import block_means
 from leastwise.metrics.calibration import calibration_error
 from leastwise.metrics.probabilities import brier_score
+from leastwise.metrics.reliability import merged_width_bins
 from leastwise.problem.tasks import encode_tasks
 from leastwise.report import report_data, report_html, write_report
-from leastwise.report.markup import clean, figures, number, percent
-from leastwise.report.numbers import bounds, curve_of, mean_of, share_of, steps
-from leastwise.report.page import as_json, page_file
-from leastwise.report.tables import _blocks, area
-from leastwise.report.values import coverage_of, held_out_values
+from leastwise.report.evaluation import mean_interval, reliability_curve, share_interval, subject_of
+from leastwise.report.formatting import clean, figures, number, percent
+from leastwise.report.page import environment, package_file
+from leastwise.report.regression import coverage_of, heldout_values
+from leastwise.report.tables import area_under_roc
 from leastwise.tables import TableModel
+from leastwise.utils.svg import element, markup
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
@@ -62,19 +69,19 @@ def test_measures_are_those_of_their_definitions():
 def test_intervals_of_means_are_the_usual_ones(rng):
     x, w = rng.normal(size=50), np.ones(50)
     half = 1.959964 * x.std(ddof=1) / np.sqrt(50)
-    found = mean_of(x + 5, w, None)
+    found = mean_interval(x + 5, w, None)
     assert close(found["high"] - found["value"], half) or abs(found["high"] - found["value"] - half) < 1e-3
-    twice = mean_of(np.repeat(x + 5, 2), np.ones(100), np.repeat(np.arange(50), 2))
+    twice = mean_interval(np.repeat(x + 5, 2), np.ones(100), np.repeat(np.arange(50), 2))
     assert twice == found
-    assert share_of(np.zeros(20, dtype=bool), np.ones(20), None)["high"] > 0.1
+    assert share_interval(np.zeros(20, dtype=bool), np.ones(20), None)["high"] > 0.1
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=80))
 @example([(2.2250738585e-313, False)])
 def test_a_diagram_has_bins_of_ten_rows_and_all_rows(rows):
     p, true = (np.array(column) for column in zip(*rows, strict=True))
-    curve = curve_of(p, true, np.ones(len(p)))
-    place = steps(p)
+    curve = reliability_curve(p, true, np.ones(len(p)))
+    place = merged_width_bins(p)
     assert sum(curve["rows"]) == len(p)
     assert min(curve["rows"]) >= min(10, len(p))
     for k, count in enumerate(curve["rows"]):
@@ -87,16 +94,18 @@ def test_a_diagram_has_bins_of_ten_rows_and_all_rows(rows):
     assert curve["p"] == sorted(curve["p"])
 
 
-@given(st.integers(0, 10_000), st.sampled_from(["plain", "weights", "groups"]))
+@given(st.integers(0, 10_000), st.sampled_from(["plain", "weights", "groups", "counts", "equal counts"]))
 def test_bounds_are_those_of_abstention(seed, kind):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
     w = rng.choice([1.0, 2.5], size=n) if kind == "weights" else np.ones(n)
     group = rng.integers(0, 8, size=n) if kind == "groups" else None
-    decisions = Decisions(rng.random(n), rng.random(n) < 0.3, w, group)
+    count = {"counts": rng.integers(1, 5, size=n), "equal counts": np.full(n, 3)}.get(kind)
+    w = w if count is None else count.astype(float)
+    decisions = Decisions(rng.random(n), rng.random(n) < 0.3, w, group, count)
     stops = np.array([0.0, 0.3, 0.7, 0.999])
     wanted = [decisions.bound(float(t), 0.05) for t in stops]
-    np.testing.assert_allclose(bounds(decisions, stops, 0.05), wanted, atol=2e-5)
+    np.testing.assert_allclose(error_bounds(decisions, stops, 0.05), wanted, atol=2e-5)
 
 
 @given(st.integers(0, 10_000))
@@ -104,7 +113,7 @@ def test_areas_are_those_of_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     true = np.array([True, False, *(rng.random(20) < 0.5)])
     p, w = rng.integers(0, 6, size=22) / 5, rng.random(22) + 0.1
-    assert area(true, p, w) == pytest.approx(roc_auc_score(true, p, sample_weight=w))
+    assert area_under_roc(true, p, w) == pytest.approx(roc_auc_score(true, p, sample_weight=w))
 
 
 # --------------------------------------------------------------------------------- thresholds
@@ -121,14 +130,14 @@ def test_every_stop_of_the_slider_counts_rows():
     for k, stop in enumerate(known["stops"]):
         rows = [i for i in range(len(y)) if sure[i] >= stop]
         wrong = sum(said[i] != y[i] for i in rows)
-        assert (group["decided"][k], group["wrong"][k]) == (len(rows), wrong)
+        assert (group["accepted"][k], group["wrong"][k]) == (len(rows), wrong)
         assert close(group["coverage"][k], len(rows) / len(y))
         assert close(group["error"][k], wrong / len(rows)) if rows else group["error"][k] is None
         table = np.zeros((3, 3), dtype=int)
         for i in rows:
             table[y[i], said[i]] += 1
         assert known["confusions"]["counts"][k] == table.ravel().tolist()
-    assert group["decided"][0] == len(y)
+    assert group["accepted"][0] == len(y)
 
 
 def test_the_errors_of_many_classes_are_listed():
@@ -151,7 +160,7 @@ def test_tasks_and_labels_have_curves_of_their_own():
     assert [g["name"] for g in known["groups"]] == ["", *map(str, model.estimator_.tasks_)]
     for t, group in enumerate(known["groups"][1:]):
         mine = sure[data.task == model.estimator_.tasks_[t]]
-        assert group["decided"] == [int((mine >= stop).sum()) for stop in known["stops"]]
+        assert group["accepted"] == [int((mine >= stop).sum()) for stop in known["stops"]]
         assert known["stops"][group["start"]] == pytest.approx(0.8)
     model, _, Y = labels_model()
     known = report_data(model)["thresholds"]
@@ -205,7 +214,9 @@ def test_rows_to_look_at_are_the_least_sure_and_the_surest_mistakes():
     model, X, y = classes_model()
     P = model.estimator_.heldout_proba_
     sure, wrong = P.max(axis=1), P.argmax(axis=1) != y
-    least, mistakes = report_data(model, rows={"x": X[:, 0], "who": [f"p{i}" for i in range(len(y))]})["unsure"]
+    least, mistakes = report_data(model, rows={"x": X[:, 0], "who": [f"p{i}" for i in range(len(y))]})[
+        "uncertain_rows"
+    ]
     assert [line[0] for line in least["lines"]] == np.argsort(sure, kind="stable")[:30].tolist()
     assert [line[-1] for line in least["lines"]] == [f"p{line[0]}" for line in least["lines"]]
     assert len(mistakes["lines"]) == min(30, wrong.sum())
@@ -220,7 +231,7 @@ def test_familiar_rows_are_those_of_full_trust():
     trust, wrong = inner.heldout_rows_.trust, inner.heldout_proba_.argmax(axis=1) != y
     known = report_data(model)["familiarity"]
     assert sum(known["histogram"]) == len(y)
-    assert close(known["among"], np.mean(trust >= 0.999))
+    assert close(known["within"], np.mean(trust >= 0.999))
     for found, here in zip(known["errors"], (trust >= 0.999, trust < 0.999), strict=True):
         assert found["rows"] == here.sum()
         assert close(found["value"], wrong[here].mean())
@@ -240,7 +251,7 @@ def test_the_search_shows_the_best_of_every_pair():
 
 def test_maps_of_many_are_means_of_blocks(rng):
     S = rng.random((130, 130))
-    cells, size = _blocks(S)
+    cells, size = block_means(S, 60)
     assert size == 3
     assert cells.shape == (44, 44)
     assert cells[0, 1] == pytest.approx(S[:3, 3:6].mean())
@@ -269,7 +280,7 @@ def test_numbers_of_a_regressor():
         assert line[1] == rows.sum()
         assert close(line[3], np.sqrt(np.mean((y - F)[rows] ** 2)))
         assert close(line[5], np.mean((y - F)[rows]))
-    worst = [line[0] for line in known["worst"]["lines"]]
+    worst = [line[0] for line in known["largest_errors"]["lines"]]
     assert worst == np.argsort(-np.abs(y - F), kind="stable")[:30].tolist()
 
 
@@ -284,16 +295,14 @@ def test_rows_of_weight_zero_do_not_count():
         assert close(data["outputs"][0]["rmse"]["value"], np.sqrt(np.average(left**2, weights=w)))
         counted = np.flatnonzero(w)
         order = counted[np.argsort(-np.abs(left[counted]), kind="stable")][:30]
-        assert [line[0] for line in data["worst"]["lines"]] == order.tolist()
+        assert [line[0] for line in data["largest_errors"]["lines"]] == order.tolist()
         assert sum(line[1] for line in data["tasks"]["lines"]) == len(counted)
-        assert all(str(task[line[0]]) == line[1] for line in data["worst"]["lines"])
+        assert all(str(task[line[0]]) == line[1] for line in data["largest_errors"]["lines"])
 
 
 def test_half_of_the_rows_judges_the_other():
-    from leastwise.report.reading import subject_of
-
     model, _, _, _ = values_model()
-    known = held_out_values(subject_of(model))
+    known = heldout_values(subject_of(model))
     inside, width = coverage_of(known, 0.8)
     half = np.random.default_rng(0).permutation(int(known.unit.max()) + 1)[known.unit] % 2
     size = np.abs(known.residual[:, 0])
@@ -357,13 +366,13 @@ def test_every_kind_of_model_has_a_whole_page():
         page = check(html)
         assert len(html.encode()) < 300_000, name
         assert "nan" not in re.findall(r"\b\w+\b", page.text.lower()), name
-        assert ("Nothing was held out" in page.text) == (name == "nothing held out"), name
+        assert ("No rows were held out" in page.text) == (name == "nothing held out"), name
         assert ("threshold" in page.ids) == (data["kind"] != "values" and data["source"] is not None), name
 
 
 def test_what_a_policy_allows_is_what_is_there():
     html = report_html(report_data(classes_model()[0]))
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1].replace("&#x27;", "'")
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1])
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
     for tag, kind in (("style", "style-src"), ("script", "script-src")):
@@ -422,8 +431,9 @@ def test_clean_text_is_one_line_that_can_be_written(text):
     assert made
     assert made == " ".join(made.split())
     assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e]", made)
-    assert json.loads(as_json({made: text}))[made] == text
-    assert not set("<>&") & set(as_json({made: text}))
+    script = environment().from_string("{{ data | tojson }}").render(data={made: text})
+    assert json.loads(script)[made] == text
+    assert not set("<>&") & set(script)
 
 
 def test_numbers_as_people_read_them():
@@ -453,8 +463,8 @@ def contrast(a, b):
 
 
 def test_colours_can_be_told_apart():
-    found = re.findall(r"--page: (#\w+); --raised: (#\w+); --ink: (#\w+); --soft: (#\w+);", page_file("style.css"))
-    more = re.findall(r"--accent: (#\w+); --accent-soft: (#\w+); --warm: (#\w+);", page_file("style.css"))
+    found = re.findall(r"--page: (#\w+); --raised: (#\w+); --ink: (#\w+); --soft: (#\w+);", package_file("style.css"))
+    more = re.findall(r"--accent: (#\w+); --accent-soft: (#\w+); --warm: (#\w+);", package_file("style.css"))
     assert len(found) == len(more) == 4
     for (paper, raised, ink, soft), (accent, tint, warm) in zip(found, more, strict=True):
         wide = lambda c: c if len(c) == 7 else "#" + "".join(2 * x for x in c[1:])  # noqa: E731
@@ -487,6 +497,30 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing"):
         write_report(classes_model()[0], tmp_path / "missing" / "a.html")
+
+
+def test_without_jinja2_the_extra_is_named(tmp_path, monkeypatch):
+    """Before any work; the data need no template."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    environment.cache_clear()
+    try:
+        with pytest.raises(ImportError, match=r"needs jinja2: .*leastwise\[report\]"):
+            write_report("not even a model", tmp_path / "a.html")
+        assert report_data(classes_model()[0])["kind"] == "classes"
+    finally:
+        environment.cache_clear()
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_templates_escape_all_but_what_the_package_has_escaped():
+    """Strings are escaped everywhere, in charts too; only charts, style and script are inserted as they are."""
+    shown = environment().from_string("{{ text }}{{ chart }}")
+    made = shown.render(text="<b>", chart=element("text", "<i>", element("g"), class_='"x"'))
+    assert made == '&lt;b&gt;<text class="&quot;x&quot;">&lt;i&gt;<g/></text>'
+    sources = [path.read_text() for path in files("leastwise.report").joinpath("templates").iterdir()]
+    assert len(sources) == 5
+    assert not [text for text in sources if re.search(r"\|\s*safe\b|autoescape|Markup", text)]
+    assert markup("a<", element("g")) + "<" == "a&lt;<g/>&lt;"
 
 
 def test_files_have_the_usual_rights(tmp_path):
@@ -539,7 +573,7 @@ def test_a_page_is_about_the_target_and_says_where_nothing_is_decided():
     known = report_data(model)
     assert known["title"] == "finding: report on LSPC"
     assert report_data(model.model_)["title"] == "LSPC: report"
-    assert dict(known["facts"])["Threshold"] == "none: no row is sure enough"
+    assert dict(known["facts"])["Threshold"] == "none: every row is rejected"
 
 
 def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():
@@ -557,7 +591,7 @@ def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():
 def test_what_cannot_be_reported_on_is_said():
     model, X, y = classes_model()
     for call, message in [
-        (lambda: report_data(LogisticRegression().fit(X, y)), "LogisticRegression: a report is of"),
+        (lambda: report_data(LogisticRegression().fit(X, y)), "LogisticRegression: a report needs"),
         (lambda: report_data(model, X=X), "X and y go together"),
         (lambda: report_data(model, names=["a", "b"]), "names is of type list"),
         (lambda: report_data(model, rows={"a": [1, 2]}), "rows has 2 entries in column 'a' and 150 rows"),

@@ -10,8 +10,8 @@ import pytest
 from pages import classes_model, labels_model, tasks_model, values_model
 
 from leastwise.report import report_data, report_html
-from leastwise.report.markup import cell_text
-from leastwise.report.threshold_section import outcome
+from leastwise.report.formatting import cell_text
+from leastwise.report.thresholds import outcome
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="chromium or ch
 QUIET = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
 QUIET += ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"]
 LONG = "A name that is rather long for a task, number "
-NUMBERS = ("sure", "decided", "person", "error", "bound")
+NUMBERS = ("threshold", "accepted", "rejected", "error", "bound")
 
 
 @pytest.fixture(scope="module")
@@ -108,11 +108,9 @@ def test_the_slider_moves_by_keyboard_and_says_what_is_true(visit, name):
         assert numbers(browser) == outcome(known, 0, to)
         if known["confusions"]:
             assert texts(browser, "#confusion tbody td.n") == [f"{v:,}" for v in known["confusions"]["counts"][to]]
-    assert slider.get_attribute("aria-valuetext") == numbers(browser)["sure"]
+    assert slider.get_attribute("aria-valuetext") == numbers(browser)["threshold"]
     time.sleep(0.5)
-    assert f"{numbers(browser)['person']} left to a person" in find(browser, "#now-spoken").get_attribute(
-        "textContent"
-    )
+    assert f"{numbers(browser)['rejected']} rejected" in find(browser, "#now-spoken").get_attribute("textContent")
 
 
 def test_the_slider_shows_one_task(visit):
@@ -217,7 +215,7 @@ def test_without_scripts_numbers_and_pictures_are_there(visit):
     assert not find(browser, "#threshold").is_displayed()
     assert not find(browser, "#tasks-table-filter").is_displayed()
     known = data["thresholds"]
-    assert find(browser, "#now-decided").text == outcome(known, 0, known["groups"][0]["start"])["decided"]
+    assert find(browser, "#now-accepted").text == outcome(known, 0, known["groups"][0]["start"])["accepted"]
     assert len(browser.find_elements("css selector", 'table[data-table="tasks-table"] tbody tr')) == 50
     assert "The first 50 of 60 tasks" in find(browser, "#tasks").text
     assert "Without JavaScript" in find(browser, "header").text
@@ -279,5 +277,5 @@ def test_the_keyboard_reaches_all_and_shows_where_it_is(visit):
             break
         seen.append(now)
     assert seen[0][0] == "Skip to the report"
-    assert {"theme", "part", "threshold", "unsure0-filter"} <= {s[0] for s in seen}
+    assert {"theme", "part", "threshold", "rows0-filter"} <= {s[0] for s in seen}
     assert not [s for s in seen if s[1] != "BODY" and (s[2] == "none" or s[3] < 2)]

@@ -1,11 +1,10 @@
-"""Pictures in scikit-learn's form: ``from_...`` computes, ``plot`` draws. They need matplotlib, the extra "plot"."""
+"""Displays in scikit-learn's form: ``from_...`` computes and draws, ``plot`` draws again. They need matplotlib."""
 
 from leastwise.displays.grouped_reliability import GroupedReliabilityDisplay
-from leastwise.displays.path import RegularisationPathDisplay
 from leastwise.displays.posterior import PosteriorDisplay
 from leastwise.displays.reliability import ReliabilityDisplay
 from leastwise.displays.risk_coverage import RiskCoverageDisplay
-from leastwise.displays.selection import SelectionDisplay
+from leastwise.displays.selection import RegularisationPathDisplay, SelectionDisplay
 from leastwise.displays.similarity import SimilarityDisplay
 from leastwise.displays.task_report import TaskReportDisplay
 

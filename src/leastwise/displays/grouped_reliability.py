@@ -1,4 +1,4 @@
-"""Reliability diagrams of many tasks, labels or classes beside one another, or in one."""
+"""Reliability diagrams by task, label or class: a panel for each, or all in one diagram."""
 
 from __future__ import annotations
 
@@ -7,50 +7,60 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import MARKERS, as_axes, color, ink, panels, pyplot
-from leastwise.displays._models import FromModels
+from leastwise.displays._base import (
+    MARKERS,
+    PredictionDisplay,
+    check_option,
+    color,
+    draw_diagonal,
+    fit_names,
+    given_axes,
+    panels,
+    pyplot,
+    reliability_labels,
+    text_color,
+)
 from leastwise.displays.reliability import DIAGONAL, PROBABILITY, ReliabilityDisplay
 from leastwise.inspection.outcomes import (
-    Said,
-    by_class,
-    by_label,
-    by_task,
-    choose,
-    fitting,
+    Outcomes,
+    concatenated,
     is_table,
-    together,
-    words_for,
+    outcomes_by_class,
+    outcomes_by_label,
+    outcomes_by_task,
 )
 
 Array = np.ndarray
 
-#: Titles of panels, and names in a legend, are cut after so many letters.
-TITLE, LEGEND = 22, 32
-#: A bin of a group has at least so many rows, where the group has: fewer say nothing.
-LEAST = 8
+#: Titles of panels and names in a legend are cut after this many characters.
+MAX_TITLE, MAX_LEGEND = 22, 32
+#: A bin of a group has at least this many rows, if the group has.
+MIN_BIN_ROWS = 8
+#: Panels, and named curves in one diagram, by default.
+MAX_PANELS, MAX_NAMED = 30, 3
 
 
-class GroupedReliabilityDisplay(FromModels):
-    """Reliability of every task, label or class: a panel for each, or all in one diagram.
+class GroupedReliabilityDisplay(PredictionDisplay):
+    """Reliability diagrams by task, label or class: a panel for each, or all in one diagram.
 
     Parameters
     ----------
     groups : sequence of ReliabilityDisplay
-        One for each, with its name.
+        One for each group, with its name.
     overall : ReliabilityDisplay
         Of all rows together.
     what : {"task", "label", "class"}, default="task"
-        What they are.
+        What the groups are.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
         The panels, or the one diagram.
     ax_ : matplotlib Axes
-        The first of them.
+        The first panel.
     figure_ : matplotlib Figure
     shown_ : ndarray of int
-        Which groups have a panel, or a colour and a name in the one diagram.
+        The groups that have a panel, or a name in the one diagram.
 
     Examples
     --------
@@ -63,7 +73,7 @@ class GroupedReliabilityDisplay(FromModels):
     """
 
     _has_name = False
-    _by_task = True
+    _has_tasks = True
 
     def __init__(self, groups: Sequence[ReliabilityDisplay], overall: ReliabilityDisplay, what: str = "task") -> None:
         self.groups = groups
@@ -86,12 +96,12 @@ class GroupedReliabilityDisplay(FromModels):
         model: Any = None,
         **kwargs: Any,
     ) -> GroupedReliabilityDisplay:
-        """Draw the diagrams of probabilities: by task where given, by label where y is a table, else by class.
+        """Draw the diagrams: by task if tasks are given, by label if y is a table, otherwise by class.
 
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, T)
-            True classes, or tables of labels, of which some may be unknown (NaN).
+            True classes, or a table of labels with NaN for unknown ones.
         proba : array-like of shape (n, c), (n,) or (n, T), or list
             As for :meth:`ReliabilityDisplay.from_predictions`.
         tasks : array-like of shape (n,), optional
@@ -99,34 +109,35 @@ class GroupedReliabilityDisplay(FromModels):
         classes : array-like of shape (c,), optional
             Labels of the columns; by default the sorted labels of ``y_true``.
         pos_label : optional
-            With tasks: look at the probability of this class, not at that of the most probable one.
+            With tasks: show the probability of this class instead of that of the most probable one.
         names : sequence of str, optional
             Names of the labels or classes.
         n_bins : int, default=10
-            Number of bins; fewer in groups where a bin would have less than 8 rows.
+            Number of bins; fewer in groups where a bin would have fewer than 8 rows.
         interval, level
             As for :meth:`ReliabilityDisplay.from_predictions`.
         model : MultiLabelLSPC, optional
-            Says which classes the labels have.
+            The model whose labels and classes ``y_true`` has.
         **kwargs
             For :meth:`plot`.
         """
         pyplot()
-        words = PROBABILITY
+        labels = PROBABILITY
         if is_table(y_true):
-            parts, what = by_label(y_true, proba, top=False, names=names, model=model), "label"
+            parts, what = outcomes_by_label(y_true, proba, top=False, names=names, model=model), "label"
         elif tasks is not None:
-            parts, what = by_task(y_true, proba, tasks, classes, pos_label), "task"
-            words = words_for(pos_label)
+            parts, what = outcomes_by_task(y_true, proba, tasks, classes, pos_label), "task"
+            labels = reliability_labels(pos_label)
         else:
-            parts, what = by_class(y_true, proba, classes), "class"
-            parts = parts if names is None else [Said(s.p, s.true, str(n)) for s, n in zip(parts, names, strict=True)]
+            parts, what = outcomes_by_class(y_true, proba, classes), "class"
+            if names is not None:
+                parts = [Outcomes(part.p, part.true, str(name)) for part, name in zip(parts, names, strict=True)]
         settings = (interval, level, None)
-        groups = [
-            ReliabilityDisplay._computed(s, min(n_bins, max(len(s.p) // LEAST, 1)), *settings, s.name, words)
-            for s in parts
-        ]
-        overall = ReliabilityDisplay._computed(together(parts), n_bins, *settings, None, words)
+        groups = []
+        for part in parts:
+            bins = min(n_bins, max(len(part.p) // MIN_BIN_ROWS, 1))
+            groups.append(ReliabilityDisplay._from_outcomes(part, bins, *settings, part.name, labels))
+        overall = ReliabilityDisplay._from_outcomes(concatenated(parts), n_bins, *settings, None, labels)
         return cls(groups, overall, what).plot(**kwargs)
 
     def plot(self, ax: Any = None, *, kind: str = "panels", most: int | None = None) -> GroupedReliabilityDisplay:
@@ -135,16 +146,18 @@ class GroupedReliabilityDisplay(FromModels):
         Parameters
         ----------
         ax : matplotlib Axes, or sequence of them, optional
-            One for each panel, or the one of the diagram; a new figure by default.
+            One for each panel, or one for the diagram; a new figure by default.
         kind : {"panels", "overlay"}, default="panels"
-            A panel for each, with the overall curve behind, the intervals, and at its foot how the rows spread; or
-            one diagram of all, the overall curve in front, with names and colours for those that are farthest from
-            the diagonal for the number of their rows.
+            A panel for each group, with intervals, a histogram, and the overall curve behind; or one diagram of all,
+            with the overall curve in front, and names and colours for the groups that deviate most from the diagonal
+            relative to chance.
         most : int, optional
-            So many have a panel, those with the most rows (30 by default), or a name in the one diagram (3).
+            Number of panels (30 by default; groups with the most rows are shown), or of names in one diagram (3).
         """
-        choose("kind", kind, ("panels", "overlay"))
-        return self._panels(ax, most or 30) if kind == "panels" else self._overlay(ax, 3 if most is None else most)
+        check_option("kind", kind, ("panels", "overlay"))
+        if kind == "panels":
+            return self._panels(ax, most or MAX_PANELS)
+        return self._overlay(ax, MAX_NAMED if most is None else most)
 
     # ---------------------------------------------------------------- panels
 
@@ -154,21 +167,21 @@ class GroupedReliabilityDisplay(FromModels):
         if axes is None:
             self.figure_, self.axes_ = panels(len(self.shown_), 1.55)
         else:
-            self.axes_ = as_axes(axes, len(self.shown_), self._many)
+            self.axes_ = given_axes(axes, len(self.shown_), self._many)
             self.figure_ = self.axes_[0].figure
-        titles = fitting([self.groups[i].name for i in self.shown_], TITLE)
+        titles = fit_names([self.groups[i].name for i in self.shown_], MAX_TITLE)
         for ax, i, title in zip(self.axes_, self.shown_, titles, strict=True):
             self._panel(ax, self.groups[i], title)
         if axes is None:
-            remark = f"\n({len(self.shown_)} of {len(size)} {self._many}, those with the most rows)"
+            note = f"\n({len(self.shown_)} of {len(size)} {self._many}, those with the most rows)"
             x, y = self.overall.axis_labels
-            self.figure_.supxlabel(x + remark * (len(self.shown_) < len(size)), fontsize="medium")
+            self.figure_.supxlabel(x + note * (len(self.shown_) < len(size)), fontsize="medium")
             self.figure_.supylabel(y, fontsize="medium")
         return self
 
     def _panel(self, ax: Any, group: ReliabilityDisplay, title: str) -> None:
-        ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, lw=0.8, zorder=1)
-        ax.plot(self.overall.confidence, self.overall.accuracy, color=ink(), alpha=0.3, lw=2, zorder=1)
+        draw_diagonal(ax, lw=0.8)
+        ax.plot(self.overall.confidence, self.overall.accuracy, color=text_color(), alpha=0.3, lw=2, zorder=1)
         group.draw_histogram_behind(ax, height=0.3)
         group.draw_curve(ax, color=color(0), marker="o", ms=3, lw=1.2)
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
@@ -179,16 +192,16 @@ class GroupedReliabilityDisplay(FromModels):
     # --------------------------------------------------------------- overlay
 
     def _overlay(self, ax: Any, most: int) -> GroupedReliabilityDisplay:
-        ax = pyplot().subplots(layout="constrained")[1] if ax is None else as_axes(ax, 1, "diagram")[0]
-        far = np.array([_distance(g) for g in self.groups])
-        self.shown_ = np.argsort(-far, kind="stable")[:most]
-        ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, lw=1, label=DIAGONAL, zorder=1)
+        ax = pyplot().subplots(layout="constrained")[1] if ax is None else given_axes(ax, 1, "diagram")[0]
+        distance = np.array([_distance(g) for g in self.groups])
+        self.shown_ = np.argsort(-distance, kind="stable")[:most]
+        draw_diagonal(ax, label=DIAGONAL)
         label: str | None = f"each {self.what}" if len(self.shown_) == 0 else f"the other {self._many}"
         for i in np.setdiff1d(np.arange(len(self.groups)), self.shown_):
-            style = {"color": ink(), "alpha": 0.25, "lw": 0.8, "marker": None, "zorder": 1, "gid": None}
+            style = {"color": text_color(), "alpha": 0.25, "lw": 0.8, "marker": None, "zorder": 1, "gid": None}
             self.groups[i].draw_curve(ax, bars=False, label=label, **style)
             label = None
-        names = fitting([g.name for g in self.groups], LEGEND)
+        names = fit_names([g.name for g in self.groups], MAX_LEGEND)
         for k, i in enumerate(self.shown_, start=1):
             style = {"color": color(k), "marker": MARKERS[k % len(MARKERS)], "label": names[i]}
             self.groups[i].draw_curve(ax, bars=False, lw=1.2, **style)
@@ -211,6 +224,6 @@ class GroupedReliabilityDisplay(FromModels):
 
 
 def _distance(group: ReliabilityDisplay) -> float:
-    """How far from the diagonal, in standard errors, on average over bins: small groups stray by chance."""
-    spread = np.maximum(group.confidence * (1 - group.confidence), 1e-3) / group.counts
-    return float(np.mean((group.accuracy - group.confidence) ** 2 / spread))
+    """Mean squared distance from the diagonal over bins, in units of its variance."""
+    variance = np.maximum(group.confidence * (1 - group.confidence), 1e-3) / group.counts
+    return float(np.mean((group.accuracy - group.confidence) ** 2 / variance))

@@ -1,4 +1,4 @@
-"""The reliability diagram: what is said with 90 %, does it turn out true in 90 % of the cases?"""
+"""Reliability diagram: predicted probabilities against observed frequencies."""
 
 from __future__ import annotations
 
@@ -6,34 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import ROWS, axes_below, ink, is_new, new_axes_below, next_style, pyplot
-from leastwise.displays._models import FromModels
-from leastwise.inspection.outcomes import (
-    Said,
-    binned,
-    by_label,
-    choose,
-    interval_of,
-    is_table,
-    said,
-    together,
-    words_for,
+from leastwise.displays._base import (
+    ROWS,
+    PredictionDisplay,
+    add_histogram_axes,
+    check_option,
+    draw_diagonal,
+    histogram_axes,
+    in_legend,
+    next_style,
+    pyplot,
+    reliability_labels,
+    text_color,
 )
+from leastwise.inspection.outcomes import (
+    Outcomes,
+    class_outcomes,
+    concatenated,
+    has_proba,
+    is_table,
+    outcomes_by_label,
+)
+from leastwise.metrics.reliability import equal_count_bins, reliability_bins
 
 Array = np.ndarray
 
-#: What the axes are called.
+#: Axis labels where the events are labels or classes.
 PROBABILITY = ("Probability", "Share that was true")
 DIAGONAL = "perfect calibration"
 
 
-class ReliabilityDisplay(FromModels):
-    """Confidence against accuracy: does what is said with 90 % turn out true in 90 % of the cases?
+class ReliabilityDisplay(PredictionDisplay):
+    """Reliability diagram: confidence against accuracy.
 
-    The confidence of a row is the probability of its most probable class; with ``pos_label`` the probability of one
-    class takes its place, and the share of that class that of the accuracy. Rows are put into bins of the same size
-    by confidence; a point of the diagram is a bin, and its bar an interval for what the accuracy would be with very
-    many rows. Where every row has several labels, every known label of a row counts as a row.
+    The confidence of a row is the probability of its most probable class. With ``pos_label`` it is the probability of
+    that class, and its frequency takes the place of the accuracy. Rows are put into bins of equal size by confidence;
+    each point of the diagram is a bin, with an interval for its accuracy. With several labels per row, every known
+    label counts as a row.
 
     Parameters
     ----------
@@ -42,12 +51,12 @@ class ReliabilityDisplay(FromModels):
     counts : ndarray of int of shape (bins,)
         Number of rows in each bin.
     error : float
-        Expected calibration error over these bins, see
+        Expected calibration error of these bins, see
         :func:`leastwise.metrics.expected_calibration_error`.
     top : ndarray of shape (n,)
         Confidence of every row, for the histogram.
     name : str, optional
-        What to call the predictions in the legend.
+        Name of the predictions in the legend.
     low, high : ndarray of shape (bins,), optional
         Ends of the intervals for the accuracy.
     axis_labels : (str, str), default=("Confidence", "Accuracy")
@@ -64,7 +73,7 @@ class ReliabilityDisplay(FromModels):
 
     See Also
     --------
-    GroupedReliabilityDisplay : task by task, label by label or class by class.
+    GroupedReliabilityDisplay : by task, by label or by class.
 
     Examples
     --------
@@ -120,58 +129,70 @@ class ReliabilityDisplay(FromModels):
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, T)
-            True classes, or tables of labels, of which some may be unknown (NaN).
+            True classes, or a table of labels with NaN for unknown ones.
         proba : array-like of shape (n, c), (n,) or (n, T), or list
-            Probabilities, one column per class; or those of the second class; or of labels, as
-            :class:`leastwise.MultiLabelLSPC` gives them. Rows with NaN do not count.
+            Probabilities, one column per class; or those of the second class; or of labels, as returned by
+            :class:`leastwise.MultiLabelLSPC`. Rows with NaN are left out.
         classes : array-like of shape (c,), optional
             Labels of the columns; by default the sorted labels of ``y_true``.
         pos_label : optional
-            Look at this class alone. By default at the most probable class, and of labels at the probability that
-            they are there.
+            Show the probability of this class. By default that of the most probable class, and of labels that of
+            their second class.
         n_bins : int, default=15
             Number of bins; fewer where there are fewer rows.
         interval : {"exact", "bootstrap"} or None, default="exact"
-            Clopper and Pearson's binomial interval for every bin, which covers with at least ``level`` where rows are
-            independent; or quantiles over 1,000 draws of rows with replacement.
+            Clopper-Pearson interval of every bin, whose coverage is at least ``level`` for independent rows; or
+            quantiles over 1,000 bootstrap draws of rows.
         level : float, default=0.95
         groups : array-like of shape (n,), optional
-            With ``interval="bootstrap"``: rows of one group, a person for instance, are drawn together.
+            With ``interval="bootstrap"``: rows of one group, such as one person, are drawn together.
         name : str, optional
             For the legend.
         model : MultiLabelLSPC, optional
-            Says which classes the labels have.
+            The model whose labels and classes ``y_true`` has.
         **kwargs
             For :meth:`plot`.
         """
         pyplot()
         if is_table(y_true):
-            what = together(by_label(y_true, proba, top=False, model=model))
-            return cls._computed(what, n_bins, interval, level, groups, name, PROBABILITY).plot(**kwargs)
-        what = said(y_true, proba, classes, pos_label)
-        if groups is not None:
-            P, groups = np.asarray(proba, dtype=float), np.asarray(groups)
-            if len(groups) != len(P):
-                raise ValueError(f"groups has {len(groups)} entries but there are {len(P)} rows: give one for each.")
-            groups = groups[~np.isnan(P.reshape(len(P), -1)).any(axis=1)]
-        words = words_for(pos_label)
-        return cls._computed(what, n_bins, interval, level, groups, name, words).plot(**kwargs)
+            outcomes, labels = concatenated(outcomes_by_label(y_true, proba, top=False, model=model)), PROBABILITY
+        else:
+            outcomes, labels = class_outcomes(y_true, proba, classes, pos_label), reliability_labels(pos_label)
+            if groups is not None:
+                groups, there = np.asarray(groups), has_proba(proba)
+                if len(groups) != len(there):
+                    raise ValueError(
+                        f"groups has {len(groups)} entries but there are {len(there)} rows: give one for each."
+                    )
+                groups = groups[there]
+        return cls._from_outcomes(outcomes, n_bins, interval, level, groups, name, labels).plot(**kwargs)
 
     @classmethod
-    def _computed(
+    def _from_outcomes(
         cls,
-        what: Said,
+        outcomes: Outcomes,
         n_bins: int,
         interval: str | None,
         level: float,
         groups: Any,
         name: str | None,
-        words: tuple[str, str],
+        labels: tuple[str, str],
     ) -> ReliabilityDisplay:
-        """The numbers, not drawn."""
-        bins = binned(what, n_bins)
-        low, high = interval_of(bins, what.true, interval, level, groups)
-        return cls(bins.p, bins.share, bins.counts, bins.error, what.p, name, low, high, words)
+        """Compute the bins and their intervals, without drawing."""
+        check_option("interval", interval, ("exact", "bootstrap", None))
+        if int(n_bins) < 1:
+            raise ValueError(f"n_bins={n_bins!r} must be 1 or more.")
+        if not 0 < level < 1:
+            raise ValueError(f"level={level!r} must be between 0 and 1, such as 0.95.")
+        if groups is not None and interval != "bootstrap":
+            raise ValueError("groups= needs interval='bootstrap', which draws whole groups.")
+        bins = reliability_bins(outcomes.p, outcomes.true, equal_count_bins(outcomes.p, n_bins))
+        low, high = None, None
+        if interval == "exact":
+            low, high = bins.exact_interval(level)
+        elif interval == "bootstrap":
+            low, high = bins.bootstrap_interval(outcomes.true, level, groups)
+        return cls(bins.p, bins.share, bins.counts, bins.error, outcomes.p, name, low, high, labels)
 
     def plot(
         self,
@@ -187,27 +208,27 @@ class ReliabilityDisplay(FromModels):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where; a new figure by default.
+            Axes to draw on; a new figure by default.
         name : str, optional
-            In place of the ``name`` given before.
+            Replaces the name of the display.
         ref_line : bool, default=True
-            Whether to draw the diagonal, perfect calibration.
+            Draw the diagonal of perfect calibration.
         histogram : bool, "below" or "behind", default=True
-            How the rows spread over the confidences: below the diagram, or behind the curve. True is below in a new
-            figure, or where there is one below already, and behind on axes that were given.
+            Draw the distribution of the confidence below the diagram or behind the curve. True is below in a new
+            figure and on axes that have one below already, and behind on other axes.
         **kwargs
             For ``ax.plot`` of the curve.
         """
-        choose("histogram", histogram, (True, False, "below", "behind"))
+        check_option("histogram", histogram, (True, False, "below", "behind"))
         if ax is None:
             ax = pyplot().subplots(layout="constrained")[1]
             histogram = "below" if histogram is True else histogram
         if histogram is True:
-            histogram = "behind" if axes_below(ax) is None else "below"
+            histogram = "behind" if histogram_axes(ax) is None else "below"
         name = self.name if name is None else name
         label = f"ECE {self.error:.4f}" if name is None else f"{name} (ECE {self.error:.4f})"
-        if ref_line and is_new(ax, DIAGONAL):
-            ax.plot([0, 1], [0, 1], "--", color=ink(), alpha=0.6, lw=1, zorder=1, label=DIAGONAL)
+        if ref_line:
+            draw_diagonal(ax, label=DIAGONAL)
         self.draw_curve(ax, label=label, **kwargs)
         ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1], xlim=(0, 1.02), ylim=(0, 1.03))
         self.histogram_ = self._draw_histogram(ax, histogram)
@@ -216,7 +237,7 @@ class ReliabilityDisplay(FromModels):
         return self
 
     def draw_curve(self, ax: Any, *, bars: bool = True, **kwargs: Any) -> None:
-        """Draw the curve and its intervals on axes, and nothing else."""
+        """Draw only the curve and its intervals."""
         (self.line_,) = ax.plot(self.confidence, self.accuracy, **{**next_style(ax), "ms": 4, "zorder": 3, **kwargs})
         self.bars_ = None
         if bars and self.low is not None:
@@ -224,19 +245,25 @@ class ReliabilityDisplay(FromModels):
             self.bars_ = ax.vlines(self.confidence, self.low, self.high, **style)
 
     def draw_histogram_behind(self, ax: Any, height: float | None = None, **kwargs: Any) -> None:
-        """Draw bars at the foot of the axes: shares of the rows, or the highest with a height that is given."""
+        """Draw the histogram at the foot of the axes, as shares of the rows or scaled to a maximal height."""
         share, edges = self._histogram()
         share = share if height is None else height * share / share.max()
-        # Heights are shares of the axes, so that the bars stay whole where the user zooms in on the curve.
-        style = {"align": "edge", "color": ink(), "alpha": 0.15, "zorder": 0, "transform": ax.get_xaxis_transform()}
+        # In axes coordinates, so that the bars stay whole if the user zooms in on the curve.
+        style = {
+            "align": "edge",
+            "color": text_color(),
+            "alpha": 0.15,
+            "zorder": 0,
+            "transform": ax.get_xaxis_transform(),
+        }
         ax.bar(edges[:-1], share, width=np.diff(edges), **{**style, **kwargs})
 
     def _draw_histogram(self, ax: Any, where: bool | str) -> Any:
         if where == "behind":
-            self.draw_histogram_behind(ax, label=ROWS if is_new(ax, ROWS) else None)
+            self.draw_histogram_behind(ax, label=None if in_legend(ax, ROWS) else ROWS)
         if where != "below":
             return None
-        below = axes_below(ax) or new_axes_below(ax)
+        below = histogram_axes(ax) or add_histogram_axes(ax)
         below.set_xlabel(ax.get_xlabel())
         ax.set_xlabel("")
         share, edges = self._histogram()

@@ -1,4 +1,4 @@
-"""The risk-coverage curve: how often is the model wrong on the rows that it decides, if it gives up on the others?"""
+"""Risk-coverage curve: the error among accepted rows against the share of rows that are accepted."""
 
 from __future__ import annotations
 
@@ -6,46 +6,45 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import ink, next_style, pyplot
-from leastwise.displays._models import FromModels
+from leastwise.displays._base import PredictionDisplay, next_style, pyplot, text_color
 from leastwise.inspection.outcomes import (
-    Said,
-    accepted,
-    area_under,
-    by_label,
-    exact_upper,
-    given,
+    Outcomes,
+    abstaining_layer,
+    accepted_rows,
+    class_outcomes,
+    concatenated,
+    has_proba,
     is_table,
-    rule_of,
-    said,
-    together,
+    outcomes_by_label,
+    risk_coverage_area,
 )
+from leastwise.metrics.reliability import exact_upper
 
 Array = np.ndarray
 
 
-class RiskCoverageDisplay(FromModels):
-    """Error of the rows that are accepted against their share, the most confident first.
+class RiskCoverageDisplay(PredictionDisplay):
+    """Error among accepted rows against their share, the most confident rows first.
 
-    A row is accepted where its confidence, the probability of its most probable class, is at or above a threshold.
-    Every threshold that makes a difference is a point of the curve: rows of the same confidence are accepted
-    together. Where every row has several labels, every known label of a row counts as a row.
+    A row is accepted if its confidence, the probability of its most probable class, is at least a threshold. Each
+    distinct confidence is a point of the curve: rows of equal confidence are accepted together. With several labels
+    per row, every known label counts as a row.
 
     Parameters
     ----------
     coverage, risk : ndarray of shape (m,)
         Share of rows accepted, rising to 1, and share of errors among them.
     threshold : ndarray of shape (m,)
-        The lowest confidence that is accepted, falling.
+        The lowest accepted confidence, falling.
     area : float
-        Area under the curve: the mean, over the numbers of rows that one may accept, of the error among them; rows of
-        the same confidence in random order. 0 is perfect.
+        Area under the curve: the mean over k of the error among the k most confident rows, ties in random order. 0 is
+        perfect.
     upper : ndarray of shape (m,), optional
-        Bound of the risk at each point.
+        Upper bound of the risk at each point.
     name : str, optional
-        What to call the predictions in the legend.
+        Name of the predictions in the legend.
     level : float, default=0.95
-        Of the bound.
+        Level of the bound.
     what : {"rows", "labels"}, default="rows"
         What is accepted.
 
@@ -55,7 +54,7 @@ class RiskCoverageDisplay(FromModels):
     line_ : matplotlib Line2D
         The curve.
     band_ : matplotlib PolyCollection or None
-        From the curve to the bound.
+        The area from the curve to the bound.
     marks_ : list of matplotlib Line2D
         The points for ``max_error`` and ``threshold``.
 
@@ -90,12 +89,14 @@ class RiskCoverageDisplay(FromModels):
         self.what = what
 
     @classmethod
-    def _of_model(cls, model: Any, y: Any, proba: Any, tasks: Any, how: str, **kwargs: Any) -> RiskCoverageDisplay:
-        """A model that abstains has its threshold marked, where it has one for all rows."""
-        rule = rule_of(model)
+    def _from_model(
+        cls, model: Any, y: Any, proba: Any, tasks: Any, suffix: str, **kwargs: Any
+    ) -> RiskCoverageDisplay:
+        """Mark the threshold of a model that abstains, if it has one for all rows."""
+        rule = abstaining_layer(model)
         if rule is not None and np.ndim(rule.threshold_) == 0 and not rule.by_task:
             kwargs = {"threshold": rule.threshold_, **kwargs}
-        return super()._of_model(model, y, proba, tasks, how, **kwargs)
+        return super()._from_model(model, y, proba, tasks, suffix, **kwargs)
 
     @classmethod
     def from_predictions(
@@ -116,43 +117,44 @@ class RiskCoverageDisplay(FromModels):
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, T)
-            True classes, or a table of labels, of which some may be unknown (NaN).
+            True classes, or a table of labels with NaN for unknown ones.
         proba : array-like of shape (n, c), (n,) or (n, T), or list
-            Probabilities, one column per class; or those of the second class; or of labels. Rows with NaN do not
-            count.
+            Probabilities, one column per class; or those of the second class; or of labels. Rows with NaN are
+            left out.
         classes : array-like of shape (c,), optional
             Labels of the columns; by default the sorted labels of ``y_true``.
         confidence : array-like of shape (n,), optional
-            Any other number that is high where a row is to be accepted; by default the largest probability.
+            Another score that is high for rows to accept; by default the largest probability.
         bound : bool, default=False
-            Whether to draw the exact binomial upper bound of the risk. It holds at every point for itself, for rows
-            that are independent and a threshold that was fixed beforehand; not for all points at once.
+            Draw the exact binomial upper bound of the risk. It holds for independent rows at each point by itself,
+            for a threshold that was fixed beforehand, not for all points at once.
         level : float, default=0.95
-            With which probability the risk is below the bound.
+            Probability that the risk is below the bound.
         name : str, optional
             For the legend.
         model : MultiLabelLSPC, optional
-            Says which classes the labels have.
+            The model whose labels and classes ``y_true`` has.
         **kwargs
             For :meth:`plot`.
         """
         pyplot()
-        unit = "labels" if is_table(y_true) else "rows"
         if not 0 < level < 1:
-            raise ValueError(f"level={level!r} must be between 0 and 1, 0.95 for instance.")
+            raise ValueError(f"level={level!r} must be between 0 and 1, such as 0.95.")
         if is_table(y_true):
             if confidence is not None:
                 raise ValueError(
-                    "confidence= is one number a row, and y_true has several labels a row: leave it out."
+                    "confidence= has one number per row, and y_true several labels per row: leave it out."
                 )
-            what = together(by_label(y_true, proba, top=True, model=model))
+            outcomes, unit = concatenated(outcomes_by_label(y_true, proba, top=True, model=model)), "labels"
         else:
-            what = said(y_true, proba, classes)
-            what = what if confidence is None else Said(given(confidence, proba), what.true)
-        threshold, count, wrong = accepted(what.p, ~what.true)
-        upper = exact_upper(wrong, count, level) if bound else None
-        area = area_under(what.p, ~what.true)
-        return cls(count / count[-1], wrong / count, threshold, area, upper, name, level, unit).plot(**kwargs)
+            outcomes, unit = class_outcomes(y_true, proba, classes), "rows"
+            if confidence is not None:
+                outcomes = Outcomes(_checked_confidence(confidence, proba), outcomes.true)
+        found = accepted_rows(outcomes.p, ~outcomes.true)
+        upper = exact_upper(found.errors, found.rows, level) if bound else None
+        coverage, risk = found.rows / found.rows[-1], found.errors / found.rows
+        area = risk_coverage_area(outcomes.p, ~outcomes.true)
+        return cls(coverage, risk, found.threshold, area, upper, name, level, unit).plot(**kwargs)
 
     def coverage_at(self, max_error: float, *, bound: bool = False) -> float:
         """The largest share of rows that can be accepted with at most this error among them.
@@ -161,7 +163,7 @@ class RiskCoverageDisplay(FromModels):
         ----------
         max_error : float
         bound : bool, default=False
-            Whether the upper bound must be below it too; it must have been drawn.
+            The upper bound must be below ``max_error`` too; it must have been drawn.
 
         Returns
         -------
@@ -169,7 +171,7 @@ class RiskCoverageDisplay(FromModels):
             0 where there is none.
         """
         if bound and self.upper is None:
-            raise ValueError("There is no bound: draw the curve with bound=True.")
+            raise ValueError("There is no bound: make the display with bound=True.")
         risk = self.upper if bound and self.upper is not None else self.risk
         return float(self.coverage[risk <= max_error].max(initial=0.0))
 
@@ -187,15 +189,15 @@ class RiskCoverageDisplay(FromModels):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where; a new figure by default. Several curves on the same axes have different colours.
+            Axes to draw on; a new figure by default. Curves on the same axes have different colours.
         name : str, optional
-            In place of the ``name`` given before.
+            Replaces the name of the display.
         max_error : float, optional
-            An error that one can live with: a line, and on the curve the share of rows that it allows; a hollow dot
-            is the share by the bound, where there is one.
+            Mark this error with a line, and the largest coverage that has it with a dot; a hollow dot is the coverage
+            by the bound, if there is one.
         threshold : float, optional
-            A confidence: a mark on the curve at the rows that reach it. From a model that abstains its own, where
-            there is one for all rows.
+            Mark the point of this threshold. For a model that abstains it is by default its threshold, if there is
+            one for all rows.
         **kwargs
             For ``ax.plot`` of the curve.
         """
@@ -218,7 +220,7 @@ class RiskCoverageDisplay(FromModels):
         return self
 
     def _draw_target(self, ax: Any, max_error: float, color: Any) -> None:
-        ax.axhline(max_error, color=ink(), alpha=0.6, lw=1, ls="--", zorder=1)
+        ax.axhline(max_error, color=text_color(), alpha=0.6, lw=1, ls="--", zorder=1)
         shares = [self.coverage_at(max_error)]
         shares += [] if self.upper is None else [self.coverage_at(max_error, bound=True)]
         for k, share in enumerate(shares):
@@ -231,14 +233,24 @@ class RiskCoverageDisplay(FromModels):
         count = int((self.threshold >= threshold).sum())
         share, risk = (self.coverage[count - 1], self.risk[count - 1]) if count else (0.0, 0.0)
         label = f"threshold {threshold:.4g}: {share:.0%} of {self.what} accepted"
-        style = {"ms": 13, "color": color, "mec": ink(), "mew": 0.8, "ls": "", "zorder": 5}
+        style = {"ms": 13, "color": color, "mec": text_color(), "mew": 0.8, "ls": "", "zorder": 5}
         self.marks_ += ax.plot([share], [risk], "*", label=label, clip_on=False, **style)
 
     def _finish(self, ax: Any) -> None:
-        """Room for this curve and those that were there before; the bound of few rows, near 1, is cut off."""
+        """Limits for this curve and earlier ones; the bound at small coverages, which is near 1, is cut off."""
         bounds = [self.risk] if self.upper is None else [self.risk, self.upper[self.coverage >= 0.2]]
         high = 1.15 * max(float(np.max(b, initial=0.0)) for b in bounds) or 0.01
         old = ax.get_ylim()[1] if ax.get_xlabel() else 0.0
         ax.set(xlabel=f"Share of {self.what} accepted", ylabel=f"Error among the {self.what} accepted")
         ax.set(xlim=(0, 1.02), ylim=(0, min(max(high, old), 1.02)))
         ax.legend(loc="upper left", framealpha=0.9)
+
+
+def _checked_confidence(confidence: Any, proba: Any) -> Array:
+    """Given confidences of the rows that have probabilities."""
+    values, there = np.asarray(confidence, dtype=float), has_proba(proba)
+    if values.shape != (len(there),) or np.isnan(values).any():
+        raise ValueError(
+            f"confidence of shape {values.shape} must have one number, not NaN, for each of {len(there)} rows."
+        )
+    return values[there]

@@ -1,4 +1,4 @@
-"""The surface of a search: held-out score over sigma, alpha and sharing."""
+"""Hyperparameter searches: held-out scores over two hyperparameters, and against one of them."""
 
 from __future__ import annotations
 
@@ -7,37 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import as_axes, color, log_scale, panels, pyplot
-from leastwise.displays._searched import SearchDisplay, Searched, is_log, same
-from leastwise.inspection.outcomes import choose
+from leastwise.displays._base import check_option, color, given_axes, log_scale, panels, pyplot, text_color
+from leastwise.displays._search_results import SearchDisplay, SearchResults, cell_edges, is_log, same
 
 Array = np.ndarray
 
-#: Colours reach so far into the points, from the best on; the rest, often far worse, has the last colour.
-REACH = 0.75
+#: Colours reach from the best score to the score that this share of the points reaches.
+COLOUR_REACH = 0.75
+#: Up to this many curves are named; of more, only the chosen one.
+MAX_NAMED = 8
 
 
 class SelectionDisplay(SearchDisplay):
-    """Held-out score over two parameters, best over the others or in a panel for each value of a third.
+    """Held-out score over two hyperparameters, the best over the others or in a panel for each value of a third.
 
-    Every point that was looked at has a cell; the search refines, so cells differ in width. Bright is good. What is
-    chosen is marked.
+    Every point of the search has a cell; the search refines its grid, so cells differ in width. Bright is good. The
+    chosen point is marked.
 
     Parameters
     ----------
-    searched : Searched
+    searched : SearchResults
         The points, see :meth:`from_estimator` and :meth:`from_results`.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
     ax_ : matplotlib Axes
-        The first of them.
+        The first panel.
     figure_ : matplotlib Figure
     surfaces_ : list
-        The cells, or filled contours, of the panels.
+        The cells or contours of the panels.
     marks_ : list of matplotlib Line2D
-        The point that was chosen; in one of the panels, where there are several.
+        The chosen point, in the panel that has it.
     colorbar_ : matplotlib Colorbar or None
 
     Examples
@@ -67,18 +68,18 @@ class SelectionDisplay(SearchDisplay):
         ax : matplotlib Axes, or sequence of them, optional
             One for each panel; a new figure by default.
         x, y : str
-            The parameters on the axes; y is by default sigma, or another one that was searched where sigma was not.
+            The hyperparameters on the axes; y is by default sigma, or another searched one if sigma was not searched.
         by : str, optional
-            A panel for each value of this parameter, "sharing" for instance. By default one panel, with the best
-            score over all other parameters.
+            A panel for each value of this hyperparameter, such as "sharing". By default one panel, with the best
+            score over all other hyperparameters.
         kind : {"cells", "contours"}, default="cells"
-            Cells as they were looked at, or filled contours over a triangulation of the points.
+            A cell for each point, or filled contours over a triangulation of the points.
         cmap : str, optional
-            Colour map; by default "viridis", turned around for losses.
+            Colour map; by default "viridis", reversed for losses.
         colorbar : bool, default=True
-            Whether to add a colour bar.
+            Add a colour bar.
         """
-        choose("kind", kind, ("cells", "contours"))
+        check_option("kind", kind, ("cells", "contours"))
         y = self._second(x) if y is None else y
         self.searched.check(x, y, *([] if by is None else [by]))
         stage = self.searched.largest_stage()
@@ -104,27 +105,29 @@ class SelectionDisplay(SearchDisplay):
         others = [name for name in others if name != x]
         if not others:
             raise ValueError(
-                f"Searched were {sorted(self.searched.values)}: a surface needs two parameters with several values. "
-                "RegularisationPathDisplay draws one."
+                f"This display needs two hyperparameters with several values; the search has "
+                f"{sorted(self.searched.values)}. RegularisationPathDisplay draws one."
             )
         return others[0]
 
-    def _parts(self, stage: Searched, x: str, y: str, by: str | None) -> list[tuple[float | None, Searched]]:
-        """The points of every panel, and its value."""
+    def _parts(
+        self, stage: SearchResults, x: str, y: str, by: str | None
+    ) -> list[tuple[float | None, SearchResults]]:
+        """The value and the points of every panel."""
         if by is None:
             return [(None, stage.best(x, y))]
         points = stage.best(x, y, by)
-        return [(float(v), points.only(points.values[by] == v)) for v in np.unique(points.values[by])]
+        return [(float(v), points.take(points.values[by] == v)) for v in np.unique(points.values[by])]
 
     def _axes(self, axes: Any, count: int) -> Array:
         if axes is not None:
-            return as_axes(axes, count, "panels")
+            return given_axes(axes, count, "panels")
         if count == 1:
             return np.array([pyplot().subplots(layout="constrained")[1]], dtype=object)
         return panels(count, 2.2, columns=min(count, 4))[1]
 
     def _finish(
-        self, ax: Any, part: Searched, x: str, y: str, by: str | None, value: float | None, count: int
+        self, ax: Any, part: SearchResults, x: str, y: str, by: str | None, value: float | None, count: int
     ) -> None:
         chosen = self.searched.chosen
         ax.plot(part.values[x], part.values[y], ".", ms=2, color="white", alpha=0.7, zorder=2)
@@ -140,20 +143,141 @@ class SelectionDisplay(SearchDisplay):
         if count > 1:
             ax.label_outer()
 
-    def _label(self, stage: Searched) -> str:
+    def _label(self, stage: SearchResults) -> str:
         most = int(self.searched.rows.max())
         return stage.label + (f" (on {stage.rows[0]} of {most} rows)" if stage.rows[0] < most else "")
 
 
-def _norm(points: Searched) -> Any:
-    """Colours from the best score to one that three quarters of the points reach, finer near the best.
+class RegularisationPathDisplay(SearchDisplay):
+    """Held-out score against alpha, at the chosen sigma and, thinner, at the other ones.
 
-    Scores fall off as squares near the best point; so the square root of what is lost has even steps there.
+    All other hyperparameters have their chosen values. If the search started on a subsample and ended on all rows,
+    the scores on all rows are a separate curve.
+
+    Parameters
+    ----------
+    searched : SearchResults
+        The points, see :meth:`from_estimator` and :meth:`from_results`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : dict of float to matplotlib Line2D
+        The curves, by the value of the other hyperparameter; 0 if there is none.
+    settled_ : matplotlib Line2D or None
+        The scores on all rows, if the search started on a subsample.
+    mark_ : matplotlib Line2D
+        The chosen point.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from leastwise import LSPC
+    >>> from leastwise.displays import RegularisationPathDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = RegularisationPathDisplay.from_estimator(LSPC(random_state=0).fit(X, y))
+    """
+
+    def plot(
+        self, ax: Any = None, *, x: str = "alpha", by: str | None = "sigma", cmap: str = "viridis"
+    ) -> RegularisationPathDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; a new figure by default.
+        x : str, default="alpha"
+            The hyperparameter on the x-axis.
+        by : str or None, default="sigma"
+            A curve for each value of this hyperparameter; None draws only the curve at the chosen values.
+        cmap : str, default="viridis"
+            Colour map of the other curves.
+        """
+        self.searched.check(x, *([] if by in (None, "sigma") else [by]))
+        by = by if by in self.searched.values else None
+        ours = ax is None
+        ax = pyplot().subplots(layout="constrained")[1] if ours else ax
+        points = self.searched.at_chosen(x, *([] if by is None else [by]))
+        first = points.take(points.rows == self.searched.largest_stage().rows[0])
+        self.lines_ = self._curves(ax, first, x, by, cmap)
+        self.settled_ = self._settled(ax, points, first, x, by)
+        self.mark_ = self._mark(ax, points, x, by)
+        self._finish(ax, first, x, by, ours)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _curves(self, ax: Any, points: SearchResults, x: str, by: str | None, cmap: str) -> dict[float, Any]:
+        values = np.zeros(len(points.score)) if by is None else points.values[by]
+        levels = np.unique(values)
+        # The ends of the colour map are hard to see on white and on black.
+        tones = pyplot().get_cmap(cmap)(np.linspace(0.15, 0.85, len(levels)))
+        lines = {}
+        for tone, level in zip(tones, levels, strict=True):
+            chosen = by is None or bool(same(np.array([level]), self.searched.chosen[by])[0])
+            style = {"lw": 2.2, "color": color(0), "ms": 6} if chosen else {"lw": 1, "color": tone, "ms": 3}
+            name = f"{level:.3g}" + " (chosen)" * chosen
+            label = name if by is not None and (chosen or len(levels) <= MAX_NAMED) else None
+            here = np.flatnonzero(values == level)
+            here = here[np.argsort(points.values[x][here])]
+            path = points.values[x][here], points.score[here]
+            lines[float(level)] = ax.plot(*path, marker=".", zorder=3 if chosen else 2, label=label, **style)[0]
+        return lines
+
+    def _settled(self, ax: Any, points: SearchResults, first: SearchResults, x: str, by: str | None) -> Any:
+        """The last stage of the search, on more rows than the first."""
+        most = points.rows.max()
+        if most == first.rows[0]:
+            return None
+        last = points.take((points.rows == most) & self._here(points, by))
+        order = np.argsort(last.values[x])
+        style = {"color": color(3), "marker": "D", "ms": 4, "ls": "--", "zorder": 4}
+        label = f"on all {most} rows"
+        return ax.plot(last.values[x][order], last.score[order], label=label, **style)[0]
+
+    def _mark(self, ax: Any, points: SearchResults, x: str, by: str | None) -> Any:
+        chosen = self.searched.chosen
+        here = same(points.values[x], chosen[x]) & self._here(points, by)
+        here &= points.rows == points.rows[here].max(initial=0)
+        style = {"ms": 12, "color": color(1), "mec": text_color(), "mew": 0.8, "ls": "", "zorder": 5}
+        value = points.score[here]
+        return ax.plot(np.full(len(value), chosen[x]), value, "*", label="chosen", **style)[0]
+
+    def _here(self, points: SearchResults, by: str | None) -> Array:
+        """The points on the chosen curve."""
+        return (
+            np.ones(len(points.score), dtype=bool)
+            if by is None
+            else same(points.values[by], self.searched.chosen[by])
+        )
+
+    def _finish(self, ax: Any, points: SearchResults, x: str, by: str | None, ours: bool) -> None:
+        score = points.score
+        if is_log(x, points.values[x]):
+            log_scale(ax, "x", points.values[x])
+        # A loss that grows fast on one side would hide the minimum.
+        if points.loss and (score > 0).all() and score.max() > 5 * score.min():
+            log_scale(ax, "y", score)
+        some = int(points.rows[0])
+        note = f"\n(curves on {some} of {self.searched.rows.max()} rows)" if self.settled_ is not None else ""
+        ax.set(xlabel=x + note, ylabel=points.label)
+        # Beside the curves in a new figure; given axes may have no room there.
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "frameon": False} if ours else {"loc": "best"}
+        ax.legend(title=by, fontsize="small", borderaxespad=0.0 if ours else None, **place)
+
+
+# ------------------------------------------------------------------------------- surfaces
+
+
+def _norm(points: SearchResults) -> Any:
+    """Colours from the best score to the score that 75% of the points reach, finer near the best.
+
+    Scores fall off as squares near the best point: the square root of the loss has even steps there.
     """
     from matplotlib.colors import FuncNorm
 
     best = float(points.score.min() if points.loss else points.score.max())
-    worst = float(np.quantile(points.score, REACH if points.loss else 1 - REACH))
+    worst = float(np.quantile(points.score, COLOUR_REACH if points.loss else 1 - COLOUR_REACH))
     worst = worst if worst != best else best + (1e-9 if points.loss else -1e-9)
     sign = 1 if points.loss else -1
 
@@ -166,16 +290,8 @@ def _norm(points: Searched) -> Any:
     return FuncNorm((there, back), vmin=min(best, worst), vmax=max(best, worst), clip=True)
 
 
-def _edges(values: Array, log: bool) -> Array:
-    """Borders half-way between sorted values; the first and last as far outside as their neighbours are inside."""
-    v = np.log10(values) if log else values
-    half = np.diff(v) / 2 if len(v) > 1 else np.array([0.5])
-    edges = np.concatenate([v[:1] - half[:1], v[: len(v) - 1] + half[: len(v) - 1], v[-1:] + half[-1:]])
-    return 10.0**edges if log else edges
-
-
-def _reaching(bands: list[Array], ends: tuple[Array, Array]) -> list[Array]:
-    """Borders of bands; those that go as far as any reach the farthest border, be their neighbours near or far."""
+def _aligned(bands: list[Array], ends: tuple[Array, Array]) -> list[Array]:
+    """Extend the bands whose first or last point is the farthest of all to the same border."""
     low, high = (same(end, farthest) for end, farthest in zip(ends, (ends[0].min(), ends[1].max()), strict=True))
     left, right = min(edges[0] for edges in bands), max(edges[-1] for edges in bands)
     return [
@@ -184,16 +300,16 @@ def _reaching(bands: list[Array], ends: tuple[Array, Array]) -> list[Array]:
     ]
 
 
-def _cells(ax: Any, points: Searched, x: str, y: str, every: Searched, style: dict[str, Any]) -> Any:
-    """A band for every value of y, in which every value of x that was looked at there has a cell."""
+def _cells(ax: Any, points: SearchResults, x: str, y: str, every: SearchResults, style: dict[str, Any]) -> Any:
+    """A band for every value of y, in it a cell for every value of x that was evaluated there."""
     from matplotlib.collections import PolyCollection
 
     X, Y = points.values[x], points.values[y]
     levels, own = np.unique(every.values[y]), np.unique(Y)
-    across = list(pairwise(_edges(levels, is_log(y, levels))))
+    across = list(pairwise(cell_edges(levels, is_log(y, levels))))
     here = [rows[np.argsort(X[rows])] for rows in (np.flatnonzero(level == Y) for level in own)]
-    bands = [_edges(X[rows], is_log(x, X)) for rows in here]
-    bands = _reaching(bands, (np.array([X[rows[0]] for rows in here]), np.array([X[rows[-1]] for rows in here])))
+    bands = [cell_edges(X[rows], is_log(x, X)) for rows in here]
+    bands = _aligned(bands, (np.array([X[rows[0]] for rows in here]), np.array([X[rows[-1]] for rows in here])))
     shapes = []
     for level, edges in zip(own, bands, strict=True):
         low, high = across[int(np.searchsorted(levels, level))]
@@ -206,14 +322,16 @@ def _cells(ax: Any, points: Searched, x: str, y: str, every: Searched, style: di
     return cells
 
 
-def _contours(ax: Any, points: Searched, x: str, y: str, every: Searched, style: dict[str, Any]) -> Any:
-    """Filled contours over triangles, which are made on the scales of the axes."""
+def _contours(ax: Any, points: SearchResults, x: str, y: str, every: SearchResults, style: dict[str, Any]) -> Any:
+    """Filled contours over a triangulation on the scales of the axes."""
     from matplotlib.tri import Triangulation
 
     X, Y = points.values[x], points.values[y]
     u, v = (np.log10(V) if is_log(name, V) else V for name, V in ((x, X), (y, Y)))
     if len(u) < 3 or np.linalg.matrix_rank(np.stack([u - u[0], v - v[0]])) < 2:
-        raise ValueError(f"kind='contours' needs three points that are not in line, there are {len(u)}: use 'cells'.")
+        raise ValueError(
+            f"kind='contours' needs three points that are not on one line, there are {len(u)}: use 'cells'."
+        )
     mesh = Triangulation(X, Y, Triangulation(u, v).triangles)
     levels = style["norm"].inverse(np.linspace(0, 1, 13))
     surface = ax.tricontourf(mesh, points.score, levels=levels, extend="max" if points.loss else "min", **style)

@@ -1,4 +1,4 @@
-"""A heat map of tasks or labels: which go together, which help which."""
+"""Heat map of similarities between tasks or labels, or of which tasks help which."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._drawing import named, pyplot, thinned
-from leastwise.inspection.clustering import all_alike, clustered, dense, off_diagonal
-from leastwise.inspection.outcomes import fitting, having
+from leastwise.displays._base import fit_names, pyplot, thinned, thinning_note
+from leastwise.inspection.outcomes import require
+from leastwise.inspection.similarity import all_equal, clustered_order, dense, off_diagonal
 from leastwise.inspection.task_report import TaskReport
 
 Array = np.ndarray
 
-#: Names are cut after so many letters; of more tasks than this only some are named.
-NAME, NAMED_CELLS = 28, 40
-#: Letters, in points, are not made smaller than this.
-SMALLEST = 4.5
+#: Names are cut after this many characters; of more tasks than ``MAX_NAMED`` only some are named.
+MAX_NAME, MAX_NAMED = 28, 40
+#: Smallest font size, in points.
+MIN_FONT = 4.5
 
 
 class SimilarityDisplay:
-    """A heat map of similarities between tasks or labels, or of which tasks help which.
+    """Heat map of similarities between tasks or labels, or of which tasks help which.
 
-    What goes together stands together: the order is by default that of the leaves of a hierarchical clustering.
+    The order is by default that of the leaves of a hierarchical clustering, so that similar tasks are neighbours.
 
     Parameters
     ----------
@@ -32,23 +32,23 @@ class SimilarityDisplay:
     names : sequence of str
         Names of the tasks or labels.
     signed : bool, default=False
-        Whether values are above or below zero, and zero is to have the neutral colour. The diagonal, which is far
-        larger than all else there, is not drawn then.
+        Values are positive and negative, and zero has the neutral colour. The diagonal, which is far larger than the
+        other values then, is not drawn.
     label : str, default="similarity"
-        What the colours mean.
+        Label of the colour bar.
     axis_labels : (str, str), default=("", "")
-        Of the columns and of the rows.
+        Labels of the columns and of the rows.
     order : ndarray of int of shape (T,), optional
-        The tasks from the left to the right, and from the top to the bottom; by default from a clustering.
+        Order of the tasks from left to right and from top to bottom; by default from a clustering.
     title : str, default=""
-        Above the map.
-    what : str, default="task"
-        What they are: "task", or "label".
+        Title above the map.
+    what : {"task", "label"}, default="task"
+        What the rows and columns are.
 
     Attributes
     ----------
     order_ : ndarray of int of shape (T,)
-        The tasks as they are drawn.
+        The order that is drawn.
     ax_, figure_ : matplotlib Axes and Figure
     image_ : matplotlib AxesImage
     colorbar_ : matplotlib Colorbar or None
@@ -86,31 +86,33 @@ class SimilarityDisplay:
 
         Parameters
         ----------
-        estimator : model of many tasks, or of many labels
+        estimator : fitted multi-task or multi-label model
             Or a pipeline that ends in one, or a wrapper around one.
         coupling : bool, default=False
-            Draw ``coupling_``, how much tasks have in common at the chosen sharing, instead of ``similarity_``.
+            Draw ``coupling_``, the covariance of the tasks at the chosen sharing, instead of ``similarity_``.
         **kwargs
             For :meth:`from_matrix`.
         """
-        instead = "fit a model of many tasks or labels of leastwise, or use from_matrix"
-        estimator = having(estimator, "similarity_", instead)
+        hint = "fit a multi-task or multi-label model of leastwise, or use from_matrix"
+        estimator = require(estimator, "similarity_", hint)
         what = "labels" if hasattr(estimator, "labels_") else "tasks"
         if coupling and not hasattr(estimator, "coupling_"):
-            raise ValueError(f"{type(estimator).__name__} has no coupling_, which is of tasks: leave coupling=False.")
+            raise ValueError(
+                f"{type(estimator).__name__} has no coupling_, which multi-task models have: use coupling=False."
+            )
         S = dense(estimator.similarity_)
-        alike = len(S) > 1 and all_alike(S) and off_diagonal(S).any()
-        words: dict[str, Any] = {
+        equal = len(S) > 1 and all_equal(S) and off_diagonal(S).any()
+        defaults: dict[str, Any] = {
             "names": estimator.labels_ if what == "labels" else estimator.tasks_,
             "label": "coupling" if coupling else "similarity",
-            "title": f"all {what} share alike (sharing {estimator.sharing_:g})" if alike else "",
+            "title": f"all {what} share equally (sharing {estimator.sharing_:g})" if equal else "",
             "what": what[:-1],
         }
-        return cls.from_matrix(estimator.coupling_ if coupling else S, **{**words, **kwargs})
+        return cls.from_matrix(estimator.coupling_ if coupling else S, **{**defaults, **kwargs})
 
     @classmethod
     def from_report(cls, report: TaskReport, **kwargs: Any) -> SimilarityDisplay:
-        """Draw which tasks help which, the tasks in the same order as their similarities where these differ.
+        """Draw which tasks help which, in the clustered order of their similarities unless these are all equal.
 
         Parameters
         ----------
@@ -122,12 +124,12 @@ class SimilarityDisplay:
         if report.helps is None:
             raise ValueError(f"The report does not say which tasks help which: {report.helps_note}")
         S = report.similarity
-        words: dict[str, Any] = {
+        labels: dict[str, Any] = {
             "label": "squared error saved",
             "axis_labels": ("task that helps", "task that is helped"),
         }
-        order = None if all_alike(S) else clustered(S, signed=False)
-        return cls.from_matrix(report.helps, report.tasks, signed=True, order=order, **words, **kwargs)
+        order = None if all_equal(S) else clustered_order(S, signed=False)
+        return cls.from_matrix(report.helps, report.tasks, signed=True, order=order, **labels, **kwargs)
 
     @classmethod
     def from_matrix(
@@ -151,7 +153,7 @@ class SimilarityDisplay:
         names : sequence, optional
             Names of the tasks; by default their numbers.
         signed : bool, optional
-            See :class:`SimilarityDisplay`; by default whether any value off the diagonal is below zero.
+            See :class:`SimilarityDisplay`; by default True if any value off the diagonal is negative.
         label, axis_labels, order, title, what
             See :class:`SimilarityDisplay`.
         **kwargs
@@ -163,12 +165,12 @@ class SimilarityDisplay:
         if matrix.ndim != 2 or matrix.shape != (len(names), len(names)) or not len(names):
             raise ValueError(
                 f"matrix has shape {matrix.shape} and there are {len(names)} names: give one row, one column and one "
-                "name for each."
+                "name for each task."
             )
         if signed is None:
             signed = bool((off_diagonal(matrix) < 0).any())
         if order is not None and sorted(order) != list(range(len(names))):
-            raise ValueError(f"order={order!r} must hold every number from 0 to {len(names) - 1} once.")
+            raise ValueError(f"order={order!r} must contain every number from 0 to {len(names) - 1} once.")
         order = None if order is None else np.asarray(order)
         return cls(matrix, [str(name) for name in names], signed, label, axis_labels, order, title, what).plot(
             **kwargs
@@ -180,28 +182,28 @@ class SimilarityDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where; a new figure, larger with more tasks, by default.
+            Axes to draw on; by default a new figure, larger for more tasks.
         cmap : str, optional
-            Colour map; by default "viridis", or "RdBu" where values are signed.
+            Colour map; by default "viridis", or "RdBu" for signed values.
         colorbar : bool, default=True
-            Whether to add a colour bar.
+            Add a colour bar.
         """
         T = len(self.names)
         given = ax is not None
         if not given:
-            side = float(np.clip(0.24 * T, 2.8, 7.5)) + 0.07 * min(NAME, max(map(len, self.names)))
+            side = float(np.clip(0.24 * T, 2.8, 7.5)) + 0.07 * min(MAX_NAME, max(map(len, self.names)))
             ax = pyplot().subplots(figsize=(side + 1.4, side + 0.5), layout="compressed")[1]
-        self.order_ = clustered(self.matrix, self.signed) if self.order is None else self.order
+        self.order_ = clustered_order(self.matrix, self.signed) if self.order is None else self.order
         shown = self.matrix[np.ix_(self.order_, self.order_)]
         if self.signed:
             np.fill_diagonal(shown, np.nan)
         cmap = cmap or ("RdBu" if self.signed else "viridis")
         self.image_ = ax.imshow(shown, cmap=cmap, interpolation="nearest", **self._limits())
-        ax.set_facecolor("0.6")  # where there is no value
+        ax.set_facecolor("0.6")  # missing values
         self._write_names(ax, T)
         self.ax_, self.figure_, self.colorbar_ = ax, ax.figure, None
         if colorbar:
-            beside = ax.inset_axes((1.03, 0.0, 0.045, 1.0))  # as high as the map, whatever its aspect
+            beside = ax.inset_axes((1.03, 0.0, 0.045, 1.0))  # as high as the map
             bar = {"label": self.label, "extend": "both" if self.signed else "neither"}
             self.colorbar_ = self.figure_.colorbar(self.image_, cax=beside, **bar)
         if given:
@@ -209,37 +211,37 @@ class SimilarityDisplay:
         return self
 
     def _limits(self) -> dict[str, float]:
-        """From zero to the largest value; symmetric where they are signed."""
+        """From zero to the largest value; symmetric for signed values."""
         if not self.signed:
             known = self.matrix[~np.isnan(self.matrix)]
             return {"vmin": min(0.0, float(known.min(initial=0))), "vmax": float(known.max(initial=0)) or 1.0}
         size = np.abs(off_diagonal(self.matrix))
         size = size[size > 1e-9 * np.nanmax(size, initial=0)]
-        # A few pairs are far beyond the rest, which would all look white beside them.
+        # Not the maximum: beside a few very large values the others would all look white.
         far = float(np.quantile(size, 0.97)) if len(size) else 1.0
         return {"vmin": -far, "vmax": far}
 
     def _fit_names(self, ax: Any, T: int) -> None:
-        """Smaller names, or fewer, where axes that were given have no room for all."""
-        figure = ax.figure.figure  # the whole, where the axes are in a part of it
-        figure.draw_without_rendering()  # only then is it known how large the map is
+        """Make names smaller, or show fewer, if given axes have no room for all."""
+        figure = ax.figure.figure  # the whole figure if the axes are in a subfigure
+        figure.draw_without_rendering()  # the size of the map is known only after the layout
         cell = 72 * ax.get_window_extent().height / figure.dpi / T
         names = [*ax.get_xticklabels(), *ax.get_yticklabels()]
         step = len(names) and 2 * T / len(names)
-        size = max(min(names[0].get_fontsize(), 0.8 * cell * step), SMALLEST)
+        size = max(min(names[0].get_fontsize(), 0.8 * cell * step), MIN_FONT)
         for k, name in enumerate(names):
             name.set_fontsize(size)
-            name.set_visible(k % max(int(np.ceil(SMALLEST / (0.8 * cell * step))), 1) == 0)
+            name.set_visible(k % max(int(np.ceil(MIN_FONT / (0.8 * cell * step))), 1) == 0)
 
     def _write_names(self, ax: Any, T: int) -> None:
-        some, short = thinned(T, NAMED_CELLS), fitting(self.names, NAME)
+        some, short = thinned(T, MAX_NAMED), fit_names(self.names, MAX_NAME)
         names = [short[i] for i in self.order_[some]]
         size = "medium" if T <= 12 else "small" if T <= 25 else "x-small"
         upright = {} if max(map(len, names)) <= 2 else {"rotation": 90}
         ax.set_xticks(some, names, fontsize=size, **upright)
         ax.set_yticks(some, names, fontsize=size)
         ax.tick_params(length=0 if len(some) == T else 2)
-        below = [line for line in (self.axis_labels[0], *named(T, NAMED_CELLS, self.what)) if line]
+        below = [line for line in (self.axis_labels[0], *thinning_note(T, MAX_NAMED, self.what)) if line]
         ax.set(xlabel="\n".join(below), ylabel=self.axis_labels[1])
         if self.title:
             ax.set_title(self.title, fontsize="medium")

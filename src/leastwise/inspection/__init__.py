@@ -1,1 +1,1 @@
-"""Reports on fitted models and their held-out predictions: calibration, tasks, searches."""
+"""Reports on fitted models and their held-out predictions: calibration, tasks, outcomes, similarities."""

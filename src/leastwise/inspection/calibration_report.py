@@ -1,4 +1,4 @@
-"""Log-loss, Brier score and calibration errors with intervals: of all rows, of every task, of every label."""
+"""Log-loss, Brier score and calibration errors with bootstrap intervals: overall, by task and by label."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from leastwise.metrics.calibration import Binned, check_whole, coded
 from leastwise.metrics.label_tables import as_truth
 from leastwise.metrics.losses import log_losses
+from leastwise.metrics.reliability import bin_count, centred_quantiles, resampled_groups
 from leastwise.problem.tasks import encode_tasks
+from leastwise.utils.optional import frames
 from leastwise.utils.text_format import NAME, shortened
 
 Array = np.ndarray
 
 MEASURES = ("log_loss", "brier", "reliability", "resolution", "uncertainty", "ece", "classwise_ece")
-#: In small tasks a bin has about so many rows.
-BIN_ROWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,12 @@ class CalibrationReport:
     names : list
         "all", then the tasks or labels.
     rows : ndarray of int of shape (lines,)
-        Number of rows of each; of labels the known ones.
+        Number of rows of each line; for labels, of known entries.
     values, low, high : dict of str to ndarray of shape (lines,)
         ``log_loss``, ``brier`` with ``reliability``, ``resolution`` and ``uncertainty``, ``ece`` and
-        ``classwise_ece``, both debiased; with the ends of bootstrap intervals.
+        ``classwise_ece``, both debiased; and the ends of their bootstrap intervals.
     level : float
-        How much of the bootstrap is inside of the intervals.
+        Level of the intervals.
     """
 
     names: list
@@ -45,11 +45,8 @@ class CalibrationReport:
     level: float
 
     def to_frame(self) -> Any:
-        """A pandas frame: a line for all, and for each task or label; columns such as ``ece_low`` for the ends."""
-        try:
-            import pandas
-        except ImportError:
-            raise ImportError("This needs pandas: install it with  pip install 'leastwise[frames]'") from None
+        """A pandas frame with one line for all rows and one for each task or label; ends are ``ece_low``, ..."""
+        pandas = frames("pandas")
         columns: dict[str, Any] = {"rows": self.rows}
         for name in self.values:
             columns |= {name: self.values[name], f"{name}_low": self.low[name], f"{name}_high": self.high[name]}
@@ -67,7 +64,7 @@ class CalibrationReport:
             "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))])
             for line in lines
         ]
-        note = f"{self.level:.0%} bootstrap intervals; ece and classwise-ece without what chance makes of them"
+        note = f"{self.level:.0%} bootstrap intervals; ece and classwise-ece are debiased"
         return "\n".join([*table, note])
 
 
@@ -84,29 +81,30 @@ def calibration_report(
     level: float = 0.95,
     random_state: Any = 0,
 ) -> CalibrationReport:
-    """How good probabilities are, with intervals.
+    """Measure the quality of probabilities, with bootstrap intervals.
 
     Parameters
     ----------
     y : array-like of shape (n,), or (n, T) for labels that are 0 or 1
-        The truth; NaN in a table is a label that is not known.
+        True classes, or a table of labels with NaN for unknown ones.
     P : array-like of shape (n, c), or (n, T)
-        Probabilities of every class; in a table those of 1.
+        Probabilities of every class; for labels, of 1.
     classes : array-like of shape (c,), optional
-        Classes in the order of the columns; by default the sorted values of y.
+        Classes of the columns; by default the sorted values of y.
     tasks : array-like of shape (n,), optional
-        The task of every row: each has a line of its own.
+        The task of every row; each task gets a line.
     labels : sequence of T names, optional
-        Names of the labels of a table; by default those of a frame, or 0, 1, ...
+        Names of the labels; by default the columns of a frame, or 0, 1, ...
     groups : array-like of shape (n,), optional
-        Rows of one group (of one person, say) are drawn together in the bootstrap, as they are not independent.
+        Rows of one group, such as one person, are dependent and drawn together in the bootstrap.
     n_bins : int
-        Bins of equal mass; fewer where they would have less than 10 rows.
+        Number of bins of equal mass; fewer where a bin would have fewer than 10 rows.
     n_boot : int
-        Number of bootstrap draws; 0 leaves intervals out, as NaN.
+        Number of bootstrap draws; with 0 the intervals are NaN.
     level : float
-        Of the intervals, which go from the quantile (1 - level) / 2 of the draws to 1 minus that, after the draws are
-        moved such that their mean is the value: draws of calibration errors lie to one side of it otherwise.
+        Level of the intervals: from the quantile (1 - level) / 2 of the draws to the quantile (1 + level) / 2, after
+        the draws are shifted such that their mean is the value. Draws of calibration errors lie to one side of it
+        otherwise.
     random_state : int, Generator or None
 
     Returns
@@ -115,23 +113,22 @@ def calibration_report(
 
     Notes
     -----
-    Bins stay the same in all draws. A row that is drawn k times has the weight k, and n rows with weights count as
-    (sum w)^2 / sum w^2 in the debiasing. Reliability and resolution are not debiased: both are too large by chance,
-    the more so the fewer rows there are.
+    The bins are the same in all draws. A row that is drawn k times has weight k, and weighted rows count as
+    (sum w)^2 / sum w^2 rows in the debiasing. Reliability and resolution are not debiased: both are too large by
+    chance, the more so the fewer rows there are.
     """
     check_whole("n_bins", n_bins, 1)
     check_whole("n_boot", n_boot, 0)
     if not 0 < level < 1:
-        raise ValueError(f"level={level!r} must be a number above 0 and below 1, such as 0.95.")
+        raise ValueError(f"level={level!r} must be between 0 and 1, such as 0.95.")
     parts, n = _parts(y, P, classes, tasks, labels)
     groups = np.arange(n) if groups is None else encode_tasks(groups, n)[0]
-    binned = [Binned.of(code, p, np.ones(len(code)), _bins(len(code), n_bins)) for _, _, code, p in parts]
+    binned = [Binned.of(code, p, np.ones(len(code)), bin_count(len(code), n_bins)) for _, _, code, p in parts]
     values = np.array([_measured(b, np.ones(len(b.p))) for b in binned])
     draws = _draws(binned, [rows for _, rows, _, _ in parts], groups, n_boot, np.random.default_rng(random_state))
     low, high = np.full_like(values, np.nan), np.full_like(values, np.nan)
     if n_boot:
-        around = draws - np.nanmean(draws, axis=0) + values
-        low, high = np.nanquantile(around, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = centred_quantiles(draws, values, level)
     value, start, end = ({name: A[:, j] for j, name in enumerate(MEASURES)} for A in (values, low, high))
     rows = np.array([len(b.p) for b in binned])
     return CalibrationReport([part[0] for part in parts], rows, value, start, end, level)
@@ -144,13 +141,14 @@ def _parts(y: Any, P: Any, classes: Any, tasks: Any, labels: Any) -> tuple[list[
     """Name, rows, codes and probabilities of every line, and the number of rows."""
     if np.ndim(y) == 2:
         if tasks is not None or classes is not None:
-            raise ValueError("y is a table of labels, which has neither tasks= nor classes=: give columns apart.")
+            raise ValueError(
+                "y is a table of labels, for which tasks= and classes= are not allowed: pass one column at a time."
+            )
         return _label_parts(y, P, labels)
     if labels is not None:
-        raise ValueError("labels= names the columns of a table of labels, and y has one class a row: use classes=.")
+        raise ValueError("labels= names the columns of a table of labels, and y has one class per row: use classes=.")
     codes, P, _ = coded(y, P, classes)
-    everyone = np.arange(len(codes))
-    parts: list[Part] = [("all", everyone, codes, P)]
+    parts: list[Part] = [("all", np.arange(len(codes)), codes, P)]
     if tasks is not None:
         task, known = encode_tasks(list(tasks) if isinstance(tasks, tuple) else tasks, len(codes))
         for t, name in enumerate(known.ids):
@@ -171,10 +169,6 @@ def _label_parts(y: Any, P: Any, labels: Any) -> tuple[list[Part], int]:
     return [("all", i, code, two), *((name, i[here], code[here], two[here]) for name, here in own)], len(Y)
 
 
-def _bins(n: int, n_bins: int) -> int:
-    return max(1, min(n_bins, n // BIN_ROWS))
-
-
 def _measured(binned: Binned, w: Array) -> list[float]:
     if not w.sum() > 0:
         return [np.nan] * len(MEASURES)
@@ -185,10 +179,10 @@ def _measured(binned: Binned, w: Array) -> list[float]:
 
 
 def _draws(binned: list[Binned], rows: list[Array], group: Array, n_boot: int, rng: np.random.Generator) -> Array:
-    """Measures of every draw and line."""
+    """Measures of every bootstrap draw and line."""
     n_groups = int(group.max()) + 1
     draws = np.empty((n_boot, len(binned), len(MEASURES)))
-    for k in range(n_boot):
-        times = np.bincount(rng.integers(n_groups, size=n_groups), minlength=n_groups)[group].astype(float)
-        draws[k] = [_measured(b, times[r]) for b, r in zip(binned, rows, strict=True)]
+    for k, times in enumerate(resampled_groups(n_groups, n_boot, rng)):
+        w = times[group].astype(float)
+        draws[k] = [_measured(b, w[r]) for b, r in zip(binned, rows, strict=True)]
     return draws

@@ -1,47 +1,47 @@
-"""Reports on tasks as text and as HTML."""
+"""Task reports as text and as HTML for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from textwrap import wrap
 from typing import Any
 
 import numpy as np
 
+from leastwise.utils.svg import Svg, element, markup
 from leastwise.utils.text_format import LINE, NAME, one_line, short, shortened
 
 Array = np.ndarray
 
 METRICS = {"log_loss": "log-loss", "auc": "AUC", "calibration": "calibration error"}
-#: What the last line of the table is called.
+#: Name of the last line of the table.
 ALL = "all tasks"
 #: The three models, in the order of their columns, and the two that the third is compared to.
 COLUMNS = {"independent": "indep.", "pooled": "pooled", "multi_task": "multi"}
 OTHERS = {"independent": "alone", "pooled": "pooled"}
 
-#: So many tasks are printed.
+#: At most this many tasks are printed.
 SHOWN = 30
-#: A gain counts as clear beyond so many standard errors; a smaller gain than this is rounding.
+#: A gain is clear beyond this many standard errors; gains below ``ROUNDING`` are rounding errors.
 CLEAR, ROUNDING = 2.0, 1e-9
 
 HELDOUT = (
-    "Sorted by gain over independent. Held-out figures; settings that were searched for were chosen by them, which "
-    "flatters a little."
+    "Sorted by gain over independent. Held-out figures; hyperparameters were chosen on them, which makes them "
+    "slightly optimistic."
 )
 GAIN = {
-    "gain": "log-loss of the other model less that of multi-task, ± its standard error: + is good",
-    "*": "gain or loss beyond two standard errors (by chance in about one of 20 tasks)",
+    "gain": "log-loss of the other model minus that of multi-task, ± its standard error: + is better",
+    "*": "beyond two standard errors (by chance in about one of 20 tasks)",
 }
-MISSING = {"-": "too few rows, or one class only", ALL: "over all rows (AUC pooled)"}
-NOISE = "calibration error expected from so few rows alone (calibration_noise); up to twice that says nothing"
-#: What the words and signs mean, in the text and in HTML.
+MISSING = {"-": "too few rows, or only one class", ALL: "over all rows (AUC pooled)"}
+NOISE = "calibration error expected by chance (calibration_noise); up to twice that is not significant"
+#: Legends of the text and of the HTML table.
 LEGEND = {
     **GAIN,
     **MISSING,
-    "calibration": "calibration error of multi-task; to_frame() has those of the others",
+    "calibration": "calibration error of multi-task; to_frame() has the others",
     "noise": NOISE,
 }
 HTML_LEGEND = {**GAIN, "▼": "worse than the other model", "bold": "best of the three", **MISSING, "noise": NOISE}
@@ -49,7 +49,7 @@ HTML_LEGEND = {**GAIN, "▼": "worse than the other model", "bold": "best of the
 
 @dataclass(frozen=True, eq=False)
 class ReportText:
-    """What a report says: its table, its three fitted models, and the tasks in the order of the lines."""
+    """The table of a report, its three fitted models, the order of the tasks, and why ``helps`` is missing."""
 
     table: Mapping[str, Array]
     models: Mapping[str, Any]
@@ -59,14 +59,14 @@ class ReportText:
     # ------------------------------------------------------------------ text
 
     def text(self) -> str:
-        """At most 118 letters wide."""
+        """Lines of at most 118 characters."""
         lines = [self._subject]
         for name, *values in self._settings:
             words = (f"{key} {value:<9}" for key, value in zip(("sigma", "alpha", "sharing"), values, strict=True))
             lines.append(f"  {name:<12} {''.join(words)}".rstrip())
         names = [*shortened(self.table["task"][:-1], NAME), ALL]
         lines += ["", *_HEAD]
-        lines += [self._remark if i is None else self._line(i, names[i]) for i in self._shown]
+        lines += [self._gap_line if i is None else self._line(i, names[i]) for i in self._shown]
         lines.append(self._line(-1, ALL))
         lines.append("")
         for part in (HELDOUT, *(f"  {term:<13}{meaning}" for term, meaning in LEGEND.items()), *self._closing):
@@ -84,47 +84,49 @@ class ReportText:
     # ------------------------------------------------------------------ HTML
 
     def html(self) -> str:
-        """With more columns, and full names."""
-        settings = "".join(_row([_td(v, left=not j) for j, v in enumerate(line)]) for line in self._settings)
-        titles = [_th(name, left=not j) for j, name in enumerate(("model", "sigma", "alpha", "sharing"))]
-        small = f"{_TABLE}<thead>{_row(titles)}</thead><tbody>{settings}</tbody></table>"
+        """A table with more columns, and full names."""
+        titles = [_cell(name, left=not j, tag="th") for j, name in enumerate(("model", "sigma", "alpha", "sharing"))]
+        lines = [[_cell(v, left=not j) for j, v in enumerate(line)] for line in self._settings]
+        settings = _html_table([titles], lines)
         groups = [("", 3), ("gain over", 2), ("log-loss", 3), ("AUC", 3), ("calibration error", 4)]
-        top = _row([f'<th colspan="{n}" style="text-align:center">{name}</th>' for name, n in groups])
+        top = [element("th", name, colspan=n, style="text-align:center") for name, n in groups]
         names = ["rows", "share", "indep.", "pooled", *3 * list(COLUMNS.values()), "noise"]
-        head = _row([_th("task", left=True), *map(_th, names)])
-        between = f'<td colspan="{len(names) + 1}" style="text-align:center">{escape(self._remark.strip())}</td>'
-        body = "".join(_row([between]) if i is None else _row(self._html_cells(i)) for i in self._shown)
-        last = _row(self._html_cells(-1, "border-top:1px solid;"))
-        table = f"{_TABLE}<thead>{top}{head}</thead><tbody>{body}{last}</tbody></table>"
-        legend = "".join(_row([_td(term, left=True), _told(meaning)]) for term, meaning in HTML_LEGEND.items())
-        legend = f"<p>{escape(HELDOUT)}</p>{_TABLE}<tbody>{legend}</tbody></table>"
-        *note, verdict = (escape(line) for line in self._closing)
-        closing = "".join(f"<p>{line}</p>" for line in note) + f'<p style="{_BOLD}">{verdict}</p>'
-        return f'<div style="overflow-x:auto"><p>{escape(self._subject)}</p>{small}{table}{legend}{closing}</div>'
+        head = [_cell("task", left=True, tag="th"), *(_cell(name, tag="th") for name in names)]
+        gap = [element("td", self._gap_line.strip(), colspan=len(names) + 1, style="text-align:center")]
+        body = [gap if i is None else self._html_cells(i) for i in self._shown]
+        table = _html_table([top, head], [*body, self._html_cells(-1, "border-top:1px solid;")])
+        legend = [
+            [_cell(term, left=True), element("td", meaning, style="text-align:left")]
+            for term, meaning in HTML_LEGEND.items()
+        ]
+        *note, verdict = self._closing
+        parts = [element("p", self._subject), settings, table, element("p", HELDOUT), _html_table([], legend)]
+        parts += [*(element("p", line) for line in note), element("p", verdict, style=_BOLD)]
+        return str(element("div", *parts, style="overflow-x:auto"))
 
-    def _html_cells(self, i: int, style: str = "") -> list[str]:
+    def _html_cells(self, i: int, style: str = "") -> list[Svg]:
         t = self.table
-        cells = [_td(one_line(t["task"][i]), style, left=True), _td(str(t["rows"][i]), style)]
-        cells.append(_td(_number(self._share[i]), style))
+        cells = [_cell(one_line(t["task"][i]), style, left=True), _cell(str(t["rows"][i]), style)]
+        cells.append(_cell(_number(self._share[i]), style))
         for other in OTHERS:
             worse = _rounded(t[f"gain_over_{other}"][i]) < 0
-            cells.append(_td("▼ " * worse + self._gain(i, other), style + _WORSE * worse))
+            cells.append(_cell("▼ " * worse + self._gain(i, other), style + _WORSE * worse))
         for metric in METRICS:
             values = [round(t[f"{metric}_{v}"][i], 3) for v in COLUMNS]
             best = max(values) if metric == "auc" else min(values)
-            told = max(values) > min(values)  # where all look the same, none is the best
-            cells += [_td(_number(v), style + _BOLD * bool(told and v == best)) for v in values]
-        return [*cells, _td(_number(t["calibration_noise"][i]), style)]
+            differ = max(values) > min(values)  # no best value among equal ones
+            cells += [_cell(_number(v), style + _BOLD * bool(differ and v == best)) for v in values]
+        return [*cells, _cell(_number(t["calibration_noise"][i]), style)]
 
     # ----------------------------------------------------------------- words
 
     @property
     def _subject(self) -> str:
-        """What the numbers are of."""
+        """The first line."""
         classes = self._classes
-        share = f"of class {short(classes[1], NAME)}" if len(classes) == 2 else "of the task's most frequent class"
+        share = f"that of class {short(classes[1], NAME)}" if len(classes) == 2 else "that of the most frequent class"
         n, T = self.table["rows"][-1], len(self.order)
-        return f"Held-out predictions of {T} tasks, {n} rows, {len(classes)} classes; share is that {share}."
+        return f"Held-out predictions of {T} tasks, {n} rows, {len(classes)} classes; share is {share}."
 
     @property
     def _settings(self) -> list[list[str]]:
@@ -135,11 +137,11 @@ class ReportText:
 
     @property
     def _closing(self) -> list[str]:
-        note = [f"Which tasks help which is not known: {self.note}"] if self.note else []
+        note = [f"Which tasks help which was not computed: {self.note}"] if self.note else []
         return [*note, self.verdict()]
 
     def verdict(self) -> str:
-        """In how many tasks the multi-task model is better, and in how many clearly."""
+        """In how many tasks the multi-task model is better, and in how many beyond two standard errors."""
         parts = ", ".join(self._compared(other, name) for other, name in OTHERS.items())
         T = len(self.order)
         parts = parts.replace(f" of {T} (", f" of {T} task{'s' * (T > 1)} (", 1)
@@ -168,14 +170,14 @@ class ReportText:
 
     @property
     def _shown(self) -> list[int | None]:
-        """The tasks of the lines, with None where some are left out."""
+        """The tasks of the lines, with None in place of those that are left out."""
         if len(self.order) <= SHOWN:
             return self.order.tolist()
-        # The tasks that gain least are as telling as those that gain most.
+        # Those with the largest gains and those with the smallest.
         return [*self.order[: SHOWN // 2].tolist(), None, *self.order[-(SHOWN // 2) :].tolist()]
 
     @property
-    def _remark(self) -> str:
+    def _gap_line(self) -> str:
         return f"  ... {len(self.order) - SHOWN} more tasks in between; to_frame() has them all ..."
 
     @property
@@ -195,27 +197,21 @@ _HEAD = [
     + f"{'indep.':>7}{'pooled':>7}{'multi':>6}" * 2
     + f"{'multi':>7}{'noise':>6}{'independent':>16}{'pooled':>17}",
 ]
-_BLANK = "\N{NO-BREAK SPACE}"  # as wide as a star, in HTML too
-_TABLE = '<table style="border-collapse:collapse;font-size:inherit;margin-bottom:1em">'
-_CELL = "padding:1px 5px;white-space:nowrap;"
+_BLANK = "\N{NO-BREAK SPACE}"  # as wide as the star, in HTML too
 _BOLD = "font-weight:bold;"
 _WORSE = "font-style:italic;color:#c0392b;"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(cells)}</tr>"
+def _html_table(head: Sequence[Sequence[Svg]], body: Sequence[Sequence[Svg]]) -> Svg:
+    parts = [markup(*(element("tr", *cells) for cells in lines)) for lines in (head, body)]
+    thead = [element("thead", parts[0])] if head else []
+    style = "border-collapse:collapse;font-size:inherit;margin-bottom:1em"
+    return element("table", *thead, element("tbody", parts[1]), style=style)
 
 
-def _td(value: str, style: str = "", left: bool = False, tag: str = "td") -> str:
-    return f'<{tag} style="{_CELL}text-align:{"left" if left else "right"};{style}">{escape(value)}</{tag}>'
-
-
-def _th(value: str, left: bool = False) -> str:
-    return _td(value, left=left, tag="th")
-
-
-def _told(meaning: str) -> str:
-    return f'<td style="text-align:left">{escape(meaning)}</td>'
+def _cell(value: str, style: str = "", left: bool = False, tag: str = "td") -> Svg:
+    align = "left" if left else "right"
+    return element(tag, value, style=f"padding:1px 5px;white-space:nowrap;text-align:{align};{style}")
 
 
 def _number(value: float) -> str:

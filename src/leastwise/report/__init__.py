@@ -1,7 +1,7 @@
-"""A page about a fitted model: what was trained, how it was chosen, how far its probabilities can be trusted.
+"""Reports on fitted models, as one HTML file or as plain data.
 
-:func:`write_report` writes one HTML file that needs nothing else: no network, no other files. :func:`report_data` is
-what the page is made of, as plain numbers and words.
+:func:`write_report` writes a self-contained HTML file: it needs no network and no other file. :func:`report_data`
+returns its contents as dicts, lists, numbers and text.
 """
 
 from leastwise.report.data import report_data

@@ -1,18 +1,43 @@
-"""All that the page says, as plain numbers and words."""
+"""The contents of a report as plain data: measures, tables, facts about the fit and its hyperparameter search."""
 
 from __future__ import annotations
 
-from datetime import datetime
+import platform
+from datetime import UTC, datetime
+from inspect import signature
 from typing import Any
 
-from leastwise.report.decisions import threshold_data
-from leastwise.report.facts import facts, selection
-from leastwise.report.markup import clean
-from leastwise.report.quality import measures, reliability
-from leastwise.report.reading import Seen, Subject, given_rows, held_out, subject_of
-from leastwise.report.tables import class_table, label_table, similarity, task_table
-from leastwise.report.uncertain_rows import Shown, familiarity, unsure_tables
-from leastwise.report.values import given_values, held_out_values, value_data
+import numpy as np
+import sklearn
+
+from leastwise.displays._search_results import SearchResults, read_model
+from leastwise.report.evaluation import (
+    Evaluation,
+    Subject,
+    given_evaluation,
+    heldout_evaluation,
+    measures,
+    reliability,
+    subject_of,
+)
+from leastwise.report.formatting import clean, plain, plain_list
+from leastwise.report.regression import given_values, heldout_values, value_data
+from leastwise.report.tables import (
+    ShownColumns,
+    class_table,
+    familiarity,
+    label_table,
+    similarity,
+    task_table,
+    uncertain_rows,
+)
+from leastwise.report.thresholds import threshold_data
+
+#: Colours of the search reach from the best score to the score that this share of the points reaches.
+COLOUR_REACH = 0.75
+#: At most this many cells of the search are shown; of more, every second, third, ... value of alpha.
+MAX_CELLS = 900
+HYPERPARAMETERS = (("sigma", "kernel width"), ("alpha", "ridge"), ("sharing", "0 independent, 1 pooled"))
 
 
 def report_data(
@@ -26,71 +51,182 @@ def report_data(
     tasks: Any = None,
     now: datetime | None = None,
 ) -> dict[str, Any]:
-    """What a report says of a model, as dicts, lists, numbers and words, ready for JSON.
+    """Return the contents of a report as dicts, lists, numbers and text, ready for JSON.
 
     Parameters
     ----------
     model, title, names, rows, X, y, tasks
         As in :func:`write_report`.
     now : datetime, optional
-        When the report is written, by default now.
+        The time of the report, by default the current time.
 
     Returns
     -------
     dict
-        ``kind`` ("classes", "labels" or "values"), ``facts``, ``selection``, ``similarity``, and, where rows were
-        held out or given: ``measures``, ``reliability``, ``thresholds``, ``tables``, ``unsure`` and ``familiarity``,
-        or, for quantities, ``values``. Numbers have five digits that count; None stands for what is not known.
+        ``kind`` ("classes", "labels" or "values"), ``facts``, ``selection`` and ``similarity``. Where rows were held
+        out or given: ``measures``, ``reliability``, ``thresholds``, ``tables``, ``uncertain_rows`` and
+        ``familiarity``, or ``values`` for a regressor. Numbers have five significant digits; None is a missing value.
     """
-    from leastwise import __version__
-
     if (X is None) != (y is None):
-        raise ValueError("X and y go together: give the rows and the truth of each, or neither.")
+        raise ValueError("X and y go together: give both the rows and their true values, or neither.")
     subject = subject_of(model, names)
-    known, trained = _rows(subject, X, y, tasks)
-    made: dict[str, Any] = {
-        "title": clean(title if title is not None else _title(model, subject)),
+    values = subject.kind == "values"
+    trained: Any = heldout_values(subject, tasks if X is None else None) if values else heldout_evaluation(subject)
+    known: Any = trained
+    if X is not None:
+        known = given_values(subject, X, y, tasks) if values else given_evaluation(subject, X, y, tasks)
+    if title is None:
+        target, estimator = getattr(model, "target", None), type(subject.model).__name__
+        title = f"{target}: report on {estimator}" if isinstance(target, str) else f"{estimator}: report"
+    data: dict[str, Any] = {
+        "title": clean(title),
         "kind": subject.kind,
         "by": subject.part_word if subject.parts else None,
         "source": None if known is None else "heldout" if known.heldout else "given",
-        "facts": facts(subject, trained, __version__, now),
-        "selection": selection(subject),
+        "facts": _facts(subject, trained, now),
+        "selection": _selection(subject),
         "similarity": similarity(subject),
     }
     if known is None:
-        return made
-    shown = Shown(rows, known.n)
-    if subject.kind == "values":
-        return {**made, "values": value_data(subject, known, shown)}
-    return made | _of_classes(subject, known, trained, shown)
+        return data
+    shown = ShownColumns(rows, known.n)
+    if values:
+        return {**data, "values": value_data(subject, known, shown)}
+    return data | _classifier_data(subject, known, trained, shown)
 
 
-def _title(model: Any, subject: Subject) -> str:
-    """The model, and the column that it predicts where it is one of a table."""
-    name, target = type(subject.model).__name__, getattr(model, "target", None)
-    return f"{target}: report on {name}" if isinstance(target, str) else f"{name}: report"
-
-
-def _rows(subject: Subject, X: Any, y: Any, tasks: Any) -> tuple[Any, Any]:
-    """What the report is about, and what the fit held out; both None where there is nothing."""
-    values = subject.kind == "values"
-    told = tasks if X is None else None
-    trained: Any = held_out_values(subject, told) if values else held_out(subject)
-    if X is None:
-        return trained, trained
-    return (given_values if values else given_rows)(subject, X, y, tasks), trained
-
-
-def _of_classes(subject: Subject, seen: Seen, trained: Seen | None, shown: Shown) -> dict[str, Any]:
-    tables = [label_table(seen)] if subject.kind == "labels" else [class_table(seen)]
+def _classifier_data(
+    subject: Subject, known: Evaluation, trained: Evaluation | None, shown: ShownColumns
+) -> dict[str, Any]:
+    tables = [label_table(known)] if subject.kind == "labels" else [class_table(known)]
     if subject.tasks:
-        tables.insert(0, task_table(subject, seen))
+        tables.insert(0, task_table(subject, known))
     return {
-        "measures": measures(seen),
-        "heldout_measures": measures(trained) if trained is not None and not seen.heldout else None,
-        "reliability": reliability(seen),
-        "thresholds": threshold_data(subject, seen),
+        "measures": measures(known),
+        "heldout_measures": measures(trained) if trained is not None and not known.heldout else None,
+        "reliability": reliability(known),
+        "thresholds": threshold_data(subject, known),
         "tables": tables,
-        "unsure": unsure_tables(subject, seen, shown),
-        "familiarity": familiarity(subject, seen),
+        "uncertain_rows": uncertain_rows(subject, known, shown),
+        "familiarity": familiarity(subject, known),
     }
+
+
+# ----------------------------------------------------------------------- facts about the fit
+
+
+def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[str]]:
+    """Names and values of what is known of the fit; the last two are when and by what the report was written."""
+    from leastwise import __version__
+
+    model = subject.model
+    facts = [["Estimator", " of ".join([*subject.wrappers, type(model).__name__])]]
+    held = trained is not None and trained.heldout
+    moments = getattr(model, "moments_", None)
+    if moments is not None:  # fitted from moments: only some of the rows were kept
+        facts.append(["Training rows", f"{moments.n:,}"])
+        facts += [["Rows that were held out", f"{trained.n:,}"]] if held else []
+    elif held:
+        facts.append(["Training rows", f"{trained.n:,}"])
+    facts.append(["Features", f"{model.n_features_in_:,}"])
+    facts += [["Tasks", f"{len(subject.tasks):,}"]] if subject.tasks else []
+    facts += [["Labels", f"{len(subject.labels):,}"]] if subject.labels else []
+    facts += [["Classes", f"{len(subject.class_names()):,}"]] if subject.kind == "classes" else []
+    for name, meaning in HYPERPARAMETERS:
+        value = getattr(model, f"{name}_", None)
+        if isinstance(value, float | np.floating):
+            facts.append([f"{name} ({meaning})", f"{value:.4g}"])
+    facts.append(["Kernel", clean(model.kernel)])
+    facts += _calibration_facts(subject)
+    facts.append(["Held out", _held_out(model.cv)])
+    facts += _abstention_facts(subject)
+    facts += _settings(model)
+    facts.append(["Written", f"{datetime.now(UTC) if now is None else now:%Y-%m-%d %H:%M} UTC"])
+    libraries = f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
+    return [*facts, ["Software", f"leastwise {__version__}, {libraries}"]]
+
+
+def _held_out(cv: Any) -> str:
+    if cv is None:
+        return "nothing (cv=None)"
+    if isinstance(cv, str):
+        return "leave-one-out, duplicates together" if cv == "loo" else clean(cv)
+    return f"{cv} folds" if isinstance(cv, int) else clean(cv, 80)
+
+
+def _calibration_facts(subject: Subject) -> list[list[str]]:
+    if subject.kind == "values":
+        return []
+    facts = [["Calibration", clean(getattr(subject.model, "calibration", None) or "none")]]
+    if subject.recalibrated is not None:
+        facts.append(["Recalibration", clean(subject.recalibrated.method_ or "none: probabilities are unchanged")])
+    return facts
+
+
+def _abstention_facts(subject: Subject) -> list[list[str]]:
+    model = subject.abstaining
+    if model is None:
+        return []
+    options = [(name, getattr(model, name)) for name in ("max_error", "min_confidence", "cost")]
+    facts = [["Abstention", ", ".join(f"{name}={value:g}" for name, value in options if value is not None)]]
+    if np.ndim(model.threshold_) == 0:
+        none = "none: every row is rejected"
+        facts.append(["Threshold", f"{model.threshold_:.4g}" if np.isfinite(model.threshold_) else none])
+    return facts
+
+
+def _settings(model: Any) -> list[list[str]]:
+    """Parameters that differ from their defaults."""
+    defaults = {name: p.default for name, p in signature(type(model).__init__).parameters.items()}
+    other = [
+        f"{name}={clean(repr(value), 60)}"
+        for name, value in model.get_params(deep=False).items()
+        if type(value) is not type(defaults.get(name)) or repr(value) != repr(defaults.get(name))
+    ]
+    return [["Settings", ", ".join(other)]] if other else []
+
+
+# -------------------------------------------------------------------- hyperparameter search
+
+
+def _selection(subject: Subject) -> dict[str, Any] | None:
+    """Scores over two hyperparameters, and against sharing; None where nothing was searched."""
+    if not hasattr(subject.model, "cv_results_"):
+        return None
+    searched = read_model(subject.model)
+    stage = searched.largest_stage()
+    names = [name for name in ("alpha", "sigma", *sorted(searched.values)) if name in searched.values]
+    names = list(dict.fromkeys(names))
+    return {
+        "label": "Held-out cautious score" if stage.label == "Held-out cautious" else stage.label,
+        "loss": stage.loss,
+        "points": len(stage.score),
+        "rows": int(stage.rows[0]),
+        "all_rows": int(searched.rows.max()),
+        "searched": names,
+        "chosen": {name: plain(value) for name, value in searched.chosen.items() if name in names},
+        "surface": _surface(stage, names[0], names[1]) if len(names) > 1 else None,
+        "paths": [_path(stage, name) for name in (["sharing"] if len(names) > 1 else names) if name in names],
+    }
+
+
+def _surface(stage: SearchResults, x: str, y: str) -> dict[str, Any]:
+    """The best score over all other hyperparameters, at every pair of these two."""
+    best = stage.best(x, y)
+    if len(best.score) > MAX_CELLS:
+        values = np.unique(best.values[x])
+        best = best.take(np.isin(best.values[x], values[:: int(np.ceil(len(best.score) / MAX_CELLS))]))
+    return {
+        "x": x,
+        "y": y,
+        "at": [plain_list(best.values[x]), plain_list(best.values[y])],
+        "score": plain_list(best.score),
+        "worst": plain(np.quantile(best.score, COLOUR_REACH if best.loss else 1 - COLOUR_REACH)),
+    }
+
+
+def _path(stage: SearchResults, name: str) -> dict[str, Any]:
+    """The best score over all other hyperparameters, at every value of this one."""
+    best = stage.best(name)
+    order = np.argsort(best.values[name])
+    return {"x": name, "at": plain_list(best.values[name][order]), "score": plain_list(best.score[order])}

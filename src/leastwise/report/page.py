@@ -1,22 +1,30 @@
-"""The page: template, style, script and data joined, and written at once or not at all."""
+"""The HTML page of a report: jinja2 templates filled with the data, and written to a file atomically.
+
+The templates escape everything, except charts, which :mod:`leastwise.utils.svg` has escaped already, and the style
+and the script of this package. A content security policy with the hashes of these two forbids any other style or
+script.
+"""
 
 from __future__ import annotations
 
-import json
-import re
 from base64 import b64encode
+from functools import cache
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from leastwise.report import sections, threshold_section, value_sections
+from leastwise.report import charts
 from leastwise.report.data import report_data
-from leastwise.report.sections import Section
+from leastwise.report.formatting import cell_text, column, figures, number, percent, table, whole
+from leastwise.report.tables import familiarity_table
+from leastwise.report.thresholds import outcome, threshold_table
 from leastwise.utils.atomic_files import write_atomically
+from leastwise.utils.optional import needed
+from leastwise.utils.svg import Svg
 
-STYLE, SCRIPTS = "style.css", ("shared.js", "theme.js", "tables.js", "slider.js")
+#: Lines of a table that are shown at a time, and without the script.
+MAX_LINES = 50
 
 
 def write_report(
@@ -30,34 +38,33 @@ def write_report(
     y: Any = None,
     tasks: Any = None,
 ) -> Path:
-    """Write a page about a fitted model: one HTML file that needs no network and no other file.
+    """Write a report on a fitted model: one self-contained HTML file.
 
-    It shows what was trained and how it was chosen, whether probabilities can be believed, what a threshold would
-    leave to a person (with a slider), tables of tasks, labels and classes, which of these go together, the rows that
-    the model is least sure of, how familiar the data are, and what all that means. For quantities: predictions
-    against the truth, and whether intervals hold what they say.
+    For classifiers it shows the fit and its hyperparameter search, error measures with intervals, reliability
+    diagrams, abstention at every threshold (with a slider), tables of tasks, labels and classes, their similarities,
+    rows to check, and the distance of rows from the training data. For regressors: predictions against true values,
+    residuals, and the coverage of intervals. It needs jinja2, which the extras "report" and "cli" install.
 
     Parameters
     ----------
     model : fitted estimator
-        Of this library; or within a pipeline, :class:`leastwise.Recalibrated` or
-        :class:`leastwise.Abstaining` (whose threshold the slider starts at); or a
-        :class:`leastwise.tables.TableModel`.
+        Of this library, alone or in a pipeline, :class:`leastwise.Recalibrated` or :class:`leastwise.Abstaining` (the
+        slider starts at its threshold); or a :class:`leastwise.tables.TableModel`.
     path : str or path
-        The file. It is replaced at once: there is the old page, or the new one.
+        The file. It is replaced atomically.
     title : str, optional
-        What the page is called.
+        The title of the report.
     names : mapping, optional
-        What to call classes, such as ``{0: "healthy", 1: "ill"}``, or labels, or the tasks of a regressor; or
+        Display names of classes, such as ``{0: "healthy", 1: "ill"}``, of labels, or of the tasks of a regressor; or
         ``{"classes": ..., "tasks": ..., "labels": ...}`` with a mapping for each. Others keep their names.
     rows : frame, mapping of columns, or array, optional
-        Columns to be shown beside the rows to look at, ten at most: one line for each training row, or for each row
-        of X. The page holds what it shows: choose no columns that its readers should not see.
+        Columns that are shown beside the rows to check, at most ten: one entry for each training row, or for each row
+        of X. The file contains what it shows: do not pass columns that its readers should not see.
     X, y : optional
-        Rows that the model has not seen, and the truth. By default the page shows what was held out in training.
+        Rows that the model was not trained on, and their true values. By default the report is on held-out rows.
     tasks : array-like of shape (n,), optional
-        The tasks of X, where the model takes them so. Without X those of the training rows, which are needed only for
-        regressors of tasks with ``n_centers``, ``prune`` or ``solver="arrow"`` or ``"krylov"``.
+        The tasks of X, if the model takes them. Without X, those of the training rows, which are needed only for
+        multi-task regressors with ``n_centers``, ``prune`` or ``solver="arrow"`` or ``"krylov"``.
 
     Returns
     -------
@@ -66,8 +73,8 @@ def write_report(
 
     Notes
     -----
-    The page holds numbers, names of classes, tasks and labels, and the columns in ``rows``, but not the training
-    data. Figures are of held-out rows, which also chose the parameters; that flatters a little.
+    The file contains measures, names of classes, tasks and labels, and the columns in ``rows``, but not the training
+    data. The hyperparameters were chosen on the held-out rows too, which makes the figures slightly optimistic.
 
     Examples
     --------
@@ -80,74 +87,128 @@ def write_report(
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}. Make it first.")
+        raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}. Create it first.")
+    environment()  # where jinja2 is missing, say so before the work
     data = report_data(model, title=title, names=names, rows=rows, X=X, y=y, tasks=tasks)
     write_atomically(str(path), [report_html(data).encode()])
     return path
 
 
-# ------------------------------------------------------------------------------------- page
-
-
 def report_html(data: dict[str, Any]) -> str:
-    """The page of what :func:`report_data` made."""
-    parts = [part for part in _sections(data) if part is not None]
-    style, script = page_file(STYLE), "\n".join(page_file(name) for name in SCRIPTS)
+    """Return the HTML of what :func:`report_data` returns."""
+    style, script = (package_file(name) for name in ("style.css", "script.js"))
+    hashes = (b64encode(sha256(text.encode()).digest()).decode() for text in (script, style))
     policy = (
-        f"default-src 'none'; script-src 'sha256-{_digest(script)}'; style-src 'sha256-{_digest(style)}'; "
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
+    ).format(*hashes)
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            data=data,
+            sections=_sections(data),
+            live=_live_data(data),
+            policy=policy,
+            style=Svg(style),
+            script=Svg(script),
+        )
     )
-    filled = {
-        "policy": policy,
-        "title": escape(data["title"]),
-        "style": style,
-        "contents": "".join(f'<li><a href="#{key}">{escape(name)}</a></li>' for key, name, _ in parts),
-        "body": "\n".join(html for _, _, html in parts),
-        "data": as_json(_live(data)),
-        "script": script,
-        "made": escape(data["facts"][-1][1]),
-        "written": escape(data["facts"][-2][1]),
-    }
-    # In one go: what is filled in may hold what looks like a place to fill.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], page_file("page.html"))
 
 
-def _sections(data: dict[str, Any]) -> list[Section | None]:
+@cache
+def environment() -> Any:
+    """The jinja2 environment of the templates, with automatic escaping."""
+    jinja2 = needed("jinja2", "report")
+    made = jinja2.Environment(
+        loader=jinja2.FunctionLoader(package_file),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    formats = {"percent": percent, "number": number, "figures": figures}
+    made.filters |= {**formats, "whole": whole, "cell": cell_text}
+    made.globals |= {**formats, "charts": charts, "max_lines": MAX_LINES, "outcome": outcome}
+    made.globals |= {"comparison_table": comparison_table, "familiarity_table": familiarity_table}
+    made.globals |= {"threshold_table": threshold_table}
+    return made
+
+
+def package_file(name: str) -> str:
+    """A template, style or script of this package."""
+    return files("leastwise.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _sections(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """Key, title, macro of sections.html and contents of every section, in order."""
+    known: Any = data["similarity"]
+    similarity = [] if known is None else [("similarity", f"Similarity of {known['by']}s", "similarity", known)]
+    model = ("model", "Model", "model", data["facts"])
+    notes = ("notes", "How to read this report", "notes", None)
+    chosen = data["selection"]
+    searched = chosen is not None and bool(chosen["searched"])
+    search = [("selection", "Hyperparameter search", "search", chosen)] if searched else []
     if data["source"] is None:
-        return [sections.nothing(data), sections.trained(data), sections.similarity(data)]
-    if data["kind"] == "values":
-        made = [value_sections.summary(data), sections.trained(data), sections.selection(data)]
-        made += [value_sections.predictions(data), value_sections.intervals(data), value_sections.tasks(data)]
-        return [*made, sections.similarity(data), value_sections.worst(data), sections.meaning(data)]
-    made = [sections.summary(data), sections.trained(data), sections.selection(data), sections.reliability(data)]
-    made += [threshold_section.thresholds(data), *sections.tables(data), sections.similarity(data)]
-    return [*made, sections.unsure(data), sections.familiarity(data), sections.meaning(data)]
+        sections = [("nothing", "No rows were held out", "no_rows", None), model, *similarity]
+    elif data["kind"] == "values":
+        values = data["values"]
+        by_task = [] if values["tasks"] is None else [("tasks", "Tasks", "part_table", values["tasks"])]
+        sections = [
+            ("summary", "Summary", "value_summary", values),
+            model,
+            *search,
+            ("predictions", "Predictions and true values", "predictions", values["outputs"]),
+            ("intervals", "Coverage of prediction intervals", "intervals", coverage_tables(values["outputs"])),
+            *by_task,
+            *similarity,
+            ("rows", "Rows to check", "rows", [values["largest_errors"]]),
+            notes,
+        ]
+    else:
+        sections = [
+            ("summary", "Summary", "summary", data["measures"]),
+            model,
+            *search,
+            ("reliability", "Reliability of the probabilities", "reliability", data["reliability"]),
+            ("thresholds", "Abstention threshold", "thresholds", data["thresholds"]),
+            *((one["what"], one["what"].capitalize(), "part_table", one) for one in data["tables"]),
+            *similarity,
+            ("rows", "Rows to check", "rows", data["uncertain_rows"]),
+            ("familiarity", "Distance from the training data", "familiarity", data["familiarity"]),
+            notes,
+        ]
+    return [dict(zip(("key", "title", "body", "contents"), section, strict=True)) for section in sections]
 
 
-def _live(data: dict[str, Any]) -> dict[str, Any]:
-    """What the script needs."""
-    found: dict[str, Any] = {}
-    for known in data.get("tables", []):
-        found[f"{known['what']}-table"] = known
-    for k, known in enumerate(data.get("unsure", [])):
-        found[f"unsure{k}"] = known
+def _live_data(data: dict[str, Any]) -> dict[str, Any]:
+    """What the script needs: the sortable tables by their keys, and the thresholds."""
+    by_part, rows = data.get("tables", []), data.get("uncertain_rows", [])
     if "values" in data:
-        found["unsure0"] = data["values"]["worst"]
-        if data["values"]["tasks"] is not None:
-            found["tasks-table"] = data["values"]["tasks"]
-    return {"tables": found, "thresholds": data.get("thresholds")}
+        by_part = [one for one in [data["values"]["tasks"]] if one is not None]
+        rows = [data["values"]["largest_errors"]]
+    tables = {f"{one['what']}-table": one for one in by_part} | {f"rows{k}": one for k, one in enumerate(rows)}
+    return {"tables": tables, "thresholds": data.get("thresholds")}
 
 
-def as_json(value: Any) -> str:
-    """JSON that can stand in a script element: nothing in it ends one, or begins a comment."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+def comparison_table(data: dict[str, Any]) -> dict[str, Any]:
+    """The measures of given rows beside those of held-out rows."""
+    measures = [("Errors", "error", percent), ("Log-loss", "log_loss", number), ("Brier score", "brier", number)]
+    measures.append(("Calibration error", "ece", number))
+    columns = [column("Rows", "text"), *(column(title, "text") for title, _, _ in measures)]
+    lines = [
+        [rows, *(show(m[key]["value"]) for _, key, show in measures)]
+        for rows, m in (("given", data["measures"]), ("held out", data["heldout_measures"]))
+    ]
+    return table("Compared with the held-out training rows", columns, lines, "lines")
 
 
-def page_file(name: str) -> str:
-    """A file of the page, as it came with the library."""
-    return files("leastwise.report").joinpath("page", name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    return b64encode(sha256(text.encode()).digest()).decode()
+def coverage_tables(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Nominal and observed coverage of the intervals of every output."""
+    columns = [column("Nominal", "percent", 0), column("Observed", "percent", 1), column("Mean width", "figures", 4)]
+    several = len(outputs) > 1
+    return [
+        table("Coverage of intervals" + f" of output {j}" * several, columns, output["coverage"], "lines")
+        for j, output in enumerate(outputs)
+    ]

@@ -1,164 +1,221 @@
-"""Tables of classes, tasks and labels: a line for each, columns with a name, a kind and digits.
-
-Which tasks or labels go together: a map in the order of a clustering, and the closest pairs.
-"""
+"""Tables of tasks, labels and classes, rows to check, similarities, and distances from the training data."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
-from leastwise.estimators._html_repr import bins_of
-from leastwise.inspection.clustering import clustered, dense, off_diagonal
-from leastwise.inspection.outcomes import exact_interval
-from leastwise.report.numbers import LEVEL, plain
-from leastwise.report.quality import statements
-from leastwise.report.reading import Part, Seen, Subject
+from leastwise.inspection.similarity import (
+    all_equal,
+    block_means,
+    clustered_order,
+    dense,
+    extreme_pairs,
+    off_diagonal,
+)
+from leastwise.metrics.reliability import debiased_error, exact_interval
+from leastwise.report.evaluation import LEVEL, Evaluation, Predictions, Subject, share_interval
+from leastwise.report.formatting import MISSING, clean, column, plain, plain_list, table
 
 Array = np.ndarray
 
-#: Fewer rows say nothing about calibration.
-ENOUGH = 20
+#: A calibration error needs this many rows.
+MIN_ROWS = 20
+#: Lines of the tables of rows, and columns of the user's that they show.
+MAX_LINES, MAX_COLUMNS = 30, 10
+#: Cells per side of the similarity map, above which neighbours share a cell; no map is made of more than ``MAX_MAP``.
+MAP_SIDE, MAX_MAP = 60, 3000
+#: Pairs that are listed; similarities that differ by less than this share of the largest count as equal.
+MAX_PAIRS, EQUAL = 12, 1e-3
+#: Rows with at least this trust count as within the training data.
+FULL_TRUST = 0.999
 
 
-def column(name: str, kind: str = "number", digits: int = 3, about: str = "") -> dict[str, Any]:
-    """A column: kinds are text, whole, number and percent."""
-    return {"name": name, "kind": kind, "digits": digits, "about": about}
+# ------------------------------------------------------------------------------- measures
 
 
-def table(caption: str, columns: list[dict[str, Any]], lines: list[list], what: str) -> dict[str, Any]:
-    """A table; ``what`` are its lines, in the plural."""
-    return {"caption": caption, "columns": columns, "lines": lines, "what": what}
-
-
-def auc(part: Part) -> float | None:
-    """Area under the ROC curve of two classes; None where there are others, or one only."""
-    e = part.evidence
-    if e.P.shape[1] != 2 or len(np.unique(e.codes)) < 2:
-        return None
-    return plain(area(e.codes == 1, e.P[:, 1], e.w))
-
-
-def area(true: Array, p: Array, w: Array) -> float:
-    """The weighted share of pairs, of a true row and another, that p has in order; equal ones count half."""
+def area_under_roc(true: Array, p: Array, w: Array) -> float:
+    """The weighted share of pairs of a positive and a negative row that p orders correctly; ties count half."""
     place = np.unique(p, return_inverse=True)[1]
     yes, no = np.bincount(place, weights=w * true), np.bincount(place, weights=w * ~true)
     below = np.cumsum(no) - no / 2
     return float(yes @ below / (yes.sum() * no.sum()))
 
 
-def calibration(part: Part, labels: bool) -> float | None:
-    """The debiased calibration error; None where rows are few."""
-    if len(part) < ENOUGH:
+def _auc(part: Predictions) -> float | None:
+    """None unless there are two classes and both occur."""
+    e = part.evidence
+    if e.P.shape[1] != 2 or len(np.unique(e.codes)) < 2:
         return None
-    said = statements(part, labels)
-    return plain(max(bins_of(said.p, said.true, said.w).error(0, said.w, debiased=True), 0.0))
+    return plain(area_under_roc(e.codes == 1, e.P[:, 1], e.w))
 
 
-def _ends(wrong: Array) -> list:
-    low, high = exact_interval(wrong.sum(), len(wrong), LEVEL)
-    return [plain(low), plain(high)]
+def _calibration(part: Predictions, by_label: bool) -> float | None:
+    """The debiased calibration error; None where there are too few rows."""
+    if len(part) < MIN_ROWS:
+        return None
+    events = part.events(by_label)
+    return plain(debiased_error(events.p, events.true, events.w))
 
 
-def _weighted(values: Array, part: Part) -> float | None:
+def _mean(values: Array, part: Predictions) -> float | None:
     return plain(np.average(values, weights=part.evidence.w))
 
 
-# --------------------------------------------------------------------------------- tasks
-
-
-def task_table(subject: Subject, seen: Seen) -> dict[str, Any]:
-    """A line for every task, those with most errors first."""
-    part, two = seen.parts[0], len(seen.parts[0].classes) == 2
-    columns = [column("Task", "text"), column("Rows", "whole")]
-    columns += [column(f"Share of {part.classes[1]}", "percent", 1)] if two else []
-    columns += [
-        column("Errors", "percent", 1),
-        column("Errors, low", "percent", 1, "lower end of the 95 % interval of the errors"),
-        column("Errors, high", "percent", 1, "upper end of the 95 % interval of the errors"),
-        column("Log-loss"),
-        column("Mean confidence", "percent", 1),
-        column("ECE"),
+def _precision_recall_f1(part: Predictions, k: int) -> list:
+    """Weighted precision, recall and F1 of a class; None where the denominator is zero."""
+    w, true, predicted = part.evidence.w, part.evidence.codes == k, part.predicted == k
+    hits, positive, there = (float(w[rows].sum()) for rows in (true & predicted, predicted, true))
+    return [
+        plain(hits / positive) if positive else None,
+        plain(hits / there) if there else None,
+        plain(2 * hits / (positive + there)) if positive + there else None,
     ]
-    columns += [column("AUC")] if two else []
-    task = part.evidence.task
-    groups = [part.some(np.flatnonzero(task == t)) for t in range(len(subject.tasks))]
-    lines = [_task_line(name, own, two) for name, own in zip(subject.tasks, groups, strict=True) if len(own)]
-    return table("Task by task", columns, _worst_first(lines, 3 if two else 2), "tasks")
-
-
-def _task_line(name: str, own: Part, two: bool) -> list:
-    line: list = [name, len(own)]
-    line += [_weighted(own.evidence.codes == 1, own)] if two else []
-    line += [_weighted(own.wrong, own), *_ends(own.wrong), _weighted(own.loss, own), _weighted(own.sure, own)]
-    line.append(calibration(own, False))
-    return [*line, auc(own)] if two else line
 
 
 def _worst_first(lines: list[list], place: int) -> list[list]:
     return sorted(lines, key=lambda line: -(line[place] or 0.0))
 
 
-# --------------------------------------------------------------------------------- labels
+# ------------------------------------------------------------------ tasks, labels, classes
 
 
-def label_table(seen: Seen) -> dict[str, Any]:
-    """A line for every label, those with most errors first."""
+def task_table(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
+    """A line for every task, those with the most errors first."""
+    part, binary = evaluation.parts[0], len(evaluation.parts[0].classes) == 2
+    columns = [column("Task", "text"), column("Rows", "whole")]
+    columns += [column(f"Share of {part.classes[1]}", "percent", 1)] if binary else []
+    columns += [
+        column("Errors", "percent", 1),
+        column("Errors, low", "percent", 1, "lower end of the 95% interval of the error rate"),
+        column("Errors, high", "percent", 1, "upper end of the 95% interval of the error rate"),
+        column("Log-loss"),
+        column("Mean confidence", "percent", 1),
+        column("ECE"),
+    ]
+    columns += [column("AUC")] if binary else []
+    lines = []
+    for t, name in enumerate(subject.tasks):
+        own = part.take(np.flatnonzero(part.evidence.task == t))
+        if len(own):
+            line: list = [name, len(own), *([_mean(own.evidence.codes == 1, own)] if binary else [])]
+            ends = exact_interval(own.wrong.sum(), len(own), LEVEL)
+            line += [_mean(own.wrong, own), *map(plain, ends), _mean(own.loss, own), _mean(own.confidence, own)]
+            lines.append([*line, _calibration(own, False), *([_auc(own)] if binary else [])])
+    return table("By task", columns, _worst_first(lines, 3 if binary else 2), "tasks")
+
+
+def label_table(evaluation: Evaluation) -> dict[str, Any]:
+    """A line for every label, those with the most errors first."""
     columns = [column("Label", "text"), column("Known", "whole")]
     columns += [column(name, "percent", 1) for name in ("Share", "Errors", "Precision", "Recall")]
-    columns += [column("F1"), column("AUC"), column("Log-loss"), column("ECE"), column("Given above")]
-    lines = [_label_line(part) for part in seen.parts if len(part)]
-    return table("Label by label", columns, _worst_first(lines, 3), "labels")
+    columns += [column("F1"), column("AUC"), column("Log-loss"), column("ECE"), column("Threshold")]
+    lines = []
+    for part in evaluation.known:
+        e, binary = part.evidence, part.evidence.P.shape[1] == 2
+        line = [part.name, len(part), _mean(e.codes == 1, part) if binary else None, _mean(part.wrong, part)]
+        line += [*_precision_recall_f1(part, 1), _auc(part)] if binary else [None, None, None, None]
+        line += [_mean(part.loss, part), _calibration(part, True), plain(part.threshold) if binary else None]
+        lines.append(line)
+    return table("By label", columns, _worst_first(lines, 3), "labels")
 
 
-def _label_line(part: Part) -> list:
-    e, two = part.evidence, part.evidence.P.shape[1] == 2
-    line = [part.name, len(part), _weighted(e.codes == 1, part) if two else None, _weighted(part.wrong, part)]
-    line += [*found(part, 1), auc(part)] if two else [None, None, None, None]
-    return [*line, _weighted(part.loss, part), calibration(part, True), plain(part.limit) if two else None]
-
-
-def found(part: Part, k: int) -> list:
-    """Precision, recall and F1 of a class, by weight; None where there is nothing to have a share of."""
-    w, true, said = part.evidence.w, part.evidence.codes == k, part.said == k
-    both, given, there = (float(w[rows].sum()) for rows in (true & said, said, true))
-    return [
-        plain(both / given) if given else None,
-        plain(both / there) if there else None,
-        plain(2 * both / (given + there)) if given + there else None,
-    ]
-
-
-# --------------------------------------------------------------------------------- classes
-
-
-def class_table(seen: Seen) -> dict[str, Any]:
+def class_table(evaluation: Evaluation) -> dict[str, Any]:
     """A line for every class."""
-    part = seen.parts[0]
+    part = evaluation.parts[0]
     e = part.evidence
     columns = [column("Class", "text"), column("Rows", "whole")]
     columns += [column(name, "percent", 1) for name in ("Share", "Mean probability", "Precision", "Recall")]
     columns += [column("F1"), column("ECE")]
     lines = []
     for k, name in enumerate(part.classes):
-        error = bins_of(e.P[:, k], e.codes == k, e.w).error(0, e.w, debiased=True)
-        shares = [_weighted(e.codes == k, part), _weighted(e.P[:, k], part)]
-        lines.append([name, int((e.codes == k).sum()), *shares, *found(part, k), plain(max(error, 0.0))])
+        shares = [_mean(e.codes == k, part), _mean(e.P[:, k], part)]
+        error = plain(debiased_error(e.P[:, k], e.codes == k, e.w))
+        lines.append([name, int((e.codes == k).sum()), *shares, *_precision_recall_f1(part, k), error])
     return table("Each class against the rest", columns, lines, "classes")
 
 
-#: Cells of a side; of more tasks neighbours share one. Leaves are put into the best order up to so many; beyond
-#: the last number there is no map.
-SIDE, ORDERED, MOST = 60, 200, 3000
-#: Pairs that are listed, and how much similarities have to differ, in parts of the largest.
-PAIRS, ALIKE = 12, 1e-3
+# ---------------------------------------------------------------------------- rows to check
+
+
+class ShownColumns:
+    """Columns of the user's that are shown beside rows: from a frame, a mapping of columns, or a 2-D array."""
+
+    def __init__(self, rows: Any, n: int) -> None:
+        names, columns = ([], []) if rows is None else _named_columns(rows)
+        for name, values in zip(names, columns, strict=True):
+            if len(values) != n:
+                raise ValueError(
+                    f"rows has {len(values)} entries in column {name!r} and {n} rows are reported on: give one entry "
+                    "for each row."
+                )
+        self.names, self.columns = names[:MAX_COLUMNS], columns[:MAX_COLUMNS]
+
+    def header(self) -> list[dict[str, Any]]:
+        """Columns of the table."""
+        return [column(clean(name, 40), "text") for name in self.names]
+
+    def cells(self, row: int) -> list[str]:
+        """The values of a row, as text."""
+        return [_cell(values[row]) for values in self.columns]
+
+
+def _named_columns(rows: Any) -> tuple[list, list]:
+    if isinstance(rows, Mapping):
+        return [str(name) for name in rows], [np.asarray(values, dtype=object) for values in rows.values()]
+    if hasattr(rows, "columns"):
+        return [str(name) for name in rows.columns], [rows[name].to_numpy() for name in rows.columns]
+    given = np.asarray(rows)
+    if given.ndim != 2:
+        raise ValueError(f"rows has shape {given.shape}: give a frame, a mapping of columns, or a 2-D array.")
+    return [f"column {j}" for j in range(given.shape[1])], list(given.T)
+
+
+def _cell(value: Any) -> str:
+    if value is None or value != value:
+        return MISSING
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else clean(value, 60)
+
+
+def uncertain_rows(subject: Subject, evaluation: Evaluation, shown: ShownColumns) -> list[dict[str, Any]]:
+    """The rows with the lowest confidence, and the errors with the highest."""
+    parts = evaluation.parts
+    confidence, wrong = (np.concatenate([getattr(p, name) for p in parts]) for name in ("confidence", "wrong"))
+    least = np.argsort(confidence, kind="stable")[:MAX_LINES]
+    errors = np.flatnonzero(wrong)
+    errors = errors[np.argsort(-confidence[errors], kind="stable")][:MAX_LINES]
+    columns = [column("Row", "whole")]
+    columns += [column(subject.part_word.capitalize(), "text")] if subject.parts else []
+    columns += [column("Predicted", "text"), column("Confidence", "percent", 1), column("True", "text")]
+    columns += shown.header()
+    starts = np.cumsum([0, *map(len, parts)])
+    made = []
+    for caption, places in (("Lowest confidence", least), ("Wrong with the highest confidence", errors)):
+        lines = []
+        for place in places.tolist():
+            t = int(np.searchsorted(starts, place, side="right")) - 1
+            lines.append(_row_line(subject, parts[t], place - int(starts[t]), shown))
+        made.append(table(caption, columns, lines, "rows"))
+    return [one for one in made if one["lines"]]
+
+
+def _row_line(subject: Subject, part: Predictions, i: int, shown: ShownColumns) -> list:
+    row, classes = int(part.rows[i]), part.classes
+    where = [part.name] if subject.kind == "labels" else []
+    if subject.tasks:
+        t = int(part.evidence.task[i])  # type: ignore[index]
+        where = [subject.tasks[t] if t >= 0 else "unknown"]
+    outcome = [classes[part.predicted[i]], float(round(part.confidence[i], 5)), classes[part.evidence.codes[i]]]
+    return [row, *where, *outcome, *shown.cells(row)]
+
+
+# --------------------------------------------------------- similarity and training distance
 
 
 def similarity(subject: Subject) -> dict[str, Any] | None:
-    """The map; None for a model without tasks or labels."""
+    """The similarity map of tasks or labels in a clustered order; None for a model without."""
     names = subject.parts
     if len(names) < 2:
         return None
@@ -167,60 +224,71 @@ def similarity(subject: Subject) -> dict[str, Any] | None:
         "count": len(names),
         "sharing": plain(getattr(subject.model, "sharing_", np.nan)),
     }
-    given = getattr(subject.model, "similarity_", None) if len(names) <= MOST else None
+    given = getattr(subject.model, "similarity_", None) if len(names) <= MAX_MAP else None
     if given is None:
-        return {**known, "note": "many" if len(names) > MOST else "alike"}
+        return {**known, "note": "many" if len(names) > MAX_MAP else "equal"}
     S = dense(given)
-    if _alike(S):
-        return {**known, "note": "alike"}
+    if all_equal(S, EQUAL):
+        return {**known, "note": "equal"}
     signed = bool((off_diagonal(S) < 0).any())
-    order = _order(S, signed)
-    cells, members = _blocks(S[np.ix_(order, order)])
+    order = clustered_order(S, signed)
+    cells, members = block_means(S[np.ix_(order, order)], MAP_SIDE)
     return {
         **known,
         "note": None,
         "signed": signed,
-        "names": [names[i] for i in order] if len(names) <= SIDE else [],
+        "names": [names[i] for i in order] if len(names) <= MAP_SIDE else [],
         "members": members,
         "cells": [[plain(v) for v in line] for line in cells],
-        "pairs": _pairs(S, names, subject.part_word),
+        "pairs": _pair_table(S, names, subject.part_word),
     }
 
 
-def _alike(S: Array) -> bool:
-    """Whether there is no difference that could be seen."""
-    off = off_diagonal(S)
-    return bool(np.ptp(off) <= ALIKE * np.abs(off).max())
+def _pair_table(S: Array, names: list[str], by: str) -> dict[str, Any]:
+    most, least = extreme_pairs(S, MAX_PAIRS)
+    lines = [[names[i], names[j], plain(value)] for i, j, value in [*most, *least]]
+    columns = [column(by.capitalize(), "text"), column(f"and {by}", "text"), column("Similarity")]
+    return table("Most similar pairs" + (", and most dissimilar" if least else ""), columns, lines, "pairs")
 
 
-def _order(S: Array, signed: bool) -> Array:
-    if len(S) <= ORDERED:
-        return clustered(S, signed)
-    distance = off_diagonal(S).max() - (S + S.T) / 2
-    np.fill_diagonal(distance, 0)
-    return leaves_list(linkage(squareform(distance, checks=False), "average")).astype(int)
+def familiarity(subject: Subject, evaluation: Evaluation) -> dict[str, Any] | None:
+    """Trust of the rows, and error rates within and outside the training data; None where it is not measured."""
+    reach = getattr(subject.model, "reach_", None)
+    if reach is None:
+        return None
+    counted = np.unique(np.concatenate([part.rows for part in evaluation.parts]))
+    trust = np.asarray(evaluation.held.trust, dtype=float)[counted]
+    trust = trust[~np.isnan(trust)]
+    return {
+        "radius": plain(reach.radius),
+        "rows": len(trust),
+        "within": plain(np.mean(trust >= FULL_TRUST)),
+        "half": plain(np.mean(trust < 0.5)),
+        "histogram": plain_list(np.histogram(trust, bins=10, range=(0, 1))[0]),
+        "errors": [_error_rate(evaluation, within) for within in (True, False)],
+    }
 
 
-def _blocks(S: Array) -> tuple[Array, int]:
-    """Means over blocks of neighbours, without the diagonal, where there are more than fit; and their size."""
-    size = int(np.ceil(len(S) / SIDE))
-    if size == 1:
-        return S, 1
-    S, edges = S.copy(), np.arange(0, len(S), size)
-    np.fill_diagonal(S, 0)
-    there = 1.0 - np.eye(len(S))
-    total, count = (np.add.reduceat(np.add.reduceat(A, edges, axis=0), edges, axis=1) for A in (S, there))
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan), size
+def _error_rate(evaluation: Evaluation, within: bool) -> dict[str, Any] | None:
+    """The error rate of rows within the training data, or outside; None where there are none."""
+    wrong, w, rows = [], [], []
+    for part in evaluation.parts:
+        here = (np.asarray(evaluation.held.trust)[part.rows] >= FULL_TRUST) == within
+        wrong.append(part.wrong[here])
+        w.append(part.evidence.w[here])
+        rows.append(part.rows[here])
+    flat, weight, unit = np.concatenate(wrong), np.concatenate(w), np.concatenate(rows)
+    if not len(flat):
+        return None
+    return {**share_interval(flat, weight, unit if evaluation.by_label else None), "rows": len(np.unique(unit))}
 
 
-def _pairs(S: Array, names: list[str], by: str) -> dict[str, Any]:
-    """The closest pairs, and the most opposed ones where there are any."""
-    i, j = np.triu_indices(len(S), 1)
-    values = (S[i, j] + S[j, i]) / 2
-    top = np.argsort(-values, kind="stable")[:PAIRS]
-    low = np.argsort(values, kind="stable")[: PAIRS // 3]
-    low = low[(values[low] < 0) & ~np.isin(low, top)][::-1]
-    lines = [[names[i[k]], names[j[k]], plain(values[k])] for k in [*top.tolist(), *low.tolist()]]
-    word = by.capitalize()
-    columns = [column(word, "text"), column(f"and {by}", "text"), column("Similarity")]
-    return table("The closest pairs" + (" and the most opposed" if len(low) else ""), columns, lines, "pairs")
+def familiarity_table(known: dict[str, Any]) -> dict[str, Any]:
+    """Error rates within and outside the training data."""
+    columns = [column("Rows", "text"), column("Number", "whole"), column("Errors", "percent", 1)]
+    columns += [column("Errors, low", "percent", 1), column("Errors, high", "percent", 1)]
+    names = ("within the training data", "outside")
+    lines = [
+        [n, e["rows"], e["value"], e["low"], e["high"]] for n, e in zip(names, known["errors"], strict=True) if e
+    ]
+    return table("Errors by distance from the training data", columns, lines, "lines")

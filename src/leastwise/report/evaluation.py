@@ -1,0 +1,377 @@
+"""The model of a report, its predictions for rows that it was not trained on, and how good these are.
+
+The rows are those that the fit held out, or rows that the user gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
+from leastwise.estimators._abstention_rows import class_codes, decided
+from leastwise.estimators._labels import LabelClassifier
+from leastwise.estimators._model import KernelModel
+from leastwise.estimators._regressor import KernelRegressor
+from leastwise.estimators._sets import label_tables
+from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.metrics.losses import class_log_losses
+from leastwise.metrics.reliability import (
+    debiased_error,
+    debiased_error_interval,
+    exact_interval,
+    merged_width_bins,
+    reliability_bins,
+)
+from leastwise.problem.labels import encode_known
+from leastwise.report.formatting import Names, plain, plain_list
+from leastwise.tables import TableModel
+from leastwise.utils.unwrap import arrive
+
+Array = np.ndarray
+
+#: Level of all intervals.
+LEVEL = 0.95
+#: At most this many classes or labels have a reliability diagram of their own.
+MAX_DIAGRAMS = 12
+
+
+# ----------------------------------------------------------------------------- the model
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The fitted model of a report, with its wrappers.
+
+    Attributes
+    ----------
+    whole : object
+        The outermost model, which takes rows as the user has them.
+    model : KernelModel
+        The model inside.
+    kind : {"classes", "labels", "values"}
+    wrappers : tuple of str
+        Class names of the wrappers, from the outside.
+    abstaining, recalibrated : object or None
+        Those of the wrappers.
+    names : Names
+    """
+
+    whole: Any
+    model: Any
+    kind: str
+    wrappers: tuple[str, ...] = ()
+    abstaining: Any = None
+    recalibrated: Any = None
+    names: Names = field(default_factory=Names)
+
+    @property
+    def calibrated(self) -> Any:
+        """The layer whose probabilities are reported: the recalibrated model if there is one."""
+        return self.model if self.recalibrated is None else self.recalibrated
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        """Names of the tasks; empty for a single-task model."""
+        return self.names.all("tasks", self.model.task_index_.ids) if hasattr(self.model, "task_index_") else []
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Names of the labels; empty for a single-label model."""
+        return self.names.all("labels", self.model.label_index_.names) if self.kind == "labels" else []
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of the labels or tasks."""
+        return self.labels or self.tasks
+
+    @property
+    def part_word(self) -> str:
+        """What ``parts`` are."""
+        return "label" if self.kind == "labels" else "task"
+
+    def class_names(self, label: int = 0) -> list[str]:
+        """Names of the classes, of one label where there are several."""
+        index = getattr(self.model, "label_index_", None)
+        return self.names.all("classes", self.model.classes_ if index is None else index.classes[label])
+
+
+def subject_of(given: Any, names: Any = None) -> Subject:
+    """Find the model of this library inside table models, wrappers and pipelines."""
+    wrappers: list[str] = []
+    found: dict[str, Any] = {}
+    if isinstance(given, TableModel):
+        check_is_fitted(given)
+    whole = model = given.fitted_ if isinstance(given, TableModel) else given
+    while not isinstance(model, KernelModel):
+        wrappers.append(type(model).__name__)
+        if isinstance(model, Abstaining | Recalibrated):
+            found["abstaining" if isinstance(model, Abstaining) else "recalibrated"] = model
+            check_is_fitted(model)
+            model = model.estimator_
+        elif isinstance(model, Pipeline | FrozenEstimator):
+            model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
+        else:
+            raise TypeError(
+                f"model is, or ends in, {type(model).__name__}: a report needs a fitted model of leastwise, such as "
+                "LSPC or MultiTaskLSPC, alone, in a pipeline, or in Abstaining or Recalibrated."
+            )
+    check_is_fitted(model)
+    if isinstance(model, KernelRegressor):
+        kind = "values"
+    else:
+        several = isinstance(model, LabelClassifier) and model.label_index_.form != "flat"
+        kind = "labels" if several else "classes"
+    display_names = Names(names, "tasks" if kind == "values" else kind)
+    return Subject(whole, model, kind, tuple(wrappers), names=display_names, **found)
+
+
+# --------------------------------------------------------------------------- predictions
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Probabilities and true classes: of all rows, or of one label.
+
+    Attributes
+    ----------
+    evidence : Evidence
+        Probabilities, true classes, weights, groups and tasks.
+    rows : ndarray of int
+        Positions of the rows.
+    classes : list of str
+    threshold : float
+        The second of two classes is predicted where its probability is above this.
+    name : str
+        The label.
+    """
+
+    evidence: Evidence
+    rows: Array
+    classes: list[str]
+    threshold: float = 0.5
+    name: str = ""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def predicted(self) -> Array:
+        """Codes of the predicted classes."""
+        return decided(self.evidence.P, self.threshold)
+
+    @cached_property
+    def confidence(self) -> Array:
+        """Probabilities of the predicted classes."""
+        return self.evidence.P[np.arange(len(self)), self.predicted]
+
+    @cached_property
+    def wrong(self) -> Array:
+        """True where another class is the true one."""
+        return self.predicted != self.evidence.codes
+
+    @cached_property
+    def loss(self) -> Array:
+        """Log-loss of every row."""
+        return class_log_losses(self.evidence.P, self.evidence.codes)
+
+    @cached_property
+    def brier(self) -> Array:
+        """Squared distance between probabilities and one-hot classes of every row."""
+        hot = self.evidence.codes[:, None] == np.arange(self.evidence.P.shape[1])
+        return np.sum((self.evidence.P - hot) ** 2, axis=1)
+
+    def take(self, places: Array) -> Predictions:
+        """Some of the rows."""
+        return Predictions(self.evidence.part(places), self.rows[places], self.classes, self.threshold, self.name)
+
+    def events(self, by_label: bool) -> Events:
+        """That the most probable class is true; of a label with two classes, that the second one is."""
+        e = self.evidence
+        unit = e.group if e.group is not None else (self.rows if by_label else None)
+        if by_label and e.P.shape[1] == 2:
+            return Events(e.P[:, 1], e.codes == 1, e.w, unit)
+        return Events(e.P.max(axis=1), e.P.argmax(axis=1) == e.codes, e.w, unit)
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events with their probabilities p, whether they were true, weights w; rows of one ``unit`` are dependent."""
+
+    p: Array
+    true: Array
+    w: Array
+    unit: Array | None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions of a classifier for rows that it was not trained on.
+
+    Attributes
+    ----------
+    parts : list of Predictions
+        One, or one for each label.
+    n : int
+        Number of rows, including those that do not count.
+    held : HeldRows
+    heldout : bool
+        True for held-out training rows, False for rows that were given.
+    """
+
+    parts: list[Predictions]
+    n: int
+    held: HeldRows
+    heldout: bool = True
+
+    @property
+    def by_label(self) -> bool:
+        """True if there are several labels."""
+        return len(self.parts) > 1
+
+    @cached_property
+    def known(self) -> list[Predictions]:
+        """The parts that have rows."""
+        return [part for part in self.parts if len(part)]
+
+    def events(self) -> Events:
+        """Those of all parts."""
+        parts = [part.events(self.by_label) for part in self.known]
+        unit = None if parts[0].unit is None else np.concatenate([e.unit for e in parts])
+        p, true, w = (np.concatenate([getattr(e, name) for e in parts]) for name in ("p", "true", "w"))
+        return Events(p, true, w, unit)
+
+
+def heldout_evaluation(subject: Subject) -> Evaluation | None:
+    """The held-out rows of a classifier; None where there are none."""
+    held = vars(subject.model).get("heldout_rows_")
+    return None if held is None else _evaluation(subject, subject.calibrated.heldout_proba_, held, True)
+
+
+def given_evaluation(subject: Subject, X: Any, y: Any, tasks: Any) -> Evaluation:
+    """Rows that are given with their true classes or labels."""
+    P = subject.whole.predict_proba(X, **({} if tasks is None else {"tasks": tasks}))
+    model, inner_rows = subject.model, arrive(subject.whole, X, through=True)[1]
+    n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} entries and X has {n} rows: give one entry for each row.")
+    trust = np.asarray(call_with_tasks(model.trust, inner_rows, tasks))
+    task = model._validated_rows(inner_rows, tasks)[1] if hasattr(model, "task_index_") else None
+    index = getattr(model, "label_index_", None)
+    if index is None:
+        codes = class_codes(model.classes_, y)
+    else:
+        codes = encode_known(np.asarray(y).reshape(-1, 1) if index.form == "flat" else y, index, n, model.missing)
+    return _evaluation(subject, P, HeldRows(codes, (codes >= 0).astype(float), trust, None, task), False)
+
+
+def call_with_tasks(method: Any, X: Any, tasks: Any, **more: Any) -> Any:
+    """Call a method of the inner model, with ``tasks`` if they are given and the method takes them."""
+    takes = tasks is not None and "tasks" in signature(method).parameters
+    return method(X, **({"tasks": tasks} if takes else {}), **more)
+
+
+def _evaluation(subject: Subject, P: Any, held: HeldRows, heldout: bool) -> Evaluation:
+    """From probabilities in the form that models return."""
+    index = getattr(subject.model, "label_index_", None)
+    if index is None:
+        P = np.asarray(P)
+        return Evaluation([_predictions(P, held, None, subject.class_names())], len(P), held, heldout)
+    tables = label_tables(P, index.form)
+    thresholds = np.broadcast_to(getattr(subject.calibrated, "threshold_", 0.5), len(tables))
+    names = subject.labels or [""]
+    parts = [
+        _predictions(table, held, t, subject.class_names(t), float(threshold), name)
+        for t, (table, threshold, name) in enumerate(zip(tables, thresholds, names, strict=True))
+    ]
+    return Evaluation(parts, len(tables[0]), held, heldout)
+
+
+def _predictions(
+    P: Array, held: HeldRows, label: int | None, classes: list[str], threshold: float = 0.5, name: str = ""
+) -> Predictions:
+    w = held.weight if label is None else held.weight[:, label]
+    rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
+    return Predictions(gather(P, held, label), rows, classes, threshold, name)
+
+
+# ------------------------------------------------------------------------------ measures
+
+
+def mean_interval(values: Array, w: Array, unit: Array | None) -> dict[str, Any]:
+    """A weighted mean with a normal interval; rows of one unit (a group, or the labels of a row) are dependent."""
+    mean = float(np.average(values, weights=w))
+    off = w * (values - mean)
+    sums = off if unit is None else np.bincount(np.unique(unit, return_inverse=True)[1], weights=off)
+    n = len(sums)
+    error = float(np.sqrt(n / (n - 1) * np.sum(sums**2)) / w.sum()) if n > 1 else np.nan
+    half = ndtri((1 + LEVEL) / 2) * error
+    return {"value": plain(mean), "low": plain(max(mean - half, 0.0)), "high": plain(mean + half)}
+
+
+def share_interval(true: Array, w: Array, unit: Array | None) -> dict[str, Any]:
+    """A share with an interval: Clopper-Pearson where rows are independent and have equal weights."""
+    if unit is None and np.ptp(w) <= 1e-9 * w.max():
+        low, high = exact_interval(true.sum(), len(true), LEVEL)
+        return {"value": plain(true.mean()), "low": plain(low), "high": plain(high)}
+    found = mean_interval(true.astype(float), w, unit)
+    return {**found, "high": None if found["high"] is None else min(found["high"], 1.0)}
+
+
+def measures(evaluation: Evaluation) -> dict[str, Any]:
+    """Errors, log-loss, Brier score and calibration error over rows, or over known labels, with intervals."""
+    parts, events = evaluation.known, evaluation.events()
+    loss, brier, wrong = (np.concatenate([getattr(p, name) for p in parts]) for name in ("loss", "brier", "wrong"))
+    error, low, high = debiased_error_interval(events.p, events.true, events.w, events.unit, LEVEL)
+    return {
+        "rows": len(np.unique(np.concatenate([part.rows for part in parts]))),
+        "entries": len(loss),
+        "error": share_interval(wrong, events.w, events.unit),
+        "log_loss": mean_interval(loss, events.w, events.unit),
+        "brier": mean_interval(brier, events.w, events.unit),
+        "ece": {"value": plain(error), "low": plain(low), "high": plain(high)},
+    }
+
+
+def reliability_curve(p: Array, true: Array, w: Array, name: str = "") -> dict[str, Any]:
+    """A reliability diagram: bins with exact intervals, a histogram of p, and the debiased calibration error."""
+    bins = reliability_bins(p, true, merged_width_bins(p), w)
+    low, high = bins.exact_interval(LEVEL)
+    return {
+        "p": plain_list(bins.p),
+        "share": plain_list(bins.share),
+        "low": plain_list(low),
+        "high": plain_list(high),
+        "rows": bins.counts.tolist(),
+        "histogram": plain_list(np.histogram(p, bins=20, range=(0, 1), weights=w)[0] / w.sum()),
+        "ece": plain(debiased_error(p, true, w)),
+        "name": name,
+    }
+
+
+def reliability(evaluation: Evaluation) -> dict[str, Any]:
+    """The diagram of all rows, and one for each class or label; of many, those with the largest errors."""
+    by_label, parts, events = evaluation.by_label, evaluation.known, evaluation.events()
+    if by_label:
+        each = [(part.events(True), part.name) for part in parts]
+        panels = [reliability_curve(e.p, e.true, e.w, name) for e, name in each]
+    else:
+        e, names = parts[0].evidence, parts[0].classes
+        classes = [1] if e.P.shape[1] == 2 else range(e.P.shape[1])  # of two classes the second one says it all
+        panels = [reliability_curve(e.P[:, k], e.codes == k, e.w, names[k]) for k in classes]
+    shown = sorted(panels, key=lambda panel: -panel["ece"])[:MAX_DIAGRAMS] if len(panels) > MAX_DIAGRAMS else panels
+    return {
+        "all": reliability_curve(events.p, events.true, events.w),
+        "by": "label" if by_label else "class",
+        "panels": shown,
+        "left_out": len(panels) - len(shown),
+    }

@@ -12,7 +12,7 @@ from sklearn.base import MultiOutputMixin
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.calibration.label_calibrators import fit_label_calibrator
+from leastwise.calibration.calibrators import fit_label_calibrator
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.prior import Shift, read_label_prior
 from leastwise.estimators._base import container_of, logarithm

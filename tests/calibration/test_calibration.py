@@ -500,9 +500,9 @@ def test_errors_say_what_to_do():
         Recalibrated(LSPC(), ("vector", "platt")).fit(X, y)
     with pytest.raises(ValueError, match="method=3 is not known"):
         Recalibrated(LSPC(), 3).fit(X, y)
-    with pytest.raises(ValueError, match="by_task=True needs a model of tasks"):
+    with pytest.raises(ValueError, match="by_task=True needs a multi-task model"):
         Recalibrated(LSPC(), by_task=True).fit(X, y)
-    with pytest.raises(ValueError, match="knows no tasks"):
+    with pytest.raises(ValueError, match="is not a multi-task model"):
         Recalibrated(LSPC()).fit(X, y).predict(X, tasks=1)
 
 

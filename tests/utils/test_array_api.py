@@ -26,7 +26,7 @@ from leastwise import (
     MultiTaskLSSVC,
     MultiTaskLSSVR,
 )
-from leastwise.calibration.novelty import MEASURED, REFERENCE
+from leastwise.calibration.extrapolation import MEASURED, REFERENCE
 from leastwise.estimators import _by_moments
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated

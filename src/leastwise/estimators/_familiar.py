@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.calibration.novelty import Neighbourhood, fit_neighbourhood
+from leastwise.calibration.extrapolation import Neighbourhood, fit_neighbourhood
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Kernel, Laplace, Precomputed
 from leastwise.sources.lazy import by_partition
@@ -24,7 +24,8 @@ class Familiar:
         """The share of training rows that were, held out, at least as far from the nearest other one as each row.
 
         Of new rows like the training rows about 5 in 100 are at or below 0.05, so that ``familiarity(X) <= 0.05``
-        marks rows that are far from the data, with 5 false alarms in 100. See :mod:`leastwise.calibration.novelty`.
+        marks rows that are far from the data, with 5 false alarms in 100. See
+        :mod:`leastwise.calibration.extrapolation`.
 
         Parameters
         ----------

@@ -15,16 +15,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.calibration.families import Setting, fit_family
+from leastwise.calibration.families import FAMILIES, CalibrationSet, Family, Predictions, Setting, fit_family
 from leastwise.calibration.newton import Logits, fit_slopes, fit_temperature, matrices
-from leastwise.calibration.recalibration import choose_family
-from leastwise.calibration.recalibration_sample import Given, HeldOut, fold_of
+from leastwise.calibration.recalibration import choose_family, fold_of
 from leastwise.datasets import load, make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.prior_shift import estimate_class_prior
 from leastwise.estimators.recalibrated import Recalibrated
 
-FAMILIES = ["temperature", "vector", "beta", "isotonic", "dirichlet"]
+NAMES = ["temperature", "vector", "beta", "isotonic", "dirichlet"]
 
 
 def heldout(n=300, c=3, sharp=2.0, seed=0, n_groups=1, slopes=None):
@@ -36,7 +35,7 @@ def heldout(n=300, c=3, sharp=2.0, seed=0, n_groups=1, slopes=None):
     y = (true.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
     shares = (np.bincount(y, minlength=c) + 1) / (n + c)
     base = np.repeat(np.log(shares)[None], n, axis=0)
-    return HeldOut(softmax(sharp * Z, axis=1), base, group, None, y, np.ones(n), np.arange(n), n, n_groups)
+    return CalibrationSet(softmax(sharp * Z, axis=1), base, group, None, y, np.ones(n), np.arange(n), n, n_groups)
 
 
 def loss(sample, P, rows=slice(None)):
@@ -121,7 +120,7 @@ def test_beta_of_many_classes_is_one_against_the_rest():
     parts = []
     for k in range(3):
         p, s = sample.P[:, k], np.exp(sample.base[:, k])
-        one = HeldOut(
+        one = CalibrationSet(
             np.column_stack([1 - p, p]), np.log(np.column_stack([1 - s, s])), sample.group, None,
             (sample.y == k).astype(int), sample.w, sample.unit, sample.n_units,
         )  # fmt: skip
@@ -140,16 +139,16 @@ def test_isotonic_keeps_the_order_and_is_scikit_learns_but_for_one_row_a_level()
     assert 0 < P.min() < P.max() < 1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NAMES)
 def test_far_from_the_data_the_class_shares_are_the_answer(family):
     sample = heldout()
     fitted = fit_family(sample, Setting(family, pull=10.0))
     shares = np.exp(sample.base)
-    far = Given(shares, sample.base, sample.group, np.zeros(len(shares)))
+    far = Predictions(shares, sample.base, sample.group, np.zeros(len(shares)))
     np.testing.assert_allclose(fitted.proba(far), shares, atol=1e-9)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NAMES)
 def test_rows_sum_to_one_and_no_probability_is_zero(family):
     sample = heldout(n=60, sharp=200.0)
     assert (sample.P < 1e-30).any()
@@ -158,10 +157,10 @@ def test_rows_sum_to_one_and_no_probability_is_zero(family):
         assert P.min() > 0
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NAMES)
 def test_the_order_of_the_classes_does_not_matter(family):
     sample, turn = heldout(), np.array([2, 0, 1])
-    turned = HeldOut(
+    turned = CalibrationSet(
         sample.P[:, turn], sample.base[:, turn], sample.group, None, np.argsort(turn)[sample.y], sample.w,
         sample.unit, sample.n_units,
     )  # fmt: skip
@@ -170,14 +169,14 @@ def test_the_order_of_the_classes_does_not_matter(family):
     np.testing.assert_allclose(P[:, turn], Q, atol=1e-7)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NAMES)
 @settings(max_examples=5)
 @given(seed=st.integers(0, 1000))
 def test_a_weight_of_two_is_a_row_twice_in_any_order(family, seed):
     sample, rng = heldout(n=80, seed=seed), np.random.default_rng(seed)
     times = rng.integers(1, 4, size=80)
     rows = rng.permutation(np.repeat(np.arange(80), times))
-    heavy = HeldOut(sample.P, sample.base, sample.group, None, sample.y, times * 1.0, sample.unit, 80)
+    heavy = CalibrationSet(sample.P, sample.base, sample.group, None, sample.y, times * 1.0, sample.unit, 80)
     many = sample.take(rows)
     assert (fold_of(many, 5) == fold_of(heavy, 5)[rows]).all()
     one, other = choose_family([heavy], family), choose_family([many], family)
@@ -198,7 +197,7 @@ def test_scores_are_those_of_maps_fitted_without_the_rows():
     assert choice.scores == pytest.approx({None: loss(sample, sample.P), "temperature": loss(sample, P)})
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", NAMES)
 def test_where_a_fit_starts_does_not_matter(family):
     """Fits on folds start from that of all rows, those of a weak pull from a stronger one."""
     for sample in (heldout(n=200), heldout(n=400, n_groups=3, slopes=[0.3, 1.0, 2.0])):
@@ -236,7 +235,7 @@ def test_zeros_are_never_left_as_they_are():
     y = rng.integers(2, size=100)
     P = np.column_stack([y == 0, y == 1]).astype(float)
     rows = np.zeros(100, dtype=int), None, y, np.ones(100), np.arange(100), 100
-    sure, nearly = (HeldOut(p, np.full((100, 2), np.log(0.5)), *rows) for p in (P, 0.999 * P + 0.0005))
+    sure, nearly = (CalibrationSet(p, np.full((100, 2), np.log(0.5)), *rows) for p in (P, 0.999 * P + 0.0005))
     for method in ("auto", ("beta", "temperature")):
         assert choose_family([sure], method).setting.family == "temperature"
     assert choose_family([sure], None).setting.family is None
@@ -246,7 +245,7 @@ def test_zeros_are_never_left_as_they_are():
 
 def test_intercepts_count_as_far_as_rows_are_trusted():
     sample = heldout(n=300)
-    half = HeldOut(
+    half = CalibrationSet(
         sample.P, sample.base, sample.group, np.full(300, 0.5), sample.y, sample.w, sample.unit, sample.n_units
     )
     full, less = (fit_family(s, Setting("vector", pull=1e-3)) for s in (sample, half))
@@ -256,7 +255,9 @@ def test_intercepts_count_as_far_as_rows_are_trusted():
 
 def test_units_stay_in_one_fold():
     sample = heldout(n=90)
-    grouped = HeldOut(sample.P, sample.base, sample.group, None, sample.y, sample.w / 3, np.arange(90) // 3, 30)
+    grouped = CalibrationSet(
+        sample.P, sample.base, sample.group, None, sample.y, sample.w / 3, np.arange(90) // 3, 30
+    )
     fold = fold_of(grouped, 5).reshape(30, 3)
     assert (fold == fold[:, :1]).all()
     assert len(np.unique(fold)) == 5
@@ -304,12 +305,12 @@ def test_tasks_that_differ_get_parameters_of_their_own_and_unknown_ones_the_comm
     assert choice.scores["temperature"] < choose_family([heldout_of_one(sample)], "temperature").scores["temperature"]
     W = choice.maps[0].W[:, 0, 0]
     assert W[0] < W[3] < W[2]
-    new = Given(sample.P, sample.base, np.full(1200, -1))
+    new = Predictions(sample.P, sample.base, np.full(1200, -1))
     np.testing.assert_allclose(choice.maps[0].proba(new), fit_family(sample, Setting("temperature")).proba(sample))
 
 
 def heldout_of_one(sample):
-    return HeldOut(
+    return CalibrationSet(
         sample.P, sample.base, np.zeros_like(sample.group), None, sample.y, sample.w, sample.unit, sample.n_units
     )
 
@@ -489,7 +490,7 @@ def test_errors_say_what_to_do():
         Recalibrated(LogisticRegression()).fit(X, y)
     with pytest.raises(TypeError, match="pipeline that ends in one"):
         Recalibrated(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
-    with pytest.raises(TypeError, match="Abstaining stands around"):
+    with pytest.raises(TypeError, match="Abstaining goes around"):
         Recalibrated(Abstaining(LSPC(), cost=0.1)).fit(X, y)
     with pytest.raises(ValueError, match="cv='loo'"):
         Recalibrated(LSPC(0.5, 0.01, calibration=None, cv=None)).fit(X, y)
@@ -499,9 +500,9 @@ def test_errors_say_what_to_do():
         Recalibrated(LSPC(), ("vector", "platt")).fit(X, y)
     with pytest.raises(ValueError, match="method=3 is not known"):
         Recalibrated(LSPC(), 3).fit(X, y)
-    with pytest.raises(ValueError, match="by_task=True needs a model of tasks"):
+    with pytest.raises(ValueError, match="by_task=True needs a multi-task model"):
         Recalibrated(LSPC(), by_task=True).fit(X, y)
-    with pytest.raises(ValueError, match="knows no tasks"):
+    with pytest.raises(ValueError, match="is not a multi-task model"):
         Recalibrated(LSPC()).fit(X, y).predict(X, tasks=1)
 
 
@@ -520,3 +521,28 @@ def test_satimage_of_an_lssvm_gains():
     new, old = fitted.predict_proba(X[600:]), fitted.estimator_.predict_proba(X[600:])
     own = np.arange(1000), np.searchsorted(fitted.classes_, y[600:])
     assert -np.log(new[own]).mean() < -np.log(old[own]).mean() + 0.005
+
+
+# ------------------------------------------------------------------- the table
+
+
+def test_a_registered_family_is_a_value_of_method(monkeypatch):
+    class Even:
+        def proba(self, given):
+            return np.full_like(given.P, 1 / given.P.shape[1])
+
+    X, y = blobs(90, 3)
+    with pytest.raises(ValueError, match=r"method='even' is not known: use one of \['auto', None, .*'dirichlet'\]"):
+        Recalibrated(LSPC(), method="even").fit(X, y)
+    monkeypatch.setitem(FAMILIES, "even", Family(lambda sample, setting, near: Even()))
+    model = Recalibrated(LSPC(), method="even").fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X[:3]), 1 / 3)
+    assert model.method_ == "even"
+    several = Recalibrated(LSPC(), method=["even", "temperature"]).fit(X, y)
+    assert list(several.scores_) == [None, "temperature", "even"]
+    assert several.method_ != "even"
+
+
+def test_the_docstring_names_every_family():
+    names = "{" + ", ".join(['"auto"', *(f'"{name}"' for name in FAMILIES if name), "None"]) + "}"
+    assert f"method : {names} or sequence" in Recalibrated.__doc__

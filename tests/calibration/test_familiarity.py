@@ -20,7 +20,7 @@ from leastwise import (
     MultiTaskLSSVC,
     MultiTaskLSSVR,
 )
-from leastwise.calibration.novelty import fit_neighbourhood
+from leastwise.calibration.extrapolation import fit_neighbourhood
 
 X, Y = blobs(60, 3, seed=1)
 NEW = X[:20] + np.random.default_rng(0).normal(size=(20, 2))
@@ -149,8 +149,8 @@ def test_five_of_a_hundred_are_false_alarms(kind, n):
 
 def test_more_rows_than_are_measured(monkeypatch):
     """Evenly spaced rows stand for all; alarms stay what they were."""
-    monkeypatch.setattr("leastwise.calibration.novelty.REFERENCE", 150)
-    monkeypatch.setattr("leastwise.calibration.novelty.MEASURED", 100)
+    monkeypatch.setattr("leastwise.calibration.extrapolation.REFERENCE", 150)
+    monkeypatch.setattr("leastwise.calibration.extrapolation.MEASURED", 100)
     rng, alarms = np.random.default_rng(0), []
     for _ in range(10):
         rows, new = drawn("normal", rng, 300), drawn("normal", rng, 400)

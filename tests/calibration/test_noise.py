@@ -12,9 +12,9 @@ from sklearn.datasets import load_iris, make_moons
 import leastwise.calibration.calibrators
 import leastwise.calibration.label_calibrators
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
-from leastwise.calibration.calibrators import Sample, Signed, credibility, fit_calibrator
-from leastwise.calibration.label_blend import LabelSample
-from leastwise.calibration.label_calibrators import _agreement, _sizes, fit_label_calibrator
+from leastwise.calibration.calibrators import Sample, Signed, fit_calibrator, fit_label_calibrator
+from leastwise.calibration.label_blend import LabelSample, credibility
+from leastwise.calibration.label_calibrators import _agreement, _sizes
 
 GAINS = st.floats(-50, 500)
 SLOPES = st.floats(1e-3, 1e3)

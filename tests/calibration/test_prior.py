@@ -141,13 +141,13 @@ def test_a_class_that_no_longer_occurs():
     [
         ([0.5, 0.5], "there are 3 classes"),
         (0.5, "there are 3 classes"),
-        ([0.5, 0.7, -0.2], "none of them negative"),
+        ([0.5, 0.7, -0.2], "finite and not negative"),
         ([0.5, np.nan, 0.2], "finite"),
-        ([0, 0, 0], "sum of 0"),
-        ({0: 0.5, 1: 0.3, 7: 0.2}, "not known: \\[7\\]"),
+        ([0, 0, 0], "sums to 0"),
+        ({0: 0.5, 1: 0.3, 7: 0.2}, "unknown classes: \\[7\\]"),
         ({0: 0.5, 1: 0.5}, "lacks the classes \\[2\\]"),
         ("even", "'uniform'"),
-        (["a", "b", "c"], "does not hold numbers"),
+        (["a", "b", "c"], "is not numeric"),
     ],
 )
 def test_wrong_shares(model, prior, words):
@@ -214,7 +214,7 @@ def test_labels(labelled):
     [
         ([0.5, 0.5], "there are 3 labels"),
         ([0.5, 2, 0], "from 0 to 1"),
-        ({9: 0.5}, "labels that are not known"),
+        ({9: 0.5}, "unknown labels"),
     ],
 )
 def test_wrong_shares_of_labels(labelled, prior, words):

@@ -1,13 +1,26 @@
 """Scores to probabilities."""
 
+import re
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from conftest import blobs
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
-from leastwise.calibration.calibrators import Blend, ClipNormalise, Sample, fit_calibrator
+from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
+from leastwise.calibration.calibrators import (
+    CALIBRATIONS,
+    Blend,
+    Calibration,
+    ClipNormalise,
+    Sample,
+    fit_calibrator,
+    fit_label_calibrator,
+)
 
 KINDS = ("blend", "temperature", "isotonic", None)
 
@@ -156,3 +169,43 @@ def test_permuting_classes_permutes_probabilities(seed):
     a = fit_calibrator("blend", s).proba(s.F)
     b = fit_calibrator("blend", other).proba(other.F)
     np.testing.assert_allclose(a[:, order], b, atol=1e-6)
+
+
+# ------------------------------------------------------------ the calibrations
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Class shares everywhere, for classes and labels."""
+
+    shares: np.ndarray
+
+    def proba(self, F, trust=None):
+        return np.repeat(self.shares[None], len(F), axis=0)
+
+    def decision(self, F, trust=None):
+        return self.proba(F)
+
+
+def toy_labels(sample, start, pooled, pull, shrink):
+    return Toy(fit_label_calibrator(None, sample).shares)
+
+
+def test_a_registered_calibrator_is_a_value_of_calibration(monkeypatch):
+    X, y = blobs(60, 3)
+    with pytest.raises(ValueError, match=r"calibration='toy' is not known: use one of \['blend', .*None\]"):
+        LSPC(calibration="toy").fit(X, y)
+    monkeypatch.setitem(CALIBRATIONS, "toy", Calibration(lambda s, start, believed: Toy(s.shares), toy_labels))
+    model = LSPC(calibration="toy").fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X[:5]), np.repeat(model.class_prior_[None], 5, axis=0))
+    assert isinstance(LSSVC(calibration="toy").fit(X, y).calibrator_.inner, Toy)
+    labels = MultiLabelLSPC(calibration="toy").fit(X, np.column_stack([y == 0, y == 1]).astype(int))
+    assert np.ptp(labels.predict_proba(X), axis=0).max() == 0
+    with pytest.raises(ValueError, match=r"calibration='none' is not known: use one of .*'toy'"):
+        LSPC(calibration="none").fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", [LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC])
+def test_docstrings_name_every_calibration(estimator):
+    line = re.search(r"^ *calibration : (\{.*?\})", estimator.__doc__, re.MULTILINE)[1]
+    assert line == "{" + ", ".join("None" if name is None else f'"{name}"' for name in CALIBRATIONS) + "}"

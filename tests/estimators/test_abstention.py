@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.calibration.risk import BETS, GRID, Decisions, fewest, risk_coverage, safe_threshold
+from leastwise.calibration.risk import BETS, GRID, Decisions, risk_coverage, rows_needed, safe_threshold
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
@@ -40,16 +40,16 @@ def plain(sure, wrong):
 
 
 @given(st.integers(1, 60), st.floats(0, 1), st.floats(0.01, 0.5))
-def test_the_bound_of_clopper_and_pearson_is_where_the_tail_is_the_doubt(n, share, doubt):
+def test_the_bound_of_clopper_and_pearson_is_where_the_tail_is_the_doubt(n, share, delta):
     k = int(share * n)
-    bound = plain(np.ones(n), np.arange(n) < k).bound(0.5, doubt)
-    assert bound == 1 if k == n else binom.cdf(k, n, bound) == pytest.approx(doubt, rel=1e-6)
+    bound = plain(np.ones(n), np.arange(n) < k).bound(0.5, delta)
+    assert bound == 1 if k == n else binom.cdf(k, n, bound) == pytest.approx(delta, rel=1e-6)
 
 
 def test_the_test_of_independent_rows_is_the_binomial_tail():
     d = plain([0.9, 0.8, 0.8, 0.7, 0.6], [0, 1, 0, 0, 1])
-    assert d.doubt(0.8, 0.3) == pytest.approx(binom.cdf(1, 3, 0.3))
-    assert d.doubt(0.95, 0.3) == 1
+    assert d.p_value(0.8, 0.3) == pytest.approx(binom.cdf(1, 3, 0.3))
+    assert d.p_value(0.95, 0.3) == 1
     assert (d.error(0.8), d.coverage(0.8)) == (pytest.approx(1 / 3), 0.6)
 
 
@@ -65,30 +65,30 @@ def test_the_bet_is_its_definition(seed, limit):
             rows = (group == g) & (sure >= 0.4)
             wealth *= 1 - bet / (most * (1 - limit)) * sum(w[rows] * (wrong[rows] - limit))
         total.append(wealth)
-    assert d.doubt(0.4, limit) == pytest.approx(min(1, 1 / np.mean(total)), rel=1e-9)
+    assert d.p_value(0.4, limit) == pytest.approx(min(1, 1 / np.mean(total)), rel=1e-9)
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.1, 0.4])
-@pytest.mark.parametrize("doubt", [0.05, 0.2])
-def test_the_fewest_witnesses_are_just_enough(limit, doubt):
-    n = fewest(limit, doubt)
-    assert binom.cdf(0, n, limit) <= doubt * (1 + 1e-9) < binom.cdf(0, n - 1, limit) * (1 + 1e-6)
-    m = fewest(limit, doubt, plain=False)
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_the_rows_needed_are_just_enough(limit, delta):
+    n = rows_needed(limit, delta)
+    assert binom.cdf(0, n, limit) <= delta * (1 + 1e-9) < binom.cdf(0, n - 1, limit) * (1 + 1e-6)
+    m = rows_needed(limit, delta, plain=False)
     pairs = Decisions(np.ones(2 * m), np.zeros(2 * m, dtype=bool), np.ones(2 * m), np.repeat(np.arange(m), 2))
-    assert pairs.doubt(0.5, limit) <= doubt
+    assert pairs.p_value(0.5, limit) <= delta
 
 
 def test_groups_of_one_row_are_rows():
     sure, wrong = np.random.default_rng(0).random(50), np.arange(50) % 9 == 0
     one, other = plain(sure, wrong), Decisions(sure, wrong, np.full(50, 2.0), np.arange(50))
-    assert one.doubt(0.3, 0.2) == other.doubt(0.3, 0.2)
+    assert one.p_value(0.3, 0.2) == other.p_value(0.3, 0.2)
 
 
 def test_groups_know_less_than_as_many_rows_apart():
     sure, wrong = np.ones(200), np.arange(200) < 10
     apart, groups = plain(sure, wrong), Decisions(sure, wrong, np.ones(200), np.arange(200) // 5)
     assert apart.bound(0.5, 0.05) < groups.bound(0.5, 0.05)
-    assert groups.doubt(0.5, groups.bound(0.5, 0.05)) <= 0.05
+    assert groups.p_value(0.5, groups.bound(0.5, 0.05)) <= 0.05
 
 
 def test_the_curve_is_the_rows_counted():
@@ -103,28 +103,28 @@ def test_the_curve_is_the_rows_counted():
 
 
 def test_a_threshold_stands_where_all_above_it_stand():
-    """By the definition: three starts at most, then down the grid, every test at its part of the doubt."""
+    """By the definition: three starts at most, then down the grid, every test at its part of the delta."""
     rng = np.random.default_rng(0)
     u = 0.5 * rng.random(400) ** 3
     d = plain(1 - u, rng.random(400) < u)
     t = safe_threshold(d, 0.1, 0.06)
     assert 0 < d.coverage(t) < 1
     assert t in GRID
-    assert d.doubt(t, 0.1) <= 0.06
+    assert d.p_value(t, 0.1) <= 0.06
 
 
-def by_definition(d, limit, doubt):
+def by_definition(d, limit, delta):
     """Up to three sequences down the grid, by loops."""
     n, count = len(d), 1
-    while count < 3 and n >= fewest(limit, doubt / (count + 1)) * 2**count:
+    while count < 3 and n >= rows_needed(limit, delta / (count + 1)) * 2**count:
         count += 1
-    found, need = np.inf, fewest(limit, doubt / count)
+    found, need = np.inf, rows_needed(limit, delta / count)
     for k in range(count if need <= n else 0):
         rows, passed, begun = (need / n) ** (1 - k / count) * n, np.inf, False
         for t in GRID:
             inside = d.confidence >= t
             begun = begun or inside.sum() >= rows - 1e-9
-            if begun and binom.cdf(d.wrong[inside].sum(), inside.sum(), limit) > doubt / count:
+            if begun and binom.cdf(d.wrong[inside].sum(), inside.sum(), limit) > delta / count:
                 break
             passed = t if begun else passed
         found = min(found, passed)
@@ -149,7 +149,7 @@ def test_rows_that_are_all_equally_sure_may_be_accepted():
 @pytest.mark.parametrize("n", [0, 1, 5, 28])
 def test_too_few_rows_accept_nothing(n):
     assert safe_threshold(plain(np.ones(n), np.zeros(n)), 0.1, 0.05) == np.inf
-    assert fewest(0.1, 0.05) == 29
+    assert rows_needed(0.1, 0.05) == 29
 
 
 def test_enough_rows_without_an_error_accept_everything():
@@ -192,7 +192,7 @@ def missed(limit, n, power, draws, slope=1.0, size=1, seed=0):
     ],
 )
 def test_the_error_is_above_the_limit_no_more_often_than_promised(limit, n, power, slope, size, least):
-    """At a doubt of 0.1, 300 draws: 0.17 is four standard errors above; 0.22 for 100 draws of groups."""
+    """At a delta of 0.1, 300 draws: 0.17 is four standard errors above; 0.22 for 100 draws of groups."""
     often, covered = missed(limit, n, power, 300, slope, size)
     assert often <= (0.17 if size == 1 else 0.22)
     assert covered >= least
@@ -218,7 +218,7 @@ def three_classes(rng, n):
 @pytest.mark.filterwarnings("ignore:max_error")
 @pytest.mark.parametrize("kind", ["split", "isotonic", "searched", "recalibrated"])
 def test_the_error_on_new_rows_is_kept(kind):
-    """30 draws at a doubt of 0.1: up to 9 misses are within four standard errors of three.
+    """30 draws at a delta of 0.1: up to 9 misses are within four standard errors of three.
 
     "searched": sigma, alpha and the calibration are fitted to the rows that set the threshold; "recalibrated": so are
     the maps of another calibration, but for the fold of the row.
@@ -287,7 +287,7 @@ def test_more_errors_allowed_are_more_rows_accepted():
 
 def test_nothing_accepted_is_told_with_what_would_be_possible():
     with pytest.warns(
-        UserWarning, match=r"max_error=0.001 cannot be vouched for by 300 held-out rows.*would accept.*2995"
+        UserWarning, match=r"max_error=0.001 cannot be guaranteed with 300 held-out rows.*would accept.*2995"
     ):
         model = Abstaining(lspc(), max_error=0.001).fit(X, Y)
     assert (model.threshold_, model.coverage_) == (np.inf, 0)
@@ -476,13 +476,13 @@ def test_a_label_given_flat_is_one_class_a_row():
 @pytest.mark.parametrize(
     ("more", "match"),
     [
-        ({}, "Give one of max_error"),
-        ({"max_error": 0.1, "cost": 0.1}, "given are .*cost"),
+        ({}, "Give exactly one of max_error"),
+        ({"max_error": 0.1, "cost": 0.1}, "got .*cost"),
         ({"max_error": 0}, "max_error=0 must be a number above 0"),
         ({"max_error": True}, "max_error=True"),
         ({"cost": 1.5}, "cost=1.5 must be a number from 0 to 1"),
         ({"max_error": 0.1, "confidence": 1}, "confidence=1"),
-        ({"cost": 0.1, "by_task": True}, "by_task=True needs a model of many tasks"),
+        ({"cost": 0.1, "by_task": True}, "by_task=True needs a multi-task model"),
         ({"cost": 0.1, "reject": 2}, "reject=2 is one of the classes"),
     ],
 )

@@ -274,7 +274,7 @@ def test_recalibrated_sets_of_tasks_and_labels():
         level = np.sort(1 - np.where(LABELS.Y[:, t] == 1, q, 1 - q))[int(np.ceil(161 * 0.9)) - 1]
         two = np.column_stack([p[:, t], 1 - p[:, t]])
         np.testing.assert_array_equal(sets[:, t], two <= level + 1e-12)
-    with pytest.raises(ValueError, match="by_task=True needs a model of tasks"):
+    with pytest.raises(ValueError, match="by_task=True needs a multi-task model"):
         tagger.predict_set(LABELS.X, by_task=True)
 
 

@@ -1,44 +1,42 @@
-r"""Prediction intervals from held-out residuals: the jackknife, jackknife+ and CV+.
+r"""Conformal prediction from held-out rows: intervals by jackknife+ and CV+, and sets of classes.
 
-A model that is linear in its targets, ``F(x) = sum_i s_i(x) z_i``, says without the fold k, at the same ridge,
+**Intervals.** A model that is linear in its targets, ``F(x) = sum_i s_i(x) z_i``, predicts without fold k, at the
+same ridge,
 
     F_-k(x) = F(x) - sum_(i in k) s_i(x) r_i,      r_i = z_i - F_-k(x_i),
 
 since leaving rows out is the same as giving them the targets that are predicted for them. So the models of all folds
 cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n + 1) coverage), the interval of
-*jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ where folds are larger) is
+*jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ for larger folds) is
 
     from the K-th largest  F_-k(i)(x) - |r_i|   to the K-th smallest  F_-k(i)(x) + |r_i|.
 
-It covers a new value with a probability of at least 2 coverage - 1 whatever the data are, if rows are exchangeable,
-and of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs nothing but
-the residuals. Both are for a model whose parameters are given: where residuals have chosen parameters they are
-enlarged first, see ``leastwise.model_selection.optimism``.
+It covers a new value with a probability of at least 2 coverage - 1 for any distribution, if rows are exchangeable,
+and of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs the
+residuals only. Both assume that hyperparameters are given: residuals that have chosen hyperparameters are enlarged
+first, see ``leastwise.model_selection.optimism``.
 
-With groups, a new row is one of a new group. Groups are exchangeable, their rows are not independent. Folds hold
-whole groups, each row counts by one over the size of its group, and n is the number of groups (Lee, Barber and
+With groups, a new row belongs to a new group. Groups are exchangeable, their rows are not independent. Folds hold
+whole groups, each row has the weight one over the size of its group, and n is the number of groups (Lee, Barber and
 Willett 2023).
 
-Sets of classes that hold the true one with a given probability, from held-out probabilities.
-
-A *nonconformity* says how little a class suits a row:
+**Sets of classes.** A *nonconformity* score is large for classes that do not fit a row:
 
 ``"lac"``
     ``1 - p(y|x)``. The smallest sets on average (Sadinle, Lei and Wasserman 2019).
 ``"aps"``
-    the probability of all classes that are more probable than y (Romano, Sesia and Candes 2020, without the chance in
-    it). Sets grow with how hard a row is, and are never empty.
+    the total probability of the classes that are more probable than y (Romano, Sesia and Candes 2020, without
+    randomisation). Sets are larger for harder rows, and never empty.
 ``"random-aps"``
-    the same plus a random part of ``p(y|x)``, as in the paper: coverage is more even between easy rows and hard ones.
+    the same plus a random part of ``p(y|x)``, as in the paper: coverage is more even between easy and hard rows.
 
-With n held-out rows, the level is the K-th smallest of the nonconformities of their true classes, ``K = ceil((n + 1)
-coverage)``, and the set holds all classes at or below it; all classes where K > n. If the held-out rows and the new
+With n held-out rows, the level is the K-th smallest nonconformity of their true classes, ``K = ceil((n + 1)
+coverage)``, and the set contains all classes at or below it; all classes if K > n. If the held-out rows and the new
 row are exchangeable, and the model was fitted without either, the true class is in the set with a probability of at
-least ``coverage``. Held-out rows of a leave-one-out have each been predicted by a model that differs from the final
-one by one row: then this is true as far as one row does not matter, and as far as what was chosen by these rows
-(sigma, alpha, the calibration: a few numbers) does not flatter them. Whatever the model, there is no guarantee for
-that; measured coverage is in ``benchmarks.conformal``. For one, hold rows back, and use their probabilities. Rows of
-a group are one witness together: each counts by one over the size of its group, and n is the number of groups (Lee,
+least ``coverage``. Leave-one-out predictions come from models that differ from the final one by one row, and a few
+numbers (sigma, alpha, the calibration) were chosen on these rows. So here the guarantee is approximate; measured
+coverage is in ``benchmarks.conformal``. For an exact one, keep separate rows and use their probabilities. The rows of
+a group are one observation: each has the weight one over the size of its group, and n is the number of groups (Lee,
 Barber and Willett 2023).
 """
 
@@ -52,7 +50,7 @@ Array = np.ndarray
 
 
 def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:
-    """Intervals of equal width about F (m x c), from held-out residuals (n x c) of rows with these weights."""
+    """Intervals of equal width around F (m x c), from held-out residuals (n x c) of rows with these weights."""
     half = np.array([upper_quantile(np.abs(r)[None], w, coverage)[0] for r in residual.T])
     return F - half, F + half
 
@@ -65,18 +63,18 @@ def jackknife_plus(
     Parameters
     ----------
     F : ndarray of shape (m, c)
-        What the model says.
+        Predictions of the model.
     S : ndarray of shape (m, n)
-        Weights of the training targets in that.
+        Weights of the training targets in these.
     residual : ndarray of shape (n, c)
         Held-out residuals.
     fold : ndarray of int of shape (n,)
-        Labels 0, 1, ... of the rows that were held out together.
+        Codes 0, 1, ... of the folds.
     w : ndarray of shape (n,)
         Weights of mean 1, or weights that sum to 1 in every group.
     coverage : float
     size : ndarray of shape (n, c), optional
-        How large the errors of the rows are to be taken; by default the absolute residuals.
+        Sizes of the errors of the rows; by default the absolute residuals.
     """
     size = np.abs(residual) if size is None else size
     low, high = np.empty_like(F), np.empty_like(F)
@@ -88,7 +86,7 @@ def jackknife_plus(
 
 
 def _by_fold(A: Array, fold: Array) -> Array:
-    """Sums of the columns of each fold."""
+    """Sums over the columns of each fold."""
     if len(fold) == int(fold.max()) + 1:  # every row alone
         sums = np.empty_like(A)
         sums[:, fold] = A
@@ -99,9 +97,9 @@ def _by_fold(A: Array, fold: Array) -> Array:
 
 
 def upper_quantile(values: Array, w: Array, coverage: float) -> Array:
-    """For every row of values (m x n), the smallest that has a share ``coverage`` of n + 1 at or below; inf if none.
+    """For every row of values (m x n), the smallest with a share ``coverage`` of n + 1 at or below; inf if none.
 
-    The row to come has weight 1, as the others have on average, or as every group has.
+    The new row has weight 1, like the average row, or like every group.
     """
     need = coverage * (w.sum() + 1)
     if need > w.sum() * (1 + 1e-12):
@@ -115,14 +113,14 @@ def upper_quantile(values: Array, w: Array, coverage: float) -> Array:
 
 
 METHODS = ("lac", "aps", "random-aps")
-#: A task has a level of its own where so many of its rows, or groups, are expected to lie outside of their sets.
+#: A task has its own level if at least this many of its rows, or groups, are expected outside their sets.
 OUTSIDE = 5
-#: Sums of the same probabilities in another order differ by less.
+#: Sums of the same probabilities in another order differ by less than this.
 ROUNDING = 1e-12
 
 
 def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
-    """How little each class suits each row, of the shape of the probabilities P (n x c)."""
+    """The nonconformity of each class in each row, of the shape of the probabilities P (n x c)."""
     P = np.asarray(P, dtype=float)
     if method == "lac":
         return 1 - P
@@ -130,13 +128,13 @@ def nonconformity(P: Array, method: str, rng: np.random.Generator) -> Array:
     order = np.argsort(-P, axis=1, kind="stable")
     falling, above = np.take_along_axis(P, order, axis=1), np.empty_like(P)
     mass = np.cumsum(falling, axis=1) - falling
-    mass[:, 1:][falling[:, 1:] == falling[:, :-1]] = 0  # equal classes have that of the first of them
+    mass[:, 1:][falling[:, 1:] == falling[:, :-1]] = 0  # ties have the value of the first of them
     np.put_along_axis(above, order, np.maximum.accumulate(mass, axis=1), axis=1)
     return above if method == "aps" else above + rng.random((len(P), 1)) * P
 
 
 def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: bool) -> Array:
-    """Up to which nonconformity each class is in a set, of shape (c,), from those of the true classes (n,)."""
+    """Largest nonconformity of each class that is in a set, of shape (c,), from those of the true classes (n,)."""
     c = evidence.P.shape[1]
     if not by_class:
         return np.full(c, _level(scores, evidence, coverage))
@@ -152,7 +150,7 @@ def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
 def levels(
     evidence: Evidence, coverage: float, method: str, by_class: bool, by_task: bool, rng: np.random.Generator
 ) -> tuple[Array, dict[int, Array]]:
-    """The levels of the classes for all tasks, and for those tasks that have enough rows of their own."""
+    """Levels of the classes for all tasks together, and for each task with enough rows."""
     scores = nonconformity(evidence.P, method, rng)[np.arange(len(evidence)), evidence.codes]
     common = class_levels(scores, evidence, coverage, by_class)
     own: dict[int, Array] = {}
@@ -166,7 +164,7 @@ def levels(
 
 
 def sets(scores: Array, level: Array, allow_empty: bool) -> Array:
-    """Which classes are at or below their level; with the most suitable one in any case where none may be empty.
+    """Classes at or below their level, and the one of least nonconformity if no set may be empty.
 
     Parameters
     ----------
@@ -174,8 +172,8 @@ def sets(scores: Array, level: Array, allow_empty: bool) -> Array:
     level : ndarray of shape (c,) or (n, c)
     allow_empty : bool
     """
-    inside = scores <= level + ROUNDING
+    contained = scores <= level + ROUNDING
     if not allow_empty:
         best = scores.argmin(axis=1)
-        inside[np.arange(len(scores)), best] |= ~inside.any(axis=1)
-    return inside
+        contained[np.arange(len(scores)), best] |= ~contained.any(axis=1)
+    return contained

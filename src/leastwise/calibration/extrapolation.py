@@ -1,29 +1,52 @@
-"""How far from its data a model is to be trusted.
+r"""How far new rows are from the training data: trust in the scores, and the novelty p-value.
 
-A kernel model says something everywhere, and beyond its data what it says is extrapolation: with a wide kernel it can
-be sure of itself and wrong. ``Reach`` measures the distance to the nearest centre in units of what is usual among the
-training rows themselves, held out; beyond that the trust falls from one to zero.
+**Trust.** A kernel model predicts everywhere, and beyond its data that is extrapolation: with a wide kernel it can be
+confident and wrong. ``Reach`` measures the distance to the nearest centre in units of what is usual among held-out
+training rows. Beyond that radius the trust falls from one to zero, and probabilities fall to the class shares.
+
+**Novelty.** With d(x) the distance from x to the nearest training row, and d_i the same for training row i without
+itself and the other rows of its group::
+
+    familiarity(x) = (1 + #{i : d_i >= d(x)}) / (1 + n).
+
+This is the p-value of a conformal test of whether x comes from the distribution of the training rows: of new rows
+that do, a share of about a have a p-value of a or less, for any distribution. Only about, since d_i is measured to
+one row fewer than d(x): with few rows the share is a little lower. A group is one observation, as in
+:mod:`leastwise.calibration.conformal`.
+
+Distances are Euclidean, or sums of absolute differences for the Laplace kernel, over all columns without scaling.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import manhattan_distances
 
+from leastwise.calibration.heldout_rows import witnesses
 from leastwise.problem.basis import Basis, row_chunks
-from leastwise.problem.kernels import Kernel
+from leastwise.problem.kernels import Kernel, squared_distances
 from leastwise.utils.arrays import library, scalar
+from leastwise.utils.hashing import row_keys, sample_keys
 
 Array = np.ndarray
 
 #: The radius is this quantile of the distances from held-out training rows to their nearest centre,
 QUANTILE = 0.99
-#: but no less than the median distance to the centre of this rank: rows often come in small sets that are all but
+#: but no less than the median distance to the centre of this rank: rows often come in small sets that are almost
 #: equal, and the distances within such a set say nothing about new rows.
 RANK = 10
-#: Rows that the second is measured on.
+#: Number of rows on which the second is measured.
 SOME = 500
+#: Largest numbers of training rows that novelty distances are measured to, and that are measured.
+REFERENCE, MEASURED = 2000, 1000
+#: Number of distances computed at a time.
+ROOM = 2**22
+
+
+# ----------------------------------------------------------------------- trust
 
 
 @dataclass(frozen=True)
@@ -41,10 +64,10 @@ class Reach:
 
 
 def ranked_distances(kernel: Kernel, pairs: Array, fold: Array, home: Array | None, rank: int = 1) -> Array:
-    """For every row the distance to the centre of this rank among those outside of its own fold.
+    """Distance of every row to the centre of this rank among those outside its own fold.
 
-    ``fold`` labels the rows and ``home`` the centres, where these are rows. The last rank there is where there are
-    fewer centres; infinite where those outside do not reach that far.
+    ``fold`` has the folds of the rows and ``home`` those of the centres, if these are training rows. With fewer
+    centres than ``rank`` the farthest one counts; infinite if there are too few outside the fold.
     """
     block = pairs if home is None else np.where(fold[:, None] == home, np.inf, pairs)
     k = min(rank, block.shape[1]) - 1
@@ -52,14 +75,14 @@ def ranked_distances(kernel: Kernel, pairs: Array, fold: Array, home: Array | No
 
 
 def heldout_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array) -> Array:
-    """For every training row the distance to the nearest centre outside of its own fold; inf if there is none."""
+    """Distance of every training row to the nearest centre outside its own fold; inf if there is none."""
     home = None if basis.rows is None else fold[basis.rows]
     chunks = row_chunks(len(pairs), pairs.shape[1], pairs.itemsize)
     return np.concatenate([ranked_distances(kernel, pairs[part], fold[part], home) for part in chunks])
 
 
 def further_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, copy: Array, some: Array) -> Array:
-    """For some rows the distance to the centre of rank ``RANK`` outside of the fold; copies of centres count once."""
+    """Distance of some rows to the centre of rank ``RANK`` outside the fold; copies of centres count once."""
     if basis.rows is None:
         return ranked_distances(kernel, pairs[some], fold[some], None, RANK)
     columns = np.unique(copy[basis.rows], return_index=True)[1]
@@ -67,19 +90,94 @@ def further_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, c
 
 
 def fit_reach(nearest: Array, further: Array, copy: Array) -> Reach | None:
-    """The reach of a model; None where it has no size.
+    """The reach of a model; None if the radius is zero.
 
     Parameters
     ----------
     nearest : ndarray of shape (n,)
-        Held-out distances to the nearest centre; infinite where not known.
+        Held-out distances to the nearest centre; infinite if unknown.
     further : ndarray
-        Those to the centre of rank ``RANK``, for some rows.
+        Distances to the centre of rank ``RANK``, for some rows.
     copy : ndarray of shape (n,)
-        Copies of a row, which have the same label, count once.
+        Codes of equal rows, which count once.
     """
     first = np.unique(copy, return_index=True)[1]
     known, far = nearest[first][np.isfinite(nearest[first])], further[np.isfinite(further)]
     radius = float(np.quantile(known, QUANTILE)) if len(known) else 0.0
     radius = max(radius, float(np.median(far)) if len(far) else 0.0)
     return Reach(radius) if radius > 0 else None
+
+
+# --------------------------------------------------------------------- novelty
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """Distances among training rows, and the rows that distances of new rows are measured to.
+
+    Attributes
+    ----------
+    distance : ndarray of shape (k,)
+        Distances of held-out training rows to the nearest other one, in rising order.
+    weight : ndarray of shape (k + 1,)
+        Number of observations with at least the distance of this rank; the last entry is 0.
+    city : bool
+        True for sums of absolute differences.
+    places : ndarray of int or None
+        The centres of the model that distances are measured to.
+    rows : array or sparse matrix, or None
+        The rows that distances are measured to, if the centres are not training rows.
+    """
+
+    distance: Array
+    weight: Array
+    city: bool
+    places: Array | None = None
+    rows: Any = None
+
+    def familiarity(self, X: Any, centers: Any) -> Array:
+        """The novelty p-value of every row of X, above 0 and at most 1."""
+        to = self.rows if self.places is None else centers
+        if self.places is not None and len(self.places) < to.shape[0]:
+            to = to[self.places]
+        rank = np.searchsorted(self.distance, nearest(X, to, self.city), side="left")
+        return (1 + self.weight[rank]) / (1 + self.weight[0])
+
+
+def nearest(X: Any, to: Any, city: bool, home: Array | None = None, away: Array | None = None) -> Array:
+    """Distance of every row to the nearest row of ``to`` with another code (``home`` of X, ``away`` of ``to``)."""
+    found, step = np.empty(X.shape[0]), max(1, ROOM // to.shape[0])
+    for a in range(0, X.shape[0], step):
+        part = X[a : a + step]
+        D = manhattan_distances(part, to) if city else squared_distances(part, to)
+        if home is not None and away is not None:
+            D[home[a : a + step, None] == away] = np.inf
+        found[a : a + step] = D.min(axis=1)
+    return found if city else np.sqrt(found)
+
+
+def fit_neighbourhood(
+    X: Any, w: Array, group: Array | None, count: Array | None, centers: Array | None, city: bool
+) -> Neighbourhood:
+    """From training rows with weights, groups and counts; ``centers`` are the rows that are centres of the model."""
+    n = X.shape[0]
+    ties = [-w] if group is None else [-w, group]
+    key = np.empty(0) if n <= MEASURED else sample_keys(row_keys(X), [], ties, "familiarity")
+    places = None if centers is None else _lowest(key if n <= MEASURED else key[centers], len(centers), REFERENCE)
+    reference = _lowest(key, n, REFERENCE) if centers is None else centers[places]
+    measured = _lowest(key, n, MEASURED)
+    labels = np.arange(n) if group is None else group
+    d = nearest(X[measured], X[reference], city, labels[measured], labels[reference])
+    if group is None and count is not None:
+        d[count[measured] > 1] = 0  # there are other observations of the same row
+    known = np.isfinite(d)
+    beside = (None if a is None else a[measured][known] for a in (group, count))
+    weight = witnesses(w[measured][known].astype(float), *beside)
+    order = np.argsort(d[known], kind="stable")
+    above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
+    return Neighbourhood(d[known][order], above, city, places, X[reference] if centers is None else None)
+
+
+def _lowest(key: Array, n: int, most: int) -> Array:
+    """The ``most`` rows of n with the lowest keys, in order; all if there are no more."""
+    return np.arange(n) if n <= most else np.sort(np.argsort(key, kind="stable")[:most])

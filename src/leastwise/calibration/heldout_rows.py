@@ -1,4 +1,4 @@
-"""What is known of training rows that were held out: their probabilities, true classes, weights, groups and tasks."""
+"""Held-out training rows: their probabilities, true classes, weights, groups and tasks."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class HeldRows:
-    """The truth about all training rows, beside their held-out predictions.
+    """True classes of all training rows, with weights, groups and tasks.
 
     Attributes
     ----------
     codes : ndarray of int of shape (n,) or (n, T)
-        Places of the true classes in ``classes_``; -1 where a label is not known.
+        Codes of the true classes in ``classes_``; -1 where a label is unknown.
     weight : ndarray of the same shape
-        0 where a row, or label, does not count: of weight zero, not known, or never held out.
+        0 where a row or label does not count: of weight zero, unknown, or never held out.
     trust : ndarray of shape (n,)
-        How far the held-out scores were believed.
+        Trust in the held-out scores.
     group : ndarray of int of shape (n,), optional
-        The user's groups.
+        Groups given by the user.
     task : ndarray of int of shape (n,), optional
-        Places of the tasks in ``tasks_``; -1 where a task does not count.
+        Codes of the tasks in ``tasks_``; -1 where a task does not count.
     count : ndarray of shape (n,), optional
-        How many observations each row stands for, where there are no groups.
+        Number of observations of each row, without groups.
     """
 
     codes: Array
@@ -39,7 +39,7 @@ class HeldRows:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Held-out rows that count.
+    """Held-out rows of positive weight.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Evidence:
         Rows of a group are one observation.
     task : ndarray of int of shape (n,), optional
     count : ndarray of shape (n,), optional
-        How many observations each row stands for; one each by default.
+        Number of observations of each row; one each by default.
     """
 
     P: Array
@@ -72,12 +72,12 @@ class Evidence:
         return Evidence(self.P[rows], self.codes[rows], self.w[rows], *beside)
 
     def of_strangers(self) -> Evidence:
-        """The same, with each task as one witness of what happens to tasks that are not known."""
+        """The same with each task as one observation, to predict what happens in unseen tasks."""
         return replace(self, group=self.task, task=None, count=None)
 
 
 def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
-    """The rows that count, with their held-out probabilities P (n x c); of one label where there are many."""
+    """The rows of positive weight, with their held-out probabilities P (n x c); of one label for many labels."""
     column = (slice(None),) if label is None else (slice(None), label)
     codes, w = held.codes[column], held.weight[column]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
@@ -86,7 +86,7 @@ def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
 
 
 def witnesses(w: Array, group: Array | None = None, count: Array | None = None) -> Array:
-    """Weights that sum to the number of observations; where there are groups, to 1 in each of them."""
+    """Weights that sum to the number of independent observations; with groups, to 1 in each group."""
     if not len(w):
         return w
     if group is not None:

@@ -1,15 +1,38 @@
-r"""Held-out scores of many labels, with what is known of their rows.
+r"""Blends of many labels: held-out scores, how far they are believed, and the fit of all labels at once.
 
-Sharpness and power of many labels' blends, fitted to held-out scores by Newton's method, all labels at once.
-
-See :mod:`leastwise.calibration.label_calibrators` for what they are. Label t has the pair theta_t that minimises
+A blend has the parameters theta = (sharpness, power), see :mod:`leastwise.calibration.calibrators`. Label t has the
+pair theta_t that minimises
 
     -log likelihood_t(theta_t)  +  pull / 2 (theta_t - theta_pool)' H (theta_t - theta_pool)    over theta_t >= 0,
 
-where theta_pool is the best pair for all labels together, and H the Hessian of one entry there, averaged over all of
-them. So ``pull`` is a number of rows: a label with few known rows, or whose rows say little, keeps to what all labels
-say together. How large it should be is a matter of how different the labels are, and is read from the held-out scores
-too. The targets of the likelihood are smoothed as those of one blend are.
+where theta_pool is the best pair for all labels together, and H the Hessian of one entry there, averaged over all
+entries. So ``pull`` is a number of rows: a label with few known rows stays close to the pooled pair. It is chosen by
+the held-out scores too. The targets of the likelihood are smoothed like those of a single blend.
+
+**Credibility.** A search tries many hyperparameters and fits a calibrator at each. The best held-out log-likelihood
+is therefore optimistic: on labels that are pure noise it still exceeds that of the class shares. So ``sharpness`` and
+``power`` are multiplied by a credibility s between 0 and 1:
+
+    logit s  =  gain / 2  -  1  -  log(slope)^2
+
+gain
+    the log-likelihood of the held-out rows (in nats, over all independent observations) minus that of the class
+    shares. On noise the best point of a search exceeds a gain of G with a probability of about exp(-G / 2), whatever
+    the number of rows, features and classes: hence gain / 2.
+slope
+    the factor by which the calibrator scales differences between scores, where 1 takes them as posterior
+    probabilities, which is what least squares estimates. A search on noise ends at points where the slope is far from
+    1: with models that interpolate, whose scores are then scaled down, or with scores close to zero, scaled up. The
+    last term is a normal prior on the logarithm of the slope.
+1
+    the prior log-odds of noise.
+
+The credibility is smooth in all of its arguments and tends to 1 exponentially in the gain: with a gain of 20 nats
+1 - s is 1e-4, so data with a clear signal are not changed.
+
+Labels of one model share its hyperparameters, so they have one credibility. The gain is then that of all labels with
+pooled parameters, divided by the number of labels that carry the same information: the variance of a row's gain over
+that of independent labels.
 """
 
 from __future__ import annotations
@@ -18,10 +41,41 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit
 
+from leastwise.calibration.newton import minimise, nonnegative_step, regularised
 from leastwise.utils.hashing import row_keys
 
 Array = np.ndarray
+
+#: ``pull`` is chosen from these. In the order of the fits, which start at the pooled parameters.
+PULLS = (10_000.0, 1000.0, 100.0)
+#: Pooled parameters are fitted to about this many entries: enough for two numbers.
+ENTRIES = 100_000
+#: Labels are fitted together in blocks of at most this many entries.
+BLOCK = 250_000
+#: Relative Newton decrement at which the fit of a blend stops.
+RTOL = 1e-11
+
+
+def credibility(gain: float, slope: float) -> float:
+    """Factor of sharpness and power, between 0 and 1.
+
+    Parameters
+    ----------
+    gain : float
+        Log-likelihood of the held-out rows minus that of the class shares, in nats.
+    slope : float
+        Zero or above; 1 takes scores as posterior probabilities.
+    """
+    with np.errstate(divide="ignore"):
+        return float(expit(gain / 2 - 1 - np.log(slope) ** 2))
+
+
+def mean_share(shares: Array, starts: Array) -> Array:
+    """``(1 - sum of the squared shares) / (classes - 1)`` for each label; the share itself if all are equal."""
+    squares = np.add.reduceat(shares.astype(float) ** 2, starts[:-1])
+    return (1 - squares) / np.maximum(np.diff(starts) - 1, 1)
 
 
 @dataclass(frozen=True)
@@ -33,14 +87,14 @@ class LabelSample:
     F : ndarray of shape (n, O)
         Scores; label t has the columns ``starts[t] ... starts[t + 1] - 1``.
     codes : ndarray of int of shape (n, T)
-        Codes of the classes; -1 where a label is not known.
+        Codes of the classes; -1 where a label is unknown.
     W : ndarray of shape (n, T)
-        Weights; 0 where a label is not known.
+        Weights; 0 where a label is unknown.
     starts : ndarray of int of shape (T + 1,)
     size : int
-        Number of independent witnesses among the rows.
+        Number of independent observations among the rows.
     counts : ndarray of shape (O,), optional
-        Weight of every class, where it is known of more rows than these.
+        Weight of every class, if it is known from more rows than these.
     """
 
     F: Array
@@ -52,21 +106,21 @@ class LabelSample:
 
     @property
     def n_labels(self) -> int:
-        """T."""
+        """Number of labels T."""
         return self.codes.shape[1]
 
     @property
     def binary(self) -> bool:
-        """Whether every label has two classes."""
+        """True if every label has two classes."""
         return bool(np.all(np.diff(self.starts) == 2))
 
     def by_width(self) -> Iterator[tuple[Array, Array]]:
-        """Labels with equally many classes, and their columns, of shape (labels, classes)."""
+        """Labels grouped by number of classes, with their columns, of shape (labels, classes)."""
         yield from by_width(self.starts)
 
 
 def by_width(starts: Array) -> Iterator[tuple[Array, Array]]:
-    """Labels with equally many classes, and their columns, of shape (labels, classes)."""
+    """Labels grouped by number of classes, with their columns, of shape (labels, classes)."""
     widths = np.diff(starts)
     for width in np.unique(widths):
         labels = np.flatnonzero(widths == width)
@@ -74,20 +128,10 @@ def by_width(starts: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def class_counts(codes: Array, W: Array, starts: Array) -> Array:
-    """Weight of every class of every label, of shape (O,), over known entries."""
+    """Total weight of every class of every label, of shape (O,), over known entries."""
     known = W > 0
     where = np.broadcast_to(starts[:-1], known.shape)[known] + codes[known]
     return np.bincount(where, weights=W[known], minlength=int(starts[-1]))
-
-
-#: What ``pull`` is chosen from. In the order of the fits, which begin at the pooled parameters.
-PULLS = (10_000.0, 1000.0, 100.0)
-
-#: Pooled parameters are fitted to about so many entries: enough for two numbers.
-ENTRIES = 100_000
-
-#: Labels are fitted together as long as they have no more than so many entries.
-BLOCK = 250_000
 
 
 @dataclass(frozen=True)
@@ -100,7 +144,7 @@ class Entries:
     base, target : ndarray of shape (c - 1, E)
     w : ndarray of shape (E,)
     group : ndarray of int of shape (E,)
-        Whose parameters an entry has.
+        The row of theta that holds the parameters of an entry.
     """
 
     A: Array
@@ -150,18 +194,18 @@ class Entries:
 
 @dataclass(frozen=True)
 class BlendFit:
-    """Held-out scores, with all that a blend has before its parameters are known.
+    """Held-out scores with the fixed parts of the blends, and the fit of their parameters.
 
     Attributes
     ----------
     sample : LabelSample
     shares : ndarray of shape (O,)
-        Class shares, and the scores far from all data.
+        Class shares, which are also the scores far from all data.
     doubt, floor : ndarray of shape (T,)
     size : ndarray of shape (T,)
-        Number of independent witnesses of each label.
+        Number of independent observations of each label.
     use_power : bool
-        Whether there is a power; it is 0 otherwise.
+        False keeps the power at 0.
     """
 
     sample: LabelSample
@@ -194,9 +238,9 @@ class BlendFit:
         return theta
 
     def _best_pull(self, pool: Array, H: Array) -> float:
-        """Of ``PULLS``, the one with the least loss to be expected on new rows, from about ``BLOCK`` entries.
+        """The pull with the least expected loss on new rows, estimated on about ``BLOCK`` entries.
 
-        Takeuchi's criterion: the loss of the rows that made the fit, and what it gained by having seen them.
+        Takeuchi's information criterion: the loss on the rows of the fit plus its optimism.
         """
         step = max(1, round(np.count_nonzero(self.sample.W) / BLOCK))
         parts: list[Entries] = []
@@ -215,45 +259,33 @@ class BlendFit:
     def _minimise(
         self, parts: Sequence[Entries], theta: Array, pool: Array, pull: Array
     ) -> tuple[Array, Sequence[Array]]:
-        """Newton's method for every group at once, each with its own line search; the problem is convex."""
+        """The parameters of every group, and the probabilities of the entries of each part."""
 
-        def at(theta: Array) -> tuple[Array, Sequence[Array]]:
+        def value_at(theta: Array) -> tuple[Array, Sequence[Array]]:
             values, P = zip(*(part.at(theta) for part in parts), strict=True)
             return _total(values) + np.einsum("gi,ij,gj->g", theta - pool, pull, theta - pool) / 2, P
 
-        value, P = at(theta)
-        for _ in range(50):
+        def step_at(theta: Array, P: Sequence[Array]) -> tuple[Array, Array]:
             gradients, H = zip(*(part.slopes(p, len(theta)) for part, p in zip(parts, P, strict=True)), strict=True)
             gradient = _total(gradients) + (theta - pool) @ pull
-            step = _quadratic_step(gradient, _total(H) + pull, theta, self.use_power)
-            gain = -np.sum(gradient * step, axis=1)
-            shrink = np.ones(len(theta))
-            for _ in range(40):
-                trial = theta + shrink[:, None] * step
-                new, P = at(trial)
-                worse = ~(new <= value - 1e-4 * shrink * gain + 1e-13 * np.abs(value))
-                if not worse.any():
-                    break
-                shrink[worse] /= 2
-            theta, value = trial, new
-            if np.all(gain <= 1e-11 * np.abs(value)):
-                break
-        return theta, P
+            return gradient, nonnegative_step(gradient, _total(H) + pull, theta, self.use_power)
+
+        return minimise(value_at, step_at, theta, rtol=RTOL, max_steps=50)
 
     def _widths(self) -> list[tuple[Array, Array]]:
-        """Labels with two or more classes; where there is one, there is nothing to fit."""
+        """Labels with two or more classes; with one class there is nothing to fit."""
         return [(labels, columns) for labels, columns in self.sample.by_width() if columns.shape[1] > 1]
 
     def _own(self, labels: Array, columns: Array) -> Entries:
-        """Entries in which each label is a group, with weights that sum to its size."""
+        """Entries with one group for each label, and weights that sum to its size."""
         total = self.sample.W[:, labels].sum(axis=0, dtype=float)
         part = self._entries(labels, columns)
         return replace(part, w=part.w * (self.size[labels] / np.where(total > 0, total, 1))[part.group])
 
     def _entries(self, labels: Array, columns: Array, step: int = 1) -> Entries:
-        """Known entries of these labels, every ``step``-th row of each; in float64, whatever the scores are.
+        """Known entries of these labels, every ``step``-th row of each, in float64 for scores of any precision.
 
-        Rows are counted in the order of their scores: in that of the data, another order would give other rows.
+        Rows are taken in the order of their scores, so that the result does not depend on the order of the data.
         """
         sample, n = self.sample, len(self.sample.codes)
         order = np.arange(n)
@@ -261,8 +293,8 @@ class BlendFit:
             ties = sample.W.sum(axis=1), row_keys(sample.codes)
             order = np.lexsort((*ties, np.round(sample.F[:, 0].astype(float), 9)))
         rows = np.arange(0, n, step)[:, None] + labels % step
-        inside, rows = rows < n, order[np.minimum(rows, n - 1)]
-        known = inside & (sample.W[rows, labels] > 0)
+        valid, rows = rows < n, order[np.minimum(rows, n - 1)]
+        known = valid & (sample.W[rows, labels] > 0)
         i, j = rows[known], np.nonzero(known)[1]
         t, k = labels[j], np.take(columns.T, j, axis=1)
         F, shares = sample.F[i, k].astype(float), self.shares.astype(float)
@@ -278,34 +310,12 @@ def _total(parts: Iterable[Array]) -> Array:
     return np.sum(list(parts), axis=0)
 
 
-def _ridge(H: Array) -> Array:
-    """Next to nothing on the diagonals, so that every matrix has an inverse."""
-    return H + (1e-12 * np.trace(H, axis1=1, axis2=2) + 1e-100)[:, None, None] * np.eye(2)
-
-
-def _quadratic_step(gradient: Array, H: Array, theta: Array, use_power: bool) -> Array:
-    """Steps to the minima of the quadratic models over theta >= 0: the best of inside, two sides and corner."""
-    H = _ridge(H)
-    (a, b), (x, y) = gradient.T, -theta.T
-    aa, ab, bb = H[:, 0, 0], H[:, 0, 1], H[:, 1, 1]
-    steps = [(x, y), (-(a + ab * y) / aa, y)]
-    if use_power:
-        det = aa * bb - ab**2
-        det = np.where(det > 0, det, np.inf)
-        steps += [(x, -(b + ab * x) / bb), ((ab * b - bb * a) / det, (ab * a - aa * b) / det)]
-    S = np.array(steps)
-    u, v = S[:, 0], S[:, 1]
-    value = a * u + b * v + (aa * u**2 + bb * v**2) / 2 + ab * u * v
-    value[(u < x) | (v < y)] = np.inf
-    return S[value.argmin(axis=0), :, np.arange(len(theta))]
-
-
 def _expected_loss(parts: Sequence[Entries], theta: Array, P: Sequence[Array], pull: Array) -> float:
-    """Takeuchi's criterion summed over groups; parameters at zero do not move with the rows."""
+    """Takeuchi's criterion summed over groups; parameters at the bound zero do not vary with the rows."""
     pairs = list(zip(parts, P, strict=True))
     free = theta > 0
     both = free[:, :, None] & free[:, None, :]
     H = np.where(both, _total(part.slopes(p, len(theta))[1] for part, p in pairs) + pull, np.eye(2))
     J = np.where(both, _total(part.scatter(p, len(theta)) for part, p in pairs), 0)
-    seen = np.einsum("gij,gji->", np.linalg.inv(_ridge(H)), J)
-    return float(_total(part.at(theta)[0] for part in parts).sum() + seen)
+    optimism = np.einsum("gij,gji->", np.linalg.inv(regularised(H)), J)
+    return float(_total(part.at(theta)[0] for part in parts).sum() + optimism)

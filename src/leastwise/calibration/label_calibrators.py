@@ -1,18 +1,18 @@
-r"""From scores of many labels to probabilities: the calibrators, label by label and all at once.
+"""From scores of many labels to probabilities: the calibrators, and their fits to held-out scores.
 
-Every label has its own class shares, and its own ``sharpness`` and ``power`` where the scores are blended. They
-are fitted to held-out scores, see :mod:`leastwise.calibration.label_blend`, in one of two ways:
+Every label has its own class shares and, for blends, its own ``sharpness`` and ``power``. They are fitted to held-out
+scores, see :mod:`leastwise.calibration.label_blend`, in one of two ways:
 
 pooled
     one pair for all labels: fast, for the many points of a search.
 per label
-    a pair for each label, drawn to the pooled one, the more the less the label's own rows say.
+    a pair for each label, shrunk towards the pooled one, more strongly the fewer rows the label has.
 
-Either way all pairs are then shrunk towards zero, which stands for the class shares, by how far the held-out scores
-of all labels together are believed; see :mod:`leastwise.calibration.calibrators`.
+In both cases all pairs are then shrunk towards zero, which stands for the class shares, by the credibility of the
+held-out scores of all labels together.
 
-Only known entries count. Where a label has one known class only, its class shares are still not 0 and 1: half a row
-is added to each class.
+Only known entries count. A label with one known class still has class shares other than 0 and 1: half a row is added
+to each class.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from typing import Protocol
 import numpy as np
 from sklearn.isotonic import IsotonicRegression, isotonic_regression
 
-from leastwise.calibration.calibrators import credibility, mean_share
-from leastwise.calibration.label_blend import BlendFit, LabelSample, class_counts
+from leastwise.calibration.label_blend import BlendFit, LabelSample, class_counts, credibility, mean_share
 from leastwise.utils.arrays import at_home, here, library, like, mapped, spread_over
 
 Array = np.ndarray
 
 
 class LabelCalibrator(Protocol):
-    """Scores of shape (n, O) in, probabilities or decision values of the same shape out.
+    """From scores of shape (n, O) to probabilities or decision values of the same shape.
 
-    ``trust``, of shape (n,), is 1 where the scores are to be believed and 0 where nothing is known; see
-    :mod:`leastwise.calibration.extrapolation`. None is 1 throughout.
+    ``trust``, of shape (n,), is 1 for rows near the training data and falls to 0 far away, where the result is the
+    class shares; see :mod:`leastwise.calibration.extrapolation`. None means 1 everywhere.
     """
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
@@ -48,13 +47,13 @@ class LabelCalibrator(Protocol):
 
 @dataclass(frozen=True)
 class LabelClip:
-    """Eq. (3) for each label: whatever the trust, as in the paper.
+    """Eq. (3) for each label. Ignores the trust, as in the paper.
 
     Attributes
     ----------
     starts : ndarray of int of shape (T + 1,)
     shares : ndarray of shape (O,)
-        Class shares, the answer where all scores of a label are clipped.
+        Class shares, returned where all scores of a label are clipped.
     """
 
     starts: Array
@@ -142,7 +141,7 @@ class LabelIsotonic:
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
-        known = here(F)  # step functions are read off by numpy
+        known = here(F)  # step functions are evaluated by numpy
         parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
         P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(known.T, parts, strict=True)])
         P = LabelClip(self.starts, self.shares).proba(like(P.astype(known.dtype, copy=False), F))
@@ -155,129 +154,43 @@ class LabelIsotonic:
         return self.proba(F, trust)
 
 
-def fit_label_calibrator(
-    kind: str | None,
+# ----------------------------------------------------------------------- fits
+
+
+def fit_label_clip(sample: LabelSample) -> LabelClip:
+    """Clip and normalise: nothing but the class shares is estimated."""
+    return LabelClip(sample.starts, _shares(sample, _sizes(sample)))
+
+
+def fit_label_blend(
     sample: LabelSample,
     start: LabelCalibrator | None = None,
     pooled: bool = False,
     pull: float | None = None,
     shrink: bool = True,
-) -> LabelCalibrator:
-    """The calibrator of this kind, fitted to held-out scores.
+    use_power: bool = True,
+) -> LabelBlend:
+    """The blend of every label; parameters as in ``leastwise.calibration.calibrators.fit_label_calibrator``.
 
-    Parameters
-    ----------
-    kind : {"blend", "temperature", "isotonic", None}
-    sample : LabelSample
-    start : LabelCalibrator, optional
-        Where the search for the parameters of a blend begins, if it is one.
-    pooled : bool
-        Whether sharpness and power are the same for all labels, before they are shrunk.
-    pull : float, optional
-        How many rows the pooled parameters count for in the fit of each label, 0 or more; by default what the
-        held-out scores say.
-    shrink : bool
-        Whether to shrink towards the class shares, see :mod:`leastwise.calibration.calibrators`.
+    ``use_power=False`` keeps the power at zero, which is a softmax with a temperature.
     """
     size = _sizes(sample)
-    shares = _shares(sample, size)
-    if kind is None:
-        return LabelClip(sample.starts, shares)
-    first = start if isinstance(start, LabelBlend) else None
-    blend, believed = _fit_blend(sample, shares, size, kind != "temperature", first, pooled, pull)
-    if not shrink:
-        believed = 1.0
-    if kind == "isotonic":
-        return _fit_isotonic(sample, shares, size, believed)
-    part = sample.F.dtype.type(believed)
-    return replace(blend, sharpness=part * blend.sharpness, power=part * blend.power)
+    blend, believed = _unshrunk_blend(sample, _shares(sample, size), size, use_power, start, pooled, pull)
+    factor = sample.F.dtype.type(believed if shrink else 1.0)
+    return replace(blend, sharpness=factor * blend.sharpness, power=factor * blend.power)
 
 
-def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> float:
-    """How far pooled blends are believed, from their gain on the held-out rows over the class shares."""
-    i, t = np.nonzero(sample.W > 0)
-    k = sample.starts[t] + sample.codes[i, t]
-    gain = np.zeros(sample.W.shape)
-    gain[i, t] = np.log(blend.proba(sample.F)[i, k].astype(float)) - np.log(blend.shares.astype(float))[k]
-    total = sample.W.sum(axis=0, dtype=float)
-    gains = size * np.sum(sample.W * gain, axis=0) / np.where(total > 0, total, 1)
-    informed = size * (np.diff(sample.starts) > 1)  # a label of one class has nothing to say
-    if not informed.any() or not total.any():
-        return 1.0
-    slope = float(np.average(blend.slope, weights=informed))
-    return credibility(float(np.sum(gains)) / _agreement(gain, sample.W), slope)
-
-
-def _agreement(gain: Array, W: Array) -> float:
-    """How many labels say the same, from 1 for independent labels to T for copies of one label.
-
-    The variance over rows of their gains, summed over the labels, divided by the sum of the labels' variances.
-    """
-    row = W.sum(axis=1, dtype=float) / np.maximum(np.sum(W > 0, axis=1), 1)
-    known = row > 0
-    row, each = row[known], (W * gain)[known] / row[known, None]
-    together, apart = each.sum(axis=1), each - np.average(each, axis=0, weights=row)
-    variance = np.average((together - np.average(together, weights=row)) ** 2, weights=row)
-    alone = np.average(np.sum(apart**2, axis=1), weights=row)
-    return max(1.0, float(variance / alone)) if alone > 0 else 1.0
-
-
-def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
-    """Sums or maxima over the columns of each label, spread over these columns again."""
-    if not at_home(A):
-        return spread_over("sum" if reduce is np.add else "max", A, starts)
-    if np.all(np.diff(starts) == 2):  # much faster than reduceat
-        return np.repeat(reduce(A[:, ::2], A[:, 1::2]), 2, axis=1)
-    return np.repeat(reduce.reduceat(A, starts[:-1], axis=1), np.diff(starts), axis=1)
-
-
-def _sizes(sample: LabelSample) -> Array:
-    """Number of independent witnesses of each label, 1 or more: its share of the weight of the rows."""
-    known = sample.W > 0
-    row = sample.W.sum(axis=1, dtype=float) / np.maximum(known.sum(axis=1), 1)
-    share = np.sum(row[:, None] * known, axis=0) / max(row.sum(), np.finfo(float).tiny)
-    return np.maximum(sample.size * share, 1.0)
-
-
-def _shares(sample: LabelSample, size: Array) -> Array:
-    """Weighted class shares side by side, with half a row more for each class."""
-    first, widths = sample.starts[:-1], np.diff(sample.starts)
-    counts = class_counts(sample.codes, sample.W, sample.starts)
-    total = np.add.reduceat(counts, first)
-    if sample.counts is not None:  # of all rows; as many more witnesses as there is more weight
-        every = np.add.reduceat(sample.counts, first)
-        size = size * np.where(total > 0, every / np.where(total > 0, total, 1), 1)
-        counts, total = sample.counts, every
-    smoothed = counts * np.repeat(size / np.where(total > 0, total, 1), widths) + 0.5
-    return (smoothed / np.repeat(np.add.reduceat(smoothed, first), widths)).astype(sample.F.dtype)
-
-
-def _fit_blend(
+def fit_label_isotonic(
     sample: LabelSample,
-    shares: Array,
-    size: Array,
-    use_power: bool,
-    start: LabelBlend | None,
-    pooled: bool,
-    pull: float | None,
-) -> tuple[LabelBlend, float]:
-    """The blend of every label, and how far all of them are believed."""
-    dtype = sample.F.dtype
-    doubt, floor = (x.astype(dtype) for x in (size ** (-1 / 3), 1 / (size + 2)))
-    fit = BlendFit(sample, shares, doubt, floor, size, use_power)
-    first = [start.sharpness.mean(), start.power.mean() * use_power] if start else [0.0, float(use_power)]
-    theta, H = fit.pooled(np.array([first], dtype=float))
-
-    def blend(theta: Array) -> LabelBlend:
-        sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
-        return LabelBlend(sample.starts, shares, doubt, floor, sharpness, power)
-
-    believed = _credibility(sample, blend(theta), size)
-    return blend(theta if pooled else fit.each(theta, H, pull)), believed
-
-
-def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: float) -> LabelIsotonic:
-    """Step functions; what is not believed goes to the class shares."""
+    start: LabelCalibrator | None = None,
+    pooled: bool = False,
+    pull: float | None = None,
+    shrink: bool = True,
+) -> LabelIsotonic:
+    """Step functions of every label, shrunk towards the class shares by the credibility of a blend."""
+    size = _sizes(sample)
+    shares = _shares(sample, size)
+    believed = _unshrunk_blend(sample, shares, size, True, start, True, None)[1] if shrink else 1.0
     knots, steps = [], []
     for t in range(sample.n_labels):
         known = sample.W[:, t] > 0
@@ -293,9 +206,9 @@ def _fit_isotonic(sample: LabelSample, shares: Array, size: Array, believed: flo
 
 
 def stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
-    """Corners of a monotone fit, each level with one more row of the class share.
+    """Corners of an isotonic regression, each level with one additional row of the class share.
 
-    Without that row the outermost levels of a rare label are 0 and 1, on the word of a few rows.
+    Without that row the outermost levels of a rare label would be 0 and 1, from a few rows only.
     """
     if not len(f):
         return np.zeros(1), np.full(1, share)
@@ -306,3 +219,88 @@ def stairs(f: Array, hit: Array, w: Array, share: float) -> tuple[Array, Array]:
     mass = np.bincount(where, weights=w, minlength=len(level))
     smoothed = isotonic_regression((mass * level + share) / (mass + 1), sample_weight=mass + 1)
     return x, smoothed[np.searchsorted(level, fit.y_thresholds_)]
+
+
+def _unshrunk_blend(
+    sample: LabelSample,
+    shares: Array,
+    size: Array,
+    use_power: bool,
+    start: LabelCalibrator | None,
+    pooled: bool,
+    pull: float | None,
+) -> tuple[LabelBlend, float]:
+    """The blend of every label before it is shrunk, and the credibility of all of them."""
+    dtype = sample.F.dtype
+    doubt, floor = (x.astype(dtype) for x in (size ** (-1 / 3), 1 / (size + 2)))
+    fit = BlendFit(sample, shares, doubt, floor, size, use_power)
+    first = [0.0, float(use_power)]
+    if isinstance(start, LabelBlend):
+        first = [start.sharpness.mean(), start.power.mean() * use_power]
+    theta, H = fit.pooled(np.array([first], dtype=float))
+
+    def blend(theta: Array) -> LabelBlend:
+        sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
+        return LabelBlend(sample.starts, shares, doubt, floor, sharpness, power)
+
+    believed = _credibility(sample, blend(theta), size)
+    return blend(theta if pooled else fit.each(theta, H, pull)), believed
+
+
+def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> float:
+    """The credibility of pooled blends, from their gain on the held-out rows over the class shares."""
+    i, t = np.nonzero(sample.W > 0)
+    k = sample.starts[t] + sample.codes[i, t]
+    gain = np.zeros(sample.W.shape)
+    gain[i, t] = np.log(blend.proba(sample.F)[i, k].astype(float)) - np.log(blend.shares.astype(float))[k]
+    total = sample.W.sum(axis=0, dtype=float)
+    gains = size * np.sum(sample.W * gain, axis=0) / np.where(total > 0, total, 1)
+    informed = size * (np.diff(sample.starts) > 1)  # a label of one class carries no information
+    if not informed.any() or not total.any():
+        return 1.0
+    slope = float(np.average(blend.slope, weights=informed))
+    return credibility(float(np.sum(gains)) / _agreement(gain, sample.W), slope)
+
+
+def _agreement(gain: Array, W: Array) -> float:
+    """Number of labels that carry the same information, from 1 for independent labels to T for copies of one.
+
+    The variance over rows of the gain summed over labels, divided by the sum of the variances of the labels.
+    """
+    row = W.sum(axis=1, dtype=float) / np.maximum(np.sum(W > 0, axis=1), 1)
+    known = row > 0
+    row, each = row[known], (W * gain)[known] / row[known, None]
+    together, apart = each.sum(axis=1), each - np.average(each, axis=0, weights=row)
+    variance = np.average((together - np.average(together, weights=row)) ** 2, weights=row)
+    alone = np.average(np.sum(apart**2, axis=1), weights=row)
+    return max(1.0, float(variance / alone)) if alone > 0 else 1.0
+
+
+def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
+    """Sums or maxima over the columns of each label, repeated for each of these columns."""
+    if not at_home(A):
+        return spread_over("sum" if reduce is np.add else "max", A, starts)
+    if np.all(np.diff(starts) == 2):  # much faster than reduceat
+        return np.repeat(reduce(A[:, ::2], A[:, 1::2]), 2, axis=1)
+    return np.repeat(reduce.reduceat(A, starts[:-1], axis=1), np.diff(starts), axis=1)
+
+
+def _sizes(sample: LabelSample) -> Array:
+    """Number of independent observations of each label, 1 or more: its share of the weight of the rows."""
+    known = sample.W > 0
+    row = sample.W.sum(axis=1, dtype=float) / np.maximum(known.sum(axis=1), 1)
+    share = np.sum(row[:, None] * known, axis=0) / max(row.sum(), np.finfo(float).tiny)
+    return np.maximum(sample.size * share, 1.0)
+
+
+def _shares(sample: LabelSample, size: Array) -> Array:
+    """Weighted class shares side by side, with half a row added to each class."""
+    first, widths = sample.starts[:-1], np.diff(sample.starts)
+    counts = class_counts(sample.codes, sample.W, sample.starts)
+    total = np.add.reduceat(counts, first)
+    if sample.counts is not None:  # of all rows; the number of observations grows with the weight
+        every = np.add.reduceat(sample.counts, first)
+        size = size * np.where(total > 0, every / np.where(total > 0, total, 1), 1)
+        counts, total = sample.counts, every
+    smoothed = counts * np.repeat(size / np.where(total > 0, total, 1), widths) + 0.5
+    return (smoothed / np.repeat(np.add.reduceat(smoothed, first), widths)).astype(sample.F.dtype)

@@ -1,20 +1,21 @@
-"""From probabilities of many labels to decisions: which thresholds suit what is wanted.
+"""Decision thresholds for many labels, chosen on held-out rows for a given metric.
 
-A label of two classes is decided for its second class where that has a probability above the threshold. For F1 0.5 is
-too high, the more so the rarer the labels. Thresholds are chosen on held-out rows:
+A label of two classes is predicted as its second class if the probability of that class is above the threshold. For
+F1 0.5 is too high, the more so the rarer the labels. Thresholds are chosen on held-out rows:
 
 one for all labels
-    for micro F1, F1 by rows, Hamming loss and subset accuracy: the best of all, since very many entries have a say.
-    For the Hamming loss, which 0.5 suits if probabilities are right, it has to be better than that by a margin.
+    for micro F1, F1 by rows, Hamming loss and subset accuracy: the best one, since it depends on very many entries.
+    For the Hamming loss, for which 0.5 is optimal if probabilities are calibrated, it must be better than 0.5 by a
+    margin.
 one for each label
-    for macro F1. The best on a label's own rows would be chosen by a handful of them where it is rare. Instead, a row
-    counts as positive in part: ``q = trust y + (1 - trust) p``, y being 0 or 1, p its probability, scaled such that
-    those of all rows add up to the positives of the label, and ``trust = positives / (positives + 20)``. What is
-    maximised is F1 with q in the place of y: with many positives the F1 of the rows, with few what one expects of it
-    if the probabilities put the rows in the right proportions.
+    for macro F1. The best one on a label's own rows would depend on a handful of them for a rare label. Instead, rows
+    are soft positives: ``q = trust y + (1 - trust) p``, where y is 0 or 1, p its probability, scaled such that all
+    rows add up to the positives of the label, and ``trust = positives / (positives + 20)``. F1 is maximised with q
+    instead of y: with many positives that is the F1 of the rows, with few the expected F1 if the probabilities are
+    right up to a factor.
 
-Of all thresholds that make the same decisions the lowest is taken. On new messages of Enron that gave a better macro
-F1 than the one half way between two probabilities.
+Of all thresholds that give the same decisions the lowest is taken. On new messages of Enron that gave a better macro
+F1 than the midpoint between two probabilities.
 """
 
 from __future__ import annotations
@@ -26,22 +27,21 @@ from leastwise.metrics.labels import row_weights
 
 Array = np.ndarray
 
-#: Positives of a label that its probabilities count for.
+#: Number of positives that the probabilities of a label count for.
 PULL = 20.0
-#: Thresholds that are tried, at most, where every one of them costs a number for each row.
+#: Largest number of thresholds for metrics that need a number for each row and threshold.
 GRID = 256
-#: Entries beyond which so many only are tried, whatever the metric.
+#: With more entries than this the same limit holds for all metrics.
 MANY = 200_000
 
 METRICS = ("f1_micro", "f1_macro", "f1_samples", "hamming", "accuracy")
 
 
 def decide(P: Array, starts: Array, threshold: float | Array) -> Array:
-    """Codes of the classes decided for, of shape (n, T).
+    """Codes of the predicted classes, of shape (n, T).
 
-    Labels of two classes have the second where its probability is above the threshold, so that at 0.5 an exact tie is
-    the first class's, as it is for ``argmax``. Labels of more classes have the most probable one, whatever the
-    threshold.
+    Labels of two classes are the second one if its probability is above the threshold, so that at 0.5 an exact tie
+    goes to the first class, as with ``argmax``. Labels of more classes are the most probable one, for any threshold.
 
     Parameters
     ----------
@@ -61,23 +61,23 @@ def decide(P: Array, starts: Array, threshold: float | Array) -> Array:
 
 
 def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | Array:
-    """The thresholds that suit a metric, for labels of two classes.
+    """The best thresholds for a metric, for labels of two classes.
 
     Parameters
     ----------
     metric : str
-        One of ``METRICS``. For anything else nothing better is known than 0.5.
+        One of ``METRICS``; 0.5 is returned for any other.
     P : ndarray of shape (n, T)
         Probabilities of the second class, on held-out rows.
     codes : ndarray of int of shape (n, T)
-        0 or 1; -1 where a label is not known.
+        0 or 1; -1 where a label is unknown.
     W : ndarray of shape (n, T)
-        Weights; 0 where a label is not known.
+        Weights; 0 where a label is unknown.
 
     Returns
     -------
     float
-        One threshold for all labels; of equally good ones the one in the middle. 0.5 where none does any good.
+        One threshold for all labels; of equally good ones the middle one. 0.5 if all are worth 0.
     ndarray of shape (T,)
         With "f1_macro".
     """
@@ -87,7 +87,7 @@ def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | 
         return label_thresholds(P, codes, W)
     true, W = codes == 1, np.where(codes >= 0, W, 0)
     tried = _tried(P[true & (W > 0)], GRID if metric == "f1_samples" or P.size > MANY else P.size)
-    place = np.searchsorted(tried, P, side="right") - 1  # of the last one that the entry reaches
+    place = np.searchsorted(tried, P, side="right") - 1  # the last threshold that the entry reaches
     curve = CURVES[metric](place, true, W, len(tried))
     if not curve.max() > 0:
         return 0.5
@@ -97,14 +97,14 @@ def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | 
 
 
 def _worth_it(P: Array, true: Array, W: Array, threshold: float) -> bool:
-    """Whether more entries are right than at 0.5, by more than a standard error of their number, row by row."""
+    """True if more entries are correct than at 0.5, by more than a standard error over rows."""
     right = ((t < P) == true for t in (threshold, 0.5))
     gain = np.sum(W * np.subtract(*right, dtype=int), axis=1)
     return bool(gain.sum() > np.sqrt(np.sum(gain**2 / np.where(gain != 0, row_weights(W), 1))))
 
 
 def _tried(positive: Array, most: int) -> Array:
-    """Probabilities from which on labels are given: those of positives, for others only add negatives; or none."""
+    """Candidate probabilities: those of positives, since others only add negatives, and infinity."""
     values = np.unique(positive[positive > 0])
     if len(values) > most:
         values = values[np.linspace(0, len(values) - 1, most).round().astype(int)]
@@ -112,13 +112,13 @@ def _tried(positive: Array, most: int) -> Array:
 
 
 def _just_below(values: Array, first: float) -> float:
-    """The threshold that the first of these probabilities is above, and no lower one: the next lower one."""
+    """The next lower probability, so that ``first`` is the lowest one above the threshold."""
     if np.isinf(first):
         return max(0.5, float(values.max()))
     return float(values[values < first].max(initial=0))
 
 
-# ------------------------------------- what every threshold is worth, for all labels
+# --------------------------------------- value of every threshold for all labels
 
 
 def _micro(place: Array, true: Array, W: Array, size: int) -> Array:
@@ -133,13 +133,13 @@ def _samples(place: Array, true: Array, W: Array, size: int) -> Array:
 
 
 def _right(place: Array, true: Array, W: Array, size: int) -> Array:
-    """Weight of the entries that are decided rightly."""
+    """Weight of the correct entries."""
     gain = _reaching(place.ravel(), np.where(true, W, -W).ravel(), size)
     return gain + np.sum(W * ~true)
 
 
 def _all_right(place: Array, true: Array, W: Array, size: int) -> Array:
-    """Weight of the rows that are decided rightly: with thresholds above all negatives, not above any positive."""
+    """Weight of the rows that are correct: thresholds above all their negatives and no positive."""
     low = np.where(~true & (W > 0), place, -1).max(axis=1) + 1
     high = np.where(true & (W > 0), place, size - 1).min(axis=1) + 1
     w, possible = row_weights(W), low < high
@@ -148,7 +148,7 @@ def _all_right(place: Array, true: Array, W: Array, size: int) -> Array:
 
 
 def _reaching(place: Array, weights: Array, size: int) -> Array:
-    """Weight of the entries at each place or a later one, in each row of a table or in a whole list."""
+    """Weight of the entries at each place or a later one, in each row of a table or in a flat list."""
     shape = (*place.shape[:-1], size + 1)
     offset = np.arange(len(place))[:, None] * (size + 1) if place.ndim == 2 else 0
     counts = np.bincount((place + 1 + offset).ravel(), weights.ravel(), int(np.prod(shape))).reshape(shape)
@@ -162,7 +162,7 @@ CURVES = {"f1_micro": _micro, "f1_samples": _samples, "hamming": _right, "accura
 
 
 def label_thresholds(P: Array, codes: Array, W: Array) -> Array:
-    """Thresholds for macro F1, see the module's text; 0.5 for a label of which nothing is known. Of shape (T,).
+    """Thresholds for macro F1, of shape (T,), see above; 0.5 for a label without known entries.
 
     Parameters are those of :func:`choose_thresholds`.
     """
@@ -173,13 +173,15 @@ def label_thresholds(P: Array, codes: Array, W: Array) -> Array:
     p, q, w = (np.take_along_axis(A, order, axis=1) for A in (p, q, w))
     lower = np.pad(p[:, 1:], ((0, 0), (0, 1)))
     total = np.cumsum(w, axis=1) + q.sum(axis=1, keepdims=True)
-    value = np.where(p > lower, 2 * np.cumsum(q, axis=1) / np.where(total > 0, total, 1), 0)  # ties go together
+    value = np.where(
+        p > lower, 2 * np.cumsum(q, axis=1) / np.where(total > 0, total, 1), 0
+    )  # tied rows share a decision
     best = lower[np.arange(len(p)), value.argmax(axis=1)]
     return np.where(value.max(axis=1) > 0, best, 0.5)
 
 
 def _soft(p: Array, true: Array, w: Array) -> Array:
-    """Rows as positives in part: what is known of them, mixed with their probabilities."""
+    """Soft positives: true labels mixed with their probabilities."""
     positives, expected = np.sum(w * true, axis=1, keepdims=True), np.sum(w * p, axis=1, keepdims=True)
     scale = np.where((positives > 0) & (expected > 0), positives / np.where(expected > 0, expected, 1), 1)
     trust = positives / (positives + PULL)

@@ -1,18 +1,19 @@
-r"""Logits that are linear in the evidence: their likelihood, and its maximum.
+r"""Damped Newton minimisation for all calibrators, and logits that are linear in log-likelihood ratios.
 
-With the evidence e = log p - log shares of a held-out row,
+``minimise`` is the only Newton loop of this package: the blends of classes and labels and the recalibration maps
+are all fitted with it.
 
-    log p(y|x)  ~  log shares + trust * b + W e ,        W = tau I + D,
+``Logits`` is the likelihood of the smooth recalibration maps. With e = log p - log(class shares) of a held-out row,
+
+    log p(y|x)  =  const + log shares + trust * b + W e ,        W = tau I + D,
 
 ``temperature`` has tau alone, ``vector`` a diagonal D and b too, ``dirichlet`` all of D. Where nothing is known both
-parts vanish, and the answer is the class shares. D and b are drawn to zero by
+e and trust are zero, and the result is the class shares. D and b are shrunk towards zero by the penalty
 
-    pull / 2 * sum_j h_j theta_j^2,      h_j the mean curvature of one row in theta_j,
+    pull / 2 * sum_j h_j theta_j^2,      h_j the mean second derivative of one row in theta_j,
 
-so that ``pull`` is a number of rows, whatever the scale of the evidence is; a pull without bounds leaves the
-temperature. With two classes vector is beta calibration: a log p - b log (1 - p) + c (Kull et al. 2017).
-
-Newton's method for :class:`leastwise.calibration.newton.Logits`, and the fits that are made with it.
+so ``pull`` is a number of rows, whatever the scale of e. An infinite pull leaves the temperature. With two classes
+``vector`` is beta calibration: a log p - b log (1 - p) + c (Kull et al. 2017).
 """
 
 from __future__ import annotations
@@ -20,25 +21,127 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 Array = np.ndarray
+
+#: Armijo constant of the line search, and the largest number of halvings of a step.
+ARMIJO, HALVINGS = 1e-4, 40
+#: The fit of linear logits stops at a Newton decrement below this per row. What is left is about its square.
+ROW_DECREMENT = 1e-7
+
+
+def minimise(
+    value_at: Callable[[Array], tuple[Array, Any]],
+    step_at: Callable[[Array, Any], tuple[Array, Array]],
+    theta: Array,
+    *,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+    rounding: float = 1e-13,
+    max_steps: int = 100,
+) -> tuple[Array, Any]:
+    """Minimise G convex functions of p parameters each by damped Newton steps, all functions at once.
+
+    Each function has its own line search: its step s is halved until the Armijo condition
+    ``f(theta + t s) <= f(theta) - 1e-4 t d`` holds, with the Newton decrement ``d = -gradient's``. A function whose
+    step cannot be shortened enough keeps its parameters.
+
+    Parameters
+    ----------
+    value_at : callable
+        From theta of shape (G, p) to the G values, and anything that ``step_at`` can use.
+    step_at : callable
+        From theta and the second result of ``value_at`` to gradients and Newton steps, both of shape (G, p).
+    theta : ndarray of shape (G, p)
+        Where to start.
+    atol, rtol : float
+        Stop after a step with all decrements ``d <= atol + rtol * |value|``.
+    rounding : float
+        Relative rounding error of the values, by which the line search allows them to rise.
+    max_steps : int
+
+    Returns
+    -------
+    theta : ndarray of shape (G, p)
+    state
+        The second result of ``value_at`` there.
+    """
+    value, state = value_at(theta)
+    for _ in range(max_steps):
+        gradient, step = step_at(theta, state)
+        decrement = -np.sum(gradient * step, axis=1)
+        length = np.ones(len(theta))
+        for _ in range(HALVINGS):
+            new, new_state = value_at(theta + length[:, None] * step)
+            allowed = value - ARMIJO * length * decrement + rounding * np.abs(value)
+            worse = ~(new <= allowed)
+            if not worse.any():
+                break
+            length[worse] /= 2
+        else:
+            length[worse] = 0
+            if not length.any():
+                return theta, state
+            new, new_state = value_at(theta + length[:, None] * step)
+        theta, value, state = theta + length[:, None] * step, new, new_state
+        if np.all(decrement <= atol + rtol * np.abs(value)):
+            break
+    return theta, state
+
+
+def nonnegative_step(gradient: Array, H: Array, theta: Array, use_second: bool = True) -> Array:
+    """Newton steps of two parameters that stay at zero or above.
+
+    The exact minimum of each quadratic model over ``theta >= 0``: the best of its interior minimum, the minima on the
+    two sides, and the corner.
+
+    Parameters
+    ----------
+    gradient, theta : ndarray of shape (G, 2)
+    H : ndarray of shape (G, 2, 2)
+    use_second : bool
+        False keeps the second parameter at zero.
+    """
+    H = regularised(H)
+    (a, b), (x, y) = gradient.T, -theta.T
+    aa, ab, bb = H[:, 0, 0], H[:, 0, 1], H[:, 1, 1]
+    steps = [(x, y), (-(a + ab * y) / aa, y)]
+    if use_second:
+        det = aa * bb - ab**2
+        det = np.where(det > 0, det, np.inf)
+        steps += [(x, -(b + ab * x) / bb), ((ab * b - bb * a) / det, (ab * a - aa * b) / det)]
+    S = np.array(steps)
+    u, v = S[:, 0], S[:, 1]
+    value = a * u + b * v + (aa * u**2 + bb * v**2) / 2 + ab * u * v
+    value[(u < x) | (v < y)] = np.inf
+    return S[value.argmin(axis=0), :, np.arange(len(theta))]
+
+
+def regularised(H: Array) -> Array:
+    """Matrices of shape (G, p, p) with a diagonal at rounding level added, so that each has an inverse."""
+    p = H.shape[-1]
+    return H + (1e-12 * np.trace(H, axis1=1, axis2=2) + 1e-100)[:, None, None] * np.eye(p)
+
+
+# ------------------------------------------------------------- linear logits
 
 
 @dataclass(frozen=True)
 class Logits:
     """Negative log-likelihood of theta = (tau, D, b), with its derivatives.
 
-    Of a full matrix theta has the rows of D one after another, each with its entry of b at the end.
+    For a full matrix theta holds the rows of D one after another, each followed by its entry of b.
 
     Attributes
     ----------
     kind : {"temperature", "vector", "dirichlet"}
     E, base, T : ndarray of shape (n, c)
-        Evidence, logarithms of class shares, and targets.
+        Log-likelihood ratios, logarithms of class shares, and targets.
     w, trust : ndarray of shape (n,)
-        Weights, and how much of b counts.
+        Weights, and the factor of b in each row.
     """
 
     kind: str
@@ -49,23 +152,23 @@ class Logits:
     trust: Array
 
     def take(self, rows: Array) -> Logits:
-        """Some of the rows; columns lie together, which makes sums over few classes faster."""
+        """Some of the rows, in column order, which makes sums over few classes faster."""
         parts = (a.T[..., rows].T for a in (self.E, self.base, self.T, self.w, self.trust))
         return Logits(self.kind, *parts)
 
     @property
     def start(self) -> Array:
-        """Probabilities as they are."""
+        """The theta that leaves probabilities unchanged."""
         c = self.E.shape[1]
         return np.eye(1, {"temperature": 1, "vector": 1 + 2 * c, "dirichlet": 1 + c + c * c}[self.kind])[0]
 
     @cached_property
     def Z(self) -> Array:
-        """Evidence and trust."""
+        """E and trust side by side."""
         return np.column_stack([self.E, self.trust])
 
     def at(self, theta: Array) -> tuple[float, Array]:
-        """The value, and the probabilities there."""
+        """The value, and the probabilities."""
         L = self.base + self.moved(theta)
         L -= L.max(axis=1, keepdims=True)
         P = np.exp(L)
@@ -73,11 +176,11 @@ class Logits:
         return float(self.w @ (np.log(total) - np.einsum("ij,ij->i", self.T, L))), P / total[:, None]
 
     def gradient(self, P: Array) -> Array:
-        """First derivatives, where the probabilities are P."""
+        """First derivatives where the probabilities are P."""
         return self._back(self.w[:, None] * (P - self.T))
 
     def curved(self, P: Array) -> Callable[[Array], Array]:
-        """From v to second derivatives times v."""
+        """The product of the Hessian with a vector, as a function of the vector."""
         wP = self.w[:, None] * P
 
         def times(v: Array) -> Array:
@@ -89,7 +192,7 @@ class Logits:
         return times
 
     def hessian(self, P: Array) -> Array:
-        """Second derivatives of a temperature or vector, whole."""
+        """The Hessian of a temperature or vector."""
         c, PE = self.E.shape[1], P * self.E
         if self.kind == "temperature":
             return np.array([[self.w @ (np.sum(PE * self.E, axis=1) - PE.sum(axis=1) ** 2)]])
@@ -100,12 +203,12 @@ class Logits:
         H[k + c, k + c] += (t * self.trust) @ P
         H[k, k + c] += t @ PE
         H[k + c, k] += t @ PE
-        H[0, 1:] = H[1:, 0] = H[1:, k].sum(axis=1)  # tau moves all slopes
+        H[0, 1:] = H[1:, 0] = H[1:, k].sum(axis=1)  # tau changes all slopes
         H[0, 0] = H[0, k].sum()
         return H
 
     def blocks(self, P: Array) -> Array:
-        """Second derivatives of a full matrix in the row of each class, of shape (c, c + 1, c + 1)."""
+        """Diagonal blocks of the Hessian of a full matrix, one for each class, of shape (c, c + 1, c + 1)."""
         return np.stack([(self.Z.T * v) @ self.Z for v in (self.w[:, None] * P * (1 - P)).T])
 
     def curvature(self, P: Array) -> Array:
@@ -142,7 +245,7 @@ class Logits:
 
 
 def matrices(kind: str, theta: Array, c: int) -> tuple[Array, Array]:
-    """W and b."""
+    """W and b of a theta."""
     W = theta[0] * np.eye(c)
     if kind == "temperature":
         return W, np.zeros(c)
@@ -160,53 +263,64 @@ def slopes(kind: str, W: Array, b: Array) -> Array:
     return np.concatenate([[tau], *parts])
 
 
-#: The last step is one that gains less than this for each row: what is left to gain then is about its square.
-CLOSE = 1e-7
+def fit_temperature(logits: Logits) -> float:
+    """The common slope of all log-likelihood ratios, zero or above."""
+    flat = replace(logits, kind="temperature")
+    return max(float(_penalised_fit(flat, flat.start, np.zeros(1))[0]), 0.0)
 
 
-def minimise(logits: Logits, centre: Array, stiff: Array, start: Array | None = None) -> Array:
-    """The minimum of the negative log-likelihood and ``1/2 sum stiff (theta - centre)^2``; the problem is convex.
+def fit_slopes(logits: Logits, tau: float, pull: float, start: Array | None = None) -> Array:
+    """Theta of these rows, shrunk towards the temperature tau; the diagonal of W is zero or above."""
+    centre = tau * logits.start
+    if logits.kind == "temperature":
+        return centre
+    h = logits.curvature(logits.at(centre)[1])
+    h[0] = 0  # the temperature is not penalised
+    return fit_near(logits, centre, h, pull, start)
 
-    ``start`` is a theta that may be near to it.
+
+def fit_near(logits: Logits, centre: Array, h: Array, pull: float, start: Array | None = None) -> Array:
+    """Theta of some rows, shrunk towards ``centre`` as if by ``pull`` rows of curvature h.
+
+    The pull is multiplied by ten until the diagonal of W is not negative: a larger p then never lowers the result.
     """
-
-    def at(theta: Array) -> tuple[float, Array]:
-        value, P = logits.at(theta)
-        return value + 0.5 * float(stiff @ (theta - centre) ** 2), P
-
-    theta = centre if start is None else start
-    value, P = at(theta)
-    for _ in range(100):
-        gradient = logits.gradient(P) + stiff * (theta - centre)
-        step = _newton_step(logits, P, gradient, stiff)
-        gain = -float(gradient @ step)
-        for shrink in 0.5 ** np.arange(40):
-            trial = theta + shrink * step
-            new, new_P = at(trial)
-            if new <= value - 1e-4 * shrink * gain + 1e-13 * abs(value):
-                break
-        else:
+    c = logits.E.shape[1]
+    for strength in pull * 10.0 ** np.arange(8):
+        theta = _penalised_fit(logits, centre, strength * h, start)
+        if np.diagonal(matrices(logits.kind, theta, c)[0]).min() >= 0:
             return theta
-        theta, value, P = trial, new, new_P
-        if gain <= CLOSE * logits.w.sum():
-            break
-    return theta
+    return centre
 
 
-def _newton_step(logits: Logits, P: Array, gradient: Array, stiff: Array) -> Array:
-    """To the minimum of the quadratic model; a full matrix has too many parameters to write its Hessian down."""
+def _penalised_fit(logits: Logits, centre: Array, ridge: Array, start: Array | None = None) -> Array:
+    """The minimum of the negative log-likelihood plus ``1/2 sum ridge (theta - centre)^2``."""
+
+    def value_at(theta: Array) -> tuple[Array, Array]:
+        value, P = logits.at(theta[0])
+        return np.array([value + 0.5 * float(ridge @ (theta[0] - centre) ** 2)]), P
+
+    def step_at(theta: Array, P: Array) -> tuple[Array, Array]:
+        gradient = logits.gradient(P) + ridge * (theta[0] - centre)
+        return gradient[None], _newton_step(logits, P, gradient, ridge)[None]
+
+    first = (centre if start is None else start)[None]
+    return minimise(value_at, step_at, first, atol=ROW_DECREMENT * float(logits.w.sum()))[0][0]
+
+
+def _newton_step(logits: Logits, P: Array, gradient: Array, ridge: Array) -> Array:
+    """Minimise the quadratic model; by conjugate gradients for a full matrix, whose Hessian is too large to form."""
     if logits.kind == "dirichlet":
         times = logits.curved(P)
-        return _conjugate_gradients(lambda v: times(v) + stiff * v, -gradient, _class_by_class(logits, P, stiff))
-    H = logits.hessian(P) + np.diag(stiff)
-    return -np.linalg.solve(H + (1e-12 * np.trace(H) + 1e-100) * np.eye(len(H)), gradient)
+        return _conjugate_gradients(lambda v: times(v) + ridge * v, -gradient, _block_solve(logits, P, ridge))
+    H = logits.hessian(P) + np.diag(ridge)
+    return -np.linalg.solve(regularised(H[None])[0], gradient)
 
 
-def _class_by_class(logits: Logits, P: Array, stiff: Array) -> Callable[[Array], Array]:
-    """Solves with the Hessian as if classes were independent, and tau of them."""
+def _block_solve(logits: Logits, P: Array, ridge: Array) -> Callable[[Array], Array]:
+    """A preconditioner: solves with the Hessian without the entries between classes, and between tau and the rest."""
     B, c = logits.blocks(P), logits.E.shape[1]
-    B[:, np.arange(c + 1), np.arange(c + 1)] += stiff[1:].reshape(c, c + 1) + 1e-9 * B.max() + 1e-100
-    B, tau = np.linalg.inv(B), logits.curvature(P)[0] * logits.w.sum() + stiff[0]
+    B[:, np.arange(c + 1), np.arange(c + 1)] += ridge[1:].reshape(c, c + 1) + 1e-9 * B.max() + 1e-100
+    B, tau = np.linalg.inv(B), logits.curvature(P)[0] * logits.w.sum() + ridge[0]
 
     def solve(r: Array) -> Array:
         rows = B @ r[1:].reshape(c, c + 1, 1)
@@ -215,10 +329,10 @@ def _class_by_class(logits: Logits, P: Array, stiff: Array) -> Callable[[Array],
     return solve
 
 
-def _conjugate_gradients(product: Callable, right: Array, near: Callable) -> Array:
-    """Solve ``product(x) = right`` to two digits, preconditioned by ``near``."""
+def _conjugate_gradients(product: Callable, right: Array, precondition: Callable) -> Array:
+    """Solve ``product(x) = right`` to two digits."""
     x, r = np.zeros_like(right), right
-    z = near(r)
+    z = precondition(r)
     p, rz = z, float(r @ z)
     first = rz
     for _ in range(2 * len(right) + 10):
@@ -229,36 +343,7 @@ def _conjugate_gradients(product: Callable, right: Array, near: Callable) -> Arr
         if bend <= 0:
             break
         x, r = x + rz / bend * p, r - rz / bend * Hp
-        z = near(r)
+        z = precondition(r)
         new = float(r @ z)
         p, rz = z + new / rz * p, new
     return x
-
-
-def fit_temperature(logits: Logits) -> float:
-    """The slope of all evidence, 0 or more."""
-    flat = replace(logits, kind="temperature")
-    return max(float(minimise(flat, flat.start, np.zeros(1))[0]), 0.0)
-
-
-def fit_slopes(logits: Logits, tau: float, pull: float, start: Array | None = None) -> Array:
-    """Theta of the rows of ``logits``, drawn to the temperature tau; the diagonal of W is 0 or more."""
-    centre = tau * logits.start
-    if logits.kind == "temperature":
-        return centre
-    h = logits.curvature(logits.at(centre)[1])
-    h[0] = 0  # the temperature is free
-    return fit_near(logits, centre, h, pull, start)
-
-
-def fit_near(logits: Logits, centre: Array, h: Array, pull: float, start: Array | None = None) -> Array:
-    """Theta of some rows, drawn to ``centre`` as if by ``pull`` rows of curvature h.
-
-    The pull is ten times as strong, and so on, until more evidence is never less probability.
-    """
-    c = logits.E.shape[1]
-    for strength in pull * 10.0 ** np.arange(8):
-        theta = minimise(logits, centre, strength * h, start)
-        if np.diagonal(matrices(logits.kind, theta, c)[0]).min() >= 0:
-            return theta
-    return centre

@@ -1,11 +1,11 @@
-r"""Class shares that differ between training and use.
+r"""Prior shift: class shares of new rows that differ from those of the training rows.
 
-Where rows of a class look as they did, but there are more or fewer of them, Bayes' rule says::
+If the distribution of the rows within each class is unchanged, Bayes' rule gives::
 
     p_new(y|x)  ~  p(y|x) * share_new_y / share_y
 
-``share`` are the (weighted) class shares of the rows that the model was trained on, over all tasks. Where nothing is
-known of a row, p(y|x) is these, and the answer the new ones.
+``share`` are the (weighted) class shares of the training rows, over all tasks. Far from the data p(y|x) equals these,
+and the result equals the new shares.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ALLOWED = "Give a mapping of classes to their shares, an array in the order of c
 
 @dataclass(frozen=True)
 class Shift:
-    """From probabilities under one set of class shares to those under another.
+    """The change from probabilities under the training shares to those under new shares.
 
     Attributes
     ----------
     new, trained : ndarray of shape (O,)
         Class shares; those of each label sum to one.
     starts : ndarray of int of shape (T + 1,)
-        Where the classes of each label begin, and the end; (0, c) where there is nothing but classes.
+        First column of each label, and the end; (0, c) for a single label.
     """
 
     new: Array
@@ -39,7 +39,7 @@ class Shift:
     starts: Array
 
     def proba(self, P: Array) -> Array:
-        """P, of shape (n, O), under the new shares; those where nothing that is still possible had a probability."""
+        """P, of shape (n, O), under the new shares; the new shares if all classes with a share above 0 had P = 0."""
         if not at_home(P):
             return self._proba_there(P)
         P = P * (self.new / self.trained).astype(P.dtype)
@@ -53,21 +53,21 @@ class Shift:
         return xp.where(total > 0, P / xp.where(total > 0, total, 1.0), like(self.new, P))
 
     def decision(self, P: Array) -> Array:
-        """Logarithms of the same."""
+        """Logarithms of these probabilities."""
         with np.errstate(divide="ignore"):
             return library(P).log(self.proba(P))
 
 
 def read_prior(class_prior: Any, classes: Array, name: str = "class_prior") -> Array:
-    """Class shares as they were given, in the order of ``classes`` and of sum one.
+    """Class shares in the order of ``classes``, with sum one.
 
     Parameters
     ----------
     class_prior : mapping, Series, array-like of shape (c,) or "uniform"
-        Shares, or counts: of any sum above 0.
+        Shares or counts, with any sum above 0.
     classes : ndarray of shape (c,)
     name : str
-        What errors call it.
+        Its name in error messages.
     """
     known = np.asarray(classes).tolist()
     if isinstance(class_prior, str):
@@ -78,23 +78,23 @@ def read_prior(class_prior: Any, classes: Array, name: str = "class_prior") -> A
     try:
         shares = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={class_prior!r} does not hold numbers. {ALLOWED}") from None
+        raise ValueError(f"{name}={class_prior!r} is not numeric. {ALLOWED}") from None
     if shares.shape != (len(known),):
         raise ValueError(
-            f"{name} has the shape {shares.shape}, and there are {len(known)} classes: {known[:20]}. {ALLOWED}"
+            f"{name} has shape {shares.shape}, but there are {len(known)} classes: {known[:20]}. {ALLOWED}"
         )
     return _normalised(shares, name)
 
 
 def read_label_prior(class_prior: Any, labels: Any, trained: Array) -> Array:
-    """Shares of the classes of all labels, (O,), from those of each.
+    """Shares of the classes of all labels, (O,), from those of each label.
 
-    Labels that a mapping leaves out stay as trained.
+    Labels missing from a mapping keep the training shares.
 
     Parameters
     ----------
     class_prior : mapping, Series, array-like of shape (T,), sequence of length T or "uniform"
-        For a label of two classes the share of the second; for any label what ``read_prior`` takes.
+        For a label of two classes the share of the second; for any label all values that ``read_prior`` takes.
     labels : leastwise.problem.labels.Labels
     trained : ndarray of shape (O,)
     """
@@ -106,8 +106,7 @@ def read_label_prior(class_prior: Any, labels: Any, trained: Array) -> Array:
     unknown = [name for name in given if name not in labels.names]
     if unknown:
         raise ValueError(
-            f"class_prior has shares of labels that are not known: {unknown[:10]}. Known are "
-            f"{list(labels.names)[:20]}."
+            f"class_prior has shares of unknown labels: {unknown[:10]}. The labels are {list(labels.names)[:20]}."
         )
     new = trained.astype(float)
     for t, (name, classes) in enumerate(zip(labels.names, labels.classes, strict=True)):
@@ -133,14 +132,14 @@ def _by_place(class_prior: Any, labels: Any) -> dict:
     values = list(class_prior) if np.iterable(class_prior) else [class_prior]
     if len(values) != labels.n_labels:
         raise ValueError(
-            f"class_prior has {len(values)} values, and there are {labels.n_labels} labels: give one for each, or a "
+            f"class_prior has {len(values)} values, but there are {labels.n_labels} labels: give one for each, or a "
             "mapping of labels to the share of their second class."
         )
     return dict(zip(labels.names, values, strict=True))
 
 
 def _named(values: Any) -> bool:
-    """Whether it is a mapping, or a Series, which has names as well."""
+    """True for a mapping or a Series."""
     return isinstance(values, Mapping) or (hasattr(values, "items") and hasattr(values, "index"))
 
 
@@ -149,14 +148,16 @@ def _in_order(class_prior: Any, known: list, name: str) -> list:
     unknown = [label for label in given if label not in known]
     lacking = [label for label in known if label not in given]
     if unknown or lacking:
-        what = f"names classes that are not known: {unknown[:10]}" if unknown else f"lacks the classes {lacking[:10]}"
-        raise ValueError(f"{name} {what}. Classes are {known[:20]}; a class that no longer occurs has the share 0.")
+        what = f"has unknown classes: {unknown[:10]}" if unknown else f"lacks the classes {lacking[:10]}"
+        raise ValueError(
+            f"{name} {what}. The classes are {known[:20]}; give share 0 to a class that no longer occurs."
+        )
     return [given[label] for label in known]
 
 
 def _normalised(shares: Array, name: str) -> Array:
     if not np.isfinite(shares).all() or (shares < 0).any():
-        raise ValueError(f"{name}={shares.tolist()[:20]} must hold finite numbers, none of them negative.")
+        raise ValueError(f"{name}={shares.tolist()[:20]} must be finite and not negative.")
     if shares.sum() == 0:
-        raise ValueError(f"{name} has a sum of 0: at least one class must have a share above 0.")
+        raise ValueError(f"{name} sums to 0: at least one class must have a share above 0.")
     return shares / shares.sum()

@@ -1,46 +1,50 @@
-r"""How many errors are among decisions that are confident enough: bounds, and thresholds that keep below a limit.
+r"""Selective prediction: error rates of confident decisions, their bounds, and thresholds that keep them low.
 
 For decisions on held-out rows with confidences c_i and errors e_i, the error rate at a threshold t is that of rows
-with ``c_i >= t``. Given how many these are, the number of errors among n of them is binomial if rows are independent,
-so that the exact tail of the binomial tests whether the rate is above a limit, and Clopper and Pearson's bound is its
-inverse.
+with ``c_i >= t``. Given the number n of these rows, the number of errors among them is binomial if rows are
+independent. So the exact binomial tail tests whether the rate is above a limit, and its inverse is the bound of
+Clopper and Pearson.
 
-A threshold that is chosen by the same rows needs more than that. ``safe_threshold`` tests the thresholds of a grid,
-which does not depend on the data, in a fixed sequence from high to low, and stops where one fails (Angelopoulos et
-al. 2021, *Learn then test*). The sequence starts at the highest threshold at which a given number of rows, or more,
-are accepted. Up to three such sequences start at different numbers, each with its part of the doubt. If the error
-rate does not fall as the threshold falls, the rate at the lowest threshold that passed is above the limit with a
-probability of at most ``doubt``. For let t be the highest threshold of the grid with a rate above the limit. If
-enough rows are accepted at t, then to go wrong the sequence has to pass there, and given how many rows these are that
-is an exact test. If not, it starts at a lower one, s. Then fewer rows than usual are above t, of those above s, and
+A threshold that is chosen on the same rows needs more than that. ``safe_threshold`` tests the thresholds of a grid,
+which does not depend on the data, in a fixed sequence from high to low, and stops at the first failure (Angelopoulos
+et al. 2021, *Learn then test*). The sequence starts at the highest threshold that accepts a given number of rows or
+more. Up to three sequences start at different numbers of rows, each with its part of delta. If the error rate does
+not fall as the threshold falls, the rate at the lowest threshold that passed is above the limit with a probability of
+at most ``delta``. Proof: let t be the highest threshold of the grid with a rate above the limit. If enough rows are
+accepted at t, a false result needs the sequence to pass there, and given the number of these rows that is an exact
+test. If not, the sequence starts at a lower threshold s. Then fewer of the rows above s than usual are above t, and
 more between the two, where errors are more frequent: it passes s even less often.
 
-Where rows come in groups, or have weights, the test is a bet in the place of the binomial tail: with
-``Z_g = sum_(i in g) w_i (e_i - limit) [c_i >= t]`` and M the largest weight of a group, the mean over some bets b of
-``prod_g (1 - b Z_g / (M (1 - limit)))`` has an expectation of at most 1 if the rate is above the limit, so that it
-exceeds 1 / doubt with a probability of at most ``doubt`` (Waudby-Smith and Ramdas 2024). A group is one witness. That
-holds at every threshold of the grid alone; where a sequence starts depends on the rows, so that the whole is a little
-less than exact there.
+With groups or weights the test is a bet instead of the binomial tail: with ``Z_g = sum_(i in g) w_i (e_i - limit)
+[c_i >= t]`` and M the largest weight of a group, the mean over some bets b of ``prod_g (1 - b Z_g / (M (1 -
+limit)))`` has an expectation of at most 1 if the rate is above the limit, so that it exceeds 1 / delta with a
+probability of at most ``delta`` (Waudby-Smith and Ramdas 2024). A group is one observation. That holds at every
+threshold of the grid alone; where a sequence starts depends on the rows, so the whole procedure is slightly less than
+exact in this case.
+
+``Rule`` is the criterion of :class:`leastwise.Abstaining`, and the thresholds that follow from it.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 
 import numpy as np
 from scipy.special import bdtr, betaincinv, logsumexp
 
 Array = np.ndarray
 
-#: Sequences of thresholds, at most.
+#: Largest number of sequences of thresholds.
 STARTS = 3
-#: Thresholds, from high to low: the chance of an error grows from 1e-8 to 1 in even ratios.
-STEPS = 48  # to ten times as much
+#: Thresholds from high to low: one minus the threshold grows geometrically from 1e-8 to 1, in 48 steps per decade.
+STEPS = 48
 GRID = 1 - 10.0 ** (-np.arange(8 * STEPS, -1, -1) / STEPS)
-#: Bets, as parts of what may be lost at once.
+#: Bets, as fractions of the largest possible loss.
 BETS = np.array([0.15, 0.35, 0.6, 0.85, 0.97])
-#: Points of a curve, at most.
+#: Largest number of points of a curve.
 POINTS = 200
 
 
@@ -55,9 +59,9 @@ class Decisions:
     w : ndarray of shape (n,)
         Weights above 0.
     group : ndarray of int of shape (n,), optional
-        Rows of a group are one witness.
+        Rows of a group are one observation.
     count : ndarray of shape (n,), optional
-        How many observations each row stands for, where there are no groups; one each by default.
+        Number of observations of each row, without groups; one each by default.
     """
 
     confidence: Array
@@ -71,13 +75,13 @@ class Decisions:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether every row is a witness like any other."""
+        """True if all rows are independent observations of equal weight."""
         alone = self.group is None or len(np.unique(self.group)) == len(self)
         return bool(alone and (not len(self) or np.ptp(self.unit) <= 1e-9 * self.unit.max()))
 
     @cached_property
     def times(self) -> Array:
-        """How many observations each group stands for; a group of the user's is one."""
+        """Number of observations of each group; a group given by the user is one."""
         return np.ones(int(self.member.max()) + 1) if self.count is None or self.group is not None else self.count
 
     @cached_property
@@ -86,7 +90,7 @@ class Decisions:
         return self.w if self.count is None or self.group is not None else self.w / self.count
 
     def number(self, some: Array) -> int:
-        """How many observations the marked rows stand for."""
+        """Number of observations of the selected rows."""
         return round(float(np.sum(self.times[self.member[some]]))) if self.count is not None else int(np.sum(some))
 
     @cached_property
@@ -96,12 +100,12 @@ class Decisions:
 
     @cached_property
     def most(self) -> float:
-        """The largest weight of a group, or of an observation where there are none."""
+        """The largest weight of a group, or of an observation without groups."""
         return float(np.bincount(self.member, weights=self.unit).max())
 
     @property
     def size(self) -> float:
-        """How many groups of the largest weight there might be."""
+        """The total weight in units of the largest group."""
         return float(self.w.sum() / self.most) if len(self) else 0.0
 
     def part(self, rows: Array) -> Decisions:
@@ -110,62 +114,63 @@ class Decisions:
         return Decisions(self.confidence[rows], self.wrong[rows], self.w[rows], group, count)
 
     def against(self, level: Array) -> Decisions:
-        """The same rows with a confidence of 0 where it reaches the level of the row, and -1 elsewhere."""
+        """The same rows with confidence 0 if it reaches the level of the row, and -1 otherwise."""
         return replace(self, confidence=np.where(self.confidence >= level, 0.0, -1.0))
 
     def accepted(self, threshold: float) -> Array:
-        """Which rows are confident enough."""
+        """True for rows at or above the threshold."""
         return self.confidence >= threshold
 
-    def doubt(self, threshold: float, limit: float) -> float:
-        """The p-value of an error rate above the limit among the rows that are confident enough."""
-        inside = self.accepted(threshold)
-        if not inside.any():
+    def p_value(self, threshold: float, limit: float) -> float:
+        """The p-value of the hypothesis that the error rate of accepted rows is above the limit."""
+        accepted = self.accepted(threshold)
+        if not accepted.any():
             return 1.0
         if self.plain:
-            return float(bdtr(self.number(self.wrong & inside), self.number(inside), limit))
-        lost = np.bincount(self.member, weights=self.unit * inside * (self.wrong - limit)) / (self.most * (1 - limit))
+            return float(bdtr(self.number(self.wrong & accepted), self.number(accepted), limit))
+        excess = self.unit * accepted * (self.wrong - limit)
+        lost = np.bincount(self.member, weights=excess) / (self.most * (1 - limit))
         won = logsumexp(np.log1p(-BETS[:, None] * lost) @ self.times) - np.log(len(BETS))
         return float(np.exp(-max(won, 0.0)))
 
-    def bound(self, threshold: float, doubt: float) -> float:
-        """The error rate that is exceeded with this probability at most, where the threshold was not chosen by it."""
-        inside = self.accepted(threshold)
-        n, k = self.number(inside), self.number(self.wrong & inside)
+    def bound(self, threshold: float, delta: float) -> float:
+        """Upper bound of the error rate at a given threshold; it is exceeded with probability delta at most."""
+        accepted = self.accepted(threshold)
+        n, k = self.number(accepted), self.number(self.wrong & accepted)
         if n == 0:
             return np.nan
         if self.plain:
-            return 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - doubt))
+            return 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - delta))
         low, high = 0.0, 1.0
         for _ in range(25):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.doubt(threshold, middle) <= doubt else (middle, high)
+            low, high = (low, middle) if self.p_value(threshold, middle) <= delta else (middle, high)
         return high
 
     def error(self, threshold: float) -> float:
-        """The weighted error rate of the rows that are confident enough; NaN if none is."""
-        inside = self.accepted(threshold)
-        return float(np.average(self.wrong[inside], weights=self.w[inside])) if inside.any() else np.nan
+        """Weighted error rate of accepted rows; NaN if there are none."""
+        accepted = self.accepted(threshold)
+        return float(np.average(self.wrong[accepted], weights=self.w[accepted])) if accepted.any() else np.nan
 
     def coverage(self, threshold: float) -> float:
-        """The weighted share of the rows that are confident enough."""
+        """Weighted share of accepted rows."""
         return float(np.average(self.accepted(threshold), weights=self.w)) if len(self) else 0.0
 
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """What every threshold would do to held-out rows: arrays of one length, from the highest threshold down.
+    """The risk-coverage curve of held-out rows: arrays of one length, from the highest threshold down.
 
     Attributes
     ----------
     threshold : ndarray
         Rows with at least this confidence are accepted.
     coverage : ndarray
-        Share of rows that are accepted.
+        Share of accepted rows.
     error : ndarray
-        Share of errors among them.
+        Error rate of accepted rows.
     bound : ndarray
-        Upper bound of that, true with the given probability at each threshold alone.
+        Upper bound of the error rate, with the given confidence at each threshold alone.
     """
 
     threshold: Array
@@ -174,53 +179,155 @@ class RiskCoverage:
     bound: Array
 
 
-def risk_coverage(decisions: Decisions, doubt: float) -> RiskCoverage:
-    """The curve of errors against coverage, at 200 thresholds at most."""
+def risk_coverage(decisions: Decisions, delta: float) -> RiskCoverage:
+    """The risk-coverage curve at 200 thresholds at most."""
     tried = np.unique(decisions.confidence)[::-1]
     if len(tried) > POINTS:
         tried = tried[np.unique(np.linspace(0, len(tried) - 1, POINTS).astype(int))]
     coverage, error = (np.array([f(t) for t in tried]) for f in (decisions.coverage, decisions.error))
-    return RiskCoverage(tried, coverage, error, np.array([decisions.bound(t, doubt) for t in tried]))
+    return RiskCoverage(tried, coverage, error, np.array([decisions.bound(t, delta) for t in tried]))
 
 
-def fewest(limit: float, doubt: float, plain: bool = True) -> int:
-    """How many witnesses, all of them right, show that the error rate is below the limit."""
+def rows_needed(limit: float, delta: float, plain: bool = True) -> int:
+    """Number of observations, all of them correct, that show an error rate below the limit."""
     if plain:
-        return int(np.ceil(np.log(doubt) / np.log1p(-limit) - 1e-9))
+        return int(np.ceil(np.log(delta) / np.log1p(-limit) - 1e-9))
     gain, n = np.log1p(BETS * limit / (1 - limit)), 1
-    while logsumexp(n * gain) - np.log(len(BETS)) < -np.log(doubt):
+    while logsumexp(n * gain) - np.log(len(BETS)) < -np.log(delta):
         n = n + max(1, n // 50)
     return n
 
 
-def starts(decisions: Decisions, limit: float, doubt: float) -> tuple[Array, float]:
-    """Parts of the rows at which sequences start, and the doubt that each has; they depend on how many there are."""
+def starts(decisions: Decisions, limit: float, delta: float) -> tuple[Array, float]:
+    """Shares of accepted rows at which the sequences start, and the delta of each; from the sample size alone."""
     count = 1
-    for more in range(2, STARTS + 1):  # as many as leave each a start of its own
-        if decisions.size >= fewest(limit, doubt / more, decisions.plain) * 2 ** (more - 1):
+    for more in range(2, STARTS + 1):  # as many as have distinct starts
+        if decisions.size >= rows_needed(limit, delta / more, decisions.plain) * 2 ** (more - 1):
             count = more
-    first = fewest(limit, doubt / count, decisions.plain) / max(decisions.size, 1)
-    return first ** (1 - np.arange(count) / count) if first <= 1 else np.empty(0), doubt / count
+    first = rows_needed(limit, delta / count, decisions.plain) / max(decisions.size, 1)
+    return first ** (1 - np.arange(count) / count) if first <= 1 else np.empty(0), delta / count
 
 
-def safe_threshold(decisions: Decisions, limit: float, doubt: float) -> float:
-    """The lowest threshold at which the error rate is below the limit but for this doubt; inf where there is none."""
-    parts, each = starts(decisions, limit, doubt)
+def safe_threshold(decisions: Decisions, limit: float, delta: float) -> float:
+    """The lowest threshold with an error rate below the limit, with probability 1 - delta; inf if there is none."""
+    parts, each = starts(decisions, limit, delta)
     if not len(parts):
         return np.inf
     order = np.argsort(decisions.confidence)
-    below = np.searchsorted(decisions.confidence[order], GRID)  # so many rows are not accepted
+    below = np.searchsorted(decisions.confidence[order], GRID)  # number of rejected rows
     mass = np.append(np.cumsum(decisions.w[order][::-1])[::-1], 0)[below] / decisions.w.sum()
     first = [int(np.argmax(mass >= part - 1e-12)) for part in parts]
     return min(_descend(decisions, GRID[k:], below[k:], limit, each) for k in first)
 
 
-def _descend(decisions: Decisions, thresholds: Array, below: Array, limit: float, doubt: float) -> float:
-    """The last threshold that passes, of some from high to low; inf if the first one fails."""
+def _descend(decisions: Decisions, thresholds: Array, below: Array, limit: float, delta: float) -> float:
+    """The last threshold that passes, from high to low; inf if the first one fails."""
     passed = np.inf
     for k, threshold in enumerate(thresholds.tolist()):
-        other = k == 0 or below[k] < below[k - 1]  # rows than at the last one
-        if other and decisions.doubt(threshold, limit) > doubt:
+        changed = k == 0 or below[k] < below[k - 1]  # the accepted rows
+        if changed and decisions.p_value(threshold, limit) > delta:
             break
         passed = threshold
     return float(passed)
+
+
+# -------------------------------------------------------------------- the rule
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The criterion for accepting decisions: a largest error rate, a least confidence, or the cost of a rejection."""
+
+    max_error: float | None
+    min_confidence: float | None
+    cost: float | None
+    confidence: float
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in ("max_error", "min_confidence", "cost")}
+        named = {name: value for name, value in given.items() if value is not None}
+        if len(named) != 1:
+            raise ValueError(
+                f"Give exactly one of max_error, min_confidence and cost; got {named or 'none'}. For one error in a "
+                "hundred accepted rows use max_error=0.01."
+            )
+        for name, value in {**named, "confidence": self.confidence}.items():
+            open_ends = name in ("max_error", "confidence")
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if not number or not (0 < value < 1 if open_ends else 0 <= value <= 1):
+                ends = "above 0 and below 1" if open_ends else "from 0 to 1"
+                raise ValueError(f"{name}={value!r} must be a number {ends}.")
+
+    @property
+    def delta(self) -> float:
+        """The probability with which the limit may be exceeded."""
+        return 1 - self.confidence
+
+    def threshold(self, decisions: Decisions) -> float:
+        """The confidence at or above which decisions are accepted; inf if none is."""
+        if self.min_confidence is not None:
+            return float(self.min_confidence)
+        if self.cost is not None:  # strictly above 1 - cost
+            return float(np.nextafter(1 - self.cost, np.inf))
+        assert self.max_error is not None
+        return safe_threshold(decisions, float(self.max_error), self.delta)
+
+    def task_thresholds(self, decisions: Decisions, task: Array, count: int, common: float) -> tuple[Array, Array]:
+        """Thresholds of the tasks and their guarantees; small tasks are pooled, or have the common threshold.
+
+        Which tasks are pooled depends on numbers of rows only, so the guarantee holds for all of them together.
+        """
+        thresholds, promised = np.full(count, common), np.full(count, "none", dtype="<U8")
+        if self.max_error is None:
+            return thresholds, promised
+        own = {t: decisions.part(np.flatnonzero(task == t)) for t in range(count)}
+        large = [t for t, part in own.items() if self._enough(part)]
+        small = np.setdiff1d(np.arange(count), large)
+        together = decisions.part(np.flatnonzero(np.isin(task, small)))
+        if self._enough(together):
+            thresholds[small], promised[small] = self.threshold(together), "together"
+        thresholds[large], promised[large] = [self.threshold(own[t]) for t in large], "own"
+        return thresholds, promised
+
+    def _enough(self, decisions: Decisions) -> bool:
+        """True if these rows would prove the limit with all of them correct."""
+        assert self.max_error is not None
+        need = rows_needed(float(self.max_error), self.delta, decisions.plain)
+        return len(decisions) > 0 and decisions.size >= need
+
+    def outcome(self, decisions: Decisions, level: Array) -> tuple[float, float]:
+        """Coverage of held-out rows with a threshold for each row, and the bound of their error rate."""
+        shifted = decisions.against(level)
+        return shifted.coverage(0.0), shifted.bound(0.0, self.delta)
+
+    def warn_empty(self, decisions: Decisions, of: str = "") -> None:
+        """Warn that nothing is accepted, with a limit that would accept some rows."""
+        text = "No held-out row reaches the required confidence: everything is rejected."
+        if self.max_error is not None:
+            seen = f"{len(decisions)} held-out rows"
+            seen += "" if decisions.plain else f" (about {decisions.size:.0f} independent observations)"
+            need = rows_needed(float(self.max_error), self.delta, decisions.plain)
+            text = (
+                f"max_error={self.max_error:g} cannot be guaranteed with {seen}{of}: everything is rejected{of}. "
+                f"{self._possible(decisions)} At least {need} held-out rows without an error are needed."
+            )
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+    def warn_tasks(self, names: list) -> None:
+        """Warn of tasks with all rows rejected."""
+        shown = ", ".join(map(repr, names[:5])) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        text = (
+            f"max_error={self.max_error:g} cannot be guaranteed with the held-out rows of the tasks {shown}: all of "
+            "their rows are rejected. A larger max_error, or by_task=False, which has one guarantee for all tasks "
+            "together, would accept some."
+        )
+        warnings.warn(text, UserWarning, stacklevel=4)
+
+    def _possible(self, decisions: Decisions) -> str:
+        """Text that names a limit that these rows can guarantee."""
+        limit = float(self.max_error or 1)
+        while (limit := 1.25 * limit) < 1:
+            threshold = safe_threshold(decisions, limit, self.delta)
+            if np.isfinite(threshold):
+                return f"max_error={limit:.2g} would accept {decisions.coverage(threshold):.0%} of the rows."
+        return "There are too few rows for any limit."

@@ -1,7 +1,4 @@
-"""Held-out predictions of a fitted model, one task, many tasks or many labels, in one form.
-
-What the model inside ``Recalibrated`` says, after the maps; and sets of classes from that.
-"""
+"""Held-out predictions of a fitted model as calibration sets, for one task, many tasks or many labels."""
 
 from __future__ import annotations
 
@@ -9,45 +6,38 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.families import Recalibrator
-from leastwise.calibration.heldout_rows import Evidence, HeldRows
-from leastwise.calibration.recalibration_sample import Given, HeldOut
-from leastwise.estimators.base import TaskClassifier
+from leastwise.calibration.families import CalibrationSet, Predictions, Recalibrator
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import Answer
-from leastwise.estimators.sets import Wanted, evidence_of, held_rows, label_tables, unseen_task_evidence
-from leastwise.utils.unwrap import Wrapping, arrive, inner_model
 
 Array = np.ndarray
 
-#: Rows that stand for several observations are repeated, unless there would be so many times as many.
+#: Rows that stand for several observations are repeated, unless that makes more than this many times as many rows.
 MOST = 100
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the classes of all labels stand in a table of probabilities, of shape (n, outputs).
+    """Columns of the classes of all labels in a table of probabilities of shape (n, outputs).
 
     Attributes
     ----------
     columns : tuple of ndarray of int of shape (L, c)
-        Columns of the classes of labels that have c of them. A model of one label has one entry, of shape (1, c).
+        Columns of the classes of all labels with c classes. A model of one label has one entry, of shape (1, c).
     shares : ndarray of shape (outputs,)
-        Class shares: those of the model, which are its answer far from the data.
+        Class shares of the model, which are its prediction far from the data.
     n_tasks : int
-        Number of tasks that have parameters of their own; 0 where they have none.
+        Number of tasks with parameters of their own; 0 if they share all parameters.
     """
 
     columns: tuple[Array, ...]
     shares: Array
     n_tasks: int = 0
 
-    def given(self, P: Array, task: Array | None, trust: Array | None) -> list[Given]:
-        """Rows of a table, one entry for every label, by number of classes."""
+    def predictions(self, P: Array, task: Array | None, trust: Array | None) -> list[Predictions]:
+        """The rows of a table for each number of classes, one entry for every row and label."""
         return [
-            Given(
+            Predictions(
                 P[:, columns].reshape(-1, columns.shape[1]).astype(float),
                 np.tile(np.log(self.shares[columns]), (len(P), 1)),
                 self._groups(columns, len(P), task),
@@ -57,7 +47,7 @@ class Layout:
         ]
 
     def table(self, P: Array, parts: list[Array]) -> Array:
-        """The table with these entries; labels of a single class stay as they are, and so do rows of NaN."""
+        """The table with these entries; labels of a single class and rows of NaN stay unchanged."""
         new = P.copy()
         for columns, part in zip(self.columns, parts, strict=True):
             new[:, columns] = part.reshape(len(P), *columns.shape)
@@ -65,9 +55,9 @@ class Layout:
         return new
 
     def applied(self, maps: tuple[Recalibrator, ...], P: Array, task: Array | None, trust: Array | None) -> Array:
-        """The table after its maps."""
-        given = self.given(P, task, trust)
-        return self.table(P, [m.proba(part) for m, part in zip(maps, given, strict=True)])
+        """The recalibrated table."""
+        parts = self.predictions(P, task, trust)
+        return self.table(P, [m.proba(part) for m, part in zip(maps, parts, strict=True)])
 
     def _groups(self, columns: Array, n: int, task: Array | None) -> Array:
         if len(columns) > 1:
@@ -75,24 +65,24 @@ class Layout:
         return np.zeros(n, dtype=int) if task is None or not self.n_tasks else task
 
     def n_groups(self, columns: Array) -> int:
-        """Number of labels, or tasks, that have parameters of their own."""
+        """Number of labels, or tasks, with parameters of their own."""
         return max(len(columns), self.n_tasks, 1)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What is known of training rows.
+    """True classes of training rows, with weights, groups and tasks.
 
     Attributes
     ----------
     codes, W : ndarray of shape (n, labels)
-        Classes, and weights (those of ``class_weight`` too).
+        Codes of the classes, and weights (including ``class_weight``).
     trust : ndarray of shape (n,)
     unit : ndarray of int of shape (n,)
-        Labels of independent observations: groups, or rows.
+        Codes of independent observations: groups, or rows.
     task : ndarray of int of shape (n,) or None
     times : ndarray of int of shape (n,) or None
-        Observations that each row stands for; None for one each.
+        Number of observations of each row; None means one each.
     """
 
     codes: Array
@@ -103,7 +93,7 @@ class Truth:
     times: Array | None = None
 
     def expanded(self) -> tuple[Truth, Array]:
-        """One row for each observation, and which row it comes from: weight 2 is the row twice here too."""
+        """One row for each observation, and the row it comes from, so that weight 2 equals the row twice."""
         rows = np.arange(len(self.unit))
         if self.times is None or self.times.sum() > MOST * len(rows):
             return self, rows
@@ -114,7 +104,7 @@ class Truth:
 
 
 def read_truth(model: Any) -> Truth:
-    """Classes, weights, independent observations and tasks of the training rows."""
+    """True classes, weights, independent observations and tasks of the training rows of a fitted model."""
     held = model.heldout_rows_
     n = len(held.codes)
     codes, W = (a.reshape(n, -1) for a in (held.codes, held.weight))
@@ -132,8 +122,8 @@ def read_proba(model: Any) -> Array:
     return P
 
 
-def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[HeldOut], list[Array]]:
-    """The layout of the model's tables, a sample for every number of classes, and where its entries stand in them."""
+def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[CalibrationSet], list[Array]]:
+    """The layout of the model's tables, a calibration set per number of classes, and the places of its entries."""
     P = read_proba(model)
     truth, rows = truth.expanded()
     P = P[rows]
@@ -147,112 +137,14 @@ def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[
     n_tasks = len(model.tasks_) if by_task else 0
     shares = model.calibrator_.shares if isinstance(model, MultiLabelLSPC) else model.class_prior_
     layout = Layout(tuple(columns), shares.astype(float), n_tasks)
-    witness = np.array([number.get(u, -1) for u in truth.unit.tolist()])
+    units = np.array([number.get(u, -1) for u in truth.unit.tolist()])
     samples, places = [], []
-    for block, given in zip(columns, layout.given(P, truth.task, truth.trust), strict=True):
+    for block, predictions in zip(columns, layout.predictions(P, truth.task, truth.trust), strict=True):
         labels = np.searchsorted(starts, block[:, 0])
         w = W[:, labels].ravel()
-        here = np.flatnonzero(w > 0)
-        y, unit = truth.codes[:, labels].ravel(), np.repeat(witness, len(labels))
-        parts = {name: a[here] for name, a in {**vars(given), "y": y, "w": w, "unit": unit}.items()}
-        samples.append(HeldOut(**parts, n_units=len(number), n_groups=layout.n_groups(block)))
-        places.append(rows[here // len(labels)] * len(labels) + here % len(labels))
+        used = np.flatnonzero(w > 0)
+        y, unit = truth.codes[:, labels].ravel(), np.repeat(units, len(labels))
+        parts = {name: a[used] for name, a in {**vars(predictions), "y": y, "w": w, "unit": unit}.items()}
+        samples.append(CalibrationSet(**parts, n_units=len(number), n_groups=layout.n_groups(block)))
+        places.append(rows[used // len(labels)] * len(labels) + used % len(labels))
     return layout, samples, places
-
-
-class Answering(Wrapping):
-    """Mixin for ``Recalibrated``, whose held-out probabilities are by maps that were fitted without the row."""
-
-    def predict_set(
-        self,
-        X: Any,
-        coverage: float = 0.9,
-        *,
-        tasks: Any = None,
-        method: str = "lac",
-        by_class: bool = False,
-        by_task: bool = False,
-        allow_empty: bool = False,
-        random_state: Any = None,
-    ) -> Any:
-        """Sets of classes that hold the true one with about this probability, from the calibrated probabilities.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-        coverage : float, default=0.9
-        tasks : array-like of shape (n,) or a single id, optional
-            The tasks of the rows, where X does not hold them.
-        method, by_class, by_task, allow_empty, random_state
-            As in :meth:`leastwise.LSPC.predict_set` and :meth:`leastwise.MultiTaskLSPC.predict_set`.
-
-        Returns
-        -------
-        ndarray of bool, or list of them
-            In the form in which ``predict_set`` of the model has them.
-        """
-        check_is_fitted(self)
-        model = self._model
-        if by_task and not isinstance(model, TaskClassifier):
-            raise ValueError(f"by_task=True needs a model of tasks, and {type(model).__name__} is none.")
-        flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
-        wanted = Wanted.checked(coverage, method, random_state, **flags)
-        answer = self._answer(X, tasks)
-        P = self._mapped(answer)
-        if isinstance(model, MultiLabelLSPC):
-            labels = model.label_index_
-            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held_rows(self), labels)
-        if answer.task is None:
-            return wanted.of(P, evidence_of(self))
-        return wanted.of_tasks(P, answer.task, evidence_of(self), self._stranger_evidence())
-
-    def _stranger_evidence(self) -> Evidence | None:
-        """That of the model: tasks that are not known keep its probabilities."""
-        return unseen_task_evidence(self._model) if isinstance(self._model, TaskClassifier) else None
-
-    def _held_rows(self) -> HeldRows:
-        return held_rows(self)
-
-    def _evidence(self) -> Evidence:
-        return evidence_of(self)
-
-    def _answer(self, X: Any, tasks: Any = None) -> Answer:
-        """What the model says, before the maps."""
-        model, rows = arrive(self.estimator_, X)
-        if isinstance(model, TaskClassifier):
-            return model._answer(rows, tasks).here()
-        if tasks is not None:
-            raise ValueError(f"tasks= was given, and {type(model).__name__} knows no tasks: leave it out.")
-        return model._answer(rows).here()
-
-    def _mapped(self, answer: Answer) -> Array:
-        """Probabilities after the maps; tasks that are not known keep those of the model, if it has some for them."""
-        P = answer.proba()
-        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.trust)
-        if answer.stranger is not None and answer.strange is not None:
-            new[answer.strange] = P[answer.strange]
-        return new
-
-    @property
-    def _model(self) -> Any:
-        """The model itself, at the end of a pipeline."""
-        return inner_model(self.estimator_)
-
-    def _by_label(self, A: Array, difference: bool = False) -> Any:
-        if isinstance(self._model, MultiLabelLSPC):
-            return self._model._by_label(A, difference)
-        return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
-
-    def _shown(self, values: Any, X: Any) -> Any:
-        """In the container that ``set_output`` of the model asked for."""
-        if isinstance(values, list) or values.ndim == 1:
-            return values
-        return (
-            self._model._shown(values, X)
-            if isinstance(self._model, MultiLabelLSPC)
-            else self._model._framed(values, X)
-        )
-
-    by_task: bool
-    layout_: Layout
-    calibrators_: Any

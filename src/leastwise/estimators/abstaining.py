@@ -1,14 +1,7 @@
-"""What ``Abstaining`` has of the estimator inside.
-
-Decisions with a mark in the place of those that do not stand.
-
-Decide where the model is sure enough, and leave the rest to a person.
-"""
+"""A classifier that abstains from uncertain decisions."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,162 +9,81 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.abstention import Rule
+from leastwise.calibration.risk import Rule
 from leastwise.estimators._abstention_rows import (
     check_frozen,
     compared,
-    hear,
+    confident_decisions,
+    heldout_decisions,
     is_flat,
     is_labels,
-    judged,
-    settle_labels,
-    settle_rows,
+    label_thresholds,
+    marked,
+    marked_labels,
+    row_thresholds,
     task_codes,
 )
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators.validation import row_index
-from leastwise.problem.labels import Labels
-from leastwise.utils.optional import frames
+from leastwise.estimators._model import row_index
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params
 
 Array = np.ndarray
 
 
-class Inherited(Wrapping):
-    """Mixin for ``Abstaining``: attributes that are there where the estimator has them."""
+class Abstaining(FittedRepr, Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    r"""A classifier that rejects uncertain rows, by a threshold set on held-out rows.
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns seen in ``fit``."""
-        return self._fitted().n_features_in_
-
-    @property
-    def feature_names_in_(self) -> Array:
-        """Names of the columns seen in ``fit``, where they had names."""
-        return self._fitted().feature_names_in_
-
-    @property
-    def heldout_proba_(self) -> Any:
-        """What the estimator says of its training rows when these are held out."""
-        if is_frozen(self._fitted()):
-            raise AttributeError("The estimator is frozen: the rows that it held out are not those given to fit.")
-        return inner_model(self.estimator_).heldout_proba_
-
-    @property
-    def class_prior_(self) -> Any:
-        """Class shares that the estimator was trained on."""
-        return inner_model(self._fitted()).class_prior_
-
-    def _fitted(self) -> Any:
-        if "estimator_" not in vars(self):
-            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
-        return self.estimator_
-
-
-def marked(values: Array, accepted: Array, reject: Any) -> Array:
-    """Classes with another value in the place of those that are not accepted."""
-    number = values.dtype.kind in "biuf"
-    value = (np.nan if number else None) if reject is None else reject
-    alike = isinstance(value, Real) if number else values.dtype.kind == "U" and isinstance(value, str)
-    out = values.astype(np.result_type(values, np.asarray(value)) if alike else object)
-    out[~accepted] = value
-    return out
-
-
-def marked_labels(labels: Labels, codes: Array, accepted: Array, reject: Any, index: Any) -> Any:
-    """Labels in the form in which they were given, with those that are not accepted marked."""
-    if labels.form == "pandas":
-        return _in_pandas(labels.decode(codes, index), accepted, reject)
-    if labels.form == "polars":
-        return _in_polars(labels.decode(codes), accepted, reject)
-    if labels.form == "flat":
-        return marked(labels.classes[0][codes], accepted, reject)
-    return marked(replace(labels, form="array").decode(codes), accepted, reject)
-
-
-def _in_pandas(table: Any, accepted: Array, reject: Any) -> Any:
-    """NaN, or what a column's own type has for missing; types do not depend on whether a label is rejected."""
-    pandas = frames("pandas")
-    columns = []
-    for t in range(table.shape[1]):
-        column = table.iloc[:, t]
-        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
-        if plain or reject is not None:
-            column = pandas.Series(marked(column.to_numpy(), accepted[:, t], reject), index=table.index)
-        else:
-            column = column.where(accepted[:, t])
-        columns.append(column)
-    marks = pandas.DataFrame(dict(enumerate(columns)), index=table.index)
-    marks.columns = table.columns
-    return marks
-
-
-def _in_polars(table: Any, accepted: Array, reject: Any) -> Any:
-    """Null, which every type has."""
-    polars = frames("polars")
-    columns = []
-    for t, column in enumerate(table.iter_columns()):
-        kept = zip(column.to_list(), accepted[:, t].tolist(), strict=True)
-        values = [value if ok else reject for value, ok in kept]
-        kind = column.dtype if reject is None else None
-        columns.append(polars.Series(column.name, values, dtype=kind, strict=False))
-    return polars.DataFrame(columns)
-
-
-class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    r"""A classifier that decides where it is sure enough, by a threshold from held-out rows.
-
-    A row is *accepted* where the probability of the class that it is given, its confidence, is at least a threshold.
-    Say one of three: how many errors there may be among accepted rows (``max_error``), how sure is sure enough
-    (``min_confidence``), or what a rejection costs (``cost``).
+    A row is *accepted* if its confidence, the probability of the predicted class, is at least a threshold. Give
+    exactly one of: the largest error rate of accepted rows (``max_error``), the least confidence
+    (``min_confidence``), or the cost of a rejection (``cost``).
 
     Parameters
     ----------
     estimator : classifier of this library
-        Or :class:`leastwise.Recalibrated` around one, or a pipeline that ends in one. Or any classifier,
-        of another library too, as a :class:`sklearn.frozen.FrozenEstimator`: it is not fitted again, and ``fit``
-        sets the threshold on the rows that it is given, which the classifier should not have seen.
+        Or :class:`leastwise.Recalibrated` around one, or a pipeline that ends in one. Or any classifier, also of
+        another library, as a :class:`sklearn.frozen.FrozenEstimator`: it is not fitted again, and ``fit`` sets the
+        threshold on the given rows, which the classifier should not have seen.
     max_error : float, optional
-        Errors among accepted rows, as a share of these, are to be at most so many; see Notes for the guarantee.
+        Largest error rate of accepted rows; see Notes for the guarantee.
     min_confidence : float, optional
         The threshold itself.
     cost : float, optional
-        Cost of a rejection in units of that of an error (Chow 1970): a row is accepted where its probability of being
-        wrong is below that.
+        Cost of a rejection in units of the cost of an error (Chow 1970): a row is accepted if its error probability
+        is below that.
     confidence : float, default=0.95
-        With which probability, over the draw of the training rows, ``max_error`` is kept, and bounds are true.
+        Probability, over the draw of the training rows, that ``max_error`` is kept and bounds hold.
     by_task : bool, default=False
-        Whether every task has a threshold of its own, with the same guarantee for each. A task whose rows are enough,
-        and do not bear the limit out at any threshold, is rejected whole, with a warning: another task's good rows
-        do not vouch for it. Tasks with too few rows, even if all were right, are one task together, with the
-        guarantee for these together; if that is too few as well, they have the common threshold, on trust.
+        True gives every task a threshold of its own, with the same guarantee for each. A task with enough rows that
+        do not prove the limit at any threshold is rejected completely, with a warning; good rows of other tasks do
+        not count for it. Tasks with too few rows, even if all were correct, are pooled, with one guarantee for the
+        pool. If the pool is too small as well, they have the common threshold without a guarantee.
     reject : object, optional
-        What ``predict`` says of rejected rows: a value that is no class. By default NaN where classes are numbers
-        (which are floats then), and None elsewhere; in frames of labels what these have for missing.
+        The value of ``predict`` for rejected rows, which must not be a class. By default NaN if classes are numbers
+        (the result is then float) and None otherwise; in data frames of labels their missing value.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
     classes_, class_prior_, heldout_proba_
-        Its classes, their shares, and what it says of training rows that are held out (of a frozen one: not there).
+        Its classes, their shares, and its predictions of held-out training rows (not for a frozen estimator).
     threshold_ : float, or ndarray of shape (T,) for many labels
-        Rows with at least this confidence are accepted; inf where nothing is.
+        Rows with at least this confidence are accepted; inf if none are.
     task_thresholds_ : ndarray of shape (T,)
-        With ``by_task``: those of the tasks ``estimator_.tasks_``; inf where a task is rejected whole.
+        With ``by_task``: thresholds of the tasks ``estimator_.tasks_``; inf if a task is rejected completely.
     task_guarantees_ : ndarray of str of shape (T,)
-        With ``by_task``: what each task is promised. "own": ``max_error`` on its own rows; "together": ``max_error``
-        on the rows of all such tasks together; "none": nothing, as these are too few, or for other rules.
+        With ``by_task``: the guarantee of each task. "own": ``max_error`` on its own rows; "together": ``max_error``
+        on the rows of all such tasks together; "none": no guarantee, for too few rows or other criteria.
     stranger_threshold_ : float
-        That of tasks that were not there in training. With ``max_error`` it is set on tasks that were held out whole,
-        each of which is one witness: with few tasks it is inf.
+        Threshold of tasks that were not in training. With ``max_error`` it is set on tasks that were held out
+        completely, each of which is one observation: with few tasks it is inf.
     coverage_ : float, or ndarray of shape (T,)
-        Share of held-out rows that are accepted.
+        Share of accepted held-out rows.
     error_bound_ : float, or ndarray of shape (T,)
-        An upper bound of the error rate on accepted rows, true with the probability ``confidence`` if the threshold
+        Upper bound of the error rate of accepted rows. It holds with probability ``confidence`` for a threshold that
         was given and not chosen; NaN if nothing is accepted.
     risk_coverage_ : RiskCoverage, or list of them
-        ``threshold``, ``coverage``, ``error`` and ``bound`` of all thresholds, to be plotted.
+        ``threshold``, ``coverage``, ``error`` and ``bound`` of all thresholds, for plots.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -180,21 +92,21 @@ class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, Bas
     ``max_error``: over the draw of the held-out rows, the error rate on accepted new rows is above ``max_error`` with
     a probability of at most ``1 - confidence``. That is exact, for any number of rows, if
 
-    - held-out rows and new rows are independent draws from one population; with ``groups``, the groups are, and the
-      largest one seen is as large as they get;
-    - the model that is used was not fitted on the held-out rows: so with a ``FrozenEstimator`` and rows of its own;
-    - errors do not become rarer as the threshold is lowered.
+    - held-out rows and new rows are independent draws from one population; with ``groups``, the groups are, and no
+      group is larger than the largest one seen;
+    - the model was not fitted on the held-out rows, as with a ``FrozenEstimator`` and separate rows;
+    - the error rate does not fall as the threshold is lowered.
 
-    The held-out predictions of a fit are those of models without the row (or fold), which differ from the final one,
-    and its parameters were chosen by them: then the guarantee is approximate. The same is true of ``Recalibrated``:
-    the map for a held-out row was fitted to other rows, with a family that was chosen by all; that for new rows is
-    fitted to all. The guarantee speaks of all accepted rows together, not of every row, class or place; and of the
-    population of the training rows, weighted as they were, by ``class_weight`` too. A row that is there twice counts
-    twice: where copies were made to balance classes, give ``class_weight`` or ``groups="duplicates"`` instead. See
+    The held-out predictions of a fit are those of models without the row (or fold). They differ from the final model,
+    and its hyperparameters were chosen on them, so the guarantee is approximate. The same holds for ``Recalibrated``:
+    the map of a held-out row was fitted to other rows, with a family chosen on all rows; the map of new rows is
+    fitted to all. The guarantee is for all accepted rows together, not for each row, class or region, and for the
+    population of the training rows with their weights, including ``class_weight``. A repeated row counts twice: if
+    copies were made to balance classes, use ``class_weight`` or ``groups="duplicates"`` instead. See
     :mod:`leastwise.calibration.risk` for the procedure.
 
-    For a model of many labels every label of every row is decided or left open, and the guarantee holds for each
-    label. A label that is hardly ever there may be decided everywhere, by always saying no.
+    For many labels every label of every row is accepted or rejected, and the guarantee holds for each label. A very
+    rare label may be accepted everywhere with the prediction that it is absent.
 
     Examples
     --------
@@ -203,7 +115,7 @@ class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, Bas
     >>> from leastwise import Abstaining
     >>> X, y = load_digits(return_X_y=True)
     >>> model = Abstaining(LSPC(random_state=0), max_error=0.02).fit(X[:1200] / 16, y[:1200])
-    >>> decided = model.accepts(X[1200:] / 16)
+    >>> accepted = model.accepts(X[1200:] / 16)
     """
 
     def __init__(
@@ -240,12 +152,12 @@ class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, Bas
         Parameters
         ----------
         X, y
-            As the estimator takes them.
+            As in ``fit`` of the estimator.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, or, for many labels, of each label of each row.
         **fit_params
-            What else it takes: ``groups``, ``tasks``. In a pipeline plain names are for its last step:
-            ``groups`` is the same as ``lspc__groups``.
+            Further parameters of its ``fit``: ``groups``, ``tasks``. In a pipeline names without a prefix belong to
+            the last step: ``groups`` is the same as ``lspc__groups``.
         """
         fit_params |= {} if sample_weight is None else {"sample_weight": sample_weight}
         rule, model = Rule(self.max_error, self.min_confidence, self.cost, self.confidence), clone(self.estimator)
@@ -253,53 +165,53 @@ class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, Bas
         if is_frozen(model):
             check_frozen(own, before)
         model = fit_inside(model, X, y, own, before)
-        heard, inner = hear(model, X, y, own), inner_model(model)
-        self._check_choices(inner)
+        heldout, inner = heldout_decisions(model, X, y, own), inner_model(model)
+        self._check_parameters(inner)
         self.estimator_, self.classes_ = model, inner.classes_
-        if heard.labels:
-            found = settle_labels(rule, heard, inner.label_index_.names)
+        if heldout.labels:
+            found = label_thresholds(rule, heldout, inner.label_index_.names)
         else:
-            found = settle_rows(rule, heard, inner.tasks_.tolist() if self.by_task else None)
+            found = row_thresholds(rule, heldout, inner.tasks_.tolist() if self.by_task else None)
         for name, value in vars(found).items():
             if value is not None:
                 setattr(self, f"{name}_", value)
-            elif hasattr(self, f"{name}_"):  # of another fit
+            elif hasattr(self, f"{name}_"):  # from an earlier fit
                 delattr(self, f"{name}_")
         return self
 
-    def _check_choices(self, inner: Any) -> None:
+    def _check_parameters(self, inner: Any) -> None:
         if self.by_task and not hasattr(inner, "tasks_"):
             raise ValueError(
-                f"by_task=True needs a model of many tasks, such as MultiTaskLSPC; given is {type(inner).__name__}."
+                f"by_task=True needs a multi-task model, such as MultiTaskLSPC; got {type(inner).__name__}."
             )
         classes = inner.classes_ if isinstance(inner.classes_, list) else [inner.classes_]
         if self.reject is not None and any(self.reject in c.tolist() for c in classes):
-            raise ValueError(f"reject={self.reject!r} is one of the classes: give a value that is none of them.")
+            raise ValueError(f"reject={self.reject!r} is one of the classes: give a value that is not a class.")
 
     # -------------------------------------------------------------- predict
 
     def accepts(self, X: Any, **params: Any) -> Array:
-        """Which rows are decided, of shape (n,), or (n, T) for many labels; ``params`` as in ``predict``."""
-        return self._judge(X, params)[1]
+        """True for accepted rows, of shape (n,), or (n, T) for many labels; ``params`` as in ``predict``."""
+        return self._decide(X, params)[1]
 
     def predict(self, X: Any, **params: Any) -> Any:
-        """Classes, with rejected rows marked.
+        """Predicted classes, with the value ``reject`` for rejected rows.
 
         Parameters
         ----------
         X
-            Rows, as the estimator takes them.
+            As in ``predict`` of the estimator.
         **params
-            What else it takes: ``tasks``, ``class_prior``.
+            Further parameters of its ``predict``: ``tasks``, ``class_prior``.
 
         Returns
         -------
         ndarray of shape (n,), or (n, T) for many labels
-            Rejected rows have the value ``reject``; without one NaN, where the classes are numbers, or None. Labels
-            that were given to ``fit`` as a frame are a frame: rejected ones are NaN in pandas, where numbers are
-            floats, and null in polars. Those given as a sparse matrix are an array, since 0 is a class.
+            Rejected rows have the value ``reject``; by default NaN if the classes are numbers, or None. For labels
+            given to ``fit`` as a data frame the result is a data frame: rejected ones are NaN in pandas, where
+            numbers become floats, and null in polars. For a sparse matrix it is an array, since 0 is a class.
         """
-        codes, accepted = self._judge(X, params)
+        codes, accepted = self._decide(X, params)
         inner = inner_model(self.estimator_)
         if is_labels(inner):
             return marked_labels(inner.label_index_, codes, accepted, self.reject, row_index(X))
@@ -307,38 +219,67 @@ class Abstaining(FittedRepr, Inherited, ClassifierMixin, MetaEstimatorMixin, Bas
 
     @has("predict_proba")
     def predict_proba(self, X: Any, **params: Any) -> Any:
-        """Probabilities, those of the estimator."""
+        """Probabilities of the estimator."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X, **own_params(self.estimator_, params))
 
     @has("decision_function")
     def decision_function(self, X: Any, **params: Any) -> Any:
-        """Decision values, those of the estimator."""
+        """Decision values of the estimator."""
         return self._ask("decision_function", X, params)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
-        """Share of right answers among what is accepted: rows, or labels of rows.
+        """Accuracy of accepted rows, or of accepted labels of rows.
 
-        0 where nothing is accepted: there is no right answer then, and a search that compares scores does not choose
-        a model that never decides. ``accepts(X).mean()`` is the share that is accepted.
+        0 if nothing is accepted, so that a search that compares scores does not choose a model that rejects
+        everything. ``accepts(X).mean()`` is the share of accepted rows.
         """
-        codes, accepted = self._judge(X, params)
+        codes, accepted = self._decide(X, params)
         right, known = compared(inner_model(self.estimator_), codes, y)
         w = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
         w = np.broadcast_to(w if codes.ndim == w.ndim else w[:, None], codes.shape)[accepted & known]
         return float(np.average(right[accepted & known], weights=w)) if w.sum() > 0 else 0.0
 
-    def _judge(self, X: Any, params: dict[str, Any]) -> tuple[Array, Array]:
-        """Codes of the classes decided for, and which of these decisions stand."""
+    def _decide(self, X: Any, params: dict[str, Any]) -> tuple[Array, Array]:
+        """Codes of the predicted classes, and which of them are accepted."""
         check_is_fitted(self)
         params = own_params(self.estimator_, params)
-        codes, sure = judged(self.estimator_, self.estimator_.predict_proba(X, **params))
+        codes, confidence = confident_decisions(self.estimator_, self.estimator_.predict_proba(X, **params))
         level, task = self.threshold_, task_codes(self.estimator_, X, params)
         if task is not None:
             known = getattr(self, "task_thresholds_", np.full(int(task.max(initial=0)) + 1, self.threshold_))
             level = np.where(task < 0, self.stranger_threshold_, known[np.maximum(task, 0)])
-        accepted = sure >= level
+        accepted = confidence >= level
         return (codes[:, 0], accepted[:, 0]) if is_flat(inner_model(self.estimator_)) else (codes, accepted)
+
+    # ------------------------------------------- attributes of the estimator
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns in ``fit``."""
+        return self._fitted().n_features_in_
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """Names of the columns in ``fit``, if they had names."""
+        return self._fitted().feature_names_in_
+
+    @property
+    def heldout_proba_(self) -> Any:
+        """Predictions of the estimator for held-out training rows."""
+        if is_frozen(self._fitted()):
+            raise AttributeError("The estimator is frozen: the rows it held out are not those given to fit.")
+        return inner_model(self.estimator_).heldout_proba_
+
+    @property
+    def class_prior_(self) -> Any:
+        """Class shares of the training rows of the estimator."""
+        return inner_model(self._fitted()).class_prior_
+
+    def _fitted(self) -> Any:
+        if "estimator_" not in vars(self):
+            raise AttributeError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+        return self.estimator_
 
     threshold_: Any
     coverage_: Any

@@ -1,10 +1,10 @@
-"""Class shares of new rows, from their predictions alone.
+"""Class shares of new rows, estimated from their predicted probabilities.
 
-Where a class has become more or less frequent, the probabilities of new rows tell: their mean is no longer the class
-shares of the training rows. The most likely new shares, given these probabilities, are found by expectation
-maximisation: the probabilities are re-weighted by the shares, their mean is the next guess of the shares, and so on
-(Saerens, Latinne and Decaestecker 2002). It supposes that rows of a class look as they did, and that the
-probabilities were right before: with probabilities that are not calibrated it is as wrong as they are.
+If a class has become more or less frequent, the mean of the predicted probabilities of new rows differs from the
+class shares of the training rows. The maximum likelihood shares given these probabilities are found by expectation
+maximisation: the probabilities are re-weighted by the shares, their mean is the next estimate of the shares, and so
+on (Saerens, Latinne and Decaestecker 2002). This assumes that the distribution of rows within each class is unchanged
+and that the probabilities were calibrated: with miscalibrated probabilities the estimate is biased.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ Array = np.ndarray
 def estimate_class_prior(
     model: Any, X: Any, *, train_prior: Any = None, max_iter: int = 1000, tol: float = 1e-6, **params: Any
 ) -> Any:
-    """Class shares of new rows whose classes are not known, for ``predict_proba(X, class_prior=...)``.
+    """Class shares of new rows of unknown classes, for ``predict_proba(X, class_prior=...)``.
 
     Parameters
     ----------
     model : fitted classifier
-        Of this library, or a pipeline that ends in one, within ``Abstaining`` and ``Recalibrated`` too; any other
-        with ``train_prior``.
+        A classifier of leastwise, or a pipeline that ends in one, also inside ``Abstaining`` and ``Recalibrated``;
+        any other classifier with ``train_prior``.
     X
-        New rows, as the model takes them.
+        New rows, as in ``predict_proba`` of the model.
     train_prior : mapping, array-like or "uniform", optional
-        Class shares that the model was trained on, where it does not know them (``class_prior_``).
+        Class shares of the training rows, if the model has no ``class_prior_``.
     max_iter : int, default=1000
-        Number of passes at most.
+        Largest number of iterations.
     tol : float, default=1e-6
-        Passes end when no share changes by more.
+        Stop when no share changes by more than this.
     **params
-        What else ``predict_proba`` takes: ``tasks``.
+        Further parameters of ``predict_proba``: ``tasks``.
 
     Returns
     -------
     ndarray of shape (n_classes,)
-        Shares in the order of ``classes_``. Of many labels: as ``predict_proba`` gives them, without the rows.
+        Shares in the order of ``classes_``. For many labels in the form of one row of ``predict_proba``.
 
     Notes
     -----
-    The training shares count as one more row, so that a few new rows, however sure, do not exclude a class.
+    The training shares count as one additional row, so that a few confident rows do not exclude a class.
     """
     check_is_fitted(model)
     P, inner = model.predict_proba(X, **own_params(model, params)), core(model)
@@ -59,7 +59,7 @@ def estimate_class_prior(
     if labels is None:
         return most_likely_shares(np.asarray(P, dtype=float), _trained(inner, train_prior), max_iter, tol)
     if train_prior is not None:
-        raise ValueError("train_prior is for classifiers of one label: this model knows the shares of its labels.")
+        raise ValueError("train_prior is for classifiers of one label: this model stores the class shares of its labels.")
     trained = label_tables(_as_rows(inner.class_prior_), labels.form)
     tables = label_tables(P, labels.form)
     found = [most_likely_shares(p, t[0], max_iter, tol) for p, t in zip(tables, trained, strict=True)]
@@ -69,7 +69,7 @@ def estimate_class_prior(
 
 
 def most_likely_shares(P: Array, trained: Array, max_iter: int = 1000, tol: float = 1e-6) -> Array:
-    """The shares under which rows with probabilities P (n x c), made for the shares ``trained``, are most likely."""
+    """Maximum likelihood shares of rows with probabilities P (n x c) under the shares ``trained``."""
     ratio, shares = P / trained, trained
     for _ in range(max_iter):
         joint = ratio * shares
@@ -82,12 +82,12 @@ def most_likely_shares(P: Array, trained: Array, max_iter: int = 1000, tol: floa
 
 
 def _trained(model: Any, train_prior: Any) -> Array:
-    """Class shares that the model was trained on."""
+    """Class shares of the training rows."""
     if train_prior is not None:
         return read_prior(train_prior, model.classes_, "train_prior")
     if not hasattr(model, "class_prior_"):
         raise ValueError(
-            f"{type(model).__name__} does not know the class shares it was trained on: give them as train_prior=."
+            f"{type(model).__name__} does not store the class shares of its training rows: give them as train_prior=."
         )
     return model.class_prior_
 

@@ -1,4 +1,4 @@
-"""A classifier whose probabilities are calibrated once more, on what its fit has left of held-out rows."""
+"""A classifier whose probabilities are recalibrated on the held-out rows of its fit."""
 
 from __future__ import annotations
 
@@ -6,72 +6,72 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.families import FAMILIES
+from leastwise.calibration.heldout_rows import Evidence
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.recalibration import choose_family
+from leastwise.estimators._base import Answer, KernelClassifier
+from leastwise.estimators._checks import choose
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators._recalibrated_rows import Answering, Truth, read_heldout, read_proba, read_truth
-from leastwise.estimators.base import Classifier, TaskClassifier
-from leastwise.estimators.checks import choose
+from leastwise.estimators._model import all_or_nothing, row_index
+from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
+from leastwise.estimators._sets import ClassSets, TaskSets, Wanted, label_tables
+from leastwise.estimators._tasks import TaskClassifier
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.problem.labels import encode_known
-from leastwise.utils.unwrap import arrive, fit_inside, split_params, within
+from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
 
 Array = np.ndarray
 
-#: What is that of the model, and of the pipeline that it may be in.
+#: Attributes taken over from the fitted model, and from the pipeline around it.
 KEPT = ("classes_", "class_prior_", "tasks_", "labels_", "label_index_", "heldout_rows_")
 SEEN = ("n_features_in_", "feature_names_in_")
 
 
-class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
-    """A classifier of this package with probabilities calibrated once more, without a refit.
+class Recalibrated(FittedRepr, ClassSets, Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """A classifier of this package with recalibrated probabilities, without a second fit of the model.
 
-    The model is fitted as it is, once. Maps from its probabilities to better ones are then fitted to
-    ``heldout_proba_``, what the model says of its training rows when these are held out, and compared by the log-loss
-    of rows that they were not fitted to. See :mod:`leastwise.calibration.newton` for the smooth ones.
+    The model is fitted once. Recalibration maps are then fitted to ``heldout_proba_``, its predictions of held-out
+    training rows, and compared by cross-fitted log-loss. See :mod:`leastwise.calibration.newton` for the smooth maps.
 
     Parameters
     ----------
-    estimator : LSPC, LSSVC, KernelLogisticRegression, their versions for many tasks, or MultiLabelLSPC
-        What is fitted, or a pipeline that ends in one. It must hold rows out: ``cv=None`` leaves nothing to
-        calibrate on.
-    method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None} or sequence, default="auto"
-        The family of maps, or several of them. Of several the simplest is taken that is not told from the best by
-        held-out log-loss, which may be None: the probabilities as they are, unless some of them are 0. "auto" has the
-        choice among "temperature" and "beta" with two classes; among "temperature", "vector" and, where tasks and
-        labels have no parameters of their own, "dirichlet" with more.
+    estimator : LSPC, LSSVC, KernelLogisticRegression, their multi-task versions, or MultiLabelLSPC
+        The model, or a pipeline that ends in one. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
+    method : {"auto", "temperature", "vector", "beta", "isotonic", "dirichlet", None} or sequence, default="auto"
+        The family of maps, or several of them. Of several the simplest is taken whose held-out log-loss is not
+        significantly above the best. That may be None, unchanged probabilities, unless some of them are 0. "auto"
+        tries "temperature" and "beta" with two classes; "temperature", "vector" and, unless tasks or labels have
+        parameters of their own, "dirichlet" with more.
     by_task : bool, default=False
-        Whether every task has parameters of its own, drawn to those of all tasks as far as held-out rows speak for
-        it. Labels of ``MultiLabelLSPC`` always do.
+        True gives every task parameters of its own, shrunk towards those of all tasks by an amount chosen on held-out
+        rows. Labels of ``MultiLabelLSPC`` always have their own.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted model.
     method_ : str or None
-        The family that was chosen.
+        The chosen family.
     scores_ : dict of str or None to float
-        Cross-fitted held-out log-loss of each family that was tried; None is the model as it is.
+        Cross-fitted held-out log-loss of each family that was tried; None is the model without recalibration.
     setting_ : Setting
         The family with its pulls, in numbers of rows.
     calibrators_ : tuple
-        The maps: one, or one for every number of classes that labels have.
+        The maps: one, or one for each number of classes of the labels.
     heldout_proba_, heldout_decision_ : ndarray
-        What ``predict_proba`` and ``decision_function`` say of training rows that are held out, both from the model
-        and from the map.
+        ``predict_proba`` and ``decision_function`` of training rows that were held out both from the model and from
+        the map.
     classes_, class_prior_, n_features_in_, feature_names_in_, tasks_, labels_, heldout_rows_
         Those of ``estimator_``.
 
     Notes
     -----
-    Far from the data the probabilities fall to the class shares as those of the model do. Rows of tasks that are not
-    known keep the model's own probabilities where it has a calibration for them.
+    Far from the data the probabilities fall to the class shares as those of the model do. Rows of unseen tasks keep
+    the model's own probabilities if it has a calibration for them.
 
     Examples
     --------
@@ -101,19 +101,19 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None, **fit_params: Any
     ) -> Recalibrated:
-        """Fit the model, then the calibration on what it says of held-out rows.
+        """Fit the model, then the recalibration to its held-out predictions.
 
         Parameters
         ----------
         X, y
-            As the model wants them.
+            As in ``fit`` of the model.
         sample_weight : array-like of shape (n,), or (n, T) for labels, optional
         groups : array-like of shape (n,), optional
-            Rows of one group are held out together, by the model and in the choice of the calibration.
+            Rows of one group are held out together, by the model and in the choice of the family.
         tasks : array-like of shape (n,), optional
-            The task of every row, for models of tasks where X does not hold it.
+            The task of every row, for multi-task models if X does not contain it.
         **fit_params
-            For a pipeline: names with that of a step, such as ``lspc__groups``, which is the same as ``groups``.
+            For a pipeline: names with a step as prefix. ``lspc__groups`` is the same as ``groups``.
         """
         self._check()
         plain = {"sample_weight": sample_weight, "groups": groups, "tasks": tasks}
@@ -124,7 +124,7 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         model, _ = arrive(self.estimator_, X)
         if not hasattr(model, "heldout_proba_"):
             raise ValueError(
-                f"{type(model).__name__} has held nothing out (cv=None), so there is nothing to calibrate on: set "
+                f"{type(model).__name__} held no rows out (cv=None), so there is nothing to calibrate on: set "
                 "cv='loo' or a number of folds."
             )
         self._keep_names(model)
@@ -137,18 +137,16 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
                 choose("method", family, list(FAMILIES))
         else:
             choose("method", self.method, ["auto", *FAMILIES])
-        inner = self.estimator
-        while isinstance(inner, Pipeline):
-            inner = within(inner)
-        name = type(inner).__name__
-        if not isinstance(inner, Classifier):
+        inner, frozen = inner_model(self.estimator), is_frozen(self.estimator)
+        name = "FrozenEstimator" if frozen else type(inner).__name__
+        if frozen or not isinstance(inner, KernelClassifier):
             raise TypeError(
                 f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
-                "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Abstaining stands around Recalibrated, not "
-                "inside.) For other classifiers there is sklearn.calibration.CalibratedClassifierCV."
+                "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Abstaining goes around Recalibrated, not "
+                "inside.) For other classifiers use sklearn.calibration.CalibratedClassifierCV."
             )
         if self.by_task and not isinstance(inner, TaskClassifier):
-            raise ValueError(f"by_task=True needs a model of tasks, and {name} is none: use by_task=False.")
+            raise ValueError(f"by_task=True needs a multi-task model, and {name} is not one: use by_task=False.")
 
     def _keep_names(self, model: Any) -> None:
         for holder, names in ((model, KEPT), (self.estimator_, SEEN)):
@@ -162,19 +160,17 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         self.setting_, self.method_ = choice.setting, choice.setting.family
         self.scores_, self.calibrators_ = choice.scores, choice.maps
         P = read_proba(self._model)
-        parts = [
-            m.proba(given)
-            for m, given in zip(choice.maps, self.layout_.given(P, truth.task, truth.trust), strict=True)
-        ]
-        for part, here, own in zip(parts, places, choice.P, strict=True):
-            _put_means(part, here, own)
+        predictions = self.layout_.predictions(P, truth.task, truth.trust)
+        parts = [m.proba(part) for m, part in zip(choice.maps, predictions, strict=True)]
+        for part, rows, cross_fitted in zip(parts, places, choice.P, strict=True):
+            _put_means(part, rows, cross_fitted)
         P = self.layout_.table(P, parts)
         self.heldout_proba_, self.heldout_decision_ = self._by_label(P), self._by_label(_log(P), True)
         if isinstance(self._model, MultiLabelLSPC):
             self.threshold_ = self._threshold(P, truth)
 
     def _threshold(self, P: Array, truth: Truth) -> Any:
-        """Thresholds that were given, or those that suit the new probabilities."""
+        """Thresholds that were given, or those chosen for the recalibrated probabilities."""
         model = self._model
         if not isinstance(model.threshold, str):
             return model.threshold_
@@ -185,19 +181,19 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
     # -------------------------------------------------------------- predict
 
     def predict_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
-        """Probability of every class, in the form in which the model has it.
+        """Probability of every class, in the form of ``predict_proba`` of the model.
 
         Parameters
         ----------
         X, tasks
-            As the model wants them.
+            As in ``predict_proba`` of the model.
         class_prior : optional
-            Class shares where the model is used, as ``predict_proba`` of the model takes them.
+            Class shares of the new rows, as in ``predict_proba`` of the model.
         """
         return self._shown(self._by_label(self._proba(X, tasks, class_prior)), X)
 
     def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
-        """Logarithms of the probabilities; with two classes second minus first, in the form that the model has."""
+        """Log-probabilities; with two classes their difference, second minus first. In the form of the model."""
         return self._shown(self._by_label(_log(self._proba(X, tasks, class_prior)), difference=True), X)
 
     def predict_log_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
@@ -206,14 +202,14 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         return self._shown([_log(p) for p in P] if isinstance(P, list) else _log(P), X)
 
     def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
-        """The most probable class; of many labels those above their thresholds."""
+        """The most probable class; for many labels, whether each is above its threshold."""
         codes = self._codes(X, tasks, class_prior)
         if isinstance(self._model, MultiLabelLSPC):
             return self.label_index_.decode(codes, row_index(X))
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
-        """Share of rows that are predicted rightly, in all of their known labels where there are several."""
+        """Accuracy; for many labels the share of rows with all known labels correct."""
         codes = self._codes(X, tasks)
         if not isinstance(self._model, MultiLabelLSPC):
             return float(np.average(self.classes_[codes] == np.asarray(y), weights=sample_weight))
@@ -221,6 +217,51 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         true = encode_known(y, self.label_index_, len(codes), self._model.missing)
         right, w = ((codes == true) | (true < 0)).all(axis=1), (true >= 0).any(axis=1).astype(float)
         return float(np.average(right, weights=w if sample_weight is None else w * np.asarray(sample_weight)))
+
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        tasks: Any = None,
+        method: str = "lac",
+        by_class: bool = False,
+        by_task: bool = False,
+        allow_empty: bool = False,
+        random_state: Any = None,
+    ) -> Any:
+        """Sets of classes that contain the true one with about this probability, from the recalibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n, n_features)
+        coverage : float, default=0.9
+        tasks : array-like of shape (n,) or a single id, optional
+            The tasks of the rows, if X does not contain them.
+        method, by_class, by_task, allow_empty, random_state
+            As in :meth:`leastwise.LSPC.predict_set` and :meth:`leastwise.MultiTaskLSPC.predict_set`.
+
+        Returns
+        -------
+        ndarray of bool, or list of them
+            In the form of ``predict_set`` of the model.
+        """
+        check_is_fitted(self)
+        model = self._model
+        if by_task and not isinstance(model, TaskClassifier):
+            raise ValueError(f"by_task=True needs a multi-task model, and {type(model).__name__} is not one.")
+        flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
+        wanted = Wanted.checked(coverage, method, random_state, **flags)
+        answer = self._answer(X, tasks)
+        P = self._mapped(answer)
+        if isinstance(model, MultiLabelLSPC):
+            labels = model.label_index_
+            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), self._held_rows(), labels)
+        if answer.task is None:
+            return wanted.of(P, self._evidence())
+        return wanted.of_tasks(P, answer.task, self._evidence(), self._stranger_evidence())
+
+    # ------------------------------------------------------------------ parts
 
     def _codes(self, X: Any, tasks: Any, class_prior: Any = None) -> Array:
         P = self._proba(X, tasks, class_prior)
@@ -235,9 +276,47 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
         new = self._mapped(self._answer(X, tasks))
         return new if shift is None else shift.proba(new)
 
+    def _stranger_evidence(self) -> Evidence | None:
+        """That of the model: unseen tasks keep its probabilities."""
+        return self._model._stranger_evidence() if isinstance(self._model, TaskSets) else None
+
+    def _answer(self, X: Any, tasks: Any = None) -> Answer:
+        """Predictions of the model before recalibration."""
+        model, rows = arrive(self.estimator_, X)
+        if isinstance(model, TaskClassifier):
+            return model._answer(rows, tasks).here()
+        if tasks is not None:
+            raise ValueError(f"tasks= was given, and {type(model).__name__} is not a multi-task model: leave it out.")
+        return model._answer(rows).here()
+
+    def _mapped(self, answer: Answer) -> Array:
+        """Recalibrated probabilities; unseen tasks keep those of the model if it has a calibration for them."""
+        P = answer.proba()
+        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.trust)
+        if answer.stranger is not None and answer.strange is not None:
+            new[answer.strange] = P[answer.strange]
+        return new
+
+    @property
+    def _model(self) -> Any:
+        """The model at the end of the pipeline."""
+        return inner_model(self.estimator_)
+
+    def _by_label(self, A: Array, difference: bool = False) -> Any:
+        if isinstance(self._model, MultiLabelLSPC):
+            return self._model._by_label(A, difference)
+        return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        """In the container chosen by ``set_output`` of the model."""
+        if isinstance(values, list) or values.ndim == 1:
+            return values
+        labels = isinstance(self._model, MultiLabelLSPC)
+        return self._model._shown(values, X) if labels else self._model._framed(values, X)
+
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        if "scores_" in state:  # skops knows no key None
+        if "scores_" in state:  # skops does not support the key None
             state["scores_"] = list(state["scores_"].items())
         return state
 
@@ -246,13 +325,16 @@ class Recalibrated(FittedRepr, Answering, MetaEstimatorMixin, ClassifierMixin, B
             state = {**state, "scores_": dict(state["scores_"])}
         super().__setstate__(state)
 
+    layout_: Layout
+    calibrators_: Any
 
-def _put_means(table: Array, here: Array, values: Array) -> None:
-    """Put lines of values into a table; the mean of those that belong to one line of it."""
-    lines, which, count = np.unique(here, return_inverse=True, return_counts=True)
-    total = np.zeros((len(lines), values.shape[1]))
+
+def _put_means(table: Array, rows: Array, values: Array) -> None:
+    """Overwrite rows of a table; a row with several values gets their mean."""
+    rows, which, count = np.unique(rows, return_inverse=True, return_counts=True)
+    total = np.zeros((len(rows), values.shape[1]))
     np.add.at(total, which, values)
-    table[lines] = total / count[:, None]
+    table[rows] = total / count[:, None]
 
 
 def _log(P: Array) -> Array:

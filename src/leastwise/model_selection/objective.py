@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.calibration.calibrators import Calibrator, fit_calibrator
-from leastwise.calibration.label_calibrators import fit_label_calibrator
+from leastwise.calibration.calibrators import Calibrator, fit_calibrator, fit_label_calibrator
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.model_selection.label_scoring import LabelScorer
 from leastwise.model_selection.scoring import Scorer, ValueScorer

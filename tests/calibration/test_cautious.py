@@ -62,7 +62,9 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(alpha, bias, monkeypat
 
     real = ValueJudge.__call__
     monkeypatch.setattr(
-        ValueJudge, "__call__", lambda self, rows, held, last: seen.append(held.freedom) or real(self, rows, held, last)
+        ValueJudge,
+        "__call__",
+        lambda self, rows, held, last: seen.append(held.freedom) or real(self, rows, held, last),
     )
     LSSVR(1.0, alpha, kernel="rbf", bias=bias).fit(X, y)
     # leave-one-out has the ridge of 24 rows

@@ -13,10 +13,11 @@ import numpy as np
 
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
-from leastwise.estimators._checks import check_groups
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._sets import label_tables
-from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators import validation
+from leastwise.estimators.base import TaskClassifier
+from leastwise.estimators.checks import check_groups
+from leastwise.estimators.labels import LabelClassifier
+from leastwise.estimators.sets import label_tables
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.utils.arrays import bring
@@ -186,7 +187,7 @@ def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     if not isinstance(core(model), TaskClassifier):
         return None
     model, X = arrive(model, X, through=True)
-    return model._validated_rows(X, params.get("tasks"))[1]
+    return validation.task_codes(model, X, params.get("tasks"))
 
 
 # ------------------------------------------------------------------ thresholds

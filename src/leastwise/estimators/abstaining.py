@@ -24,7 +24,7 @@ from leastwise.estimators._abstention_rows import (
     task_codes,
 )
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators._model import row_index
+from leastwise.estimators.validation import row_index
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params
 
 Array = np.ndarray

@@ -54,7 +54,8 @@ class KernelEstimator(FittedRepr, BaseEstimator):
         """The share of training rows that were, held out, at least as far from the nearest other one as each row.
 
         Of new rows like the training rows about 5 in 100 are at or below 0.05, so that ``familiarity(X) <= 0.05``
-        marks rows that are far from the data, with 5 false alarms in 100. See :mod:`leastwise.calibration.novelty`.
+        marks rows that are far from the data, with 5 false alarms in 100. See
+        :mod:`leastwise.calibration.extrapolation`.
 
         Parameters
         ----------

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.calibrators import ClipNormalise, Signed
-from leastwise.calibration.label_calibrators import fit_label_calibrator
+from leastwise.calibration.calibrators import ClipNormalise, Signed, fit_label_calibrator
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.grid import Grid, Levels, best_of

@@ -10,17 +10,17 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.families import FAMILIES
-from leastwise.calibration.heldout_rows import Evidence
+from leastwise.calibration.heldout_rows import Evidence, HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.recalibration import choose_family
-from leastwise.estimators._base import Answer, KernelClassifier
-from leastwise.estimators._checks import choose
 from leastwise.estimators._html_repr import FittedRepr
-from leastwise.estimators._model import all_or_nothing, row_index
 from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
-from leastwise.estimators._sets import ClassSets, TaskSets, Wanted, label_tables
-from leastwise.estimators._tasks import TaskClassifier
+from leastwise.estimators.base import Classifier, TaskClassifier
+from leastwise.estimators.checks import choose
 from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.estimators.predicting import Answer
+from leastwise.estimators.sets import Wanted, evidence_of, held_rows, label_tables, unseen_task_evidence
+from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.problem.labels import encode_known
 from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
 
@@ -31,7 +31,7 @@ KEPT = ("classes_", "class_prior_", "tasks_", "labels_", "label_index_", "heldou
 SEEN = ("n_features_in_", "feature_names_in_")
 
 
-class Recalibrated(FittedRepr, ClassSets, Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier of this package with recalibrated probabilities, without a second fit of the model.
 
     The model is fitted once. Recalibration maps are then fitted to ``heldout_proba_``, its predictions of held-out
@@ -139,7 +139,7 @@ class Recalibrated(FittedRepr, ClassSets, Wrapping, MetaEstimatorMixin, Classifi
             choose("method", self.method, ["auto", *FAMILIES])
         inner, frozen = inner_model(self.estimator), is_frozen(self.estimator)
         name = "FrozenEstimator" if frozen else type(inner).__name__
-        if frozen or not isinstance(inner, KernelClassifier):
+        if frozen or not isinstance(inner, Classifier):
             raise TypeError(
                 f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
                 "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Abstaining goes around Recalibrated, not "
@@ -256,10 +256,10 @@ class Recalibrated(FittedRepr, ClassSets, Wrapping, MetaEstimatorMixin, Classifi
         P = self._mapped(answer)
         if isinstance(model, MultiLabelLSPC):
             labels = model.label_index_
-            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), self._held_rows(), labels)
+            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held_rows(self), labels)
         if answer.task is None:
-            return wanted.of(P, self._evidence())
-        return wanted.of_tasks(P, answer.task, self._evidence(), self._stranger_evidence())
+            return wanted.of(P, evidence_of(self))
+        return wanted.of_tasks(P, answer.task, evidence_of(self), self._stranger_evidence())
 
     # ------------------------------------------------------------------ parts
 
@@ -276,9 +276,15 @@ class Recalibrated(FittedRepr, ClassSets, Wrapping, MetaEstimatorMixin, Classifi
         new = self._mapped(self._answer(X, tasks))
         return new if shift is None else shift.proba(new)
 
+    def _held_rows(self) -> HeldRows:
+        return held_rows(self)
+
+    def _evidence(self) -> Evidence:
+        return evidence_of(self)
+
     def _stranger_evidence(self) -> Evidence | None:
         """That of the model: unseen tasks keep its probabilities."""
-        return self._model._stranger_evidence() if isinstance(self._model, TaskSets) else None
+        return unseen_task_evidence(self._model) if isinstance(self._model, TaskClassifier) else None
 
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         """Predictions of the model before recalibration."""

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.calibrators import fit_calibrator, sample_credibility
-from leastwise.calibration.extrapolation import RANK, SOME, Reach, fit_reach, ranked_distances
+from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator, sample_credibility
+from leastwise.calibration.extrapolation import RANK, SOME, Reach, fit_neighbourhood, fit_reach, ranked_distances
 from leastwise.calibration.heldout_rows import HeldRows
-from leastwise.calibration.label_calibrators import fit_label_calibrator
 from leastwise.calibration.label_thresholds import choose_thresholds
-from leastwise.calibration.novelty import fit_neighbourhood
 from leastwise.estimators.checks import check_threshold
 from leastwise.estimators.intervals import Residuals, residuals
 from leastwise.estimators.predicting import Answer, raw_scores

@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from leastwise.estimators._checks import check_weights
-from leastwise.estimators._model import Training
 from leastwise.estimators.multi_task import MultiTaskLSPC
+from leastwise.estimators.validation import Dataset, read_dataset
 from leastwise.inspection.task_text import ALL, ReportText
 from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.probabilities import expected_calibration_error, task_auc, task_log_loss
 from leastwise.metrics.reliability import bin_count, equal_count_bins
+from leastwise.problem.weights import check_weights
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
 from leastwise.solvers.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledTrial
@@ -187,7 +187,7 @@ def task_report(
     best = models["multi_task"]
     # helps holds out single observations or groups, whatever the cv of the model.
     blank = clone(best).set_params(cv="loo")
-    data = blank._training(X, y, sample_weight, groups, best.kernel_, tasks)
+    data = read_dataset(blank._spec(), blank, X, y, sample_weight, groups, best.kernel_, tasks)
     w = check_weights(sample_weight, None, np.empty(data.X.shape[0]))[data.used]
     proba = {name: m.heldout_proba_[data.used].astype(float).clip(0, 1) for name, m in models.items()}
     table = _table(_HeldOutRows(data, w, proba), best.tasks_)
@@ -215,7 +215,7 @@ def _checked(model: Any) -> MultiTaskLSPC:
 class _HeldOutRows:
     """Rows with their weights w and their held-out probabilities in each version; every task has rows."""
 
-    data: Training
+    data: Dataset
     w: Array
     proba: dict[str, Array]
 
@@ -301,7 +301,7 @@ def _calibration_noise(y: Array, P: Array) -> float:
 # ------------------------------------------------------- which tasks help which
 
 
-def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[Array | None, str | None]:
+def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Dataset) -> tuple[Array | None, str | None]:
     """The matrix, or None and the reason."""
     n, T = len(data.rows), len(model.tasks_)
     if T < 2:
@@ -312,8 +312,9 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Training) -> tuple[
         return None, f"it is limited to {HELP_ROWS} rows, and there are {n} rows."
     if T > HELP_TASKS:
         return None, f"it is limited to {HELP_TASKS} tasks, and there are {T} tasks."
-    settings = blank._settings(model.kernel_, blank._judge(data.classes), model.norm)
-    trial = CoupledTrial(data.rows, blank._basis(data.rows, data.seed, settings), settings, model.relation_)
+    spec = blank._spec()
+    settings = spec.settings(model.kernel_, data.targets, data.rows)
+    trial = CoupledTrial(data.rows, spec.basis_of(data.rows, data.seed, settings), settings, model.relation_)
     trial = trial.tied(model.sharing_)
     root, ridge = trial.root.astype(float), model.alpha_ / trial.unit * n + model.jitter_
     H = trial.kernel(model.sigma_).astype(float) * root * root[:, None]  # double precision whatever the data's

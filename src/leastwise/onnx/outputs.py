@@ -10,7 +10,6 @@ import numpy as np
 from leastwise.calibration.conformal import ROUNDING, levels
 from leastwise.calibration.heldout_rows import Evidence, gather
 from leastwise.calibration.label_blend import by_width
-from leastwise.estimators._sets import label_tables
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.lssvm import LSSVC, LSSVR
@@ -19,6 +18,7 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.estimators.sets import label_tables
 from leastwise.onnx.calibrators import join_label_blocks
 from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.models import Predictions, model_probabilities, model_scores

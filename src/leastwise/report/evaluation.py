@@ -18,12 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.estimators._abstention_rows import class_codes, decided
-from leastwise.estimators._labels import LabelClassifier
-from leastwise.estimators._model import KernelModel
-from leastwise.estimators._regressor import KernelRegressor
-from leastwise.estimators._sets import label_tables
 from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.base import KernelEstimator, Regressor
+from leastwise.estimators.labels import LabelClassifier
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.estimators.sets import label_tables
+from leastwise.estimators.validation import task_codes
 from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.reliability import (
     debiased_error,
@@ -56,7 +56,7 @@ class Subject:
     ----------
     whole : object
         The outermost model, which takes rows as the user has them.
-    model : KernelModel
+    model : KernelEstimator
         The model inside.
     kind : {"classes", "labels", "values"}
     wrappers : tuple of str
@@ -112,7 +112,7 @@ def subject_of(given: Any, names: Any = None) -> Subject:
     if isinstance(given, TableModel):
         check_is_fitted(given)
     whole = model = given.fitted_ if isinstance(given, TableModel) else given
-    while not isinstance(model, KernelModel):
+    while not isinstance(model, KernelEstimator):
         wrappers.append(type(model).__name__)
         if isinstance(model, Abstaining | Recalibrated):
             found["abstaining" if isinstance(model, Abstaining) else "recalibrated"] = model
@@ -126,7 +126,7 @@ def subject_of(given: Any, names: Any = None) -> Subject:
                 "LSPC or MultiTaskLSPC, alone, in a pipeline, or in Abstaining or Recalibrated."
             )
     check_is_fitted(model)
-    if isinstance(model, KernelRegressor):
+    if isinstance(model, Regressor):
         kind = "values"
     else:
         several = isinstance(model, LabelClassifier) and model.label_index_.form != "flat"
@@ -265,7 +265,7 @@ def given_evaluation(subject: Subject, X: Any, y: Any, tasks: Any) -> Evaluation
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries and X has {n} rows: give one entry for each row.")
     trust = np.asarray(call_with_tasks(model.trust, inner_rows, tasks))
-    task = model._validated_rows(inner_rows, tasks)[1] if hasattr(model, "task_index_") else None
+    task = task_codes(model, inner_rows, tasks) if hasattr(model, "task_index_") else None
     index = getattr(model, "label_index_", None)
     if index is None:
         codes = class_codes(model.classes_, y)

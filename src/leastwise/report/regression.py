@@ -9,6 +9,7 @@ import numpy as np
 
 from leastwise.calibration.conformal import upper_quantile
 from leastwise.calibration.heldout_rows import witnesses
+from leastwise.estimators.validation import task_codes
 from leastwise.metrics.reliability import resampled_groups
 from leastwise.report.evaluation import LEVEL, Subject, call_with_tasks, mean_interval
 from leastwise.report.formatting import column, plain, plain_list, table
@@ -123,7 +124,7 @@ def given_values(subject: Subject, X: Any, y: Any, tasks: Any) -> ValuePredictio
             )
             inside = (ends[..., 0] <= y) & (y <= ends[..., 1])
             covered[level] = inside, (ends[..., 1] - ends[..., 0]).mean(axis=0)
-    task = model._validated_rows(inner_rows, tasks)[1] if hasattr(model, "task_index_") else None
+    task = task_codes(model, inner_rows, tasks) if hasattr(model, "task_index_") else None
     n = len(y)
     return ValuePredictions(y, F, np.ones(n), np.arange(n), None, task, n, False, covered)
 

@@ -103,7 +103,7 @@ PARAMETERS = {
     "prune nan": ({"prune": np.nan}, "prune=nan must be None, a share"),
     "prune true": ({"prune": True}, "prune=True must be None, a share"),
     "prune and centres": ({"prune": 0.5, "n_centers": 5}, "prune= takes away rows that are centres.*n_centers"),
-    "prune and krylov": ({"prune": 0.5, "solver": "krylov"}, "prune= solves many times"),
+    "prune and krylov": ({"prune": 0.5, "solver": "krylov"}, "prune refits repeatedly"),
     "krylov and centres": ({"n_centers": 5, "solver": "krylov"}, "solver='krylov' is for all rows as centres"),
     "krylov and kernel": ({"kernel": "precomputed", "solver": "krylov"}, "solver='krylov' .*give it rows"),
     "tol 0": ({"tol": 0}, "tol.* 0.* finite number above 0"),

@@ -203,6 +203,8 @@ class Spec:
         elif self.many_labels:
             self.label_sharings  # noqa: B018 - raises an error for bad parameters
         kernel = self._checked_kernel()
+        if self.prune is not None and self.solver == "arrow":
+            raise ValueError("prune= needs a coefficient for every row: use solver='dual' with it.")
         if self.many_tasks and self.solver == "arrow" and not self.few_functions(kernel):
             with_norm = "" if self.machine else " with norm='function'"
             raise ValueError(
@@ -307,8 +309,6 @@ class Spec:
         if self.cv is None and len(weights) > 1:
             raise ValueError("cv=None holds nothing out, so there is nothing to choose by: give one linear_weight.")
         self.rows_after_pruning(100)
-        if self.prune is not None and self.solver == "arrow":
-            raise ValueError("prune= needs a coefficient for every row: use solver='dual' with it.")
         if self.prune is not None and not self.every_row:
             raise ValueError("prune= takes away rows that are centres: leave n_centers and centers as they are.")
         if self.cv is None and len(self.intercept_spreads) > 1:

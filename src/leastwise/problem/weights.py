@@ -138,7 +138,8 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
         total = w.sum()
     if not total > 0:
         raise ValueError(
-            "sample_weight sums to 0 (with class_weight counted in): at least one row must have a weight above 0."
+            "Sample weights must contain at least one non-zero number: sample_weight sums to 0 (with class_weight "
+            "counted in)."
         )
     if not np.isfinite(total):
         raise ValueError(

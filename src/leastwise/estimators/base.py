@@ -1,8 +1,8 @@
 """Base classes of the estimators: what users call on a fitted model.
 
 An estimator is its parameters, its docstring and ``_spec()``, which says what the parameters ask for. ``fit`` is
-:func:`leastwise.estimators.fitting.fit` for all of them. Further methods (``plan``, ``influence``, ``fit_stream``, ...)
-are functions that an estimator takes into its class body.
+:func:`leastwise.estimators.fitting.fit` for all of them. Further methods (``plan``, ``influence``, ``fit_stream``,
+...) are functions that an estimator takes into its class body.
 """
 
 from __future__ import annotations

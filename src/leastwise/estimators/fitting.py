@@ -150,7 +150,7 @@ def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     basis = spec.basis_of(rows, data.seed, settings)
     sigmas, alphas = spec.data_grids(rows, settings)
     effort = Effort(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
-    refits: Refits = (
+    refits: Any = (
         CoupledRefits(rows, basis, settings, shared_coupling(spec, data), effort)
         if spec.many_tasks
         else Refits(rows, basis, settings, effort)

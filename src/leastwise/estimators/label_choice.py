@@ -86,8 +86,8 @@ def _rows_to_search(spec: Spec, basis: Basis | None, n: int) -> int:
 def look_at_labels(
     spec: Spec, data: Dataset, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, sharings: Levels
 ) -> tuple[Outcome, list[dict]]:
-    """A first choice in closed form: labels that are not known are filled in, and of very many labels some are used."""
-    labels, judge, classes = _few_labels(spec, rows), settings.judge, data.targets.labels.classes  # type: ignore[union-attr]
+    """A first choice in closed form: unknown labels are filled in, and of very many labels some are used."""
+    labels, judge, classes = _few_labels(spec, rows), settings.judge, data.targets.labels.classes
     sigmas, alphas = spec.data_grids(data.rows, settings)
     assert isinstance(judge, LabelJudge)
     if labels is not None:
@@ -112,7 +112,7 @@ def _evaluator(
     spec: Spec, data: Dataset, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation
 ) -> LabelTrial:
     """Held-out scores in closed form, or by refits where labels are known in part."""
-    families = label_families(data.targets.labels.classes)  # type: ignore[union-attr]
+    families = label_families(data.targets.labels.classes)
     folds = len(np.unique(rows.fold))
     if not rows.complete and spec.cv is not None and folds > MANY_FOLDS:
         raise ValueError(
@@ -148,7 +148,7 @@ def _even_sample(rows: LabelRows, count: int, precomputed: bool) -> Array:
 
 def relation_of(spec: Spec, data: Dataset) -> Relation:
     """How labels are coupled."""
-    rows, labels = data.rows, data.targets.labels  # type: ignore[union-attr]
+    rows, labels = data.rows, data.targets.labels
     assert isinstance(rows, LabelRows)
     penalty = label_penalties(spec.label_penalty, labels)
     own, S = own_part(penalty), spec.similarity

@@ -31,7 +31,7 @@ def choose_solver(spec: Spec, data: Dataset, settings: Settings) -> str:
     """The solver of the plan; an error, before any work, where that would not fit in memory."""
     plan = draft_plan(spec, data, settings)
     if spec.many_labels:
-        labels = data.targets.labels  # type: ignore[union-attr]
+        labels = data.targets.labels
         itemsize = data.rows.X.dtype.itemsize
         check_label_memory(len(data.rows), labels.n_outputs, labels.n_labels, itemsize, spec.pair_table)
     plan.refuse()

@@ -1,8 +1,8 @@
 """From the chosen hyperparameters to a fitted model, by each solver.
 
-Every function takes the parameters, the data and the settings, and returns a :class:`Fitted`. Direct solvers choose on
-all rows and solve by a factorisation. Iterative ones choose on some rows, judge a tenth of all rows that is held out,
-then solve for all.
+Every function takes the parameters, the data and the settings, and returns a :class:`Fitted`. Direct solvers choose
+on all rows and solve by a factorisation. Iterative ones choose on some rows, judge a tenth of all rows that is held
+out, then solve for all.
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ def _prune(spec: Spec, data: Dataset, choice: Found) -> Fitted:
         alpha = best.alpha * float(w.sum() / w[index].sum())
     held = None if spec.cv is None else some.settled(some.heldout(best.sigma, 1)(alpha))
     solution = _solved(some, replace(best, alpha=alpha))
-    pruned, pruning = replace(best, alpha=alpha), {"n_rows": n, "n_kept": len(index)}
+    pruned = replace(best, alpha=alpha)
+    pruning: dict[str, Any] = {"n_rows": n, "n_kept": len(index)}
     if held is not None:
         F = np.empty((n, held.F.shape[1]), dtype=held.F.dtype)
         F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
@@ -318,7 +319,8 @@ def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
         return None
     assert isinstance(kernel, Sum)
     part = next(part for part in kernel.parts if isinstance(part, Linear))
-    few = spec.few_functions(part) if spec.many_tasks else spec.linear_directions(*data.rows.X.shape, part)
+    n, d = data.rows.X.shape
+    few = spec.few_functions(part) if spec.many_tasks else spec.linear_directions(n, d, part)
     return part if few else None
 
 

@@ -493,7 +493,7 @@ class Spec:
         return make_basis(recipe, rows.X, rows.y, rows.w, rows.fold, rows.copy, rng, settings.n_outputs, rows.task)
 
     def _middle_sigma(self, rows: Rows, kernel: Kernel) -> float:
-        """Sigma for leverage scores, before one is chosen: the given one, the middle of a grid, or the natural one."""
+        """Sigma for leverage scores, before one is chosen: given, the middle of a grid, or the natural length."""
         if isinstance(self.sigma, str):
             return natural_length(kernel, rows)
         return float(np.exp(np.mean(np.log(self._sigma_grid(1.0).values))))

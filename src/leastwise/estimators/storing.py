@@ -228,7 +228,7 @@ def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, trial: Any, best: 
 
 def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
     targets, outcome = data.targets, fitted.outcome
-    model.unit_, model.offset_, model.flat_ = targets.unit, targets.offset, targets.flat  # type: ignore[union-attr]
+    model.unit_, model.offset_, model.flat_ = targets.unit, targets.offset, targets.flat
     if spec.cv is None:
         return
     F, _ = scores_of_all(model, data, outcome.F)
@@ -261,7 +261,7 @@ def _store_labels(
     model: Any, spec: Spec, data: Dataset, fitted: Fitted, reach: Reach | None, trust: Array | None
 ) -> None:
     choice, outcome, rows = fitted.choice, fitted.outcome, data.rows
-    labels = data.targets.labels  # type: ignore[union-attr]
+    labels = data.targets.labels
     assert isinstance(rows, LabelRows)
     if spec.cv is not None:
         sample = rows.label_sample(outcome.F)

@@ -1,8 +1,9 @@
 """Fits to rows in blocks, and models that change by more rows or fewer.
 
-A first pass keeps a sample of the rows, which chooses centres, kernel and sigma. A second pass sums over all rows. What
-rows were summed is in ``moments_``, and the sample in ``kept_``: adding rows, taking rows away and merging models are
-arithmetic on these, after which :func:`conclude` makes the model anew. The methods are taken into class bodies.
+A first pass keeps a sample of the rows, which chooses centres, kernel and sigma. A second pass sums over all rows.
+What rows were summed is in ``moments_``, and the sample in ``kept_``: adding rows, taking rows away and merging
+models are arithmetic on these, after which :func:`conclude` makes the model anew. The methods are taken into class
+bodies.
 """
 
 from __future__ import annotations
@@ -217,10 +218,10 @@ def known_targets(model: Any) -> Targets:
     """The targets that a fitted model knows."""
     targets, known = model._spec().targets, vars(model)
     if targets.kind == "classes":
-        return replace(targets, classes=model.classes_)
+        return targets.with_known(classes=model.classes_)
     if targets.kind == "labels":
-        return replace(targets, labels=model.label_index_)
-    return replace(targets, unit=known["unit_"], offset=known["offset_"], flat=known["flat_"])
+        return targets.with_known(labels=model.label_index_)
+    return targets.with_known(unit=known["unit_"], offset=known["offset_"], flat=known["flat_"])
 
 
 def begun_before(model: Any) -> Begun:
@@ -399,9 +400,9 @@ class FirstLook:
             if not len(w):
                 return
             fresh, old = spec.targets.learn(block.y), self.targets
-            targets: Targets = old + fresh if self.seen else fresh  # type: ignore[operator]
+            targets: Targets = old + fresh if self.seen else fresh
             if self.seen and targets is not old:
-                self.keeper.recode(lambda codes: targets.recode(codes, old))  # type: ignore[arg-type]
+                self.keeper.recode(lambda codes: targets.recode(codes, old))
             codes = targets.encode(block.y)
             check_lengths(codes, w)
         self.targets, self.seen, self.n_rows = targets, True, self.n_rows + int(np.sum(w > 0))

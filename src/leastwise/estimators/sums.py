@@ -139,7 +139,7 @@ def begin(spec: Spec, data: Dataset, settings: Settings) -> Begun:
 
 def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
     """As many centres as were asked for, or 1,000; a linear kernel has the inputs themselves."""
-    directions = spec.linear_directions(*data.rows.X.shape, settings.kernel)
+    directions = spec.linear_directions(len(data.rows), data.rows.X.shape[1], settings.kernel)
     few = spec if directions else spec.with_centers(STREAM_CENTERS)
     return few.basis_of(data.rows, data.seed, settings)
 
@@ -149,7 +149,7 @@ def evaluator(spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Set
     if not spec.many_labels:
         return MomentTrial(rows, basis, settings, sums)
     assert isinstance(rows, LabelRows)
-    families = label_families(data.targets.labels.classes)  # type: ignore[union-attr]
+    families = label_families(data.targets.labels.classes)
     return LabelMomentTrial(rows, basis, settings, relation_of(spec, data), families, sums)
 
 

@@ -1,7 +1,7 @@
 """Fits of many tasks from parts of the rows: streams of blocks, and partitions of Dask.
 
-The shared system of the block-arrow problem is a sum over tasks, see :mod:`leastwise.sources.task_workers`. A sample of
-whole tasks is searched in memory. Alpha is refined on all rows where they are not too many.
+The shared system of the block-arrow problem is a sum over tasks, see :mod:`leastwise.sources.task_workers`. A sample
+of whole tasks is searched in memory. Alpha is refined on all rows where they are not too many.
 """
 
 from __future__ import annotations
@@ -239,9 +239,9 @@ def _targets(spec: Spec, known: Known) -> Targets:
     targets = spec.targets
     if targets.kind == "classes":
         check_classes(min(known.n, len(known.classes) + 1), known.classes)
-        return replace(targets, classes=known.classes)
+        return targets.with_known(classes=known.classes)
     unit, offset, flat = known.unit(known.dtype, spec.bias is not None)
-    return replace(targets, unit=unit, offset=offset, flat=flat)
+    return targets.with_known(unit=unit, offset=offset, flat=flat)
 
 
 def _sampled(

@@ -1,9 +1,9 @@
 """Targets: classes, regression targets, or many labels.
 
-A ``Targets`` object is immutable. Before it has seen any rows it holds the parameters that concern y. ``learn`` returns
-one that also knows the names of the classes, or the units of the values. Those of two parts of the rows are added, so
-that blocks of a stream, partitions and merged models are handled alike. ``encode`` turns y into codes (or values), and
-``matrix`` turns codes into Z, the columns that the ridge problem fits.
+A ``Targets`` object is immutable. Before it has seen any rows it holds the parameters that concern y. ``learn``
+returns one that also knows the names of the classes, or the units of the values. Those of two parts of the rows are
+added, so that blocks of a stream, partitions and merged models are handled alike. ``encode`` turns y into codes (or
+values), and ``matrix`` turns codes into Z, the columns that the ridge problem fits.
 """
 
 from __future__ import annotations
@@ -34,8 +34,124 @@ Array = np.ndarray
 ROUNDING = 1e-12
 
 
+class Targets:
+    """What every kind of targets does; defaults are those of targets without classes.
+
+    Attributes
+    ----------
+    kind : {"classes", "values", "labels"}
+    sklearn_checks : dict
+        Arguments of scikit-learn's validation of y.
+    classes, labels, unit, offset, flat, signed
+        Known once rows were seen, for the kinds that have them.
+    """
+
+    kind: ClassVar[str]
+    sklearn_checks: ClassVar[dict[str, Any]] = {}
+    classes: Any = None
+    labels: Any = None
+    unit: Any = None
+    offset: Any = None
+    flat: bool = True
+    signed: bool = False
+    class_weight: Any = None
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of columns of Z."""
+        raise NotImplementedError
+
+    def with_known(self, **known: Any) -> Self:
+        """With these classes, units or labels."""
+        return replace(self, **known)  # type: ignore[type-var]
+
+    def check(self, y: Any) -> None:
+        """Raise an error if y, validated, does not hold such targets."""
+
+    def weights(self, sample_weight: Any, y: Any) -> Array:
+        """Weights of rows, or of all labels of rows, with ``class_weight`` multiplied in."""
+        raise NotImplementedError
+
+    def learn(self, y: Any) -> Self:
+        """With the classes, units or labels of these rows."""
+        raise NotImplementedError
+
+    def fitted_to(self, y: Any, dtype: Any) -> Self:
+        """With the classes or units of all rows, checked."""
+        raise NotImplementedError
+
+    def named(self, classes: Any) -> Self:
+        """With the classes that the user lists."""
+        raise NotImplementedError
+
+    def __add__(self, other: Any) -> Self:
+        """What two parts of the rows know together; the same object where the other adds nothing."""
+        raise NotImplementedError
+
+    def completed(self, n: int, names: Any = None) -> Self:
+        """After a first pass over n rows or more; ``names`` are those of the target columns."""
+        return self
+
+    def with_sums(self, moments: Moments) -> Self:
+        """With what sums over all rows add to it."""
+        return self
+
+    def check_learnable(self) -> None:
+        """Raise an error if nothing can be learned."""
+
+    def encode(self, y: Any) -> Array:
+        """Codes of the classes, or values as floats."""
+        raise NotImplementedError
+
+    def arrange(self, codes: Array, dtype: Any) -> tuple[Array, Array | None]:
+        """Codes, and Z; Z is None where it is 1 for the row's class and 0 for others."""
+        raise NotImplementedError
+
+    def recode(self, codes: Array, old: Any) -> Array:
+        """Codes of the same rows, which ``old`` encoded."""
+        return codes
+
+    def recode_moments(self, moments: Moments, old: Any) -> Moments:
+        """Sums of the same rows, whose columns ``old`` arranged."""
+        raise NotImplementedError
+
+    def blank(self, n: int) -> Array:
+        """Codes of n rows that nothing is learned from."""
+        raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        """Raise an error for a bad ``class_weight`` before any row is read."""
+
+    def check_block_weight(self, sample_weight: Any) -> None:
+        """Raise an error for weights that sums over rows cannot have."""
+
+    def counts(self, codes: Array, w: Array) -> dict:
+        """Weight of each class by name."""
+        return {}
+
+    def class_factors(self, counts: dict | None) -> Array | None:
+        """Weights of the classes; ``counts`` are known where all rows have been seen."""
+        return None
+
+    def row_weights(self, w: Array) -> Array:
+        """Weights in the form that rows are arranged with."""
+        return w
+
+    def shares(self, moments: Moments, unit: float) -> Array | None:
+        """Class shares of all rows; ``unit`` is the weight of 1."""
+        return None
+
+    def shares_of(self, rows: Any) -> Array | None:
+        """Class shares of rows in memory."""
+        return None
+
+    def first_shares(self, codes: Array, w: Array) -> Array | None:
+        """Class shares of the first rows, if these lack a class that is known."""
+        return None
+
+
 @dataclass(frozen=True)
-class ClassTargets:
+class ClassTargets(Targets):
     """Classes. Z has one column per class: 1 for the row's class and 0 for the others, or -1 if ``signed``."""
 
     classes: Any = None
@@ -43,7 +159,6 @@ class ClassTargets:
     class_weight: Any = None
 
     kind: ClassVar[str] = "classes"
-    sklearn_checks: ClassVar[dict[str, Any]] = {}
 
     @property
     def n_outputs(self) -> int:
@@ -79,14 +194,6 @@ class ClassTargets:
     def __add__(self, other: Self) -> Self:
         classes = united(self.classes, other.classes)
         return self if classes is self.classes else replace(self, classes=classes)
-
-    def completed(self, n: int, names: Any = None) -> Self:
-        """After a first pass over n rows or more; ``names`` are those of the target columns."""
-        return self
-
-    def with_sums(self, moments: Moments) -> Self:
-        """With what sums over all rows add to it."""
-        return self
 
     def check_learnable(self) -> None:
         """Raise an error if nothing can be learned from these classes."""
@@ -136,9 +243,6 @@ class ClassTargets:
         """Raise an error for a bad ``class_weight`` before any row is read."""
         check_class_weight(self.class_weight)
 
-    def check_block_weight(self, sample_weight: Any) -> None:
-        """Raise an error for weights that sums over rows cannot have."""
-
     def counts(self, codes: Array, w: Array) -> dict:
         """Weight of each class by name."""
         mass = np.bincount(codes, weights=w, minlength=len(self.classes))
@@ -154,10 +258,6 @@ class ClassTargets:
             )
         mass = np.array([(counts or {}).get(name, 0.0) for name in self.classes.tolist()])
         return class_factors(self.class_weight, self.classes, mass)
-
-    def row_weights(self, w: Array) -> Array:
-        """Weights in the form that rows are arranged with."""
-        return w
 
     # --------------------------------------------------------------- shares
 
@@ -178,7 +278,7 @@ class ClassTargets:
 
 
 @dataclass(frozen=True)
-class ValueTargets:
+class ValueTargets(Targets):
     """Regression targets, in units that are powers of two so that nothing is rounded and nothing overflows.
 
     Attributes
@@ -202,8 +302,6 @@ class ValueTargets:
 
     kind: ClassVar[str] = "values"
     sklearn_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
-    classes: ClassVar[None] = None
-    signed: ClassVar[bool] = False
 
     @property
     def n_outputs(self) -> int:
@@ -223,9 +321,6 @@ class ValueTargets:
                 f"y holds text, such as {str(text)!r}: {self.owner} predicts quantities, and needs numbers. "
                 f"For classes use {self.owner[:-1]}C."
             )
-
-    def check(self, y: Any) -> None:
-        """Nothing more to check."""
 
     def weights(self, sample_weight: Any, y: Any) -> Array:
         """Row weights."""
@@ -265,17 +360,6 @@ class ValueTargets:
             raise ValueError(f"y has the shape {forms[0]} in some rows and {forms[1]} in others: give one form.")
         return self
 
-    def completed(self, n: int, names: Any = None) -> Self:
-        """After a first pass over the rows."""
-        return self
-
-    def with_sums(self, moments: Moments) -> Self:
-        """With what sums over all rows add to it."""
-        return self
-
-    def check_learnable(self) -> None:
-        """Any values can be learned."""
-
     def encode(self, y: Any) -> Array:
         """Values as floats."""
         Z = _numeric(np.asarray(y))
@@ -293,10 +377,6 @@ class ValueTargets:
         Z = (values.reshape(len(values), -1).astype(float) - self.offset) / self.unit
         return np.zeros(len(Z), dtype=int), Z.astype(dtype)
 
-    def recode(self, values: Array, old: Self) -> Array:
-        """Values need no new codes."""
-        return values
-
     def recode_moments(self, moments: Moments, old: Self) -> Moments:
         """Sums of the same rows in these units."""
         scale, move = old.unit / self.unit, (old.offset - self.offset) / self.unit
@@ -307,39 +387,9 @@ class ValueTargets:
         """Values of n rows that nothing is learned from."""
         return np.zeros(n if self.flat else (n, len(self.unit)))
 
-    def check_parameters(self) -> None:
-        """There are no parameters to check."""
-
-    def check_block_weight(self, sample_weight: Any) -> None:
-        """Any row weights will do."""
-
-    def counts(self, values: Array, w: Array) -> dict:
-        """There are no classes to count."""
-        return {}
-
-    def class_factors(self, counts: dict | None) -> None:
-        """There are no classes to weight."""
-        return None
-
-    def row_weights(self, w: Array) -> Array:
-        """Weights in the form that rows are arranged with."""
-        return w
-
-    def shares(self, moments: Moments, unit: float) -> None:
-        """There are no class shares."""
-        return None
-
-    def shares_of(self, rows: Any) -> None:
-        """There are no class shares."""
-        return None
-
-    def first_shares(self, values: Array, w: Array) -> None:
-        """There are no class shares."""
-        return None
-
 
 @dataclass(frozen=True)
-class LabelTargets:
+class LabelTargets(Targets):
     """Many labels. Z has one column per class of each label, zeros where a label is unknown (code -1)."""
 
     labels: Any = None
@@ -347,8 +397,6 @@ class LabelTargets:
     class_weight: Any = None
 
     kind: ClassVar[str] = "labels"
-    classes: ClassVar[None] = None
-    signed: ClassVar[bool] = False
 
     @property
     def n_outputs(self) -> int:
@@ -362,9 +410,6 @@ class LabelTargets:
         labels = replace(labels, form="flat") if flat else labels
         _warn_uninformative(codes, labels)
         return codes, replace(self, labels=labels)
-
-    def check(self, y: Any) -> None:
-        """Checked when labels are encoded."""
 
     def weights(self, sample_weight: Any, codes: Array) -> Array:
         """Weights of all labels of all rows."""
@@ -406,9 +451,6 @@ class LabelTargets:
         constant = [t for t, (a, b) in enumerate(pairwise(self.labels.starts)) if present[a:b].sum() == 1]
         return replace(self, labels=replace(self.labels, constant=tuple(constant)))
 
-    def check_learnable(self) -> None:
-        """Labels of one class are learned as such."""
-
     def encode(self, y: Any) -> Array:
         """Codes of rows all of whose labels are known."""
         table = as_column(y) if is_flat(y) else y
@@ -446,21 +488,10 @@ class LabelTargets:
         """Codes of n rows that nothing is learned from."""
         return np.zeros((n, self.labels.n_labels), dtype=int)
 
-    def check_parameters(self) -> None:
-        """Checked with the weights of a block."""
-
     def check_block_weight(self, sample_weight: Any) -> None:
         """Sums need one weight per row."""
         if self.class_weight is not None or np.ndim(sample_weight) == 2:
             raise ValueError("A stream of many labels takes one weight a row: no class_weight, no weight per label.")
-
-    def counts(self, codes: Array, w: Array) -> dict:
-        """Classes of many labels are not counted."""
-        return {}
-
-    def class_factors(self, counts: dict | None) -> None:
-        """Classes of many labels have no weights in a stream."""
-        return None
 
     def row_weights(self, w: Array) -> Array:
         """The weight of a row for each of its labels."""
@@ -473,13 +504,6 @@ class LabelTargets:
     def shares_of(self, rows: Any) -> Array:
         """Weights of all classes of all labels, of rows in memory."""
         return rows.class_counts()
-
-    def first_shares(self, codes: Array, w: Array) -> None:
-        """Unknown in the first rows."""
-        return None
-
-
-Targets = ClassTargets | ValueTargets | LabelTargets
 
 
 def in_units(F: Any, unit: Any, offset: Any, flat: bool) -> Any:

@@ -286,7 +286,7 @@ def test_one_problem_serves_many_alphas(narrow):
     np.testing.assert_allclose(a.scores(rows), b.scores(rows), atol=1e-7)
     model = fixed()
     data, settings = prepare(model, model._spec(), X, Y, WEIGHTS)
-    effort = solving.Effort(1e-9, 200)
+    effort = solving.SolverOptions(1e-9, 200)
     problem = KrylovProblem(data.rows, settings, 1.5, None, effort)
     assert problem.rough is not None
     start = None

@@ -166,9 +166,9 @@ def test_many_copies_are_looked_at_once(kind, monkeypatch):
     whole = clone(model).fit(X, y, w)
     monkeypatch.setattr(sums_module, "SAMPLE_ROWS", 50)
     seen = []
-    real = sums_module.evaluator
+    real = sums_module.moment_evaluator
     monkeypatch.setattr(
-        sums_module, "evaluator", lambda spec, data, rows, *a: seen.append(len(rows)) or real(spec, data, rows, *a)
+        sums_module, "moment_evaluator", lambda spec, data, rows, *a: seen.append(len(rows)) or real(spec, data, rows, *a)
     )
     some = clone(model).fit(X, y, w)
     assert seen[-1] < 280

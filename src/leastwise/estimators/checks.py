@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.model_selection.grid import Grid, Levels
-from leastwise.problem.kernels import Given, Kernel, Precomputed, check_symmetric
+from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.search_rows import search_bytes
@@ -86,7 +86,7 @@ def check_groups(groups: Any, n: int) -> Array:
 
 def check_range(X: Any, kernel: Kernel) -> None:
     """Values so large that their squares overflow would turn distances into NaN."""
-    if isinstance(kernel, Given | Precomputed):
+    if isinstance(kernel, CallableKernel | Precomputed):
         return
     most, dtype = largest(X), numpy_dtype(X)
     limit = float(np.sqrt(np.finfo(dtype).max / (8.0 * max(X.shape[1], 1))))

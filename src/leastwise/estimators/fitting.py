@@ -27,7 +27,7 @@ from leastwise.linalg.logistic import Stop
 from leastwise.model_selection.search import Search
 from leastwise.solvers.choose import timed
 from leastwise.solvers.evaluator import Outcome, Settings
-from leastwise.solvers.newton import Effort, Refits, Softmax
+from leastwise.solvers.newton import RefitOptions, Refits, Softmax
 from leastwise.solvers.plan import Plan
 from leastwise.solvers.search_rows import ARRAYS
 from leastwise.solvers.solve import Solution
@@ -149,7 +149,7 @@ def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
     basis = spec.basis_of(rows, data.seed, settings)
     sigmas, alphas = spec.data_grids(rows, settings)
-    effort = Effort(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
+    effort = RefitOptions(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
     refits: Any = (
         CoupledRefits(rows, basis, settings, shared_coupling(spec, data), effort)
         if spec.many_tasks

@@ -31,7 +31,7 @@ from leastwise.problem.kernels import Linear, Precomputed, Sum
 from leastwise.solvers.arrow_evaluator import ArrowTrial
 from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
 from leastwise.solvers.heldout import Held
-from leastwise.solvers.krylov import Bonds, Effort, Iterated, KrylovProblem, solve_by_krylov
+from leastwise.solvers.krylov import Bonds, SolverOptions, Iterated, KrylovProblem, solve_by_krylov
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_modes import Tied
 from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd
@@ -336,7 +336,7 @@ def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
 
 def _iterate(spec: Spec, data: Dataset, choice: Found) -> Fitted:
     """With parameters chosen on some rows, judge a tenth of all rows that is held out, then solve for all."""
-    effort = Effort(spec.tol, spec.max_iterations, spec.report)
+    effort = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     if spec.cv is not None and not spec.many_tasks:
         choice = _settle_alpha(spec, data, choice, effort)
     best, rows, settings = choice.outcome, data.rows, choice.searched.settings
@@ -360,7 +360,7 @@ def _iterate(spec: Spec, data: Dataset, choice: Found) -> Fitted:
 
 
 def _hold_out_tenth(
-    spec: Spec, rows: Rows, settings: Settings, best: Outcome, bonds: Bonds | None, effort: Effort, F: Array
+    spec: Spec, rows: Rows, settings: Settings, best: Outcome, bonds: Bonds | None, effort: SolverOptions, F: Array
 ) -> tuple[Array, Krylov]:
     """Fill in the scores of a tenth of the rows by a model of the others; a start for all rows, and its run."""
     held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
@@ -393,7 +393,7 @@ def _krylov_solution(model: Iterated, bonds: Bonds | None) -> Solution | TaskSol
     return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own)
 
 
-def _settle_alpha(spec: Spec, data: Dataset, choice: Found, effort: Effort) -> Found:
+def _settle_alpha(spec: Spec, data: Dataset, choice: Found, effort: SolverOptions) -> Found:
     """A better alpha for classes: what a tenth of some rows says, in proportion for all."""
     rows, settings, best = data.rows, choice.searched.settings, choice.outcome
     alphas = spec.data_grids(rows, settings)[1]
@@ -497,7 +497,7 @@ def _labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     rows, best = data.rows, choice.outcome
     assert isinstance(rows, LabelRows)
     ties = choice.searched.tied(best.sharing).ties
-    effort = Effort(spec.tol, spec.max_iterations, spec.report)
+    effort = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     start, runs = None, []
     if spec.cv is not None:
         every = len(rows) ** 2 * settings.n_outputs <= IN_TURN
@@ -521,7 +521,7 @@ def _hold_out_labels(
     settings: Settings,
     best: Outcome,
     ties: list[Tied],
-    effort: Effort,
+    effort: SolverOptions,
     out: Array,
     F: Array,
 ) -> tuple[list[Array], list]:

@@ -144,7 +144,7 @@ def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
     return few.basis_of(data.rows, data.seed, settings)
 
 
-def evaluator(spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Settings, sums: SumsBySigma) -> Any:
+def moment_evaluator(spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Settings, sums: SumsBySigma) -> Any:
     """Held-out scores of some rows by sums over all."""
     if not spec.many_labels:
         return MomentTrial(rows, basis, settings, sums)
@@ -205,7 +205,7 @@ def fit_by_sums(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     settings = replace(settings, kernel=begun.kernel)
     sums = sums_in_memory(rows, begun.basis, settings, n_folds)
     part = replace(heavy.part(sample), shares=targets.shares_of(rows))
-    trial = evaluator(spec, some, part, begun.basis, settings, sums)
+    trial = moment_evaluator(spec, some, part, begun.basis, settings, sums)
     choice = settle(spec, some, settings, begun, trial, len(rows))
     F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
     if spec.cv is not None:
@@ -326,6 +326,6 @@ def conclude(
     data = kept_rows(spec, some, targets, begun.kernel, moments)
     settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel)
     scaled = moments * (1 / data.rows.mass)
-    trial = evaluator(spec, data, data.rows, begun.basis, settings, lambda sigma: [scaled])
+    trial = moment_evaluator(spec, data, data.rows, begun.basis, settings, lambda sigma: [scaled])
     choice = settle(spec, data, settings, begun, trial, moments.n)
     return data, fitted(spec, begun.basis, settings, choice)

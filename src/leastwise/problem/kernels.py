@@ -276,7 +276,7 @@ class Sigmoid(Kernel):
 
 
 @dataclass(frozen=True)
-class Given(Kernel):
+class CallableKernel(Kernel):
     """A function of the user's, called with two arrays of rows. It has no width."""
 
     has_sigma: ClassVar[bool] = False
@@ -412,7 +412,7 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
         Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
     """
     if callable(kernel):
-        return Given(function=kernel)
+        return CallableKernel(function=kernel)
     if not isinstance(coef0, Real) or not np.isfinite(float(coef0)):
         raise ValueError(f"coef0={coef0!r} must be a finite number.")
     if isinstance(kernel, str) and "+" in kernel:

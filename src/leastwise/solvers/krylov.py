@@ -211,7 +211,7 @@ SMALL = 2**22
 
 
 @dataclass(frozen=True)
-class Effort:
+class SolverOptions:
     """When to stop, and who is told."""
 
     tol: float
@@ -258,10 +258,10 @@ class KrylovProblem:
     sigma : float
     bonds : Bonds or None
         How the rows' tasks are tied.
-    effort : Effort
+    effort : SolverOptions
     """
 
-    def __init__(self, rows: Rows, settings: Settings, sigma: float, bonds: Bonds | None, effort: Effort) -> None:
+    def __init__(self, rows: Rows, settings: Settings, sigma: float, bonds: Bonds | None, effort: SolverOptions) -> None:
         # Vectors are in double precision whatever the rows: only kernel values are many.
         self.rows, self.bonds, self.effort = rows, bonds, effort
         self.root = np.sqrt(rows.w.astype(float))
@@ -332,7 +332,7 @@ class KrylovProblem:
 
 
 def solve_by_krylov(
-    rows: Rows, settings: Settings, sigma: float, alpha: float, bonds: Bonds | None, effort: Effort, start: Any = None
+    rows: Rows, settings: Settings, sigma: float, alpha: float, bonds: Bonds | None, effort: SolverOptions, start: Any = None
 ) -> Iterated:
     """A :class:`KrylovProblem` at one alpha."""
     return KrylovProblem(rows, settings, sigma, bonds, effort).solve(alpha, start)

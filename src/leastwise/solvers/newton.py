@@ -54,7 +54,7 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Effort:
+class RefitOptions:
     """How refits are made: the alphas that are sure to be asked for, the solver, and when it stops."""
 
     alphas: Any
@@ -65,7 +65,7 @@ class Effort:
 class Refits(Trial):
     """Held-out scores by refits, from the largest alpha down, each starting from the one before."""
 
-    def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: Effort) -> None:
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: RefitOptions) -> None:
         super().__init__(rows, basis, settings)
         self.effort = effort
         self.folds_out = [np.flatnonzero(rows.fold == label) for label in np.unique(rows.fold)]

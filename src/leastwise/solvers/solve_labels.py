@@ -15,7 +15,7 @@ from leastwise.linalg.pivoted import pivoted_cholesky
 from leastwise.linalg.sylvester import solve_sylvester
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers.evaluator import Settings
-from leastwise.solvers.krylov import RANK, Effort, KernelTimes, kernel_budget
+from leastwise.solvers.krylov import RANK, SolverOptions, KernelTimes, kernel_budget
 from leastwise.solvers.label_evaluators import IncompleteTrial, LabelRows, LabelTrial
 from leastwise.solvers.label_modes import Tied
 from leastwise.utils.random import generator
@@ -78,7 +78,7 @@ def solve_labels_free(
     sigma: float,
     alpha: float,
     ties: list[Tied],
-    effort: Effort,
+    effort: SolverOptions,
     start: Any = None,
 ) -> LabelSolution:
     """By conjugate gradients, without the kernel matrix of all rows; ``start`` are the stories of a like problem."""

@@ -17,7 +17,7 @@ from leastwise.problem.coupling import Coupling, Tie
 from leastwise.problem.intercepts import Centring
 from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
 from leastwise.solvers.heldout import Held, Problem
-from leastwise.solvers.newton import Effort, Refits
+from leastwise.solvers.newton import RefitOptions, Refits
 from leastwise.solvers.own_basis import OwnBasisHeldout
 from leastwise.solvers.search_rows import ARRAYS
 
@@ -188,7 +188,7 @@ class CoupledTrial(TiedTrial):
 class CoupledRefits(CoupledTrial, Refits):
     """Refits of many tasks: the kernel logistic regression of rows and tasks together."""
 
-    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: Effort) -> None:
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: RefitOptions) -> None:
         Refits.__init__(self, rows, basis, settings, effort)
         assert rows.task is not None
         self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)

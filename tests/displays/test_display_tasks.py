@@ -1,4 +1,4 @@
-"""Pictures of tasks hold the right numbers, in the right order, with names that can be read."""
+"""Displays of tasks have the right numbers and order, and legible names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(data):
 
 
 def made_up(T, seed=0):
-    """A display of T tasks that nobody fitted."""
+    """A display of T tasks with random values."""
     rng = np.random.default_rng(seed)
     values = {v: rng.uniform(0.2, 0.7, T) for v in VERSIONS}
     names = [f"St. Mary's General Hospital of the Sea, ward {k:03d}" for k in range(T)]
@@ -53,13 +53,13 @@ def texts(labels):
 
 
 def inside(figure, artist):
-    """Whether all of it can be seen."""
+    """True if the artist is inside the figure."""
     box, page = artist.get_window_extent(), figure.bbox
     return box.x0 >= 0 and box.y0 >= 0 and box.x1 <= page.x1 + 1 and box.y1 <= page.y1 + 1
 
 
 def apart(labels, axis):
-    """Whether no two labels overlap along an axis."""
+    """True if no two labels overlap along an axis."""
     boxes = [label.get_window_extent() for label in labels]
     spans = sorted((box.y0, box.y1) if axis == "y" else (box.x0, box.x1) for box in boxes)
     return all(a[1] <= b[0] + 1 for a, b in pairwise(spans))

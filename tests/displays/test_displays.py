@@ -1,4 +1,4 @@
-"""Displays of probabilities hold the right numbers: loops over rows, bins, tasks, labels and thresholds."""
+"""Displays of probabilities have the right numbers, compared with loops over rows, bins, tasks and labels."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def texts(artists):
 
 
 def apart(artists):
-    """Whether no two of them overlap."""
+    """True if no two artists overlap."""
     boxes = [artist.get_window_extent() for artist in artists]
     return not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 

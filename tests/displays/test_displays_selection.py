@@ -1,4 +1,4 @@
-"""Pictures of searches: every point in its place, the best over what is not shown, the chosen one marked."""
+"""Displays of searches: a cell for every point, the best over other hyperparameters, the chosen point marked."""
 
 from __future__ import annotations
 

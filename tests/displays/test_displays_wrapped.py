@@ -1,4 +1,4 @@
-"""Displays of models within pipelines and wrappers, and of frames: what a user has at hand."""
+"""Displays of models inside pipelines, wrappers and searches, and of frames."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What notebooks show of fitted models."""
+"""HTML representations of fitted models in notebooks."""
 
 import numpy as np
 import pytest
-from pages import Page, classes_model, labels_model, tasks_model, values_model
+from report_cases import Page, classes_model, labels_model, tasks_model, values_model
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression

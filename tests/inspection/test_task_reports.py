@@ -1,4 +1,4 @@
-"""Reports say what the models' held-out predictions say, and who helps whom is what refits say."""
+"""Task reports agree with the held-out predictions of the models, and ``helps`` agrees with refits."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pages import Page, check, classes_model, labels_model, tasks_model, values_model
+from report_cases import Page, check, classes_model, labels_model, tasks_model, values_model
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -41,7 +41,7 @@ from leastwise.report.page import environment, package_file
 from leastwise.report.regression import coverage_of, heldout_values
 from leastwise.report.tables import area_under_roc
 from leastwise.tables import TableModel
-from leastwise.utils.svg import element, markup
+from leastwise.utils.svg import element, join_markup
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
@@ -210,7 +210,7 @@ def test_the_tables_of_labels_and_classes():
     assert [line[1] for line in lines] == np.bincount(y).tolist()
 
 
-def test_rows_to_look_at_are_the_least_sure_and_the_surest_mistakes():
+def test_uncertain_rows_and_confident_errors():
     model, X, y = classes_model()
     P = model.estimator_.heldout_proba_
     sure, wrong = P.max(axis=1), P.argmax(axis=1) != y
@@ -264,7 +264,7 @@ def test_maps_of_many_are_means_of_blocks(rng):
     assert close(labels_model()[0].similarity_[i, j], off.max())
 
 
-# --------------------------------------------------------------------------------- quantities
+# --------------------------------------------------------------------------------- regression
 
 
 def test_numbers_of_a_regressor():
@@ -300,7 +300,7 @@ def test_rows_of_weight_zero_do_not_count():
         assert all(str(task[line[0]]) == line[1] for line in data["largest_errors"]["lines"])
 
 
-def test_half_of_the_rows_judges_the_other():
+def test_coverage_of_one_half_uses_the_residuals_of_the_other():
     model, _, _, _ = values_model()
     known = heldout_values(subject_of(model))
     inside, width = coverage_of(known, 0.8)
@@ -313,7 +313,7 @@ def test_half_of_the_rows_judges_the_other():
     assert width.shape == (1,)
 
 
-def test_folds_of_many_rows_are_no_witnesses():
+def test_rows_of_a_fold_are_independent():
     _, X, y, _ = values_model()
     fits = [LSSVR(sigma=2.0, alpha=0.01, cv=cv, random_state=0).fit(X, y) for cv in ("loo", 2)]
     loo, folds = (report_data(model)["values"]["outputs"][0]["rmse"] for model in fits)
@@ -330,7 +330,7 @@ def test_intervals_of_given_rows_are_those_of_the_model():
     )
 
 
-# -------------------------------------------------------------------------------------- pages
+# --------------------------------------------------------------------------------------- HTML
 
 
 def pages():
@@ -359,7 +359,7 @@ def pages():
     yield "far", report_data(LSPC(random_state=0, extrapolate=True).fit(X, y))
 
 
-def test_every_kind_of_model_has_a_whole_page():
+def test_every_kind_of_model_has_a_valid_report():
     for name, data in pages():
         json.dumps(data, allow_nan=False)
         html = report_html(data)
@@ -370,7 +370,7 @@ def test_every_kind_of_model_has_a_whole_page():
         assert ("threshold" in page.ids) == (data["kind"] != "values" and data["source"] is not None), name
 
 
-def test_what_a_policy_allows_is_what_is_there():
+def test_the_policy_allows_only_the_style_and_the_script():
     html = report_html(report_data(classes_model()[0]))
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1])
     assert policy.startswith("default-src 'none'; ")
@@ -407,7 +407,7 @@ def shape_of_harmless_names():
 @settings(max_examples=12)
 @example(["</script ><b>", "<!--<script >", "</title>", "\ud800", "שלום"])
 @given(st.lists(st.text() | st.sampled_from(NASTY), min_size=5, max_size=5))
-def test_names_cannot_break_a_page(names):
+def test_names_cannot_break_the_html(names):
     model, _ = tasks_model()
     ids = model.estimator_.tasks_.tolist()
     called = {"tasks": {ids[5]: names[0], ids[6]: names[1]}, "classes": {0: names[2]}}
@@ -436,7 +436,7 @@ def test_clean_text_is_one_line_that_can_be_written(text):
     assert not set("<>&") & set(script)
 
 
-def test_numbers_as_people_read_them():
+def test_formatted_numbers():
     assert [percent(0.12345), percent(None), number(0.5), figures(3.0), figures(0.00012341)] == [
         "12.3%",
         "–",
@@ -477,7 +477,7 @@ def test_colours_can_be_told_apart():
 # -------------------------------------------------------------------------------------- files
 
 
-def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
+def test_a_file_is_replaced_atomically(tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     model = classes_model()[0]
     assert write_report(model, path, title="First") == path
@@ -494,7 +494,7 @@ def test_a_file_is_the_old_one_or_the_new_one(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no folder .*missing"):
         write_report(classes_model()[0], tmp_path / "missing" / "a.html")
 
@@ -520,7 +520,7 @@ def test_templates_escape_all_but_what_the_package_has_escaped():
     sources = [path.read_text() for path in files("leastwise.report").joinpath("templates").iterdir()]
     assert len(sources) == 5
     assert not [text for text in sources if re.search(r"\|\s*safe\b|autoescape|Markup", text)]
-    assert markup("a<", element("g")) + "<" == "a&lt;<g/>&lt;"
+    assert join_markup("a<", element("g")) + "<" == "a&lt;<g/>&lt;"
 
 
 def test_files_have_the_usual_rights(tmp_path):
@@ -531,7 +531,7 @@ def test_files_have_the_usual_rights(tmp_path):
     assert made.stat().st_mode == other.stat().st_mode
 
 
-def test_a_page_of_much_is_small():
+def test_a_report_on_large_data_is_small():
     model, _ = tasks_model()
     inner = model.estimator_
     rng, n, T = np.random.default_rng(0), 20_000, 1000
@@ -552,7 +552,7 @@ def test_a_page_of_much_is_small():
     assert "The first 50 of 1,000 tasks" in check(html).text
 
 
-def test_a_model_of_tables_is_looked_into():
+def test_a_table_model_is_unwrapped():
     rng = np.random.default_rng(0)
     size = rng.normal(size=60)
     table = {"size": size, "finding": np.where(size + 0.3 * rng.normal(size=60) > 0, "fault", None)}
@@ -565,7 +565,7 @@ def test_a_model_of_tables_is_looked_into():
         report_data(TableModel("finding"))
 
 
-def test_a_page_is_about_the_target_and_says_where_nothing_is_decided():
+def test_the_title_has_the_target_and_the_facts_say_if_all_is_rejected():
     rng = np.random.default_rng(0)
     table = {"size": rng.normal(size=40), "finding": rng.choice(["fault", "fine"], 40)}
     with pytest.warns(UserWarning, match="everything is rejected"):
@@ -576,7 +576,7 @@ def test_a_page_is_about_the_target_and_says_where_nothing_is_decided():
     assert dict(known["facts"])["Threshold"] == "none: every row is rejected"
 
 
-def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():
+def test_equal_ids_of_classes_and_tasks_have_separate_names():
     model, _ = tasks_model()
     data = report_data(model, names={0: "ill"})
     assert "ill" in data["thresholds"]["confusions"]["classes"]
@@ -588,7 +588,7 @@ def test_classes_and_tasks_of_the_same_value_have_names_of_their_own():
     assert "Bergen" in [line[0] for line in data["values"]["tasks"]["lines"]]
 
 
-def test_what_cannot_be_reported_on_is_said():
+def test_wrong_arguments_are_named():
     model, X, y = classes_model()
     for call, message in [
         (lambda: report_data(LogisticRegression().fit(X, y)), "LogisticRegression: a report needs"),

@@ -1,4 +1,4 @@
-"""A report in a real browser: slider, tables, dark page, phone, print, keyboard, screen reader."""
+"""Reports in a browser: slider, tables, dark theme, small screens, print, keyboard, accessibility."""
 
 import base64
 import re
@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from pages import classes_model, labels_model, tasks_model, values_model
+from report_cases import classes_model, labels_model, tasks_model, values_model
 
 from leastwise.report import report_data, report_html
 from leastwise.report.formatting import cell_text
@@ -59,7 +59,7 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def visit(browser, pages):
-    """Open a page; afterwards nothing may have been complained of, and all is as it was."""
+    """Open a report; afterwards check that the browser logged no errors, and reset its state."""
 
     def go(name, width=1100, **features):
         size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}

@@ -19,6 +19,7 @@ from leastwise.inspection.outcomes import (
     outermost_with,
     predicted_proba,
 )
+from leastwise.utils.optional import needed
 from leastwise.utils.text_format import one_line, shortened
 
 Array = np.ndarray
@@ -37,11 +38,7 @@ MAX_CLASS_NAME = 26
 
 def pyplot() -> Any:
     """The module ``matplotlib.pyplot``, or an error that names the extra."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise ImportError("Displays need matplotlib: install it with  pip install 'leastwise[plot]'") from None
-    return plt
+    return needed("matplotlib.pyplot", "plot")
 
 
 def check_option(name: str, value: Any, allowed: Sequence[Any]) -> None:

@@ -17,7 +17,7 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 
 #: Names are cut after this many characters.
 MAX_NAME = 24
-#: Up to this many panels are large; more than ``MAX_PANELS`` tasks must be asked for.
+#: Up to this many panels are large; more than ``MAX_PANELS`` tasks must be selected by the caller.
 LARGE_PANELS, MAX_PANELS = 3, 30
 #: The two features have the same scale unless one side of the panel would be this many times the other.
 MAX_RATIO = 2.5
@@ -127,7 +127,7 @@ class PosteriorDisplay:
         *_, inner = layers(estimator)
         known = outermost_with(estimator, "tasks_").tasks_
         if tasks is None and len(known) > MAX_PANELS:
-            raise ValueError(f"The model knows {len(known)} tasks: select at most {MAX_PANELS} with tasks=.")
+            raise ValueError(f"The model knows {len(known)} tasks: select those to draw with tasks=.")
         tasks = list(known if tasks is None else tasks)
         where = plane(X, limits, task_column=getattr(inner, "task_column", None))
         classes = np.asarray(estimator.classes_)

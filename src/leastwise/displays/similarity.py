@@ -122,7 +122,7 @@ class SimilarityDisplay:
             For :meth:`plot`.
         """
         if report.helps is None:
-            raise ValueError(f"The report does not say which tasks help which: {report.helps_note}")
+            raise ValueError(f"The report has no helps matrix: {report.helps_note}")
         S = report.similarity
         labels: dict[str, Any] = {
             "label": "squared error saved",

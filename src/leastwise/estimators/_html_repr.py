@@ -1,6 +1,6 @@
 """HTML representation of fitted models in notebooks: what the fit chose, held-out measures, a reliability diagram.
 
-It stands in front of scikit-learn's diagram of the estimator.
+It precedes scikit-learn's diagram of the estimator.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from sklearn.utils.validation import _is_fitted
 from leastwise.metrics.calibration import equal_mass
 from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.reliability import bin_count, debiased_error, reliability_bins
-from leastwise.utils.svg import Frame, Svg, element, markup, picture
+from leastwise.utils.svg import Frame, Markup, element, join_markup, picture
 from leastwise.utils.unwrap import core, within
 
 Array = np.ndarray
 
 #: Bins of the diagram, and its side in pixels.
 BINS, SIDE = 10, 120.0
-STYLE = Svg(
+STYLE = Markup(
     "<style>.leastwise-fitted{display:flex;flex-wrap:wrap;gap:.3em 1.6em;align-items:center;margin:.4em 0;"
     "font:13px/1.45 system-ui,sans-serif}.leastwise-fitted dl{display:grid;grid-template-columns:auto auto;"
     "gap:0 1.1em;margin:0}.leastwise-fitted dt{opacity:.75}.leastwise-fitted dd{margin:0;"
@@ -51,9 +51,9 @@ def fitted_block(model: Any) -> str:
     model = vars(model).get("fitted_", model)  # the fitted model of a TableModel
     if not isinstance(model, FittedRepr):
         return ""
-    facts = markup(*(element("dt", name) + element("dd", value) for name, value in facts_of(model)))
+    facts = join_markup(*(element("dt", name) + element("dd", value) for name, value in facts_of(model)))
     outcomes = heldout_outcomes(model)
-    diagram = Svg() if outcomes is None else reliability_diagram(*outcomes[:3])
+    diagram = Markup() if outcomes is None else reliability_diagram(*outcomes[:3])
     return str(STYLE + element("div", element("dl", facts), diagram, class_="leastwise-fitted"))
 
 
@@ -112,7 +112,7 @@ def row_outcomes(P: Array, codes: Array, w: Array) -> tuple[Array, Array, Array,
     return P.max(axis=1), P.argmax(axis=1) == codes, w[rows], class_log_losses(P, codes)
 
 
-def reliability_diagram(p: Array, true: Array, w: Array) -> Svg:
+def reliability_diagram(p: Array, true: Array, w: Array) -> Markup:
     """A small reliability diagram with bins of equal mass, and a histogram behind it."""
     bins = reliability_bins(p, true, equal_mass(p, w, bin_count(len(p), BINS)), w)
     frame = Frame.of((4, 4, SIDE - 4, SIDE - 4), (0, 1), (0, 1))

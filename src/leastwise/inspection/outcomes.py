@@ -1,4 +1,4 @@
-"""Predicted probabilities beside the truth: for all rows, and by class, task or label; errors among accepted rows.
+"""Predicted probabilities and true outcomes, overall and by class, task or label; errors among accepted rows.
 
 The predictions may be those of a model inside a pipeline, a search or a wrapper: :func:`layers` looks for it there.
 """

@@ -185,7 +185,7 @@ def task_report(
         for name, changes in VERSIONS.items()
     }
     best = models["multi_task"]
-    # helps holds out single observations or groups, whatever the cv of the model.
+    # helps holds out single observations or groups and ignores the cv of the model.
     blank = clone(best).set_params(cv="loo")
     data = read_dataset(blank._spec(), blank, X, y, sample_weight, groups, best.kernel_, tasks)
     w = check_weights(sample_weight, None, np.empty(data.X.shape[0]))[data.used]
@@ -317,7 +317,7 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Dataset) -> tuple[A
     trial = CoupledTrial(data.rows, spec.basis_of(data.rows, data.seed, settings), settings, model.relation_)
     trial = trial.tied(model.sharing_)
     root, ridge = trial.root.astype(float), model.alpha_ / trial.unit * n + model.jitter_
-    H = trial.kernel(model.sigma_).astype(float) * root * root[:, None]  # double precision whatever the data's
+    H = trial.kernel(model.sigma_).astype(float) * root * root[:, None]  # always in double precision
     if np.finfo(float).eps * np.trace(H) > DIGITS * ridge:
         return None, f"the ridge, alpha_={model.alpha_:.3g}, is too small for double precision."
     return _deletions(trial, H, root, ridge).matrix(), None

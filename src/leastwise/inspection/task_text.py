@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.utils.svg import Svg, element, markup
+from leastwise.utils.svg import Markup, element, join_markup
 from leastwise.utils.text_format import LINE, NAME, one_line, short, shortened
 
 Array = np.ndarray
@@ -104,7 +104,7 @@ class ReportText:
         parts += [*(element("p", line) for line in note), element("p", verdict, style=_BOLD)]
         return str(element("div", *parts, style="overflow-x:auto"))
 
-    def _html_cells(self, i: int, style: str = "") -> list[Svg]:
+    def _html_cells(self, i: int, style: str = "") -> list[Markup]:
         t = self.table
         cells = [_cell(one_line(t["task"][i]), style, left=True), _cell(str(t["rows"][i]), style)]
         cells.append(_cell(_number(self._share[i]), style))
@@ -202,14 +202,14 @@ _BOLD = "font-weight:bold;"
 _WORSE = "font-style:italic;color:#c0392b;"
 
 
-def _html_table(head: Sequence[Sequence[Svg]], body: Sequence[Sequence[Svg]]) -> Svg:
-    parts = [markup(*(element("tr", *cells) for cells in lines)) for lines in (head, body)]
+def _html_table(head: Sequence[Sequence[Markup]], body: Sequence[Sequence[Markup]]) -> Markup:
+    parts = [join_markup(*(element("tr", *cells) for cells in lines)) for lines in (head, body)]
     thead = [element("thead", parts[0])] if head else []
     style = "border-collapse:collapse;font-size:inherit;margin-bottom:1em"
     return element("table", *thead, element("tbody", parts[1]), style=style)
 
 
-def _cell(value: str, style: str = "", left: bool = False, tag: str = "td") -> Svg:
+def _cell(value: str, style: str = "", left: bool = False, tag: str = "td") -> Markup:
     align = "left" if left else "right"
     return element(tag, value, style=f"padding:1px 5px;white-space:nowrap;text-align:{align};{style}")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from leastwise.displays._search_results import cell_edges, is_log
 from leastwise.report.formatting import figures, percent
-from leastwise.utils.svg import Frame, Svg, coordinate, element, markup, picture, text_at
+from leastwise.utils.svg import Frame, Markup, coordinate, element, join_markup, picture, text_at
 
 Array = np.ndarray
 
@@ -32,7 +32,7 @@ def _percent_tick(value: float) -> str:
 # ---------------------------------------------------------------------------- probabilities
 
 
-def reliability_chart(curve: dict[str, Any], key: str, x_label: str, y_label: str, title: str) -> Svg:
+def reliability_chart(curve: dict[str, Any], key: str, x_label: str, y_label: str, title: str) -> Markup:
     """A reliability curve with intervals and the diagonal, and a histogram below."""
     frame = Frame.of((46, 12, 368, 252), (0, 1), (0, 1))
     body = frame.axes("", y_label) + frame.reliability(curve["p"], curve["share"], 3.2, curve["low"], curve["high"])
@@ -43,15 +43,15 @@ def reliability_chart(curve: dict[str, Any], key: str, x_label: str, y_label: st
     return picture(WIDTH, 346, body, title, _described(curve), key)
 
 
-def small_reliability_chart(curve: dict[str, Any], key: str) -> Svg:
+def small_reliability_chart(curve: dict[str, Any], key: str) -> Markup:
     """A small reliability curve with the histogram behind it."""
     frame = Frame.of((24, 6, 184, 166), (0, 1), (0, 1))
     body = element("rect", x=24, y=6, width=160, height=160, class_="box")
     heights = np.array(curve["histogram"], dtype=float)
     body += frame.bars(EDGES, 0.4 * heights / max(heights.max(), 1e-300), "bar")
     body += frame.reliability(curve["p"], curve["share"], 2.4, curve["low"], curve["high"])
-    body += markup(*(text_at(t, frame.x(t), 179, kind="tick") for t in (0, 1)))
-    body += markup(*(text_at(t, 19, float(frame.y(t)) + 4, "end", "tick") for t in (0, 1)))
+    body += join_markup(*(text_at(t, frame.x(t), 179, kind="tick") for t in (0, 1)))
+    body += join_markup(*(text_at(t, 19, float(frame.y(t)) + 4, "end", "tick") for t in (0, 1)))
     return picture(190, 184, body, f"Reliability of {curve['name']}", _described(curve), key)
 
 
@@ -63,7 +63,7 @@ def _described(curve: dict[str, Any]) -> str:
     )
 
 
-def risk_chart(thresholds: dict[str, Any], key: str, stop: int) -> Svg:
+def risk_chart(thresholds: dict[str, Any], key: str, stop: int) -> Markup:
     """Errors among accepted rows against coverage, with the upper bound and a mark that the slider moves."""
     group, unit = thresholds["groups"][0], thresholds["unit"]
     frame = Frame.of(BOX, (0, 1), (0, group["top"]))
@@ -95,7 +95,7 @@ def _curve_path(frame: Frame, group: dict[str, Any], name: str) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) if points else ""
 
 
-def trust_chart(known: dict[str, Any], key: str) -> Svg:
+def trust_chart(known: dict[str, Any], key: str) -> Markup:
     """A histogram of the trust of the rows."""
     share = np.array(known["histogram"], dtype=float) / max(known["rows"], 1)
     frame = Frame.of((46, 12, 368, 158), (0, 1), (0, 1))
@@ -110,7 +110,7 @@ def trust_chart(known: dict[str, Any], key: str) -> Svg:
 # ---------------------------------------------------------------- hyperparameter search
 
 
-def colour_bar(low: str, high: str, kind: str, levels: int) -> Svg:
+def colour_bar(low: str, high: str, kind: str, levels: int) -> Markup:
     """A colour scale with the text of its ends."""
     cells = (
         element("rect", x=70 + k * 200 / levels, y=3.0, width=200 / levels + 0.3, height=9.0, class_=f"{kind}{k}")
@@ -120,7 +120,7 @@ def colour_bar(low: str, high: str, kind: str, levels: int) -> Svg:
     return element("svg", *cells, ends, viewBox="0 0 340 16", class_="scale", aria_hidden="true")
 
 
-def search_chart(chosen: dict[str, Any], key: str) -> Svg:
+def search_chart(chosen: dict[str, Any], key: str) -> Markup:
     """Scores over two hyperparameters: a band for every value of y, in it a cell for every value of x."""
     s = chosen["surface"]
     X, Y, score = np.array(s["at"][0]), np.array(s["at"][1]), np.array(s["score"], dtype=float)
@@ -142,7 +142,7 @@ def search_chart(chosen: dict[str, Any], key: str) -> Svg:
             x, y = float(frame.x(a)), float(frame.y(high))
             size = {"width": float(frame.x(b)) - x + 0.3, "height": float(frame.y(low)) - y + 0.3}
             cells.append(element("rect", x=x, y=y, class_=f"h{levels[place]}", **size))
-    body = markup(*cells) + frame.axes(s["x"], s["y"], grid=False)
+    body = join_markup(*cells) + frame.axes(s["x"], s["y"], grid=False)
     at = [chosen["chosen"].get(name) for name in (s["x"], s["y"])]
     if None not in at:
         body += frame.dots([at[0]], [at[1]], "halo", 6.0) + frame.dots([at[0]], [at[1]], "chosen", 6.0)
@@ -150,7 +150,7 @@ def search_chart(chosen: dict[str, Any], key: str) -> Svg:
     return picture(WIDTH, HEIGHT, body, f"Hyperparameter search: {s['x']} (x) and {s['y']} (y)", description, key)
 
 
-def path_chart(chosen: dict[str, Any], path: dict[str, Any], key: str) -> Svg:
+def path_chart(chosen: dict[str, Any], path: dict[str, Any], key: str) -> Markup:
     """The best score at every value of one hyperparameter."""
     at, score = np.array(path["at"], dtype=float), np.array(path["score"], dtype=float)
     room = 0.08 * (float(np.ptp(score)) or abs(float(score[0])) or 1.0)
@@ -168,7 +168,7 @@ def path_chart(chosen: dict[str, Any], path: dict[str, Any], key: str) -> Svg:
 # -------------------------------------------------------------------------- similarity map
 
 
-def similarity_chart(known: dict[str, Any], key: str) -> Svg:
+def similarity_chart(known: dict[str, Any], key: str) -> Markup:
     """A heat map whose rows and columns have the same order, with the names of the rows."""
     cells = _cells(known)
     levels, kind = _colour_levels(cells, known["signed"])
@@ -187,14 +187,14 @@ def similarity_chart(known: dict[str, Any], key: str) -> Svg:
     return picture(left + MAP_SIDE + 10, MAP_SIDE + 14, body, title, description, key)
 
 
-def similarity_colour_bar(known: dict[str, Any]) -> Svg:
+def similarity_colour_bar(known: dict[str, Any]) -> Markup:
     """The colour scale of the map."""
     low, high = (figures(v, 3) for v in _colour_range(_cells(known), known["signed"]))
     return colour_bar(low, high, *(("d", DIVERGING) if known["signed"] else ("h", SEQUENTIAL)))
 
 
 def cut(text: str, most: int) -> str:
-    """Text of at most so many columns; wide East Asian characters count twice."""
+    """Text that is at most ``most`` columns wide; wide East Asian characters count twice."""
     width = 0
     for i, letter in enumerate(text):
         width += 2 if east_asian_width(letter) in "WF" else 1
@@ -226,7 +226,7 @@ def _colour_levels(cells: Array, signed: bool) -> tuple[Array, str]:
     return np.where(np.isnan(cells), -1, np.round(np.nan_to_num(parts))).astype(int), "d" if signed else "h"
 
 
-def _cell_paths(levels: Array, kind: str, left: float, side: float) -> Svg:
+def _cell_paths(levels: Array, kind: str, left: float, side: float) -> Markup:
     """One path for every colour, of runs of neighbours in a row."""
     runs: dict[int, list[str]] = {}
     for i, line in enumerate(levels):
@@ -239,13 +239,13 @@ def _cell_paths(levels: Array, kind: str, left: float, side: float) -> Svg:
         element("path", d="".join(shapes), class_=f"{kind}{level}" if level >= 0 else "none")
         for level, shapes in sorted(runs.items())
     )
-    return markup(*paths)
+    return join_markup(*paths)
 
 
 # ------------------------------------------------------------------------------ regression
 
 
-def scatter_chart(output: dict[str, Any], key: str) -> Svg:
+def scatter_chart(output: dict[str, Any], key: str) -> Markup:
     """True values against predictions."""
     y, F = (np.array(v, dtype=float) for v in output["points"])
     low, high = float(min(y.min(), F.min())), float(max(y.max(), F.max()))
@@ -257,7 +257,7 @@ def scatter_chart(output: dict[str, Any], key: str) -> Svg:
     return picture(WIDTH, HEIGHT, body, "True values against predictions", description, key)
 
 
-def residual_chart(output: dict[str, Any], key: str) -> Svg:
+def residual_chart(output: dict[str, Any], key: str) -> Markup:
     """A histogram of the residuals."""
     edges, share = (np.array(output["histogram"][name], dtype=float) for name in ("edges", "share"))
     top = 1.08 * float(share.max())

@@ -366,7 +366,7 @@ def reliability(evaluation: Evaluation) -> dict[str, Any]:
         panels = [reliability_curve(e.p, e.true, e.w, name) for e, name in each]
     else:
         e, names = parts[0].evidence, parts[0].classes
-        classes = [1] if e.P.shape[1] == 2 else range(e.P.shape[1])  # of two classes the second one says it all
+        classes = [1] if e.P.shape[1] == 2 else range(e.P.shape[1])  # with two classes one diagram is enough
         panels = [reliability_curve(e.P[:, k], e.codes == k, e.w, names[k]) for k in classes]
     shown = sorted(panels, key=lambda panel: -panel["ece"])[:MAX_DIAGRAMS] if len(panels) > MAX_DIAGRAMS else panels
     return {

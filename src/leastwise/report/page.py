@@ -21,7 +21,7 @@ from leastwise.report.tables import familiarity_table
 from leastwise.report.thresholds import outcome, threshold_table
 from leastwise.utils.atomic_files import write_atomically
 from leastwise.utils.optional import needed
-from leastwise.utils.svg import Svg
+from leastwise.utils.svg import Markup
 
 #: Lines of a table that are shown at a time, and without the script.
 MAX_LINES = 50
@@ -88,7 +88,7 @@ def write_report(
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}. Create it first.")
-    environment()  # where jinja2 is missing, say so before the work
+    environment()  # fail early if jinja2 is missing
     data = report_data(model, title=title, names=names, rows=rows, X=X, y=y, tasks=tasks)
     write_atomically(str(path), [report_html(data).encode()])
     return path
@@ -110,8 +110,8 @@ def report_html(data: dict[str, Any]) -> str:
             sections=_sections(data),
             live=_live_data(data),
             policy=policy,
-            style=Svg(style),
-            script=Svg(script),
+            style=Markup(style),
+            script=Markup(script),
         )
     )
 

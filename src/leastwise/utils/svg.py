@@ -1,8 +1,8 @@
 """Charts as SVG text without a plotting library: scales, axes, curves, dots, bars and error bars.
 
 Reports and notebook representations share this module. Text and attributes are escaped when an element is made:
-:func:`element` inserts :class:`Svg` children as they are and escapes every other string. Templates of jinja2 do the
-same, because :class:`Svg` has ``__html__``.
+:func:`element` inserts :class:`Markup` children as they are and escapes every other string. So do templates of
+jinja2, because :class:`Markup` has ``__html__``.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ import numpy as np
 Array = np.ndarray
 
 
-class Svg(str):
-    """Markup that is already escaped."""
+class Markup(str):
+    """SVG or HTML that is already escaped."""
 
     __slots__ = ()
 
     def __html__(self) -> str:
         return str(self)
 
-    def __add__(self, other: str) -> Svg:
-        return markup(self, other)
+    def __add__(self, other: str) -> Markup:
+        return join_markup(self, other)
 
 
-def markup(*parts: str) -> Svg:
-    """Join parts; those that are not :class:`Svg` are escaped."""
-    return Svg("".join(str(part) if isinstance(part, Svg) else escape(part) for part in parts))
+def join_markup(*parts: str) -> Markup:
+    """Join parts; those that are not :class:`Markup` are escaped."""
+    return Markup("".join(str(part) if isinstance(part, Markup) else escape(part) for part in parts))
 
 
-def element(tag: str, *children: str, **attributes: Any) -> Svg:
+def element(tag: str, *children: str, **attributes: Any) -> Markup:
     """Make an element.
 
     Attributes that are None are left out. In their names a trailing underscore is dropped and the others become
     hyphens: ``class_``, ``aria_label``.
     """
     written = "".join(f' {_attribute_name(k)}="{_attribute(v)}"' for k, v in attributes.items() if v is not None)
-    return Svg(f"<{tag}{written}>{markup(*children)}</{tag}>" if children else f"<{tag}{written}/>")
+    return Markup(f"<{tag}{written}>{join_markup(*children)}</{tag}>" if children else f"<{tag}{written}/>")
 
 
 def _attribute_name(name: str) -> str:
@@ -57,14 +57,14 @@ def coordinate(value: float) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def text_at(text: Any, x: float, y: float, anchor: str = "middle", kind: str | None = None, **more: Any) -> Svg:
+def text_at(text: Any, x: float, y: float, anchor: str = "middle", kind: str | None = None, **more: Any) -> Markup:
     """Text at a position."""
     return element("text", str(text), x=float(x), y=float(y), text_anchor=anchor, class_=kind, **more)
 
 
 def picture(
-    width: float, height: float, body: Svg, title: str, description: str, key: str | None = None, **more: Any
-) -> Svg:
+    width: float, height: float, body: Markup, title: str, description: str, key: str | None = None, **more: Any
+) -> Markup:
     """A whole image with a title and a description for screen readers.
 
     With a ``key``, which must be unique on the page, these are referred to by id; without one ``aria-label`` repeats
@@ -146,7 +146,7 @@ class Frame:
 
     def axes(
         self, x_label: str, y_label: str, x_text: Any = tick_text, y_text: Any = tick_text, grid: bool = True
-    ) -> Svg:
+    ) -> Markup:
         """Grid lines or tick marks, their labels, and the labels of the axes."""
         left, right, bottom, top = self.x.start, self.x.end, self.y.start, self.y.end
         parts = []
@@ -160,46 +160,46 @@ class Frame:
             parts.append(text_at(x_label, (left + right) / 2, bottom + 30, kind="axis"))
         middle = (top + bottom) / 2
         parts.append(text_at(y_label, 12, middle, kind="axis", transform=f"rotate(-90 12 {coordinate(middle)})"))
-        return markup(*parts)
+        return join_markup(*parts)
 
-    def _y_ticks(self, text: Any, grid: bool) -> Svg:
+    def _y_ticks(self, text: Any, grid: bool) -> Markup:
         left, end, parts = float(self.x.start), float(self.x.end if grid else self.x.start - 4), []
         for value in self.y.ticks():
             at = float(self.y(value))
             parts.append(element("line", x1=left, x2=end, y1=at, y2=at, class_="grid"))
             parts.append(text_at(text(value), left - 6, at + 3.5, "end", "tick"))
-        return markup(*parts)
+        return join_markup(*parts)
 
     def points(self, x: Any, y: Any) -> list[tuple[float, float]]:
         """Coordinates of points."""
         return list(zip(np.ravel(self.x(x)).tolist(), np.ravel(self.y(y)).tolist(), strict=True))
 
-    def dots(self, x: Any, y: Any, kind: str, radius: float = 3.0) -> Svg:
+    def dots(self, x: Any, y: Any, kind: str, radius: float = 3.0) -> Markup:
         """A circle at each point."""
-        return markup(*(element("circle", cx=a, cy=b, r=radius, class_=kind) for a, b in self.points(x, y)))
+        return join_markup(*(element("circle", cx=a, cy=b, r=radius, class_=kind) for a, b in self.points(x, y)))
 
-    def line(self, x: Any, y: Any, kind: str) -> Svg:
+    def line(self, x: Any, y: Any, kind: str) -> Markup:
         """A line through points."""
         corners = "L".join(f"{coordinate(a)} {coordinate(b)}" for a, b in self.points(x, y))
         return element("path", d=f"M{corners}", class_=kind)
 
-    def bars(self, edges: Any, heights: Any, kind: str) -> Svg:
+    def bars(self, edges: Any, heights: Any, kind: str) -> Markup:
         """The bars of a histogram, as one path."""
         foot, bars = float(self.y.start), []
         for a, b, h in zip(self.x(edges[:-1]), self.x(edges[1:]), self.y(heights), strict=True):
             if abs(foot - h) > 0.05:
                 corners = [coordinate(v) for v in (a, foot, h, b)]
                 bars.append("M{0} {1}V{2}H{3}V{1}z".format(*corners))
-        return element("path", d="".join(bars), class_=kind) if bars else Svg()
+        return element("path", d="".join(bars), class_=kind) if bars else Markup()
 
-    def error_bars(self, x: Any, low: Any, high: Any, kind: str) -> Svg:
+    def error_bars(self, x: Any, low: Any, high: Any, kind: str) -> Markup:
         """Vertical lines from low to high."""
         ends = zip(self.x(x), self.y(low), self.y(high), strict=True)
         bars = "".join(f"M{coordinate(a)} {coordinate(b)}V{coordinate(c)}" for a, b, c in ends)
         return element("path", d=bars, class_=kind)
 
-    def reliability(self, p: Any, share: Any, radius: float, low: Any = None, high: Any = None) -> Svg:
+    def reliability(self, p: Any, share: Any, radius: float, low: Any = None, high: Any = None) -> Markup:
         """The diagonal and a reliability curve, with intervals where given."""
-        bars = Svg() if low is None else self.error_bars(p, low, high, "whisker")
+        bars = Markup() if low is None else self.error_bars(p, low, high, "whisker")
         diagonal = self.line([0, 1], [0, 1], "even")
         return diagonal + bars + self.line(p, share, "curve") + self.dots(p, share, "dot", radius)

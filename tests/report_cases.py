@@ -1,4 +1,4 @@
-"""Models for the tests of reports, and a reader of pages that knows what a page may not do."""
+"""Models for the tests of reports, and a parser that checks the HTML."""
 
 import re
 from functools import cache
@@ -93,7 +93,7 @@ class Page(HTMLParser):
 
 
 def check(html):
-    """All that must be true of every page."""
+    """Checks that hold for every report."""
     page = Page(html)
     assert not page.wrong
     assert len(set(page.ids)) == len(page.ids)

@@ -59,7 +59,7 @@ def estimate_class_prior(
     if labels is None:
         return most_likely_shares(np.asarray(P, dtype=float), _trained(inner, train_prior), max_iter, tol)
     if train_prior is not None:
-        raise ValueError("train_prior is for classifiers of one label: this model stores the class shares of its labels.")
+        raise ValueError("train_prior is for classifiers of one label: this model stores those of its labels.")
     trained = label_tables(_as_rows(inner.class_prior_), labels.form)
     tables = label_tables(P, labels.form)
     found = [most_likely_shares(p, t[0], max_iter, tol) for p, t in zip(tables, trained, strict=True)]

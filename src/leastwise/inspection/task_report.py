@@ -14,7 +14,7 @@ from leastwise.estimators._checks import check_weights
 from leastwise.estimators._model import Training
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.inspection.task_text import ALL, ReportText
-from leastwise.metrics.calibration import equal_mass, expected_calibration_error
+from leastwise.metrics.calibration import equal_count, expected_calibration_error
 from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.probabilities import task_auc, task_log_loss
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
@@ -298,7 +298,7 @@ def _calibration_noise(y: Array, P: Array) -> float:
     n, p = len(P), P.max(axis=1)
     if _bins(n) < 2:
         return float("nan")
-    bins = equal_mass(p, np.ones(n), _bins(n))
+    bins = equal_count(p, _bins(n))
     return float(np.sqrt(2 / np.pi * np.bincount(bins, p * (1 - p))).sum() / n)
 
 

@@ -149,18 +149,18 @@ class Binned:
 
 
 def equal_mass(values: Array, w: Array, n_bins: int) -> Array:
-    """A bin 0 ... n_bins - 1 of about equal mass for every value; equal values share a bin.
-
-    A value belongs to the bin in which the mass below it ends: without ties and weights, ``rank * n_bins // n``. For
-    values that are heavier than a bin the middle of their mass counts, so that they do not draw lighter ones in.
-    """
+    """A bin 0 ... n_bins - 1 of about equal mass for every value; equal values share a bin."""
     _, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights=w)
     if len(mass) <= n_bins:
         return place
-    below, total = np.cumsum(mass) - mass, mass.sum()
-    position = np.where(mass * n_bins > total, below + mass / 2, below)
-    return np.minimum((position * n_bins / total + 1e-9).astype(int), n_bins - 1)[place]
+    middle = np.cumsum(mass) - mass / 2
+    return np.minimum((middle * n_bins / mass.sum()).astype(int), n_bins - 1)[place]
+
+
+def equal_count(values: Array, n_bins: int) -> Array:
+    """A bin 0 ... n_bins - 1 for every value by its rank; ties are broken by position, and numbers differ by 1."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable") * n_bins // len(values)
 
 
 def equal_width(values: Array, n_bins: int) -> Array:
@@ -208,8 +208,8 @@ def calibration_error(
     """Expected calibration error without its upward bias: about zero on average for calibrated probabilities.
 
     The distance between the confidence in the most probable class and its accuracy, see the formula above. It may be
-    slightly negative. ``debiased=False`` is :func:`expected_calibration_error`. The other parameters are those of
-    :func:`brier_decomposition`.
+    slightly negative. ``debiased=False`` is the plain error: that of :func:`expected_calibration_error` except for ties
+    and bins of unequal size. The other parameters are those of :func:`brier_decomposition`.
     """
     binned, w = _binned(y_true, proba, classes, n_bins, sample_weight)
     return binned.error(0, w, debiased)
@@ -231,7 +231,7 @@ def expected_calibration_error(
     n_bins : int
         Number of bins.
     strategy : {"mass", "width"}
-        Bins of about the same number of rows, in which equal values stay together, or of the same width.
+        Bins of the same number of rows, or of the same width in confidence.
 
     Returns
     -------
@@ -240,7 +240,7 @@ def expected_calibration_error(
 
     See Also
     --------
-    calibration_error : The same bins, without the upward bias.
+    calibration_error : The same error without its upward bias, with equal values in one bin, and with weights.
     """
     y_true, P, classes = checked_probabilities(y_true, proba, classes)
     if strategy not in ("mass", "width"):
@@ -248,7 +248,7 @@ def expected_calibration_error(
     check_whole("n_bins", n_bins, 1)
     confidence, w = P.max(axis=1), np.ones(len(P))
     correct = classes[P.argmax(axis=1)] == y_true
-    bins = equal_mass(confidence, w, n_bins) if strategy == "mass" else equal_width(confidence, n_bins)
+    bins = (equal_count if strategy == "mass" else equal_width)(confidence, n_bins)
     return Binned(confidence[:, None], correct[:, None], bins[:, None], n_bins).error(0, w, debiased=False)
 
 

@@ -208,7 +208,7 @@ def calibration_error(
     """Expected calibration error without its upward bias: about zero on average for calibrated probabilities.
 
     The distance between the confidence in the most probable class and its accuracy, see the formula above. It may be
-    slightly negative. ``debiased=False`` is the plain error: that of :func:`expected_calibration_error` except for ties
+    slightly negative. ``debiased=False`` is the plain error: :func:`expected_calibration_error` except for ties
     and bins of unequal size. The other parameters are those of :func:`brier_decomposition`.
     """
     binned, w = _binned(y_true, proba, classes, n_bins, sample_weight)

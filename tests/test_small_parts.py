@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from leastwise.metrics.probabilities import brier_score, expected_calibration_error
+from leastwise.metrics.calibration import expected_calibration_error
+from leastwise.metrics.probabilities import brier_score
 from leastwise.problem.basis import make_basis, row_chunks
 from leastwise.problem.centers import Recipe
 from leastwise.utils.memory import available_memory, human, parse_size

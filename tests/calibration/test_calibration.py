@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.calibration.families import FAMILIES, CalibrationSet, Family, Predictions, Setting, fit_family
-from leastwise.calibration.newton import Logits, fit_slopes, fit_temperature, matrices
+from leastwise.calibration.newton import Logits, fit_slopes, fit_temperature, matrices, minimise, nonnegative_step
 from leastwise.calibration.recalibration import choose_family, fold_of
 from leastwise.datasets import load, make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
@@ -40,6 +40,42 @@ def heldout(n=300, c=3, sharp=2.0, seed=0, n_groups=1, slopes=None):
 
 def loss(sample, P, rows=slice(None)):
     return -np.mean(np.log(P[np.arange(len(P)), sample.y])[rows])
+
+
+# ------------------------------------------------------------- the Newton loop
+
+
+def test_newton_steps_are_halved_for_each_function_by_itself():
+    """log cosh, on which full steps diverge from far away; the last function gets steps uphill and stays."""
+    centre, start = np.array([[0.0], [3.0], [-40.0], [1.0]]), np.array([[8.0], [3.1], [0.0], [2.0]])
+
+    def value_at(theta):
+        return np.logaddexp(theta - centre, centre - theta)[:, 0] + 1e-3 * (theta - centre)[:, 0] ** 2, None
+
+    def step_at(theta, _):
+        gradient = np.tanh(theta - centre) + 2e-3 * (theta - centre)
+        step = -gradient / (1 / np.cosh(theta - centre) ** 2 + 2e-3)
+        return gradient, step * np.array([[1.0], [1.0], [1.0], [-1.0]])
+
+    theta, _ = minimise(value_at, step_at, start, rtol=1e-14)
+    np.testing.assert_allclose(theta[:3], centre[:3], atol=1e-6)
+    assert theta[3] == start[3]
+
+
+@given(st.integers(0, 2**31), st.booleans())
+def test_steps_of_two_parameters_stay_at_zero_or_above_and_are_the_best(seed, use_second):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(3, 2))
+    H, gradient, theta = A.T @ A, rng.normal(size=2), np.maximum(rng.normal(size=2), 0)
+    theta[1] *= use_second
+    step = nonnegative_step(gradient[None], H[None], theta[None], use_second)[0]
+    assert (theta + step >= -1e-12).all()
+
+    def value(s):
+        return gradient @ s + s @ H @ s / 2
+
+    other = np.maximum(theta + step + rng.normal(size=(200, 2)) * [0.1, 0.1 * use_second], 0) - theta
+    assert value(step) <= min(map(value, other)) + 1e-9
 
 
 # ------------------------------------------------------------------ families

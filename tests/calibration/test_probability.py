@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from leastwise.calibration.calibrators import (
     fit_calibrator,
     fit_label_calibrator,
 )
+from leastwise.calibration.families import FAMILIES
 
 KINDS = ("blend", "temperature", "isotonic", None)
 
@@ -209,3 +211,14 @@ def test_a_registered_calibrator_is_a_value_of_calibration(monkeypatch):
 def test_docstrings_name_every_calibration(estimator):
     line = re.search(r"^ *calibration : (\{.*?\})", estimator.__doc__, re.MULTILINE)[1]
     assert line == "{" + ", ".join("None" if name is None else f'"{name}"' for name in CALIBRATIONS) + "}"
+
+
+@pytest.mark.parametrize(
+    ("page", "table", "title"),
+    [("probabilities.md", CALIBRATIONS, "calibration="), ("calibration.md", FAMILIES, "method=")],
+)
+def test_the_docs_have_a_row_for_every_name(page, table, title):
+    text = (Path(__file__).parents[2] / "docs" / page).read_text()
+    rows = re.search(rf"\| `{title}` \|.*?\n\n", text, re.DOTALL)[0]
+    names = re.findall(r"^\| `(None|\".*?\")`", rows, re.MULTILINE)
+    assert sorted(names) == sorted("None" if name is None else f'"{name}"' for name in table)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from leastwise.datasets import make_three_class, three_class_posterior
 from leastwise.displays import PosteriorDisplay, ReliabilityDisplay
-from leastwise.metrics.probabilities import expected_calibration_error
+from leastwise.metrics.calibration import expected_calibration_error
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -360,7 +360,7 @@ def test_verbose_prints_a_line_for_every_sigma(data, capsys):
 
 
 def test_digits_are_read_and_probabilities_are_honest():
-    from leastwise.metrics.probabilities import expected_calibration_error
+    from leastwise.metrics.calibration import expected_calibration_error
 
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(y))

@@ -15,7 +15,7 @@ from leastwise.datasets import make_related_tasks
 from leastwise.inspection import task_report as module
 from leastwise.inspection.task_report import TaskReport, task_report
 from leastwise.inspection.task_text import shortened
-from leastwise.metrics.probabilities import expected_calibration_error
+from leastwise.metrics.calibration import expected_calibration_error
 
 VERSIONS = ["independent", "pooled", "multi_task"]
 #: Nothing to search: fast, and the same ridge in every version.

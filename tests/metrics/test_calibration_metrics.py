@@ -10,12 +10,14 @@ from leastwise.inspection.calibration_report import calibration_report
 from leastwise.metrics.calibration import (
     brier_decomposition,
     calibration_error,
-    chance,
     classwise_calibration_error,
+    ece_debias,
+    equal_count,
     equal_mass,
+    expected_calibration_error,
 )
 from leastwise.metrics.labels import label_log_loss
-from leastwise.metrics.probabilities import brier_score, expected_calibration_error, task_log_loss
+from leastwise.metrics.probabilities import brier_score, task_log_loss
 
 seeds = st.integers(0, 10_000)
 
@@ -108,11 +110,39 @@ def test_equal_values_share_a_bin_and_bins_are_of_equal_mass(seed, n_bins):
     assert (np.diff(bins[np.argsort(tied, kind="stable")]) >= 0).all()
 
 
-def test_the_plain_error_is_the_one_that_is_there_already():
+def test_the_plain_error_is_the_expected_calibration_error():
     y, P = drawn(150, 3, sharp=2.0)
     plain = calibration_error(y, P, debiased=False)
     assert plain == pytest.approx(expected_calibration_error(y, P))
     assert calibration_error(y, P) < plain
+
+
+@given(seed=seeds, n_bins=st.integers(1, 20), n=st.integers(1, 60))
+def test_bins_of_weighted_rows_are_those_of_repeated_rows(seed, n_bins, n):
+    rng = np.random.default_rng(seed)
+    values, times = rng.integers(30, size=n) / 30, rng.integers(1, 4, size=n)
+    repeated = equal_mass(np.repeat(values, times), np.ones(times.sum()), n_bins)
+    np.testing.assert_array_equal(np.repeat(equal_mass(values, times.astype(float), n_bins), times), repeated)
+
+
+@given(seed=seeds, n_bins=st.integers(1, 20), n=st.integers(1, 60))
+def test_bins_of_equal_count_differ_by_one_row(seed, n_bins, n):
+    values = np.random.default_rng(seed).integers(9, size=n)
+    bins = equal_count(values, n_bins)
+    assert (np.diff(bins[np.argsort(values, kind="stable")]) >= 0).all()
+    assert np.ptp(np.bincount(bins, minlength=n_bins)) <= 1
+
+
+def test_ties_do_not_depend_on_the_order_of_rows_and_heavy_ones_are_alone():
+    rng = np.random.default_rng(0)
+    p = np.round(rng.uniform(0.5, 1, 400), 2)
+    y = (rng.random(400) < p).astype(int)
+    order, P = rng.permutation(400), np.column_stack([1 - p, p])
+    assert calibration_error(y, P) == pytest.approx(calibration_error(y[order], P[order]))
+    values = np.concatenate([np.linspace(0, 0.3, 33), np.full(34, 0.5), np.linspace(0.7, 1, 33)])
+    bins = equal_mass(values, np.ones(100), 15)
+    assert (bins[33:67] == bins[33]).all()
+    assert bins[33] not in [*bins[:33], *bins[67:]]
 
 
 def test_right_probabilities_have_no_error_on_average():
@@ -150,7 +180,7 @@ def test_almost_certain_and_right_has_no_error_on_average():
 def test_chance_takes_off_what_it_makes(n, p):
     k = np.arange(n + 1)
     gap = p - k / n
-    taken = chance(np.full(n + 1, n), np.full(n + 1, p), gap)
+    taken = ece_debias(np.full(n + 1, n), np.full(n + 1, p), gap)
     mean = binom.pmf(k, n, p) @ (np.abs(gap) - taken)
     assert abs(mean) < 1e-3 if n * min(p, 1 - p) >= 20 else abs(mean) < 1e-12
 

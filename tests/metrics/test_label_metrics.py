@@ -19,14 +19,15 @@ import leastwise.metrics as metrics
 from leastwise import MultiLabelLSPC
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.metrics.label_report import label_report
-from leastwise.metrics.label_scorer import SCORES, label_scorer
 from leastwise.metrics.labels import (
+    SCORES,
     hamming,
     label_auc,
     label_average_precision,
     label_brier,
     label_f1,
     label_log_loss,
+    label_scorer,
     subset_accuracy,
 )
 from leastwise.metrics.probabilities import brier_score
@@ -242,7 +243,7 @@ def test_columns_without_names_stand_where_they_stand():
     assert hamming(pd.DataFrame(Y), pd.DataFrame(D, columns=NAMES)) == expected
     assert hamming(pd.DataFrame(Y), pl.DataFrame(D, schema=list("0123"))) == expected
     assert hamming(pd.DataFrame(Y, columns=[5, 6, 7, 8]), pl.DataFrame(D[:, ::-1], schema=list("8765"))) == expected
-    with pytest.raises(ValueError, match="Y_pred has several columns named 'a'"):
+    with pytest.raises(ValueError, match="Y_pred has several columns with the name 'a'"):
         hamming(pd.DataFrame(Y, columns=NAMES), pd.DataFrame(D, columns=list("abca")))
 
 

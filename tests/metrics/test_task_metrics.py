@@ -141,9 +141,9 @@ def test_log_loss_of_certainty_labels_and_weights():
         ({"tasks": [0, 1]}, "one id for each of the 4 rows"),
         ({"tasks": [0, 1, None, 1]}, "1 are missing"),
         ({"labels": [0, 2]}, "y_true holds .*1.*none of labels"),
-        ({"labels": [1, 1]}, "names a class twice"),
+        ({"labels": [1, 1]}, "contains a class twice"),
         ({"labels": [0, 1, 2]}, "3 classes"),
-        ({"sample_weight": [1, 1]}, "sample_weight of shape .* must hold 4"),
+        ({"sample_weight": [1, 1]}, "sample_weight of shape .* must be 4"),
         ({"sample_weight": [1, 1, -1, 1]}, "none of them negative"),
     ],
 )
@@ -154,7 +154,7 @@ def test_wrong_input_is_named(metric, changes, message):
 
 
 def test_wrong_scores_are_named():
-    with pytest.raises(ValueError, match=r"score has shape \(3,\) but y_true 4 rows"):
+    with pytest.raises(ValueError, match=r"score has shape \(3,\) but y_true has 4 rows"):
         task_auc([0, 1, 0, 1], [1, 2, 3], [0] * 4)
     with pytest.raises(ValueError, match="NaN"):
         task_auc([0, 1], [0.5, np.nan], [0, 0])

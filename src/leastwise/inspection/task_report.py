@@ -13,8 +13,9 @@ from sklearn.pipeline import Pipeline
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.validation import Dataset, read_dataset
 from leastwise.inspection.task_text import ALL, ReportText
+from leastwise.metrics.calibration import expected_calibration_error
 from leastwise.metrics.losses import class_log_losses
-from leastwise.metrics.probabilities import expected_calibration_error, task_auc, task_log_loss
+from leastwise.metrics.probabilities import task_auc, task_log_loss
 from leastwise.metrics.reliability import bin_count, equal_count_bins
 from leastwise.problem.weights import check_weights
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task

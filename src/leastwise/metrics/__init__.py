@@ -1,10 +1,10 @@
-"""Metrics of probabilities and decisions: of classes, of tasks, and of many labels of which some may be unknown.
+"""Metrics of probabilities and decisions: for classes, tasks, and many labels of which some may be unknown.
 
-Tables of labels have one column for each label: arrays, lists of rows, sparse matrices, pandas or polars frames. NaN,
-None, NA or a mask in the true one means that a label is not known, as does the value ``missing``, and such entries do
-not count. Without any the values are scikit-learn's, but for labels and rows in which there is nothing to measure:
-they are left out of means, and NaN in lists. Columns of two frames are matched by their names; those of anything
-else, and rows always, by position.
+Tables of labels have one column per label: arrays, lists of rows, sparse matrices, pandas or polars data frames. NaN,
+None, NA, a mask or the value ``missing`` in the true table mean that a label is unknown; such entries do not count.
+Without unknown labels the values are those of scikit-learn, except for labels and rows with nothing to measure, which
+are NaN in lists and left out of means. Columns of two data frames are matched by name; other columns, and all rows,
+by position.
 """
 
 from leastwise.metrics.calibration import (
@@ -12,9 +12,9 @@ from leastwise.metrics.calibration import (
     brier_decomposition,
     calibration_error,
     classwise_calibration_error,
+    expected_calibration_error,
 )
 from leastwise.metrics.label_report import LabelReport, label_report
-from leastwise.metrics.label_scorer import label_scorer
 from leastwise.metrics.labels import (
     hamming,
     label_auc,
@@ -22,9 +22,10 @@ from leastwise.metrics.labels import (
     label_brier,
     label_f1,
     label_log_loss,
+    label_scorer,
     subset_accuracy,
 )
-from leastwise.metrics.probabilities import brier_score, expected_calibration_error, log_loss, task_auc, task_log_loss
+from leastwise.metrics.probabilities import brier_score, log_loss, task_auc, task_log_loss
 
 __all__ = [
     "BrierParts",

@@ -1,24 +1,22 @@
-r"""What chance makes of the distance between a probability and a frequency.
+r"""Calibration errors and the decomposition of the Brier score.
 
-What probabilities are worth: parts of the Brier score, and calibration errors without their upward bias.
-
-All of them put rows into bins of about the same mass by one column of probabilities, in which equal values stay
-together; with no more distinct values than bins every value is a bin of its own. In bin b with the share m_b of the
-mass, mean probability p_b and frequency o_b of what it is the probability of,
+All of them put rows into bins of about the same mass by one column of probabilities. Equal values share a bin; with
+no more distinct values than bins every value has its own. In bin b with the share m_b of the mass, mean probability
+p_b and frequency o_b of the predicted event,
 
     reliability = sum_b m_b (p_b - o_b)^2,     resolution = sum_b m_b (o_b - o)^2,     uncertainty = o (1 - o),
 
-and Brier score = reliability - resolution + uncertainty + within, where ``within`` is what comes of probabilities
-that differ inside a bin (Stephenson, Coelho and Jolliffe 2008): zero where every value is a bin of its own.
+and Brier score = reliability - resolution + uncertainty + within, where ``within`` comes from probabilities that
+differ inside a bin (Stephenson, Coelho and Jolliffe 2008): zero if every value has its own bin.
 
-The calibration error ``sum_b m_b |p_b - o_b|`` is above zero by chance alone. Its debiased form has
+The expected calibration error (ECE) ``sum_b m_b |p_b - o_b|`` is above zero by chance alone. Its debiased form has
 
-    |gap| - a exp(-gap^2 / 2v)        for        |gap|,        gap = p_b - o_b,
+    |gap| - a exp(-gap^2 / 2v)        instead of        |gap|,        gap = p_b - o_b,
 
-where v is the variance of the gap if p is right, and a is such that the mean is then zero: 2 sqrt(v / pi) for a
-normal gap, and from the binomial distribution where the rarer outcome is expected a few times only. A gap beyond
-chance is left as it is. In between too much is taken off: about half of a gap of sqrt(v), a seventh of one of
-2 sqrt(v), and a fortieth of 3 sqrt(v).
+where v is the variance of the gap for calibrated probabilities, and a is such that the mean is then zero:
+2 sqrt(v / pi) for a normal gap, and from the binomial distribution if the rarer outcome is expected only a few times.
+A gap far beyond chance is unchanged. In between too much is subtracted: about half of a gap of sqrt(v), a seventh of
+one of 2 sqrt(v), and a fortieth of 3 sqrt(v).
 """
 
 from __future__ import annotations
@@ -33,16 +31,16 @@ from leastwise.metrics.probabilities import checked_probabilities
 
 Array = np.ndarray
 
-#: Where the rarer outcome is expected less often than this, the normal distribution is not good enough; it then comes
-#: hardly ever more often than ``SEVERAL`` times.
+#: The binomial distribution is used if the rarer outcome is expected less often than ``FEW`` times; more than
+#: ``SEVERAL`` occurrences are then negligible.
 FEW, SEVERAL = 20, 60
 
 
-def chance(count: Array, p: Array, gap: Array) -> Array:
-    """What is taken off a gap: a exp(-gap^2 / 2v), for bins of so many rows with mean probability p."""
+def ece_debias(count: Array, p: Array, gap: Array) -> Array:
+    """The bias a exp(-gap^2 / 2v) of |gap|, for bins of ``count`` rows with mean probability p."""
     q, n = np.clip(np.minimum(p, 1 - p), 0, 0.5), np.maximum(np.round(count), 1)
     v = q * (1 - q) / n
-    v = np.where(v > 1e-300, v, 0)  # smaller ones have no reciprocal
+    v = np.where(v > 1e-300, v, 0)  # smaller values have no reciprocal
     v_safe = np.where(v > 0, v, 1)
     a = 2 * np.sqrt(v / np.pi)
     few = (n * q < FEW) & (v > 0)
@@ -55,7 +53,7 @@ def chance(count: Array, p: Array, gap: Array) -> Array:
 
 
 def _binomial(k: Array, n: Array, q: Array) -> Array:
-    """Probabilities of k of n; many times faster than scipy.stats on small tables."""
+    """Binomial probabilities of k of n; many times faster than scipy.stats on small tables."""
     left = np.maximum(n - k, 0)
     log = gammaln(n + 1) - gammaln(k + 1) - gammaln(left + 1) + k * np.log(q) + left * np.log1p(-q)
     return np.where(k <= n, np.exp(log), 0)
@@ -70,13 +68,13 @@ class BrierParts:
     brier : float
         Mean squared distance between probabilities and one-hot labels, from 0 to 2.
     reliability : float
-        What miscalibration costs; 0 is perfect.
+        Loss from miscalibration; 0 is perfect.
     resolution : float
-        What the differences between bins gain; large is good.
+        Gain from differences between bins; large is good.
     uncertainty : float
-        What the class shares alone would have.
+        Brier score of the class shares.
     within : float
-        What differences inside bins cost or, if negative, gain.
+        Loss from differences inside bins, or gain if negative.
     """
 
     brier: float
@@ -88,12 +86,12 @@ class BrierParts:
 
 @dataclass(frozen=True)
 class Binned:
-    """Rows in bins, by the confidence in the most probable class (first) and by the probability of each class.
+    """Rows in bins, by the confidence in the most probable class (column 0) and by the probability of each class.
 
     Attributes
     ----------
     p, hit : ndarray of shape (n, 1 + c)
-        Probabilities, and whether what they speak of is true.
+        Probabilities, and True where the predicted event occurred.
     bins : ndarray of int of shape (n, 1 + c)
     n_bins : int
     """
@@ -113,7 +111,7 @@ class Binned:
         return Binned(p, np.column_stack([best == y, hot]), bins, n_bins)
 
     def error(self, column: int, w: Array, debiased: bool) -> float:
-        """Calibration error of a column; the weights may be other ones than those that the bins were made with."""
+        """Calibration error of a column; the weights may differ from those of the bins."""
         p = self.p[:, column]
         mass, squares, p_sum, gap = (
             np.bincount(self.bins[:, column], weights=x, minlength=self.n_bins)
@@ -123,15 +121,15 @@ class Binned:
         mass, squares, p_sum, gap = mass[used], squares[used], p_sum[used], gap[used]
         size = np.abs(gap)
         if debiased:
-            size = size - mass * chance(mass**2 / squares, p_sum / mass, gap / mass)
+            size = size - mass * ece_debias(mass**2 / squares, p_sum / mass, gap / mass)
         return float(size.sum() / mass.sum())
 
     def classwise(self, w: Array, debiased: bool) -> float:
-        """Mean over classes of the calibration error of each."""
+        """Mean over classes of the calibration error."""
         return float(np.mean([self.error(k, w, debiased) for k in range(1, self.p.shape[1])]))
 
     def brier(self, w: Array) -> BrierParts:
-        """Parts of the Brier score."""
+        """Decomposition of the Brier score."""
         parts = np.sum([self._parts(k, w) for k in range(1, self.p.shape[1])], axis=0)
         return BrierParts(*map(float, parts))
 
@@ -151,7 +149,7 @@ class Binned:
 
 
 def equal_mass(values: Array, w: Array, n_bins: int) -> Array:
-    """A bin 0 ... n_bins - 1 for every value; equal values have the same."""
+    """A bin 0 ... n_bins - 1 of about equal mass for every value; equal values share a bin."""
     _, place = np.unique(values, return_inverse=True)
     mass = np.bincount(place, weights=w)
     if len(mass) <= n_bins:
@@ -160,10 +158,20 @@ def equal_mass(values: Array, w: Array, n_bins: int) -> Array:
     return np.minimum((middle * n_bins / mass.sum()).astype(int), n_bins - 1)[place]
 
 
+def equal_count(values: Array, n_bins: int) -> Array:
+    """A bin 0 ... n_bins - 1 for every value by its rank; ties are broken by position, and numbers differ by 1."""
+    return np.argsort(np.argsort(values, kind="stable"), kind="stable") * n_bins // len(values)
+
+
+def equal_width(values: Array, n_bins: int) -> Array:
+    """A bin 0 ... n_bins - 1 of equal width for every value from 0 to 1."""
+    return np.minimum((values * n_bins).astype(int), n_bins - 1)
+
+
 def brier_decomposition(
     y_true: Any, proba: Any, *, classes: Any = None, n_bins: int = 15, sample_weight: Any = None
 ) -> BrierParts:
-    """The Brier score and its parts, summed over classes.
+    """Decomposition of the Brier score, summed over classes.
 
     Parameters
     ----------
@@ -197,14 +205,51 @@ def calibration_error(
     debiased: bool = True,
     sample_weight: Any = None,
 ) -> float:
-    """Mean distance between the confidence in the most probable class and how often it is right.
+    """Expected calibration error without its upward bias: about zero on average for calibrated probabilities.
 
-    ``debiased`` takes out what chance makes of it, see the module's text: the value is about zero on average where
-    the probabilities are right, and may then be below. Without it, it is the plain expected calibration error. The
-    other parameters are those of :func:`brier_decomposition`.
+    The distance between the confidence in the most probable class and its accuracy, see the formula above. It may be
+    slightly negative. ``debiased=False`` is the plain error: :func:`expected_calibration_error` except for ties
+    and bins of unequal size. The other parameters are those of :func:`brier_decomposition`.
     """
     binned, w = _binned(y_true, proba, classes, n_bins, sample_weight)
     return binned.error(0, w, debiased)
+
+
+def expected_calibration_error(
+    y_true: Any, proba: Any, *, classes: Any = None, n_bins: int = 15, strategy: str = "mass"
+) -> float:
+    """Mean distance between confidence and accuracy over bins of the confidence.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True labels.
+    proba : array-like of shape (n, c)
+        Probabilities, one column per class.
+    classes : array-like of shape (c,), optional
+        Labels of the columns; by default the sorted labels of ``y_true``.
+    n_bins : int
+        Number of bins.
+    strategy : {"mass", "width"}
+        Bins of the same number of rows, or of the same width in confidence.
+
+    Returns
+    -------
+    float
+        ``sum over bins of (rows in bin / n) * |mean confidence - accuracy|``; 0 is perfect.
+
+    See Also
+    --------
+    calibration_error : The same error without its upward bias, with equal values in one bin, and with weights.
+    """
+    y_true, P, classes = checked_probabilities(y_true, proba, classes)
+    if strategy not in ("mass", "width"):
+        raise ValueError(f"strategy={strategy!r} is not known: use 'mass' or 'width'.")
+    check_whole("n_bins", n_bins, 1)
+    confidence, w = P.max(axis=1), np.ones(len(P))
+    correct = classes[P.argmax(axis=1)] == y_true
+    bins = (equal_count if strategy == "mass" else equal_width)(confidence, n_bins)
+    return Binned(confidence[:, None], correct[:, None], bins[:, None], n_bins).error(0, w, debiased=False)
 
 
 def classwise_calibration_error(
@@ -216,10 +261,10 @@ def classwise_calibration_error(
     debiased: bool = True,
     sample_weight: Any = None,
 ) -> float:
-    """Mean over classes of the distance between the probability of the class and how often it is the true one.
+    """Mean over classes of the calibration error of the probability of each class.
 
-    Parameters are those of :func:`calibration_error`. It also sees probabilities of classes that are never the most
-    probable ones, such as a rare one.
+    Parameters are those of :func:`calibration_error`. It also covers classes that are never the most probable one,
+    such as rare ones.
     """
     binned, w = _binned(y_true, proba, classes, n_bins, sample_weight)
     return binned.classwise(w, debiased)
@@ -229,9 +274,9 @@ def coded(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
     """Codes of the classes, probabilities and classes, checked."""
     y_true, P, classes = checked_probabilities(y_true, proba, classes)
     if not len(y_true):
-        raise ValueError("y_true holds no rows: there is nothing to measure.")
+        raise ValueError("y_true has no rows: there is nothing to measure.")
     if not ((P >= 0) & (P <= 1)).all() or np.abs(P.sum(axis=1) - 1).max(initial=0) > 1e-4:
-        raise ValueError("proba must hold numbers from 0 to 1 whose rows sum to 1, as those of predict_proba do.")
+        raise ValueError("proba must have values from 0 to 1 and rows that sum to 1, like those of predict_proba.")
     hot = y_true[:, None] == classes
     if not (hot.sum(axis=1) == 1).all():
         row = int(np.flatnonzero(hot.sum(axis=1) != 1)[0])
@@ -240,7 +285,7 @@ def coded(y_true: Any, proba: Any, classes: Any) -> tuple[Array, Array, Array]:
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
-    """A whole number that is large enough."""
+    """An error for anything but an integer of ``least`` or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number of {least} or more.")
 
@@ -250,7 +295,7 @@ def checked_mass(sample_weight: Any, n: int) -> Array:
     w = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any() or not w.sum() > 0:
         raise ValueError(
-            f"sample_weight of shape {w.shape} must hold {n} finite numbers, none negative and not all zero."
+            f"sample_weight of shape {w.shape} must be {n} finite numbers, not negative and not all zero."
         )
     return w
 

@@ -1,4 +1,4 @@
-"""How good probabilities, and decisions by them, are label by label."""
+"""A table of metrics for each label."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from leastwise.utils.optional import frames
 
 Array = np.ndarray
 
-#: The last two lines.
+#: Names of the last two rows.
 ENTRIES, MEAN = "all entries", "mean of labels"
-#: Titles of the columns in print.
+#: Printed titles of the columns.
 TITLES = {
     "known": "known",
     "positives": "positives",
@@ -28,29 +28,29 @@ TITLES = {
     "log_loss": "log-loss",
     "predicted": "predicted",
 }
-#: So many labels are printed, names cut after so many letters.
+#: Largest number of printed labels, and of letters of a name.
 SHOWN, NAME = 40, 24
 
 
 @dataclass(frozen=True, eq=False)
 class LabelReport:
-    """How good predictions are, label by label. Made by :func:`label_report`; ``print(report)`` shows the table.
+    """Metrics of each label. Made by :func:`label_report`; ``print(report)`` shows the table.
 
     Attributes
     ----------
     table : dict of str to ndarray of shape (T + 2,)
-        One entry for every label, then one of all entries together, then the mean of the labels. The columns:
+        One entry for every label, then all entries together, then the mean over labels. The columns:
 
         ``label``
             Its name, or its number.
         ``known``, ``positives``
-            How many rows the label is known of, and how many of these have it.
+            Number of rows in which the label is known, and of these in which it is 1.
         ``precision``, ``recall``, ``f1``
-            Of the decisions; precision is NaN where the label is never given, recall where no row has it.
+            Of the decisions; precision is NaN if the label is never predicted, recall if it is never 1.
         ``average_precision``, ``log_loss``
             Of the probabilities.
         ``predicted``
-            Share of the known rows that are given the label.
+            Share of the known rows that are predicted as 1.
 
         Means leave out NaN.
     """
@@ -58,7 +58,7 @@ class LabelReport:
     table: dict[str, Array]
 
     def to_frame(self) -> Any:
-        """The whole table as a pandas frame."""
+        """The whole table as a pandas data frame."""
         return frames("pandas").DataFrame(self.table)
 
     def __str__(self) -> str:
@@ -83,20 +83,20 @@ class LabelReport:
 def label_report(
     Y_true: Any, P: Any, threshold: Any = 0.5, names: Any = None, *, missing: Any = np.nan
 ) -> LabelReport:
-    """How good probabilities, and the decisions made by them, are label by label.
+    """Metrics of probabilities, and of decisions by thresholds, for each label.
 
     Parameters
     ----------
     Y_true : array, sparse matrix or data frame of shape (n, T)
-        True labels, 0 or 1; NaN where one is not known.
+        True labels, 0 or 1; NaN if unknown.
     P : array or data frame of shape (n, T)
         Probabilities of 1.
     threshold : float or array-like of shape (T,), default=0.5
-        A label is given where its probability is above that; ``threshold_`` of a fitted model, for instance.
+        A label is predicted if its probability is above that; for example ``threshold_`` of a fitted model.
     names : sequence of length T, optional
-        What the labels are called; by default as the columns of the frames are.
+        Names of the labels; by default those of the columns of a data frame.
     missing : number or str, default=nan
-        A value of ``Y_true`` that stands for unknown too, such as -1.
+        Another value of ``Y_true`` for unknown labels, such as -1.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def label_report(
 
     See Also
     --------
-    sklearn.metrics.classification_report : Where all labels are known.
+    sklearn.metrics.classification_report : If all labels are known.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def label_report(
     """
     truth, true, W = indicators(Y_true, None, missing)
     S = probabilities(P, truth)
-    given = _checked_threshold(threshold, W.shape[1]) < S  # not where nothing is known: S is 0 there
+    given = _checked_threshold(threshold, W.shape[1]) < S  # False where unknown: S is 0 there
     known, positives, decided, both = (A.sum(axis=0) for A in (truth.known, true, given, true & given))
     labels = np.empty(W.shape[1] + 2, dtype=object)
     labels[:] = [*_checked_names(names, truth.labels or read(P, "P").labels, W.shape[1]), ENTRIES, MEAN]
@@ -142,7 +142,7 @@ def label_report(
 
 
 def _shares(part: Array, whole: Array) -> Array:
-    """Of each label, of all, and the mean; NaN where there is nothing to have a share of."""
+    """Ratios of each label, of all entries, and the mean; NaN if the denominator is 0."""
     part, whole = np.append(part, part.sum()), np.append(whole, whole.sum())
     shares = np.where(whole > 0, part / np.maximum(whole, 1), np.nan)
     return _ended(shares[:-1], shares[-1])

@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted, overall and task by task."""
+"""Brier score, log-loss and AUC of class probabilities, overall and by task."""
 
 from __future__ import annotations
 
@@ -11,45 +11,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from leastwise.metrics.losses import log_losses
 from leastwise.problem.tasks import encode_tasks
 
-__all__ = ["brier_score", "expected_calibration_error", "log_loss", "task_auc", "task_log_loss"]
+__all__ = ["brier_score", "log_loss", "task_auc", "task_log_loss"]
 
 Array = np.ndarray
-
-
-def expected_calibration_error(
-    y_true: Any, proba: Any, *, classes: Any = None, n_bins: int = 15, strategy: str = "mass"
-) -> float:
-    """Mean distance between confidence and accuracy over bins of the confidence.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n,)
-        True labels.
-    proba : array-like of shape (n, c)
-        Probabilities, one column per class.
-    classes : array-like of shape (c,), optional
-        Labels of the columns; by default the sorted labels of ``y_true``.
-    n_bins : int
-        Number of bins.
-    strategy : {"mass", "width"}
-        Bins with the same number of rows, or of the same width in confidence.
-
-    Returns
-    -------
-    float
-        ``sum over bins of (rows in bin / n) * |mean confidence - accuracy|``; 0 is perfect.
-    """
-    y_true, proba, classes = checked_probabilities(y_true, proba, classes)
-    if strategy not in ("mass", "width"):
-        raise ValueError(f"strategy={strategy!r} is not known: use 'mass' or 'width'.")
-    confidence = proba.max(axis=1)
-    correct = classes[proba.argmax(axis=1)] == y_true
-    if strategy == "width":
-        bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
-    else:
-        bins = np.argsort(np.argsort(confidence, kind="stable"), kind="stable") * n_bins // len(confidence)
-    gaps = np.bincount(bins, weights=confidence - correct, minlength=n_bins)
-    return float(np.abs(gaps).sum() / len(confidence))
 
 
 def brier_score(y_true: Any, proba: Any, *, classes: Any = None) -> float:
@@ -62,17 +26,17 @@ def brier_score(y_true: Any, proba: Any, *, classes: Any = None) -> float:
 
 
 def log_loss(y_true: Any, proba: Any, *, classes: Any = None, sample_weight: Any = None) -> float:
-    """Mean of minus the logarithm of the true class's probability.
+    """Mean negative log-probability of the true class.
 
-    This is the log-loss of ``scoring="log_loss"``, of reports and of the command line.
+    The same as ``scoring="log_loss"``, and the log-loss of reports and the command line.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         True labels.
     proba : array-like of shape (n, c)
-        Probabilities, one column per class. Those below ``2.2e-16``, the resolution of double precision, count as
-        that.
+        Probabilities, one column per class. Values below ``2.2e-16``, the resolution of double precision, are raised
+        to that.
     classes : array-like of shape (c,), optional
         Labels of the columns; by default the sorted labels of ``y_true``.
     sample_weight : array-like of shape (n,), optional
@@ -100,7 +64,7 @@ def task_auc(
     labels: Any = None,
     sample_weight: Any = None,
 ) -> float | tuple[Array, Array]:
-    """Area under the ROC curve, task by task.
+    """Area under the ROC curve by task.
 
     Parameters
     ----------
@@ -108,11 +72,11 @@ def task_auc(
         True labels.
     score : array-like of shape (n,) or (n, c)
         With two classes the score of the second, in one column or as the second of two; with more, one column per
-        class. Any scores that grow with the probability will do.
+        class. Any scores that increase with the probability.
     tasks : array-like of shape (n,)
         The task of every row, any hashable ids.
     average : {"mean", "pooled"} or None
-        The mean over tasks; one area for all rows, as if they were of one task; or the areas themselves.
+        The mean over tasks; one area for all rows as if of one task; or the area of each task.
     labels : array-like of shape (c,), optional
         The classes in the order of the columns; by default the sorted labels of ``y_true``.
     sample_weight : array-like of shape (n,), optional
@@ -120,17 +84,17 @@ def task_auc(
     Returns
     -------
     float
-        NaN where no task has an area.
+        NaN if no task has an area.
     ids, areas : ndarray of shape (T,)
-        Only with ``average=None``: the tasks, sorted where they can be, and their areas.
+        Only with ``average=None``: the tasks, sorted if possible, and their areas.
 
     Notes
     -----
     A task whose rows (of positive weight) are all of one class has no area. It is NaN in the list and left out of the
-    mean, without a warning, for small tasks of a rare class are often so.
+    mean, without a warning, since that is common for small tasks with a rare class.
 
-    With more than two classes the area is the mean over classes of each against the rest, weighted by the rows that
-    each has in the task; classes that a task lacks have no weight in it.
+    With more than two classes the area is the mean over classes of one against the rest, weighted by the rows of each
+    class in the task.
     """
     y_true, classes = _checked_labels(y_true, labels)
     S = _checked_scores(score, len(y_true), len(classes))
@@ -148,7 +112,7 @@ def task_log_loss(
     labels: Any = None,
     sample_weight: Any = None,
 ) -> float | tuple[Array, Array]:
-    """Mean of minus the logarithm of the true class's probability, task by task.
+    """Mean negative log-probability of the true class by task.
 
     Parameters
     ----------
@@ -159,8 +123,8 @@ def task_log_loss(
     tasks : array-like of shape (n,)
         The task of every row, any hashable ids.
     average : {"mean", "pooled"} or None
-        The mean over tasks, in which small tasks count as much as large ones; the mean over all rows; or the losses
-        of the tasks themselves.
+        The mean over tasks, in which small tasks count as much as large ones; the mean over all rows; or the loss of
+        each task.
     labels : array-like of shape (c,), optional
         The classes in the order of the columns; by default the sorted labels of ``y_true``.
     sample_weight : array-like of shape (n,), optional
@@ -169,8 +133,8 @@ def task_log_loss(
     -------
     float
     ids, losses : ndarray of shape (T,)
-        Only with ``average=None``: the tasks, sorted where they can be, and their losses. A task whose rows all have
-        weight zero is NaN, and left out of the mean.
+        Only with ``average=None``: the tasks, sorted if possible, and their losses. A task whose rows all have weight
+        zero is NaN, and left out of the mean.
     """
     y_true, proba, classes = checked_probabilities(y_true, proba, labels)
     y_true, classes = _checked_labels(y_true, classes)
@@ -182,7 +146,7 @@ def task_log_loss(
 def _row_losses(y_true: Array, proba: Array, classes: Array) -> Array:
     if not ((proba >= 0) & (proba <= 1)).all():
         raise ValueError(
-            "proba has values that are not from 0 to 1: give probabilities, of predict_proba for instance."
+            "proba has values that are not from 0 to 1: give probabilities, such as those of predict_proba."
         )
     return log_losses(proba[y_true[:, None] == classes])
 
@@ -190,10 +154,10 @@ def _row_losses(y_true: Array, proba: Array, classes: Array) -> Array:
 def _over_tasks(
     value: Callable[[Array], float], tasks: Any, w: Array, average: str | None
 ) -> float | tuple[Array, Array]:
-    """The value of the rows of each task, or their mean, or the value of all rows."""
+    """The value of each task, the mean of these, or the value of all rows."""
     if average not in ("mean", "pooled", None):
         raise ValueError(f"average={average!r} is not known: use 'mean', 'pooled' or None.")
-    # A tuple is one id to encode_tasks; a task for all rows makes no sense here.
+    # encode_tasks reads a tuple as one id for all rows, which makes no sense here.
     codes, known = encode_tasks(list(tasks) if isinstance(tasks, tuple) else tasks, len(w))
     if average == "pooled":
         return value(np.arange(len(w)))
@@ -201,7 +165,7 @@ def _over_tasks(
     values = np.array([value(rows) for rows in np.split(np.argsort(codes, kind="stable"), ends)])
     if average is None:
         return known.as_array(), values
-    there = ~np.isnan(values)  # np.nanmean would warn where there is none
+    there = ~np.isnan(values)  # np.nanmean would warn if all are NaN
     return float(values[there].mean()) if there.any() else float("nan")
 
 
@@ -210,7 +174,7 @@ def _mean(values: Array, w: Array) -> float:
 
 
 def _one_vs_rest_auc(hot: Array, S: Array, w: Array) -> float:
-    """Mean over columns of the area of each, weighted by its positive rows; columns of one class have none."""
+    """Mean area over columns, weighted by positive rows; columns with one class have none."""
     shares = w @ hot
     split = np.flatnonzero((shares > 0) & (w @ ~hot > 0))
     return _mean(np.array([_auc(hot[:, k], S[:, k], w) for k in split]), shares[split])
@@ -232,7 +196,7 @@ def _checked_labels(y_true: Any, labels: Any) -> tuple[Array, Array]:
     y_true = column_or_1d(y_true)
     classes = np.unique(y_true) if labels is None else np.asarray(labels)
     if len(set(classes.tolist())) < len(classes):
-        raise ValueError(f"labels={classes.tolist()} names a class twice.")
+        raise ValueError(f"labels={classes.tolist()} contains a class twice.")
     unknown = ~np.isin(y_true, classes)
     if unknown.any():
         raise ValueError(f"y_true holds {y_true[unknown][0]!r}, which is none of labels={classes.tolist()}.")
@@ -240,18 +204,18 @@ def _checked_labels(y_true: Any, labels: Any) -> tuple[Array, Array]:
 
 
 def _checked_scores(score: Any, n: int, c: int) -> Array:
-    """One column with at most two classes, that of the second; otherwise one per class."""
+    """One column, that of the second class, with at most two classes; otherwise one per class."""
     S = np.asarray(score, dtype=float)
     if S.shape[:1] != (n,):
-        raise ValueError(f"score has shape {S.shape} but y_true {n} rows: give scores for each of them.")
+        raise ValueError(f"score has shape {S.shape} but y_true has {n} rows: give scores for each of them.")
     width = S.shape[1] if S.ndim == 2 else 1
     if S.ndim > 2 or (width != c and max(width, c) > 2):
         raise ValueError(
-            f"score has shape {S.shape} but there are {c} classes: give one column per class, one score a row where "
-            "there are two, and labels= where a class is missing from y_true."
+            f"score has shape {S.shape} but there are {c} classes: give one column per class, one score per row "
+            "for two classes, and labels= if a class is missing from y_true."
         )
     if np.isnan(S).any():
-        raise ValueError("score has missing values (NaN): a row without a score has no place in the order.")
+        raise ValueError("score has missing values (NaN): rows without a score cannot be ranked.")
     S = S.reshape(n, width)
     return S[:, -1:] if c <= 2 else S
 
@@ -261,7 +225,7 @@ def _checked_weights(sample_weight: Any, n: int) -> Array:
         return np.ones(n)
     w = np.asarray(sample_weight, dtype=float)
     if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any():
-        raise ValueError(f"sample_weight of shape {w.shape} must hold {n} finite numbers, none of them negative.")
+        raise ValueError(f"sample_weight of shape {w.shape} must be {n} finite numbers, none of them negative.")
     return w
 
 
@@ -273,6 +237,6 @@ def checked_probabilities(y_true: Any, proba: Any, classes: Any) -> tuple[Array,
     if proba.ndim != 2 or proba.shape[1] != len(classes):
         raise ValueError(
             f"proba has shape {proba.shape} but there are {len(classes)} classes: give one column per class, and "
-            "classes= where a class is missing from y_true."
+            "classes= if a class is missing from y_true."
         )
     return y_true, proba, classes

@@ -1,8 +1,12 @@
-"""Tables of labels of every kind, read column by column, without the values that are not known."""
+"""The reader of label tables: arrays, lists of rows, sparse matrices, masked arrays, pandas and polars data frames.
+
+``fit`` reads them column by column, metrics as one array (:meth:`Table.dense`). NaN, None, NA and masked entries are
+unknown labels, and so is the value ``missing``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -12,6 +16,9 @@ from scipy import sparse
 
 Array = np.ndarray
 
+#: Types of values, frequent ones first: every entry of a table of objects is checked.
+PLAIN = (str, int, float, np.bool_, Real)
+
 
 @dataclass(frozen=True)
 class Table:
@@ -20,13 +27,15 @@ class Table:
     Attributes
     ----------
     columns : iterable of (ndarray, ndarray of bool)
-        Of every label the values that are known, and which rows have them.
+        For every label the known values, and a mask of the rows that have them.
     names : tuple
     form : {"array", "sparse", "pandas", "polars"}
     dtypes : tuple
-        Types of the columns, of the whole where there is one only.
+        Types of the columns; one entry for an array or sparse matrix.
     container : type, optional
-        Kind of sparse matrix.
+        Class of a sparse matrix.
+    name : str
+        What error messages call the table.
     """
 
     columns: Iterable[tuple[Array, Array]]
@@ -34,59 +43,93 @@ class Table:
     form: str
     dtypes: tuple
     container: Any = None
+    name: str = "Y"
 
     def where(self, t: int) -> str:
-        """How errors speak of a column."""
-        return f"Column {self.names[t]!r} of Y"
+        """What error messages call a column."""
+        return f"Column {self.names[t]!r} of {self.name}"
+
+    def dense(self) -> tuple[Array, Array]:
+        """Values of shape (n, T), and a mask of the known ones.
+
+        Numbers if all known values are numbers, with NaN where one is unknown; objects otherwise, with None.
+        """
+        parts, masks = zip(*self.columns, strict=True)
+        parts, known = tuple(_checked_values(values, self.name) for values in parts), np.column_stack(masks)
+        if all(values.dtype.kind in "biuf" for values in parts):
+            dtypes = {values.dtype for values in parts} | (set() if known.all() else {np.dtype(float)})
+            table = np.full(known.shape, np.nan if not known.all() else 0, dtype=np.result_type(*dtypes))
+        else:
+            table = np.full(known.shape, None, dtype=object)
+        for t, values in enumerate(parts):
+            table[known[:, t], t] = values
+        return table, known
 
 
-def read_table(Y: Any, n: int, missing: Any) -> Table:
-    """Labels of n rows; ``missing`` is a value that stands for unknown, beside NaN, None, NA and masks."""
+def read_table(Y: Any, n: int | None, missing: Any, name: str = "Y") -> Table:
+    """Read a table of labels.
+
+    Parameters
+    ----------
+    Y : array, masked array, sparse matrix, data frame or list of rows, of shape (n, T)
+    n : int or None
+        The number of rows in ``fit``; None for metrics, which take any number of rows and repeated names.
+    missing : number or str
+        A value for unknown labels, in addition to NaN, None, NA and masks.
+    name : str
+        What error messages call the table.
+    """
     if Y is None:
         raise ValueError(
-            "requires y to be passed, but the target y is None: give a table of labels, one column a label."
+            "requires y to be passed, but the target y is None: give a table of labels, one column per label."
         )
     if hasattr(Y, "collect"):
-        raise ValueError(f"Y is a {type(Y).__name__}, which holds no rows yet: give Y.collect().")
-    Y = Y if hasattr(Y, "shape") else _array_of(Y)
-    _check_shape(Y, n)
+        raise ValueError(f"{name} is a {type(Y).__name__}, which holds no rows yet: give {name}.collect().")
+    Y = Y if hasattr(Y, "shape") else _array_of(Y, name)
+    _check_shape(Y, n, name)
     missing = _check_missing(missing)
     if hasattr(Y, "iloc"):
-        return _read_pandas(Y, missing)
+        return _read_pandas(Y, missing, name, unique_names=n is not None)
     if hasattr(Y, "get_columns"):
         series = Y.get_columns()
         pairs = ((s.drop_nulls().to_numpy(), s.is_not_null().to_numpy()) for s in series)
         columns = (_narrow(values, known, missing) for values, known in pairs)
-        return Table(columns, tuple(Y.columns), "polars", tuple(s.dtype for s in series))
+        return Table(columns, tuple(Y.columns), "polars", tuple(s.dtype for s in series), name=name)
     if sparse.issparse(Y):
         dense, form, container = Y.toarray(), "sparse", type(Y)
     else:
-        dense, form, container = np.asarray(Y), "array", None  # of a masked array the data, hidden values included
+        dense, form, container = np.asarray(Y), "array", None  # for a masked array the data with masked values
     dense = dense.astype(object) if dense.dtype.kind == "T" else dense  # strings of any length
     everywhere = ~np.ma.getmaskarray(Y) if isinstance(Y, np.ma.MaskedArray) else np.ones(dense.shape, dtype=bool)
     columns = (_narrow(dense[k, t], k, missing) for t, k in enumerate(everywhere.T))
-    return Table(columns, tuple(range(dense.shape[1])), form, (dense.dtype,), container)
+    return Table(columns, tuple(range(dense.shape[1])), form, (dense.dtype,), container, name)
 
 
-def _read_pandas(Y: Any, missing: Any) -> Table:
+def _read_pandas(Y: Any, missing: Any, name: str, unique_names: bool) -> Table:
     names = list(Y.columns)
-    twice = [name for k, name in enumerate(names) if name in names[:k]]
-    if twice:
-        raise ValueError(f"Y has several columns with the name {twice[0]!r}: give every label a name of its own.")
+    if unique_names:
+        check_unique_names(names, name)
     parts = [Y.iloc[:, t] for t in range(len(names))]
     pairs = ((part, part.notna().to_numpy(dtype=bool)) for part in parts)
     columns = (_narrow(part[known].to_numpy(), known, missing) for part, known in pairs)
-    return Table(columns, tuple(names), "pandas", tuple(part.dtype for part in parts))
+    return Table(columns, tuple(names), "pandas", tuple(part.dtype for part in parts), name=name)
 
 
-def _array_of(Y: Any) -> Array:
-    """Rows given as lists; objects where text and other things are mixed, so that NaN does not become text."""
+def check_unique_names(names: Sequence[Any], name: str) -> None:
+    """An error for repeated names of columns."""
+    twice = next((x for x in names if names.count(x) > 1), None) if len({*names}) < len(names) else None
+    if twice is not None:
+        raise ValueError(f"{name} has several columns with the name {twice!r}: give every label a name of its own.")
+
+
+def _array_of(Y: Any, name: str) -> Array:
+    """An array from a list of rows; of objects if text is mixed with other values, so that NaN stays NaN."""
     try:
         plain = np.asarray(Y)
     except ValueError:
         raise ValueError(
-            "Y has rows of different lengths; it must be a table, one column a label. "
-            "sklearn.preprocessing.MultiLabelBinarizer makes one of lists of labels."
+            f"{name} has rows of different lengths; it must be a table of numbers or strings, one column per label. "
+            "sklearn.preprocessing.MultiLabelBinarizer makes one from lists of labels."
         ) from None
     if plain.dtype.kind not in "US":
         return plain
@@ -94,29 +137,33 @@ def _array_of(Y: Any) -> Array:
     return plain if all(isinstance(value, str | bytes) for value in mixed.ravel()) else mixed
 
 
-def _check_shape(Y: Any, n: int) -> None:
+def _check_shape(Y: Any, n: int | None, name: str) -> None:
     shape = tuple(Y.shape)
+    if n is None:
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(f"{name} has shape {shape}: give a table of rows, one column per label.")
+        return
     if len(shape) != 2:
         flat = np.asarray(Y) if len(shape) == 1 and not sparse.issparse(Y) else np.empty(0)
         flat = flat[np.isfinite(flat)] if flat.dtype.kind == "f" else np.empty(0)
         quantity = bool((flat != np.floor(flat)).any())
         raise ValueError(
-            f"Y has shape {shape}; it must be a table of shape (rows, labels), one column a label. For the classes "
-            "of one label use LSPC, or give one column: y.reshape(-1, 1), y.to_frame() of a series. Lists of labels "
-            "become a table by sklearn.preprocessing.MultiLabelBinarizer."
-            + (" Besides, its values are continuous, and labels have classes." if quantity else "")
+            f"{name} has shape {shape}; it must be a table of shape (rows, labels), one column per label. For the "
+            "classes of one label use LSPC, or give one column: y.reshape(-1, 1), y.to_frame() for a series. Lists "
+            "of labels become a table by sklearn.preprocessing.MultiLabelBinarizer."
+            + (" Its values are also continuous, but labels have classes." if quantity else "")
         )
     if shape[1] == 0:
-        raise ValueError(f"Y has shape {shape}, no columns: give one column or more, each of them a label.")
+        raise ValueError(f"{name} has shape {shape}, no columns: give one column per label.")
     if shape[0] != n:
-        raise ValueError(f"X has {n} rows and Y has {shape[0]}: give the labels of every row of X.")
+        raise ValueError(f"X has {n} rows and {name} has {shape[0]}: give the labels of every row of X.")
 
 
 def _check_missing(missing: Any) -> Any:
-    """The value that stands for unknown, None where there is none beside those that always do."""
+    """The value for unknown labels; None if there is none besides NaN, None, NA and masks."""
     if _absent(missing):
         return None
-    if not isinstance(missing, Real | str | np.bool_):
+    if not isinstance(missing, PLAIN):
         raise ValueError(f"missing={missing!r} must be NaN, or a number or string that stands for an unknown label.")
     return missing
 
@@ -125,7 +172,7 @@ def _check_missing(missing: Any) -> Any:
 
 
 def _narrow(values: Array, known: Array, missing: Any) -> tuple[Array, Array]:
-    """Without the values that stand for unknown; ``values`` are those of the rows that seemed known."""
+    """Known values and their mask, without missing ones; ``values`` are those of the rows in the mask ``known``."""
     if values.dtype.kind == "O":
         keep = np.array([not (_absent(v) or _is(v, missing)) for v in values], dtype=bool)
     else:
@@ -139,11 +186,29 @@ def _narrow(values: Array, known: Array, missing: Any) -> tuple[Array, Array]:
     return values[keep], known
 
 
+def _checked_values(values: Array, name: str) -> Array:
+    """Known values of a column for metrics; objects that are numbers become floats."""
+    if values.dtype.kind == "O":
+        listed = values.tolist()
+        strange = next((v for v in listed if not isinstance(v, PLAIN)), None)
+        if strange is not None:
+            raise ValueError(
+                f"{name} is not a table of numbers or strings, one column per label: it holds {strange!r:.40} of "
+                f"type {type(strange).__name__}."
+            )
+        return values if any(isinstance(v, str) for v in listed) else np.array(listed, dtype=float)
+    if values.dtype.kind not in "biufU":
+        raise ValueError(f"{name} is of type {values.dtype}: give numbers or strings.")
+    return values
+
+
 def _absent(value: Any) -> bool:
+    if isinstance(value, str):
+        return False
     if isinstance(value, float | np.floating):
         return bool(value != value)
     return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _is(value: Any, missing: Any) -> bool:
-    return missing is not None and isinstance(value, Real | str | np.bool_) and bool(value == missing)
+    return missing is not None and isinstance(value, PLAIN) and bool(value == missing)

@@ -70,7 +70,7 @@ ESTIMATORS = [
     tuned("MultiTaskLSSVC", "estimators.multi_task_lssvm"),
     tuned("MultiTaskLSSVR", "estimators.multi_task_lssvm"),
     Entry("Abstaining", "leastwise.estimators.abstaining:Abstaining", exact=True, report=REPORT),
-    model("Recalibrated", "calibration.recalibrated"),
+    model("Recalibrated", "estimators.recalibrated"),
     Entry("BMTLRegressor", "leastwise.baselines.bmtl:BMTLRegressor", exact=True),
     model("InsDif", "baselines.insdif"),
     model("MLkNN", "baselines.ml_knn", check=checks.check_labels_known),
@@ -85,46 +85,49 @@ ESTIMATORS = [
 ]
 PARTS = [
     *(
-        part(f"kernel.{name}", f"kernels:{name}")
+        part(f"kernel.{name}", f"problem.kernels:{name}")
         for name in ("RBF", "Laplace", "Linear", "Scaled", "Poly", "Sigmoid", "Precomputed", "Sum")
     ),
-    *(part(f"calibrator.{name}", f"probability:{name}") for name in ("ClipNormalise", "Blend", "Isotonic", "Signed")),
     *(
-        part(f"calibrator.{name}", f"labels.probability:{name}", check=checks.check_starts)
+        part(f"calibrator.{name}", f"calibration.calibrators:{name}")
+        for name in ("ClipNormalise", "Blend", "Isotonic", "Signed")
+    ),
+    *(
+        part(f"calibrator.{name}", f"calibration.label_calibrators:{name}", check=checks.check_starts)
         for name in ("LabelClip", "LabelBlend", "LabelIsotonic")
     ),
-    part("calibrator.Softmax", "selection.refits:Softmax"),
-    part("calibrator.Reach", "reach:Reach"),
+    part("calibrator.Softmax", "solvers.newton:Softmax"),
+    part("calibrator.Reach", "calibration.extrapolation:Reach"),
     *(
         part(f"recalibrator.{name}", f"calibration.families:{name}", exact=True)
         for name in ("Setting", "Unchanged", "Linear", "OneVersusRest", "Steps")
     ),
-    part("recalibrator.Layout", "calibration.reading:Layout", exact=True),
-    part("tasks.Tasks", "tasks:Tasks", skip=("_place",)),
-    part("tasks.Tie", "coupling:Tie"),
-    part("tasks.Shared", "coupling:Shared"),
-    part("tasks.Pairwise", "coupling:Pairwise"),
-    part("tasks.DualForm", "task_fitting:DualForm"),
-    part("tasks.PrimalForm", "task_fitting:PrimalForm"),
+    part("recalibrator.Layout", "estimators._recalibrated_rows:Layout", exact=True),
+    part("tasks.Tasks", "problem.tasks:Tasks", skip=("_place",)),
+    part("tasks.Tie", "problem.coupling:Tie"),
+    part("tasks.Shared", "problem.coupling:Shared"),
+    part("tasks.Pairwise", "problem.coupling:Pairwise"),
+    part("tasks.DualForm", "solvers.solve_tasks:DualForm"),
+    part("tasks.PrimalForm", "solvers.solve_tasks:PrimalForm"),
     part("tasks.Scores", "baselines._features:TaskScores"),
-    part("labels.Labels", "labels.encoding:Labels", exact=True),
-    part("heldout.HeldRows", "evidence:HeldRows"),
-    part("heldout.Learned", "influence:Learned"),
-    part("heldout.LabelLearned", "label_influence:LabelLearned"),
-    part("heldout.Tied", "heldout.labels:Tied"),
-    part("heldout.Family", "heldout.labels:Family"),
-    part("heldout.Modes", "linalg.modes:Modes"),
-    part("heldout.Neighbourhood", "familiarity:Neighbourhood"),
+    part("labels.Labels", "problem.labels:Labels", exact=True),
+    part("heldout.HeldRows", "calibration.heldout_rows:HeldRows"),
+    part("heldout.Learned", "solvers.influence:Learned"),
+    part("heldout.LabelLearned", "solvers.label_influence:LabelLearned"),
+    part("heldout.Tied", "solvers.label_modes:Tied"),
+    part("heldout.Family", "solvers.label_modes:Family"),
+    part("heldout.Modes", "linalg.sylvester:Modes"),
+    part("heldout.Neighbourhood", "calibration.novelty:Neighbourhood"),
     part("heldout.Residuals", "estimators._regressor:Residuals", exact=True, skip=("inverse", "same")),
-    part("heldout.Centring", "centring:Centring", exact=True),
-    part("heldout.RiskCoverage", "risk:RiskCoverage", exact=True),
+    part("heldout.Centring", "problem.intercepts:Centring", exact=True),
+    part("heldout.RiskCoverage", "calibration.risk:RiskCoverage", exact=True),
     part("streams.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments),
     part("streams.Whitening", "linalg.whitening:Whitening", exact=True, check=checks.check_whitening),
-    part("streams.Kept", "streaming.kept:Kept", exact=True, check=checks.check_kept),
+    part("streams.Kept", "sources.bottom_k:Kept", exact=True, check=checks.check_kept),
     part("tables.Column", "tables.kinds:Column", exact=True),
-    part("search.Outcome", "selection.trial:Outcome", exact=True),
-    part("search.Entry", "selection.diary:Entry", exact=True),
-    part("search.Step", "selection.diary:Step", exact=True),
+    part("search.Outcome", "solvers.evaluator:Outcome", exact=True),
+    part("search.Entry", "model_selection.checkpoint:Entry", exact=True),
+    part("search.Step", "model_selection.checkpoint:Step", exact=True),
 ]
 SKLEARN = [
     *foreign("pipeline", "Pipeline", skip=("memory",), check=checks.check_pipeline),

@@ -2,7 +2,6 @@
 
 from papers._common.data import DataAbsent
 from papers._common.experiments import Experiment, Paper
-from papers.registry import PAPERS
-from papers.running import reproduce
+from papers.running import PAPERS, reproduce
 
 __all__ = ["PAPERS", "DataAbsent", "Experiment", "Paper", "reproduce"]

@@ -2,7 +2,7 @@
 
 from papers._common.experiments import Experiment, Paper
 from papers.mtls_svm import dermatology, school
-from papers.mtls_svm.printed import TABLE_2, TABLE_3
+from papers.mtls_svm.tables import TABLE_2, TABLE_3
 
 PAPER = Paper(
     name="mtls-svm",

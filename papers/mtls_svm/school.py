@@ -21,24 +21,23 @@ from sklearn.exceptions import ConvergenceWarning
 
 from papers._common.experiments import Job, Settings, option
 from papers._common.timing import timed
-from papers.mtls_svm import machines, peers
-from papers.mtls_svm.machines import Fit, multi_task
-from papers.mtls_svm.printed import TABLE_2
-from papers.mtls_svm.pupils import EXPLAINED, Split, explained, made_splits, school_splits
-from papers.mtls_svm.tables import MAIN, differences, tell
+from papers.mtls_svm import school_methods as methods
+from papers.mtls_svm.school_data import EXPLAINED, Split, explained, made_splits, school_splits
+from papers.mtls_svm.school_methods import Fit, multi_task
+from papers.mtls_svm.tables import MAIN, TABLE_2, differences, tell
 
 INPUTS = ("raw", "standardised")
 SCHOOL: dict[str, Fit] = {
-    "mean of the school": machines.means,
-    "LS-SVM, own gamma and p": machines.ls_svm_each,
-    "LS-SVM, same gamma and p": machines.ls_svm_same,
-    "LS-SVM pooled, 1,000 rows": machines.ls_svm_pooled,
-    MAIN: machines.mtls_svm,
-    "RMTL": peers.rmtl,
-    "BMTL": peers.bmtl,
-    "MTL-FEAT": peers.mtl_feat,
-    "ridge per school": peers.ridge_each,
-    "ridge + schools": peers.ridge_one_hot,
+    "mean of the school": methods.means,
+    "LS-SVM, own gamma and p": methods.ls_svm_each,
+    "LS-SVM, same gamma and p": methods.ls_svm_same,
+    "LS-SVM pooled, 1,000 rows": methods.ls_svm_pooled,
+    MAIN: methods.mtls_svm,
+    "RMTL": methods.rmtl,
+    "BMTL": methods.bmtl,
+    "MTL-FEAT": methods.mtl_feat,
+    "ridge per school": methods.ridge_each,
+    "ridge + schools": methods.ridge_one_hot,
     "MultiTaskLSSVR linear": partial(multi_task, kernel="linear"),
     "MultiTaskLSSVR linear, bias=task": partial(multi_task, kernel="linear", bias="task"),
 }
@@ -51,8 +50,8 @@ SLOW: dict[str, Fit] = {
 #: On every fifth school. A task matrix that is not that of one common part wants the dual, an array of n x n numbers
 #: and its decomposition for every sharing, which is too much for 11,472 rows.
 SIMILAR: dict[str, Fit] = {
-    MAIN: machines.mtls_svm,
-    "ridge + schools": peers.ridge_one_hot,
+    MAIN: methods.mtls_svm,
+    "ridge + schools": methods.ridge_one_hot,
     "MultiTaskLSSVR linear": partial(multi_task, kernel="linear"),
     "MultiTaskLSSVR linear learned": partial(multi_task, kernel="linear", similarity="learned"),
     "MultiTaskLSSVR linear correlation": partial(multi_task, kernel="linear", similarity="correlation"),
@@ -102,9 +101,8 @@ def run_similar(settings: SchoolSettings, job: Job) -> dict[str, Any]:
 
 def run_made(settings: SplitSettings, job: Job) -> dict[str, Any]:
     """Tasks that are made."""
-    methods = {name: SCHOOL[name] for name in MADE}
-    split = made_splits(20, 25)
-    found = job.gathered(compared(split, settings, dict.fromkeys(INPUTS, methods), job))
+    split, chosen = made_splits(20, 25), {name: SCHOOL[name] for name in MADE}
+    found = job.gathered(compared(split, settings, dict.fromkeys(INPUTS, chosen), job))
     tell("Linear tasks that are made: explained variance in percent", found, EXPLAINED, {}, job.report)
     return {"paper": None, "tests": differences(found, "total", job.report), "figures": found}
 

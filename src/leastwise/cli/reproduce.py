@@ -32,7 +32,7 @@ def run(
 def _import_papers() -> Any:
     """Import ``papers``, which is part of the checkout (beside ``src/``) and not of the installed package."""
     root = Path(__file__).parents[3]
-    if not (root / "papers" / "registry.py").is_file():
+    if not (root / "papers" / "running.py").is_file():
         raise UsageError(
             "leastwise reproduce runs from a checkout of the project: the papers' experiments are not part of the "
             "installed package. Clone the project, install it with pip install -e ., and run the command again."

@@ -18,7 +18,7 @@ from papers._common.timing import timed
 from papers.ml_lspc import tables
 from papers.ml_lspc.draws import ENRON_ROWS, LabelSplit, calmly, enron, rotated
 from papers.ml_lspc.methods import OURS, PAPERS, VARIANTS, Case, Method, Protocol, ours
-from papers.ml_lspc.printed import SECTION_6_2
+from papers.ml_lspc.tables import SECTION_6_2
 
 ENRON, TOY = Protocol("f1_micro"), Protocol("hamming", sigmas=(0.7, 1.0, 1.5, 2.25))
 TOY_OURS = ("MultiLabelLSPC()", "MultiLabelLSPC(sharing=0)")

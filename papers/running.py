@@ -1,9 +1,4 @@
-"""The papers, by the names that they are asked for by.
-
-What was asked for, and whether there are data for it.
-
-Run the experiments of a paper, those for which there are data.
-"""
+"""Run the experiments of a paper for which data are available."""
 
 from __future__ import annotations
 
@@ -21,14 +16,14 @@ from papers._common.experiments import Experiment, Job, Paper, Report
 from papers._common.output import write_json
 from papers._common.timing import capped, machine
 
-#: The papers, by the names that the command has for them.
+#: The papers by name.
 PAPERS: dict[str, Paper] = {p.name: p for p in (lspc.PAPER, lspc_mt.PAPER, ml_lspc.PAPER, mtls_svm.PAPER)}
 
-ADVICE = f"Name the folder that holds them by data= (--data), or by the variable {VARIABLE}"
+ADVICE = f"Give the folder that contains them with data= (--data) or in the variable {VARIABLE}"
 
 
 def experiments_of(about: Paper, parts: Sequence[str] | None) -> list[Experiment]:
-    """The experiments that were named, or those of the paper."""
+    """Select the named experiments; by default those that are in the paper."""
     if parts is None:
         return [e for e in about.experiments if e.role == "paper"]
     known = {e.name: e for e in about.experiments}
@@ -36,32 +31,34 @@ def experiments_of(about: Paper, parts: Sequence[str] | None) -> list[Experiment
 
 
 def one_of(known: Mapping[str, Any], name: str, what: str) -> Any:
-    """What goes by a name, or an error that lists the names."""
+    """Look up a name; raise an error that lists the valid names."""
     if name not in known:
-        raise ValueError(f"There is no {what} {name!r}: use one of {list(known)}.")
+        raise ValueError(f"Unknown {what} {name!r}: use one of {list(known)}.")
     return known[name]
 
 
 def check_options(about: Paper, wanted: Sequence[Experiment], options: Mapping[str, Any]) -> None:
-    """All are known to one experiment at least, and have values that it takes."""
+    """Check that every option belongs to at least one experiment and has a valid value."""
     known = list(dict.fromkeys(name for e in wanted for name in e.options))
     for name in options:
         if name not in known:
             of = ", ".join(e.name for e in wanted)
-            raise ValueError(f"There is no option {name!r} of {about.name} ({of}): use {known}.")
+            raise ValueError(f"Unknown option {name!r} of {about.name} ({of}): use {known}.")
     for e in wanted:
         e.made(False, options)
 
 
 def folder_of(data: str | os.PathLike | None) -> str | None:
-    """The folder that was named; one that is not there is an error, and not a reason to skip."""
+    """Expand the name of the data folder; a missing folder is an error, not a reason to skip experiments."""
     if data is not None and not Path(data).expanduser().is_dir():
-        raise DataAbsent(f"data={os.fspath(data)!r}: there is no such folder. Leave it out for experiments without.")
+        raise DataAbsent(
+            f"data={os.fspath(data)!r}: no such folder. Omit data= to run the experiments that need none."
+        )
     return None if data is None else str(Path(data).expanduser())
 
 
 def missing_files(experiment: Experiment, folder: str | None, options: Mapping[str, Any]) -> str:
-    """What is missing, in words; nothing where the experiment can run."""
+    """Describe the missing files; empty if the experiment can run."""
     needs = experiment.needs
     if experiment.any_of:
         needs = tuple(name for name in needs if name in options.get("sets", needs))
@@ -69,11 +66,11 @@ def missing_files(experiment: Experiment, folder: str | None, options: Mapping[s
     if not absent or (experiment.any_of and len(absent) < len(needs)):
         return ""
     lines = "".join(f"\n  {name}: {files_of(name)}" for name in absent)
-    return f"{experiment.name}, {experiment.place}, for want of files{lines}"
+    return f"{experiment.name}, {experiment.place}, because files are missing{lines}"
 
 
 def tell_missing(about: Paper, skipped: Mapping[str, str], report: Report) -> None:
-    """Which files to get for which table, and how to name their folder."""
+    """Report which files are needed for which experiment, and how to give their folder."""
     for text in skipped.values():
         report(f"skipped: {text}")
     if skipped:
@@ -93,44 +90,42 @@ def reproduce(
     report: Report = print,
     **options: Any,
 ) -> dict[str, Any]:
-    """Compute a paper's tables and figures anew, and set them beside the paper's own.
+    """Reproduce the tables and figures of a paper, beside the published numbers.
 
     Parameters
     ----------
     paper : {"lspc", "lspc-mt", "ml-lspc", "mtls-svm"}
-        Which one: the least-squares probabilistic classifier, that for many tasks, that for many labels, and
-        least-squares support vector machines for many tasks.
+        Least-squares probabilistic classifier (LSPC), multi-task LSPC, multi-label LSPC, multi-task LS-SVM.
     data : path, optional
-        Folder of the data sets, as :func:`leastwise.datasets.load` reads them; by default what the environment
-        variable ``LEASTWISE_DATA`` says. Where files are absent, a line says which to get.
+        Folder of the data sets, as :func:`leastwise.datasets.load` reads them; by default the environment variable
+        ``LEASTWISE_DATA``. Missing files are reported.
     output : path, optional
-        Folder for the figures as JSON, one file an experiment, and for pictures, which need matplotlib (extra
-        ``plot``). Nothing is written without it. A file is there whole or not at all.
+        Folder for the results as JSON, one file for each experiment, and for figures, which need matplotlib (extra
+        ``plot``). By default nothing is written. Files are written atomically.
     quick : bool, default=False
-        Fewer draws and sizes, about a minute for a paper.
+        Fewer repetitions and sizes, about a minute for a paper.
     parts : sequence of str, optional
-        The experiments to run, by name; by default all that are in the paper, or, where their data are absent, those
-        that need none.
+        Names of the experiments to run; by default all of the paper, or substitutes on synthetic data where data are
+        missing.
     threads : int, default=1
-        Cap for BLAS and OpenMP, the same for all methods.
+        Number of threads of BLAS and OpenMP, the same for all methods.
     report : callable, default=print
-        Is given lines of progress and tables, as text.
+        Called with lines of progress and tables, as text.
     **options
-        Settings of the experiments, such as ``runs=3``; each takes those that it knows.
-        ``PAPERS[paper].experiments`` has them.
+        Settings of the experiments, such as ``runs=3``; ``PAPERS[paper].experiments`` lists them.
 
     Returns
     -------
     dict
-        ``"paper"``, ``"machine"``; ``"results"``, the figures by the name of the experiment; and ``"skipped"``, for
-        those that could not be run the reason.
+        ``"paper"``, ``"machine"``, ``"results"`` by the name of the experiment, and ``"skipped"``, the reasons why
+        experiments could not run.
 
     Raises
     ------
     ValueError
-        If there is no such paper, part or option.
+        If the paper, a part or an option is unknown.
     DataAbsent
-        If a part is asked for whose data are not there.
+        If the data of a requested part are missing.
 
     Examples
     --------
@@ -160,7 +155,7 @@ def reproduce(
 
 @dataclass(frozen=True)
 class _Head:
-    """What all experiments of one call have in common."""
+    """Arguments that all experiments of one call share."""
 
     paper: Paper
     quick: bool
@@ -171,7 +166,7 @@ class _Head:
 
     @property
     def command(self) -> str:
-        """As it may be published, without folders."""
+        """The command that repeats this call, without folders."""
         words = ["python -m papers", self.paper.name]
         words += ["--parts", *self.parts] if self.parts is not None else []
         words += ["--quick"] * self.quick + ([f"--threads {self.threads}"] if self.threads != 1 else [])
@@ -183,12 +178,12 @@ class _Head:
 
     @property
     def machine(self) -> dict[str, Any]:
-        """The head of a record."""
+        """Header of the result files."""
         return machine(self.command, self.threads, self.quick)
 
 
 def _run(experiment: Experiment, head: _Head, folder: str | None, report: Report) -> dict[str, Any]:
-    """One experiment: its figures go to the record as they come, and in the end as a whole."""
+    """Run one experiment; intermediate results are saved while it runs."""
     settings = experiment.made(head.quick, head.options)
     report(f"\n{experiment.name}, {experiment.place}: {experiment.title}.")
     changed = experiment.changed(settings)

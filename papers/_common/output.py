@@ -1,9 +1,4 @@
-"""Tables as text.
-
-Curves of a table: one panel, or one row of panels for each data set.
-
-Records on disk: whole at any time, the old one or the new one.
-"""
+"""Tables as text, figures, and results as JSON files."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ Rows = Sequence[Sequence[Any]]
 
 
 def table(title: str, header: Sequence[str], rows: Rows) -> str:
-    """Columns aligned: words to the left, figures to the right."""
+    """Format a table with aligned columns: text left, numbers right."""
     cells = [[cell(value) for value in row] for row in rows]
     lines = [list(header), *cells]
     widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
@@ -31,13 +26,13 @@ def table(title: str, header: Sequence[str], rows: Rows) -> str:
 
 
 def markdown(title: str, header: Sequence[str], rows: Rows) -> str:
-    """A table as it goes into the documentation."""
+    """Format a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(["", title, "", *("| " + " | ".join(cell(value) for value in line) + " |" for line in lines)])
 
 
 def cell(value: Any) -> str:
-    """Three digits for numbers."""
+    """Format a cell: floats with three significant digits, None as a dash."""
     if value is None:
         return "-"
     if isinstance(value, str | int | np.integer):
@@ -46,14 +41,14 @@ def cell(value: Any) -> str:
 
 
 def spread(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard deviation; of one value, that value."""
+    """Mean ± standard deviation; a single value by itself."""
     if len(values) < 2:
         return f"{np.mean(values):.{digits}f}"
     return f"{np.mean(values):.{digits}f}±{np.std(values, ddof=1):.{digits}f}"
 
 
 def mean_and_error(values: Sequence[float], digits: int = 4) -> str:
-    """Mean and standard error; of one value, that value."""
+    """Mean ± standard error; a single value by itself."""
     if len(values) < 2:
         return f"{np.mean(values):.{digits}f}"
     error = np.std(values, ddof=1) / np.sqrt(len(values))
@@ -62,7 +57,7 @@ def mean_and_error(values: Sequence[float], digits: int = 4) -> str:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one axis: for each method places, values and, where there are any, deviations."""
+    """Curves of one panel: for each method x, y and optional error bars."""
 
     title: str
     xlabel: str
@@ -73,16 +68,16 @@ class Panel:
 
 
 def new_figure(width: float, height: float) -> Any:
-    """A figure that no window and no other figure knows of, or an error that names the extra."""
+    """Create a figure outside of pyplot; raise an error that names the extra if matplotlib is missing."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("Pictures need matplotlib: install it with  pip install 'leastwise[plot]'") from None
+        raise ImportError("Figures need matplotlib: install it with  pip install 'leastwise[plot]'") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def draw_panels(path: Path, rows: Sequence[Sequence[Panel]]) -> None:
-    """Write a picture of panels, row by row."""
+    """Draw rows of panels into a file."""
     figure = new_figure(4.5 * len(rows[0]), 2.8 * len(rows))
     axes = figure.subplots(len(rows), len(rows[0]), squeeze=False)
     for line, panels in zip(axes, rows, strict=True):
@@ -103,20 +98,20 @@ def _draw(ax: Any, panel: Panel) -> None:
 
 
 def pictured(path: Path | None, report: Callable[[str], None], draw: Callable[[Path], None]) -> None:
-    """Draw where there is a place for it; a line where that cannot be."""
+    """Draw a figure if a path is given; report a missing matplotlib."""
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draw(path)
     except ImportError as error:
-        report(f"no picture {path.name}: {error}")
+        report(f"no figure {path.name}: {error}")
         return
     report(f"drawn: {path.name}")
 
 
 def write_json(path: Path, record: Any) -> None:
-    """Write beside the place and move there, so that nobody ever reads half a record."""
+    """Write a JSON file atomically, so that a reader never sees half a file."""
     text = json.dumps(record, indent=1, default=_plain) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(str(path), [text.encode()])
@@ -125,4 +120,4 @@ def write_json(path: Path, record: Any) -> None:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} does not go into JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")

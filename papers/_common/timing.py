@@ -1,7 +1,4 @@
-"""Seconds of a call, and its warnings.
-
-What figures were measured with and on.
-"""
+"""Timing of calls, convergence warnings, number of threads, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 @dataclass(frozen=True)
 class Timed:
-    """What a call returned, and its seconds by the clock and of the processor (all threads together)."""
+    """Return value, wall time and processor time (of all threads) of a call."""
 
     value: Any
     wall: float
@@ -32,14 +29,14 @@ class Timed:
 
 
 def timed(call: Callable[[], Any]) -> Timed:
-    """Call once."""
+    """Time one call."""
     wall, cpu = time.perf_counter(), time.process_time()
     value = call()
     return Timed(value, time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def timed_median(call: Callable[[], Any], repeats: int = 5, budget: float = 10.0) -> Timed:
-    """Medians over repeats, as many as fit into about ``budget`` seconds and one at least."""
+    """Median times over up to ``repeats`` calls, as many as fit into about ``budget`` seconds, at least one."""
     runs: list[Timed] = []
     while len(runs) < repeats and (not runs or sum(r.wall for r in runs) + runs[-1].wall < budget):
         runs.append(timed(call))
@@ -48,7 +45,7 @@ def timed_median(call: Callable[[], Any], repeats: int = 5, budget: float = 10.0
 
 
 def settled(call: Callable[[], Any]) -> tuple[Any, int]:
-    """What a call returns, and how many convergence warnings it gave; these are not shown."""
+    """Return value and number of convergence warnings of a call; the warnings are suppressed."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", ConvergenceWarning)
         value = call()
@@ -56,7 +53,7 @@ def settled(call: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def machine(command: str, threads: int, quick: bool) -> dict[str, Any]:
-    """The head of a record."""
+    """Header of a result file."""
     return {
         "command": command,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -80,7 +77,7 @@ def _cpu() -> str:
 
 
 def capped(threads: int) -> Any:
-    """Context in which BLAS and OpenMP use no more than so many threads, whatever the method."""
-    from threadpoolctl import threadpool_limits  # scikit-learn brings it
+    """Context manager that limits the threads of BLAS and OpenMP."""
+    from threadpoolctl import threadpool_limits  # a dependency of scikit-learn
 
     return threadpool_limits(limits=threads)

@@ -1,14 +1,10 @@
-"""Draws of section 3.2: so many rows of each class, columns of zero mean and unit variance.
-
-Figures 7 and 8: error and training time of LSPC, LSPC(full) and KLR.
+"""Figures 7 and 8: error and training time of LSPC, LSPC(full) and KLR.
 
 Figure 7: n = 100 .. 2000 rows, all classes. Figure 8: n = 1000 rows of the first c classes. By section 3.2:
 floor(n/c) random training rows and 100 random test rows of each class, columns of zero mean and unit variance
 (over the training part of the data set; constant columns dropped), sigma and alpha chosen by 2-fold
 cross-validation of the error rate. Time is that of one fit at the chosen sigma and alpha: processor time, as
 in the paper, and time by the clock.
-
-Tables and pictures of figures 7 and 8.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ TEST_ROWS = 100
 
 @dataclass(frozen=True)
 class Source:
-    """A data set with the scale of its training part."""
+    """A data set and the scale of its training part."""
 
     name: str
     X: Array
@@ -52,11 +48,11 @@ class Source:
 
     @property
     def n_classes(self) -> int:
-        """Of the whole set."""
+        """Number of classes."""
         return len(np.unique(self.y))
 
     def draw(self, n: int, c: int, seed: int) -> Split:
-        """floor(n/c) rows of each of the first c classes, and 100 of each for testing."""
+        """Draw floor(n/c) training rows and 100 test rows of each of the first c classes."""
         rng = np.random.default_rng([seed, n, c])
         classes = np.unique(self.y)[:c]
         train = per_class(self.y, self.train, classes, n // c, rng)
@@ -66,7 +62,7 @@ class Source:
 
 
 def source(name: str, folder: str | None) -> Source:
-    """The data set; constant columns of its training part are dropped."""
+    """Load a data set; columns that are constant in the training part are dropped."""
     data = load_set(name, folder)
     is_train = np.asarray(data.is_train, dtype=bool)
     train, test = np.flatnonzero(is_train), np.flatnonzero(~is_train)
@@ -84,7 +80,7 @@ CLASSES = {
 
 @dataclass(frozen=True)
 class FigureSettings(Settings):
-    """What can be set."""
+    """Settings."""
 
     runs: int = option(3, "random draws", least=1)
     sets: tuple[str, ...] = option(tuple(CLASSES), "data sets", kind=str, choices=tuple(CLASSES))
@@ -92,11 +88,11 @@ class FigureSettings(Settings):
     repeats: int = option(5, "timings of each fit", least=1)
     sizes: tuple[int, ...] = option((100, 200, 500, 1000, 2000), "training rows in figure 7", least=1)
     rows: int = option(1000, "training rows in figure 8", least=1)
-    class_counts: int = option(6, "how many of the numbers of classes in figure 8, from the least on")
+    class_counts: int = option(6, "how many of the class counts of figure 8, the smallest first")
 
 
 def run(settings: FigureSettings, job: Job) -> dict[str, Any]:
-    """Measure, tell, draw."""
+    """Run the experiment."""
     found = job.gathered(_records(settings, job))
     summary = summarised(found)
     for clock in ("cpu", "wall"):
@@ -117,14 +113,14 @@ def _records(settings: FigureSettings, job: Job) -> Iterator[dict]:
 
 
 def points(data: Source, settings: FigureSettings) -> list[tuple[int, int, int]]:
-    """Figure, n and c of every point."""
+    """Figure, n and c of every point of the curves."""
     seven = [(7, n, data.n_classes) for n in settings.sizes]
     eight = [(8, settings.rows, c) for c in CLASSES[data.name][: settings.class_counts]]
     return [p for p in seven + eight if settings.figure in (None, p[0])]
 
 
 def on_one_draw(split: Split, seed: int, repeats: int) -> Iterator[dict]:
-    """All methods on one draw."""
+    """Run all methods on one draw."""
     length = median_distance(split.X)
     for label, method in METHODS.items():
         model, found = _searched(split, label, method.tuned(length, len(split.y), seed), length)
@@ -150,23 +146,23 @@ def _searched(split: Split, label: str, tuned: Any, length: float) -> tuple[Any,
 
 
 def error_of(model: Any, split: Split) -> float:
-    """On the test rows, in percent."""
+    """Error on the test rows in percent."""
     return 100 * float(np.mean(model.predict(split.X_test) != split.y_test))
 
 
 def _fit_times(split: Split, model: Any, repeats: int) -> dict[str, float]:
-    model.fit(split.X[:50], split.y[:50])  # code and buffers that the first call has to fetch
+    model.fit(split.X[:50], split.y[:50])  # warm up
     fit, _ = settled(lambda: timed_median(lambda: model.fit(split.X, split.y), repeats))
     return {"cpu": fit.cpu, "wall": fit.wall}
 
 
-#: Section 3.2. The paper draws curves, and prints no numbers.
+#: Section 3.2. The paper shows curves, and prints no numbers.
 SAYS = "the errors of the three alike; LSPC trains faster than KLR by two orders of magnitude"
 KEYS = ("figure", "data", "n", "c")
 
 
 def summarised(found: list[dict]) -> list[dict]:
-    """One record for each point: errors as mean and deviation, times as median over runs, ratios of times."""
+    """One record for each point: errors of all runs, median times, ratios of times."""
     out = []
     for key in dict.fromkeys(tuple(f[k] for k in KEYS) for f in found):
         here = [f for f in found if tuple(f[k] for k in KEYS) == key]
@@ -184,7 +180,7 @@ def summarised(found: list[dict]) -> list[dict]:
 
 
 def error_tables(summary: list[dict], clock: str, report: Report) -> None:
-    """Error and time by one of the two clocks, and what the paper says of them."""
+    """Report errors and times (processor or wall time), and the paper's statement."""
     kind = "processor seconds" if clock == "cpu" else "seconds by the clock"
     for figure in dict.fromkeys(r["figure"] for r in summary):
         here = [r for r in summary if r["figure"] == figure]
@@ -202,7 +198,7 @@ def _line(r: dict, clock: str) -> list:
 
 
 def draw_figures(summary: list[dict], job: Job) -> None:
-    """Error on the left, processor time on the right, one data set a row."""
+    """Draw errors (left) and processor times (right), one row for each data set."""
     for figure in dict.fromkeys(r["figure"] for r in summary):
         here = [r for r in summary if r["figure"] == figure]
         rows = [_panels([r for r in here if r["data"] == name]) for name in dict.fromkeys(r["data"] for r in here)]

@@ -1,15 +1,13 @@
 """Figures 4 to 6: three classes in the plane whose posterior is known, section 3.1.
 
 LSPC and LSPC(full) are set as in the paper: the ridge on the coefficients, the paper's grids of sigma and lambda, two
-folds, negative scores clipped and the rest normalised. The paper does not name what it chose by; it is accuracy here.
-Kernel logistic regression has the same grids and folds, lambda beside the mean of the losses and, as in the paper, no
-intercept.
+folds, negative scores clipped and the rest normalised. The paper does not name its selection criterion; accuracy is
+used here. Kernel logistic regression has the same grids and folds, lambda beside the mean of the losses and, as in
+the paper, no intercept.
 
-The paper draws the posteriors and prints no numbers. Here the mean squared distance to the true posterior is told as
-well: over the paper's region [-5, 5]^2, and over new rows drawn like those of training; and how sure a method is
-outside, the largest class probability at a distance of 10 from the origin, on average.
-
-Pictures of the plane: densities, decisions and posteriors of three classes.
+The paper draws the posteriors and prints no numbers. This experiment also reports the mean squared distance to the
+true posterior: over the region [-5, 5]^2 and over new rows; and the confidence far away from the data, the mean of
+the largest class probability at a distance of 10 from the origin.
 """
 
 from __future__ import annotations
@@ -30,23 +28,23 @@ from papers._common.experiments import Job, Settings, option
 from papers._common.output import new_figure, pictured, spread, table
 from papers.lspc.methods import ALPHAS, SIGMAS
 
-#: Section 3.1. The paper draws surfaces, and prints no numbers.
+#: Section 3.1. The paper shows surfaces, and prints no numbers.
 SAYS = "all methods approximate the posterior well in [-5, 5]^2; outside of it they differ"
 NEW_ROWS, GRID_SIDE = 2000, 40
-#: What is told, by its names in the record and in the table.
-TOLD = {"region": "[-5, 5]^2", "new_rows": "new rows", "far": "largest, far away"}
+#: Measures: key in the results, and header in the table.
+MEASURES = {"region": "[-5, 5]^2", "new_rows": "new rows", "far": "largest, far away"}
 
 
 @dataclass(frozen=True)
 class PlaneSettings(Settings):
-    """What can be set."""
+    """Settings."""
 
     runs: int = option(5, "random draws", least=1)
     rows: int = option(200, "training rows", least=1)
 
 
 def models(X: Array, y: Array) -> dict[str, Any]:
-    """Every method, trained on these rows."""
+    """Train every method."""
     m = median_distance(X)
     grid: dict[str, Any] = {"sigma": [m * s for s in SIGMAS], "alpha": list(ALPHAS), "random_state": 0, "cv": 2}
     paper = {**grid, "norm": "coefficients", "calibration": None, "scoring": "accuracy"}
@@ -60,12 +58,12 @@ def models(X: Array, y: Array) -> dict[str, Any]:
 
 
 def run(settings: PlaneSettings, job: Job) -> dict[str, Any]:
-    """Measure, tell, draw the first draw."""
+    """Run the experiment; the figures show the first draw."""
     found = job.gathered(_records(settings, job))
     names = list(dict.fromkeys(f["method"] for f in found))
-    lines = [[name, *(spread([f[k] for f in found if f["method"] == name]) for k in TOLD)] for name in names]
+    lines = [[name, *(spread([f[k] for f in found if f["method"] == name]) for k in MEASURES)] for name in names]
     title = f"Figure 6: mean squared distance to the true posterior, {settings.rows} rows, {settings.runs} draws"
-    job.report(table(title, ["method", *TOLD.values()], lines))
+    job.report(table(title, ["method", *MEASURES.values()], lines))
     job.report(f"paper: {SAYS}.")
     _draw(settings, job)
     return {"figures": found}
@@ -93,7 +91,7 @@ def _records(settings: PlaneSettings, job: Job) -> Iterator[dict]:
 
 
 def distance(posterior: Callable[[Array], Array], X: Array) -> float:
-    """Mean over rows of the squared distance to the truth."""
+    """Mean squared distance to the true posterior."""
     return float(np.sum((posterior(X) - three_class_posterior(X)) ** 2, axis=1).mean())
 
 
@@ -129,7 +127,7 @@ def draw_densities(path: Path) -> None:
 
 
 def draw_decisions(path: Path, posteriors: Posteriors, X: Array, y: Array) -> None:
-    """Figure 5: the training rows, and behind them the most probable class."""
+    """Figure 5: the training rows, and the most probable class in the background."""
     figure, (line, points) = new_figure(10, 7), _grid(*REGION)
     axes = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
     for ax, (name, posterior) in zip(axes, posteriors.items(), strict=False):
@@ -163,6 +161,6 @@ def _frame(ax: Any) -> None:
 
 
 def _grid(low: float, high: float) -> tuple[Array, Array]:
-    """Coordinates along one side of a square, and all points of its grid."""
+    """Coordinates along one side of a square, and the points of its grid."""
     line = np.linspace(low, high, SIDE)
     return line, np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)

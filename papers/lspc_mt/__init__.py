@@ -37,7 +37,7 @@ PAPER = Paper(
         Experiment(
             name="made",
             place="not in the paper",
-            title="17 tasks that are made, two of them reversed, in place of the minefields",
+            title="17 synthetic tasks, two of them reversed, in place of the minefields",
             record="multi_task_tables_made",
             settings=comparison.TaskSettings,
             run=comparison.run_made,
@@ -46,5 +46,5 @@ PAPER = Paper(
             role="stand-in",
         ),
     ),
-    remark="Both experiments of the paper are on real data; made tasks stand in for them where these are absent.",
+    remark="Both experiments of the paper are on real data; synthetic tasks replace missing data.",
 )

@@ -1,11 +1,9 @@
-"""The paper's tables: least and greatest over its runs, by rows of a task and in the order of ``SIX``.
+"""Section 4: quality and time of LSPC and KLR, multi-task, independent and pooled, beside the published tables.
 
-Quality and time of LSPC and KLR with tasks tied, alone and pooled, section 4.
-
-sigma, lambda and gamma come from the paper's grid (252 points) by 5-fold cross-validation, the same folds for all: by
-the area of all tasks pooled (landmine) or the accuracy (umist). The time is that of the search and a last fit.
-
-Tables and pictures: ours beside the paper's, and paired tests.
+sigma, lambda and gamma are chosen on the paper's grid (252 points) by 5-fold cross-validation with the same folds
+for all methods: by the pooled area under the ROC curve (landmine) or the accuracy (umist). The time is that of the
+search and a final fit. The published tables have minimum and maximum over the runs, by rows of a task and in the
+order of ``SIX``.
 """
 
 from __future__ import annotations
@@ -66,57 +64,57 @@ AREA = "mean area under the curve"
 
 @dataclass(frozen=True)
 class TaskSettings(Settings):
-    """What can be set."""
+    """Settings."""
 
     runs: int = option(10, "random draws", least=1)
-    sizes: tuple[int, ...] = option((20, 25, 30, 35), "rows of a task, or pictures of a person", least=1)
+    sizes: tuple[int, ...] = option((20, 25, 30, 35), "rows of a task, or images of a person", least=1)
     klr_runs: int = option(10, "draws with KLR")
-    klr_scale: str = option("mean", "of the losses beside KLR's lambda", kind=str, choices=("mean", "sum"))
+    klr_scale: str = option("mean", "scale of the losses beside KLR's lambda", kind=str, choices=("mean", "sum"))
     klr_points: int = option(42, "timed points of the paper's KLR")
     default_runs: int = option(20, "draws with the library's defaults, at most")
     slow_runs: int = option(5, "draws with norm='coefficients'")
 
     def ways(self) -> list[str]:
-        """The scale, where it is not the usual one."""
+        """The scale, if it is not the default."""
         return [] if self.klr_scale == "mean" else [self.klr_scale]
 
 
 @dataclass(frozen=True)
 class MineSettings(TaskSettings):
-    """What can be set for minefields."""
+    """Settings of the minefields."""
 
-    draw: str = option("up", "how rows of the rare class are counted", kind=str, choices=WAYS)
+    draw: str = option("up", "how the rows of the rare class are drawn", kind=str, choices=WAYS)
 
     def ways(self) -> list[str]:
-        """The way of drawing, and the scale, where they are not the usual ones."""
+        """The way of drawing and the scale, if they are not the defaults."""
         return ([] if self.draw == "up" else [self.draw]) + super().ways()
 
 
 def run_landmine(settings: MineSettings, job: Job) -> dict[str, Any]:
-    """Tables 3 and 4: 15 minefields and 2 more with their labels reversed; the rest of the rows are for testing."""
+    """Tables 3 and 4: 15 minefields and 2 with reversed labels; the remaining rows are for testing."""
     results = compared(landmine(job.data), settings, job, settings.draw)
     return told(results, "Landmine", AREA, (TABLE_3, TABLE_4), job)
 
 
 def run_umist(settings: TaskSettings, job: Job) -> dict[str, Any]:
-    """Tables 1 and 2: 4 tasks, each a woman against a man drawn at random; as many of both are left for testing."""
+    """Tables 1 and 2: 4 tasks, each a woman against a random man; equal numbers of both are left for testing."""
     return told(compared(umist(job.data), settings, job), "UMIST", "accuracy", (TABLE_1, TABLE_2), job)
 
 
 def run_made(settings: TaskSettings, job: Job) -> dict[str, Any]:
-    """Tasks that are made, as many as there are minefields, and as many reversed."""
-    return told(compared(made(17, 2), settings, job), "made tasks", AREA, ({}, {}), job)
+    """Synthetic tasks, as many as there are minefields, and as many reversed."""
+    return told(compared(made(17, 2), settings, job), "synthetic tasks", AREA, ({}, {}), job)
 
 
 def told(results: dict[str, Any], name: str, quality: str, printed: Any, job: Job) -> dict[str, Any]:
-    """Tables and pictures; the figures as they go into the record."""
+    """Report tables, draw figures, and return the results for the file."""
     tell(results, name, quality, printed, job.report)
     draw_curves(results, quality, job)
     return {**results, "runs": columns(results["runs"])}
 
 
 def compared(source: Source, settings: TaskSettings, job: Job, way: str = "up") -> dict[str, Any]:
-    """All draws, tests and ratios."""
+    """Run all draws; add paired tests and ratios of times."""
     results: dict[str, Any] = {"runs": [], "textbook": [], "loops": []}
     for kind, record in _records(source, settings, job, way):
         results[kind].append(record)
@@ -139,7 +137,7 @@ def _records(source: Source, settings: TaskSettings, job: Job, way: str) -> Iter
 
 
 def on_one_draw(draw: Draw, seed: int, settings: TaskSettings) -> Iterator[dict]:
-    """All methods that are wanted on this run."""
+    """Run the methods that are due in this draw."""
     for kind in ("MT", "STI", "STC"):
         yield {"method": f"LSPC-{kind}", **measured(draw, partial(lspc, draw, kind))}
         if seed < settings.klr_runs:
@@ -150,7 +148,7 @@ def on_one_draw(draw: Draw, seed: int, settings: TaskSettings) -> Iterator[dict]
 
 
 def measured(draw: Draw, call: Callable[[], Fitted]) -> dict[str, Any]:
-    """Quality on test rows, time, and what was chosen."""
+    """Quality on the test rows, time, and chosen hyperparameters."""
     run, unsettled = settled(lambda: timed(call))
     point, scores = run.value
     return {
@@ -166,18 +164,18 @@ def measured(draw: Draw, call: Callable[[], Fitted]) -> dict[str, Any]:
 
 
 def of(found: list[dict], n: int, method: str, key: str) -> Array:
-    """One column of one method, run by run."""
+    """One measure of one method, by run."""
     return np.array([f[key] for f in found if f["n"] == n and f["method"] == method])
 
 
 def methods(found: list[dict]) -> list[str]:
-    """Those that were run, in the order of the paper's columns."""
+    """The methods that were run, in the order of the paper's columns."""
     order = [*SIX, *DEFAULTS]
     return sorted({f["method"] for f in found}, key=order.index)
 
 
 def columns(found: list[dict]) -> list[dict]:
-    """One record for every n and method, with lists over the runs, to five digits."""
+    """One record for every n and method, with lists over the runs, rounded to five digits."""
     keys = ("score", "cpu", "sigma_in_medians", "alpha", "sharing")
     out = []
     for n, method in dict.fromkeys((f["n"], f["method"]) for f in found):
@@ -187,7 +185,7 @@ def columns(found: list[dict]) -> list[dict]:
 
 
 def paired(found: list[dict], n: int, one: str, other: str) -> dict[str, Any] | None:
-    """Mean difference and p-value over the runs that both have."""
+    """Mean difference and p-value over the common runs."""
     a, b = of(found, n, one, "score"), of(found, n, other, "score")
     count = min(len(a), len(b))
     if count < 3:
@@ -198,14 +196,14 @@ def paired(found: list[dict], n: int, one: str, other: str) -> dict[str, Any] | 
 
 
 def comparisons(found: list[dict], sizes: Sequence[int]) -> list[dict]:
-    """LSPC-MT with every other method, at every size."""
+    """LSPC-MT against every other method, at every size."""
     others = [m for m in methods(found) if m != "LSPC-MT"]
     made = [paired(found, n, "LSPC-MT", other) for n in sizes for other in others]
     return [m for m in made if m is not None]
 
 
 def ratios(results: dict[str, list[dict]], sizes: Sequence[int]) -> list[dict]:
-    """Processor seconds of whole searches, and KLR's over LSPC's."""
+    """Processor seconds of whole searches, and the ratio of KLR to LSPC."""
     out = []
     for n in sizes:
         lspc_mt, klr_mt = (of(results["runs"], n, m, "cpu") for m in ("LSPC-MT", "KLR-MT"))
@@ -223,50 +221,50 @@ def ratios(results: dict[str, list[dict]], sizes: Sequence[int]) -> list[dict]:
 
 
 def tell(results: dict[str, Any], name: str, quality: str, printed: tuple[Table, Table], report: Report) -> None:
-    """Quality and time beside the paper's, the paired tests, and what a search takes in other ways."""
+    """Report quality and time beside the published ones, paired tests, and times of other implementations."""
     found = results["runs"]
     shown, sizes = methods(found), list(dict.fromkeys(f["n"] for f in found))
     lines = [score_line(found, n, m, printed[0]) for n in sizes for m in shown]
     report(table(f"{name}: {quality}", ["n", "method", "runs", "mean", "min", "max", "paper's min", "max"], lines))
     lines = [time_line(found, n, m, printed[1]) for n in sizes for m in shown]
     header = ["n", "method", "median", "min", "max", "paper's min", "max"]
-    report(table(f"{name}: processor seconds of a search and a last fit", header, lines))
+    report(table(f"{name}: processor seconds of a search and a final fit", header, lines))
     lines = [
         [c["n"], c["other"], c["runs"], f"{c['difference']:+.4f}", f"{c['p']:.2g}", "yes" if c["p"] < 0.01 else "no"]
         for c in results["tests"]
     ]
     if lines:
         report(
-            table("LSPC-MT less others, paired t-test", ["n", "other", "runs", "difference", "p", "at 1 %"], lines)
+            table("LSPC-MT minus others, paired t-test", ["n", "other", "runs", "difference", "p", "at 1 %"], lines)
         )
     header = list(dict.fromkeys(key for r in results["ratios"] for key in r))
     report(table("Seconds of a whole search", header, [[r.get(k) for k in header] for r in results["ratios"]]))
 
 
 def score_line(found: list[dict], n: int, method: str, printed: Table) -> list:
-    """Ours and the paper's least and greatest."""
+    """Our scores, and the published minimum and maximum."""
     v = of(found, n, method, "score")
     return [n, method, len(v), *(f"{x:.3f}" if len(v) else None for x in three(v)), *limits(printed, n, method)]
 
 
 def time_line(found: list[dict], n: int, method: str, printed: Table) -> list:
-    """The same for seconds."""
+    """Our seconds, and the published minimum and maximum."""
     v = of(found, n, method, "cpu")
     return [n, method, float(np.median(v)) if len(v) else None, *three(v)[1:], *limits(printed, n, method)]
 
 
 def limits(printed: Table, n: int, method: str) -> tuple[float | None, float | None]:
-    """What the paper has for a method and a size, if anything."""
+    """The published minimum and maximum of a method at a size, if any."""
     return printed[n][SIX.index(method)] if method in SIX and n in printed else (None, None)
 
 
 def three(v: Array) -> tuple[float, float, float]:
-    """Mean, least and greatest."""
+    """Mean, minimum and maximum."""
     return (float(v.mean()), float(v.min()), float(v.max())) if len(v) else (np.nan, np.nan, np.nan)
 
 
 def draw_curves(results: dict[str, Any], quality: str, job: Job) -> None:
-    """Figures 2 and 3: means of quality and of time as the rows of a task grow."""
+    """Figures 2 and 3: mean quality and time against the rows of a task."""
     found = results["runs"]
     shown, sizes = [m for m in methods(found) if m in SIX], list(dict.fromkeys(f["n"] for f in found))
     values = {m: [of(found, n, m, "score") for n in sizes] for m in shown}

@@ -1,15 +1,13 @@
-"""The paper's grid of sigma, lambda and gamma, and the best point of it by cross-validation.
+"""The methods: LSPC-MT and KLR-MT on the paper's grid of sigma, lambda and gamma, and this library's defaults.
 
-LSPC and KLR with tasks tied, alone and pooled, at the best point of the paper's grid; this library's default.
+LSPC-MT       eq. (6): a part shared by all tasks and a part of each task; penalty on the coefficients
+KLR-MT        kernel logistic regression with the same task matrix, by Newton's method with warm starts
+..-STI, -STC  the same with independent tasks (one sigma and lambda for all), and with all tasks pooled
+default ..    MultiTaskLSPC of this library on its own grid by leave-one-out
 
-LSPC-MT       eq. (6), a part that all tasks share and a part of each task's own; penalty on the coefficients
-KLR-MT        kernel logistic regression with the same task matrix by Newton's method, from fit to fit
-..-STI, -STC  the same with every task alone (one sigma and lambda for all), and with all tasks pooled
-default ..    this library's MultiTaskLSPC on its own grid by leave-one-out
-
-KLR-MT in the paper's form, and LSPC-MT's search in other ways: what the time of a search hangs on.
-
-The paper's form is L-BFGS on all coefficients from zero. Some points are timed, each in one fold, and extrapolated.
+For the comparison of times there are also KLR-MT as in the paper (L-BFGS on all coefficients, starting at zero;
+timed at some points of the grid, each in one fold, and extrapolated) and other implementations of the search of
+LSPC-MT.
 """
 
 from __future__ import annotations
@@ -35,16 +33,16 @@ from papers.lspc_mt.draws import N_FOLDS, Draw
 
 LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 GAMMAS = (0.0, *LAMBDAS)
-#: In medians of the distance, for the paper's kernel exp(-d^2 / sigma^2); ours has a 2 in it.
+#: In units of the median distance, for the paper's kernel exp(-d^2 / sigma^2); ours is exp(-d^2 / (2 sigma^2)).
 SIGMAS = (1 / 2, 2 / 3, 5 / 6, 1, 4 / 3, 5 / 3)
-#: What stands for gamma = 0, where the tasks' own parts have no ridge at all.
+#: Replaces gamma = 0, at which the parts of the tasks would have no ridge.
 TINY = 1e-9
 N_POINTS = len(SIGMAS) * len(LAMBDAS) * len(GAMMAS)
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the grid, and how well it did in cross-validation."""
+    """A point of the grid and its score in cross-validation."""
 
     sigma: float
     alpha: float
@@ -52,19 +50,19 @@ class Point:
     score: float = np.nan
 
     def rank(self) -> tuple:
-        """The best score; of equals, to six digits, the first on a rising grid."""
+        """Sort key: the score rounded to six digits; ties go to the smaller hyperparameters."""
         return round(self.score, 6), -self.alpha, -self.sigma, -self.sharing
 
     @property
     def values(self) -> dict[str, Any]:
-        """As parameters of an estimator."""
+        """Parameters of an estimator."""
         return {"sigma": self.sigma, "alpha": self.alpha, "sharing": self.sharing}
 
 
 def ties(kind: str, n_tasks: int) -> list[tuple[float, float]]:
-    """Sharing and alpha of the paper's lambdas and gammas, those of one sharing together, from large alphas down.
+    """Sharing and alpha of the paper's lambdas and gammas, sorted by sharing and descending alpha.
 
-    At gamma = 0 the tasks are alone whatever lambda is: these six points are one.
+    At gamma = 0 the tasks are independent for every lambda: these six points are one.
     """
     if kind == "STI":
         pairs = [(np.inf, v) for v in LAMBDAS]
@@ -77,13 +75,13 @@ def ties(kind: str, n_tasks: int) -> list[tuple[float, float]]:
 
 
 def sigmas(draw: Draw) -> list[float]:
-    """For these rows."""
+    """The grid of sigma for these rows."""
     length = median_distance(draw.X)
     return [float(s * length / np.sqrt(2)) for s in SIGMAS]
 
 
 def best_point(draw: Draw, held: Callable[..., Iterator[tuple[Point, Array]]], kind: str, unit: float = 1.0) -> Point:
-    """The best of all points by cross-validation; alphas are in a unit."""
+    """The best point by cross-validation; alphas are multiplied by ``unit``."""
     pairs = [(sharing, alpha * unit) for sharing, alpha in ties(kind, draw.n_tasks)]
     found = [
         Point(**point.values, score=draw.judge(score))
@@ -99,22 +97,22 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "default learned": {"similarity": "learned"},
     "default coefficients": {"norm": "coefficients"},
 }
-#: The point that was chosen, and test scores there.
+#: The chosen point, and a function that computes the test scores.
 Fitted = tuple[Point, Callable[[], Array]]
 
 
 def odds(F: Array, by: str) -> Array:
-    """Eq. (7) without the clipping; its sign, where only that counts, is that of the difference."""
+    """Eq. (7) without clipping; for accuracy, where only the sign matters, the difference of the scores."""
     return F[:, 1] / np.maximum(F.sum(axis=1), TINY) if by == "auc" else difference(F)
 
 
 def difference(F: Array) -> Array:
-    """Of the scores of the two classes."""
+    """Difference of the scores of the two classes."""
     return F[:, 1] - F[:, 0]
 
 
 def lspc_heldout(draw: Draw, sigma: float, pairs: Sequence[tuple[float, float]]) -> Iterator[tuple[Point, Array]]:
-    """Eq. (6), a Cholesky factor for every point and fold."""
+    """Held-out scores by eq. (6), one Cholesky factor for every point and fold."""
     K, Z = RBF()(draw.X, draw.X, sigma), np.eye(2)[draw.y]
     F = np.empty((len(pairs), len(K), 2))
     for stay, out in draw.splits:
@@ -135,7 +133,7 @@ def lspc_heldout(draw: Draw, sigma: float, pairs: Sequence[tuple[float, float]])
 def parts_heldout(
     trial: Any, score: Callable[[Array], Array], draw: Draw, sigma: float, pairs: Sequence[tuple[float, float]]
 ) -> Iterator[tuple[Point, Array]]:
-    """The same by the library's search: for every sharing and fold one spectrum, or for KLR one path of refits."""
+    """Held-out scores by the library: one spectrum for each sharing and fold, or for KLR one path of refits."""
     for sharing, alphas in itertools.groupby(pairs, key=lambda p: p[0]):
         wanted = [a for _, a in alphas]
         at = trial.tied(sharing).heldout(sigma, len(wanted))
@@ -144,7 +142,7 @@ def parts_heldout(
 
 
 def lspc_trial(draw: Draw) -> Any:
-    """The library's held-out scores of LSPC-MT on this draw."""
+    """The library's evaluator of LSPC-MT on this draw."""
     model = MultiTaskLSPC(1.0, 1.0, 1.0, norm="coefficients", cv=draw.splits, calibration="temperature")
     kernel, _ = model._checked()
     data = model._training(draw.X, draw.y, None, None, kernel, draw.task)
@@ -153,7 +151,7 @@ def lspc_trial(draw: Draw) -> Any:
 
 
 def klr_trial(draw: Draw) -> Any:
-    """The library's refits of KLR-MT on this draw."""
+    """The library's evaluator of KLR-MT on this draw."""
     model = MultiTaskKernelLogisticRegression(1.0, 1.0, 1.0, bias=None, cv=draw.splits)
     kernel, _ = model._checked_all()
     data = model._training(draw.X, draw.y, None, None, kernel, draw.task)
@@ -163,7 +161,7 @@ def klr_trial(draw: Draw) -> Any:
 
 
 def lspc(draw: Draw, kind: str) -> Fitted:
-    """The point that was chosen, and test scores there."""
+    """LSPC-MT, LSPC-STI or LSPC-STC at the best point of the grid."""
     point = best_point(draw, lspc_heldout, kind)
     model = MultiTaskLSPC(**point.values, norm="coefficients", cv=None, calibration=None)
     model.fit(draw.X, draw.y, tasks=draw.task)
@@ -171,7 +169,7 @@ def lspc(draw: Draw, kind: str) -> Fitted:
 
 
 def klr(draw: Draw, kind: str, scale: str) -> Fitted:
-    """The same with lambda and gamma beside the mean or the sum of the losses."""
+    """The KLR methods, with lambda and gamma beside the mean or the sum of the losses."""
     unit = 1 / len(draw.y) if scale == "sum" else 1.0
     point = best_point(draw, partial(parts_heldout, klr_trial(draw), difference), kind, unit)
     model = MultiTaskKernelLogisticRegression(**point.values, bias=None, cv=None)
@@ -180,17 +178,17 @@ def klr(draw: Draw, kind: str, scale: str) -> Fitted:
 
 
 def default(draw: Draw, options: dict[str, Any]) -> Fitted:
-    """The library's search on its own grid."""
+    """MultiTaskLSPC with its own search."""
     model = MultiTaskLSPC(**options, random_state=0).fit(draw.X, draw.y, tasks=draw.task)
     point = Point(model.sigma_, model.alpha_, model.sharing_, float(model.cv_results_["mean_test_score"].max()))
     return point, lambda: np.asarray(model.decision_function(draw.X_test, tasks=draw.task_test))
 
 
 def textbook_fit(K: Array, y: Array, task: Array, lambda_: float, gamma_: float, n_tasks: int) -> int:
-    """KLR-MT with coefficients beta_0 and beta_t on all kernels, from zero; the number of iterations.
+    """KLR-MT with coefficients beta_0 and beta_t on all kernels, starting at zero; return the number of iterations.
 
     min  1/n sum_i log(1 + exp(-y_i f_i)) + lambda/2 |beta_0|^2 + gamma/(2T) sum_t |beta_t|^2,
-    f_i = phi(x_i)'(beta_0 + beta_t), by SciPy's L-BFGS with its own tolerances and 500 iterations at most.
+    f_i = phi(x_i)'(beta_0 + beta_t), by SciPy's L-BFGS with its default tolerances and at most 500 iterations.
     """
     n, starts = len(y), np.searchsorted(task, np.arange(n_tasks + 1))
     parts = [(K[a:b], slice(a, b)) for a, b in itertools.pairwise(starts)]
@@ -215,7 +213,7 @@ def textbook_fit(K: Array, y: Array, task: Array, lambda_: float, gamma_: float,
 
 
 def textbook_seconds(draw: Draw, count: int, seed: int, scale: str) -> dict[str, Any]:
-    """Fits at so many points, each in one fold: processor seconds of one, and of the whole search extrapolated."""
+    """Processor seconds of fits at ``count`` points, each in one fold, extrapolated to the whole search."""
     rng = np.random.default_rng(seed)
     chosen = rng.permutation(list(itertools.product(LAMBDAS, GAMMAS)))[:count]
     seconds, iterations = [], []
@@ -239,7 +237,7 @@ def textbook_seconds(draw: Draw, count: int, seed: int, scale: str) -> dict[str,
 
 
 def other_loops(draw: Draw, count: int) -> dict[str, float]:
-    """LSPC-MT's search in other ways: by the library's spectra, and by a public fit for every point and fold."""
+    """Processor seconds of LSPC-MT's search by the library's spectra, and by one fit for every point and fold."""
     trial, score = lspc_trial(draw), partial(odds, by=draw.by)
     parts = timed(lambda: best_point(draw, partial(parts_heldout, trial, score), "MT"))
     pairs = ties("MT", draw.n_tasks)[:: max(len(ties("MT", draw.n_tasks)) // count, 1)]

@@ -12,7 +12,7 @@ PAPER = Paper(
         Experiment(
             name="toy",
             place="figure 1a",
-            title="rotated boundaries: share of wrong labels as the labels grow",
+            title="rotated boundaries: Hamming loss against the number of labels",
             record="label_tables_toy",
             settings=comparison.ToySettings,
             run=comparison.run_toy,
@@ -22,7 +22,7 @@ PAPER = Paper(
         Experiment(
             name="solve",
             place="figure 1b",
-            title="rotated boundaries: seconds of one solve as the labels grow",
+            title="rotated boundaries: seconds of one solve against the number of labels",
             record="label_tables_solve",
             settings=solving.SolveSettings,
             run=solving.run,

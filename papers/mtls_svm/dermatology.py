@@ -1,21 +1,16 @@
-"""Patients with one of six skin diseases, each disease a task over the same rows, and errors by four definitions.
+"""Table 3: six skin diseases, ten random splits of 200 and 166 rows, six tasks "this disease or not"; errors.
 
-Methods on dermatology, RBF kernel.
+Inputs are the 33 attributes without age, raw and standardised, and the other reading of "33 attributes", those that
+UCI calls linear valued: age instead of the family history, raw. "binary" is the mean error of the six tasks, "class"
+the error of the class with the largest score, "any" counts a row if one of the six signs is wrong, "sum" adds the
+errors of the six tasks. All methods have an RBF kernel:
 
-LS-SVM        six machines, with a gamma and p for each, or the same for all
-MTLS-SVM      the rows of the six tasks stacked and tied. Where all tasks have the same rows, each an intercept, and
-              the targets of a row have the same sum in all rows, tying the tasks is no more than another gamma: the
-              choice of gamma and lambda is that of gamma alone as long as a row is held out in all tasks at once.
-              "single" holds out a row in one task at a time; then lambda matters for the choice
-MTL-FEAT      RBF; its ridge and width by 5 folds
-
-Table 3: six skin diseases, ten random splits of 200 and 166 rows, six tasks "this disease or not"; errors.
-
-With the 33 attributes without age, raw and standardised, and with the other reading of "33 attributes", those that
-UCI calls linear valued: age instead of the family history, raw.
-
-"binary" is the mean error of the six tasks, "class" that of the class with the greatest score, "any" counts a row
-where one of the six signs is wrong, "sum" adds the errors of the six tasks.
+LS-SVM        six machines with separate or common gamma and p
+MTLS-SVM      the rows of the six tasks stacked and coupled. Where all tasks have the same rows, each has an
+              intercept, and the targets of every row have the same sum, the coupling only changes gamma: choosing
+              gamma and lambda amounts to choosing gamma, as long as a row is held out in all tasks at once. "single"
+              holds out a row in one task at a time; then lambda affects the choice
+MTL-FEAT      its ridge and width by 5-fold cross-validation
 """
 
 from __future__ import annotations
@@ -40,13 +35,13 @@ from papers._common.timing import timed
 from papers.mtls_svm.grid import GAMMAS, LAMBDAS, WIDTHS, Machine, grid_search, rbf, width
 from papers.mtls_svm.tables import MAIN, TABLE_3, differences, tell
 
-#: Measures, by which an error can be told.
+#: Definitions of the error.
 ERRORS = ("binary", "class", "any", "sum")
 
 
 @dataclass(frozen=True)
 class Patients:
-    """Rows for training and for testing; targets of 1 and -1, one column for each disease."""
+    """Training and test rows; targets of 1 and -1, one column for each disease."""
 
     X: Array
     y: Array
@@ -62,7 +57,7 @@ class Patients:
 
 
 def patient_draws(folder: str | None) -> Callable[[int, str], Patients]:
-    """A function from the number of the draw, and the inputs, to random rows, whatever their classes."""
+    """A function of the number of the draw and the inputs; rows are drawn regardless of their class."""
     data = load_set("dermatology", folder)
     y, age = np.unique(data.y, return_inverse=True)[1], data.X[:, -1].astype(float)
     plain, family = data.X[:, :-1].astype(float), list(data.feature_names).index("family_history")
@@ -91,12 +86,12 @@ def errors(y: Array, F: Array) -> dict[str, float]:
 
 
 def right(Y: Array, residual: Array) -> Array:
-    """Share of the signs of held-out predictions that are right, for each task."""
+    """Held-out accuracy of each task."""
     return np.mean((Y - residual) * Y > 0, axis=0)
 
 
 def skin_each(data: Patients) -> tuple[Array, dict]:
-    """Six machines, each with a gamma and p of its own."""
+    """Six machines with separate gamma and p."""
     Y, kept = data.Y, dict[tuple[int, ...], Machine]()
 
     def line(k: int, rest: tuple[int, ...], gammas: Sequence[int]) -> Array:
@@ -126,13 +121,13 @@ def skin_same(data: Patients) -> tuple[Array, dict]:
 
 
 def skin_fit(data: Patients, at: tuple[int, ...], y: Array) -> LSSVC:
-    """The library's machine at the exponents that were chosen."""
+    """LSSVC at the chosen exponents."""
     g, p = at
     return LSSVC(width(p), 1 / (len(y) * 2.0**g), cv=None, calibration=None).fit(data.X, y)
 
 
 def skin_tied(data: Patients, single: bool = False) -> tuple[Array, dict]:
-    """Tasks tied. The task matrix 1/lambda' + [s = t] has the mean of the tasks and what is left as eigenspaces."""
+    """MTLS-SVM. Eigenspaces of the task matrix 1/lambda' + [s = t]: the mean of the tasks, and its complement."""
     Y, m = data.Y, data.n_classes
     kept: dict[int, Machine] = {}
 
@@ -164,7 +159,7 @@ def tied_residuals(machine: Machine, gamma: float, own: float, m: int, single: b
 
 
 def tied_fit(data: Patients, g: int, lam: int, p: int) -> MultiTaskLSSVC:
-    """The library's tied machines at the exponents that were chosen."""
+    """MultiTaskLSSVC at the chosen exponents."""
     m, n = data.n_classes, len(data.y)
     point: dict[str, Any] = from_gamma_lambda(2.0**g, 2.0**lam, m * n, m)
     model = MultiTaskLSSVC(width(p), **point, kernel="rbf", bias="task", cv=None, calibration=None)
@@ -173,7 +168,7 @@ def tied_fit(data: Patients, g: int, lam: int, p: int) -> MultiTaskLSSVC:
 
 
 def skin_feat(data: Patients) -> tuple[Array, dict]:
-    """Ridge and width by folds, by the mean error of the six tasks."""
+    """MTL-FEAT; ridge and width by cross-validation of the mean error of the six tasks."""
     folds = list(KFold(5, shuffle=True, random_state=data.seed).split(data.X))
 
     def scores(alpha: float, p: int, rows: Array, new: Array) -> Array:
@@ -189,7 +184,7 @@ def skin_feat(data: Patients) -> tuple[Array, dict]:
 
 
 def skin_default(data: Patients) -> tuple[Array, dict]:
-    """One classifier of six classes, as it comes."""
+    """LSSVC with its defaults, one classifier of six classes."""
     model = LSSVC(random_state=data.seed).fit(data.X, data.y)
     return model.scores(data.X_test), {"chosen": [model.sigma_, model.alpha_]}
 
@@ -207,15 +202,15 @@ METHODS: dict[str, Callable[[Patients], tuple[Array, dict]]] = {
 
 @dataclass(frozen=True)
 class SkinSettings(Settings):
-    """What can be set."""
+    """Settings."""
 
     runs: int = option(10, "splits", least=1)
     inputs: tuple[str, ...] = option(INPUTS, "which attributes, and how they are scaled", kind=str, choices=INPUTS)
-    only: tuple[str, ...] = option((), "methods with one of these words in their names", kind=str)
+    only: tuple[str, ...] = option((), "methods whose names contain one of these words", kind=str)
 
 
 def run(settings: SkinSettings, job: Job) -> dict[str, Any]:
-    """All methods."""
+    """Run the experiment."""
     found = job.gathered(_records(settings, job))
     tell("Table 3: dermatology, error in percent by four definitions", found, ERRORS, TABLE_3, job.report)
     return {"paper": TABLE_3, "tests": differences(found, "binary", job.report), "figures": found}

@@ -1,7 +1,4 @@
-"""The paper's tables: mean and deviation over ten splits.
-
-Tables: ours beside the paper's, and paired tests.
-"""
+"""Tables beside the published numbers (mean and standard deviation over ten splits), and paired tests."""
 
 from __future__ import annotations
 
@@ -28,12 +25,12 @@ Printed = Mapping[str, tuple[float, float]]
 
 
 def cases(found: list[dict]) -> list[tuple[str, str]]:
-    """Methods and inputs that were run."""
+    """Combinations of method and inputs that were run."""
     return list(dict.fromkeys((f["method"], f["inputs"]) for f in found))
 
 
 def tell(title: str, found: list[dict], measures: Sequence[str], printed: Printed, report: Report) -> None:
-    """All measures by method and inputs, and what the paper has."""
+    """Report all measures by method and inputs, beside the published numbers."""
     rows: list[list] = []
     for name, inputs in cases(found):
         runs = [f for f in found if (f["method"], f["inputs"]) == (name, inputs)]
@@ -52,16 +49,16 @@ def _said(paper: tuple[float, float] | None) -> str:
 
 
 def differences(found: list[dict], measure: str, report: Report) -> list[dict]:
-    """One measure against that of MTLS-SVM on the same inputs and splits."""
+    """Paired tests of one measure against MTLS-SVM on the same inputs and splits."""
     tests = [t for t in (paired(found, measure, *case) for case in cases(found)) if t is not None]
     header = ["method", "inputs", "difference", "standard error", "p", "above", "splits"]
     if tests:
-        report(table(f"{measure}: less {MAIN} on the same splits", header, [list(t.values()) for t in tests]))
+        report(table(f"{measure}: minus {MAIN} on the same splits", header, [list(t.values()) for t in tests]))
     return tests
 
 
 def paired(found: list[dict], measure: str, name: str, inputs: str) -> dict | None:
-    """One test, where there are two splits at least."""
+    """One test; None with fewer than two splits."""
     mine, main = (
         {f["run"]: f[measure] for f in found if (f["method"], f["inputs"]) == (wanted, inputs)}
         for wanted in (name, MAIN)

@@ -16,7 +16,7 @@ from leastwise.baselines import (
     RMTLClassifier,
     RMTLRegressor,
 )
-from leastwise.baselines._checks import KERNELS
+from leastwise.baselines._base import KERNELS
 from leastwise.onnx._classes import named, plain_classes, put_out
 from leastwise.onnx._columns import Columns
 from leastwise.onnx._graph import Graph, Value
@@ -129,7 +129,7 @@ def _put_bags(g: Graph, model: InsDif, columns: Columns) -> None:
 
 
 def _hausdorff(g: Graph, X: Value, Z: Array, V: Array) -> Value:
-    """Distances of bags, of shape (n, len(Z)), as :func:`leastwise.baselines._bags.hausdorff` has them."""
+    """Distances of bags, of shape (n, len(Z)), as :func:`leastwise.baselines.insdif.hausdorff` has them."""
     middle = V.mean(axis=0)
     D = squared_distances(g, X, Z)
     X, Z, V = X - middle, Z - middle, V - middle

@@ -109,7 +109,7 @@ PARTS = [
     part("tasks.Pairwise", "problem.coupling:Pairwise"),
     part("tasks.DualForm", "solvers.solve_tasks:DualForm"),
     part("tasks.PrimalForm", "solvers.solve_tasks:PrimalForm"),
-    part("tasks.Scores", "baselines._features:TaskScores"),
+    part("tasks.Scores", "baselines.mtl_feat:TaskScores"),
     part("labels.Labels", "problem.labels:Labels", exact=True),
     part("heldout.HeldRows", "calibration.heldout_rows:HeldRows"),
     part("heldout.Learned", "solvers.influence:Learned"),

@@ -23,8 +23,8 @@ from scipy import linalg
 
 from leastwise import MultiLabelLSPC
 from leastwise.baselines import InsDif, MLkNN
-from leastwise.linalg.kronecker_free import solve_matrix_free
-from leastwise.linalg.pivoted import pivoted_cholesky
+from leastwise.linalg.cholesky import pivoted_cholesky
+from leastwise.linalg.kronecker import solve_matrix_free
 from leastwise.linalg.spectrum import square_spectrum
 from leastwise.linalg.sylvester import Modes, solve_sylvester
 from leastwise.problem.coupling import laplacian

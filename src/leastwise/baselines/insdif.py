@@ -1,4 +1,4 @@
-"""InsDif: rows are bags of differences to the prototypes of the labels; labels are predicted from distances of bags."""
+"""InsDif: rows are bags of differences to the prototypes of the labels; labels follow from distances of bags."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _farthest(U: Array, G: Array) -> Array:
 def medoids(D: Array, M: int, max_iter: int, rng: np.random.RandomState) -> tuple[Array, Array, int]:
     """k-medoids from M random rows: medoids, the group of every row, and the number of iterations.
 
-    D contains the distances of all pairs. A row joins the nearest medoid, the first in case of ties; a medoid stays in its
-    own group, so that none is empty. The new medoid of a group has the smallest sum of distances to the group.
+    D contains the distances of all pairs. A row joins the nearest medoid, the first in case of ties; a medoid stays
+    in its own group, so that none is empty. The new medoid of a group has the smallest sum of distances to the group.
     """
     middle = np.sort(rng.choice(len(D), M, replace=False))
     group, cost = _join(D, middle)
@@ -89,8 +89,8 @@ class InsDif(LabelClassifier):
 
         d(A, B) = max(max_a min_b |a - b|, max_b min_a |a - b|)
 
-    The training bags are clustered into M groups by k-medoids. With the medoids C_1 ... C_M, the scores of the labels are
-    linear in the distances to them, by least squares against targets t of +1 and -1::
+    The training bags are clustered into M groups by k-medoids. With the medoids C_1 ... C_M, the scores of the
+    labels are linear in the distances to them, by least squares against targets t of +1 and -1::
 
         f_l(x) = sum_j w_jl d(B(x), C_j),    min_W  1/2 sum_i sum_l (f_l(x_i) - t_il)^2
 

@@ -110,8 +110,8 @@ def learn_features(designs: list[Design], alpha: float, epsilon: float, max_iter
 
     With the best D the penalty is alpha (tr (W W' + e I)^(1/2))^2, the squared trace norm for e = 0. Each half step
     minimises exactly, and a smaller e lowers the penalty, so the objective cannot grow. With a small e the directions
-    of W hardly change, since others are expensive: e starts at the mean square of the coefficients along a direction and
-    is reduced, whenever the objective has converged, down to ``epsilon`` times that.
+    of W hardly change, since others are expensive: e starts at the mean square of the coefficients along a direction
+    and is reduced, whenever the objective has converged, down to ``epsilon`` times that.
     """
     p = designs[0].X.shape[1]
     metric, objective, converged = Metric.flat(p), [], False
@@ -256,16 +256,16 @@ class MTLFeatRegressor(_MTLFeat, TaskRegressor):
         Weight of the penalty on the sum of squares over all rows: the gamma of the paper. One task alone is a ridge
         regression with this ``alpha``.
     kernel : {"linear", "rbf"}, default="linear"
-        With "rbf" the w_t are functions in the kernel's space. The algorithm works in an orthonormal basis of the span
-        of all rows, which is exact; cubic in the rows.
+        With "rbf" the w_t are functions in the kernel's space. The algorithm works in an orthonormal basis of the
+        span of all rows, which is exact; cubic in the rows.
     sigma : float, default=1.0
         Width of "rbf", ``exp(-|x - z|^2 / (2 sigma^2))``.
     fit_intercept : bool, default=True
         An intercept b_t for every task, without penalty, by centring inputs and targets in every task. The paper has
         none: use False and a constant column of X.
     epsilon : float, default=1e-10
-        Added to W W' to keep D invertible, relative to the initial mean square of W along a direction. It is reduced to
-        this value in steps: with a small value from the start the directions would hardly change.
+        Added to W W' to keep D invertible, relative to the initial mean square of W along a direction. It is reduced
+        to this value in steps: with a small value from the start the directions would hardly change.
     max_iter, tol : int and float, default=5000 and 1e-6
         Maximum number of iterations, and relative decrease of the objective at which to stop.
     task_column : str or int, optional

@@ -88,15 +88,15 @@ class RMTLRegressor(_RMTL, TaskRegressor):
     epsilon : float, default=0.1
         Width of the tube without loss, in units of y.
     mu : float, default=1.0
-        Penalty of the shared part relative to the parts of the tasks: towards 0 all tasks are pooled, towards infinity
-        they are independent. In the paper it is T lambda_2 / lambda_1.
+        Penalty of the shared part relative to the parts of the tasks: towards 0 all tasks are pooled, towards
+        infinity they are independent. In the paper it is T lambda_2 / lambda_1.
     kernel : {"linear", "rbf"}, default="linear"
         The kernel k of the inputs.
     sigma : float, default=1.0
         Width of "rbf", ``exp(-|x - z|^2 / (2 sigma^2))``.
     intercept : {"shared", "task"}, default="shared"
-        "shared" is the intercept b of the support vector machine, common to all tasks and without penalty. "task" adds
-        an intercept for every task by a constant feature: k becomes k + 1.
+        "shared" is the intercept b of the support vector machine, common to all tasks and without penalty. "task"
+        adds an intercept for every task by a constant feature: k becomes k + 1.
     task_column : str or int, optional
         The column of X that holds the task; without it, every method needs ``tasks=``.
     unknown_task : {"shared", "error"}, default="shared"

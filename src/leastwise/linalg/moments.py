@@ -150,8 +150,8 @@ class Moments:
             said = ["kernel values" if w is None else f"{w.rank} whitened coordinates" for w in (one, two)]
             raise ValueError(
                 f"The moments have different coordinates ({said[0]} and {said[1]}) and cannot be added or "
-                "subtracted. leastwise.merge() transforms those of models with the same centers, kernel, sigma and norm "
-                "to common coordinates."
+                "subtracted. leastwise.merge() transforms those of models with the same centers, kernel, sigma and "
+                "norm to common coordinates."
             )
 
     __rmul__ = __mul__

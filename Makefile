@@ -9,7 +9,7 @@ DATA ?= $(LEASTWISE_DATA)
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/.run  ## LSPC beside SVC + Platt with a picture, related tasks, hidden labels, quantities, and the command line
+demo: $(VENV)/.run  ## LSPC and SVC + Platt with a figure, related tasks, hidden labels, regression, and the command line
 	$(BIN)/python examples/demo.py
 	$(BIN)/python examples/demo_tasks.py
 	$(BIN)/python examples/demo_labels.py

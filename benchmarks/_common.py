@@ -16,9 +16,9 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from leastwise.metrics import brier_score, expected_calibration_error
-from papers._common import files, machine
+from papers._common import output, timing
 from papers._common.data import Split, load_set, scale_of, standardise
-from papers._common.text import markdown, table
+from papers._common.output import markdown, table
 from papers._common.timing import timed, timed_median
 
 Array = np.ndarray
@@ -138,13 +138,13 @@ def _without_folders(argv: Sequence[str]) -> list[str]:
 
 def capped(args: argparse.Namespace) -> Any:
     """Context in which BLAS and OpenMP use no more than ``--threads`` threads, whatever the method."""
-    return machine.capped(args.threads)
+    return timing.capped(args.threads)
 
 
 def write_json(args: argparse.Namespace, figures: dict[str, Any], say: bool = True) -> None:
     """The figures with the machine they were measured on."""
-    head = machine.machine(args.command, args.threads, args.quick)
-    files.write_json(args.output, {"machine": head, **figures})
+    head = timing.machine(args.command, args.threads, args.quick)
+    output.write_json(args.output, {"machine": head, **figures})
     if say:
         print(f"written: {args.output.name}", flush=True)
 

@@ -36,7 +36,7 @@ from sklearn.svm import SVC
 from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_table, quality, write_json
 from leastwise import LSPC
 from papers._common.data import Split, available, median_distance
-from papers._common.text import spread
+from papers._common.output import spread
 from papers._common.timing import settled, timed, timed_median
 
 SETS = ("usps", "satimage", "letter", "digits")

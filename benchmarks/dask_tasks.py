@@ -28,8 +28,7 @@ import numpy as np
 
 from benchmarks._common import parse, parser, print_table, write_json
 from leastwise import MultiTaskLSPC
-from papers._common.machine import capped
-from papers._common.timing import timed
+from papers._common.timing import capped, timed
 
 Array = np.ndarray
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks._common import capped, parse, parser, print_table, write_json
 from leastwise import LSPC
-from papers._common import machine
+from papers._common import timing
 from papers._common.timing import timed_median
 
 SIZES = (500, 1000, 2000, 4000)
@@ -45,7 +45,7 @@ def one(n: int, jobs: int, threads: int, backend: str, repeats: int) -> dict:
     X, y = sample(n)
     rows = None if n <= ALL_ROWS else "auto"
     model = LSPC(search_rows=rows, random_state=0, n_jobs=jobs)
-    with machine.capped(threads), joblib.parallel_config(backend):
+    with timing.capped(threads), joblib.parallel_config(backend):
         if backend == "loky":
             LSPC(n_jobs=jobs).fit(X[:100], y[:100])  # starts the processes
         done = timed_median(lambda: model.fit(X, y), repeats, budget=120)

@@ -26,7 +26,7 @@ from leastwise.model_selection.label_folds import label_fold_labels
 from leastwise.problem.coupling import laplacian
 from leastwise.problem.kernels import RBF
 from papers._common.data import median_distance
-from papers._common.text import mean_and_error
+from papers._common.output import mean_and_error
 from papers.ml_lspc.draws import LabelSplit
 
 Array = np.ndarray

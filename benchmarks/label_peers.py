@@ -48,7 +48,7 @@ from benchmarks._labels import QUALITY, enron_draws, gathered, quality
 from benchmarks.calibrated_peers import gammas, warm_up
 from leastwise import MultiLabelLSPC
 from papers._common.data import available
-from papers._common.text import mean_and_error
+from papers._common.output import mean_and_error
 from papers._common.timing import timed
 from papers.ml_lspc.draws import LabelSplit, calmly, divided
 

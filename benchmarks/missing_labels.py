@@ -32,7 +32,7 @@ from benchmarks._common import parse, parser, print_markdown, write_json
 from benchmarks._labels import enron_draws, gathered, quality
 from leastwise import MultiLabelLSPC
 from papers._common.data import available
-from papers._common.text import mean_and_error
+from papers._common.output import mean_and_error
 from papers._common.timing import timed
 from papers.ml_lspc.draws import LabelSplit, calmly, rotated
 

@@ -31,7 +31,7 @@ from sklearn.metrics import log_loss
 from benchmarks._common import capped, parse, parser, peer_split, print_table, write_json
 from leastwise import LSSVC, LSSVR, MultiTaskLSSVR
 from papers._common.data import available, load_set, scale_of, standardise
-from papers._common.text import spread
+from papers._common.output import spread
 from papers._common.timing import timed, timed_median
 
 Array = np.ndarray

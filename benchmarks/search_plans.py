@@ -17,7 +17,7 @@ from benchmarks._common import capped, parse, parser, peer_split, print_table, q
 from leastwise import LSPC
 from leastwise.linalg.cholesky import cholesky
 from papers._common.data import Split, available
-from papers._common.text import spread
+from papers._common.output import spread
 from papers._common.timing import timed
 
 SETS = ("usps", "satimage", "letter", "digits")

@@ -53,7 +53,7 @@ from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
 from leastwise.metrics import expected_calibration_error, task_auc, task_log_loss
 from papers._common.data import available, load_set, scale_of, standardise
-from papers._common.text import spread
+from papers._common.output import spread
 from papers._common.timing import settled, timed
 
 Array = np.ndarray

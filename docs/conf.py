@@ -1,6 +1,11 @@
 """Sphinx configuration."""
 
+import sys
+from pathlib import Path
+
 import leastwise
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # papers/ is not installed
 
 project = "leastwise"
 author = "The leastwise developers"

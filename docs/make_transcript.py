@@ -28,7 +28,7 @@ COMMANDS = (
 
 def transcript() -> str:
     """The commands and what they say, stdout and stderr as they come."""
-    from leastwise.cli.demonstrating import make_files
+    from leastwise.cli.demo import make_files
 
     with tempfile.TemporaryDirectory() as place:
         folder, programs = Path(place) / "work", Path(place) / "bin"

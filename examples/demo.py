@@ -1,4 +1,4 @@
-"""A tuned LSPC beside a tuned SVC with Platt scaling, on the digits of scikit-learn."""
+"""Compare a tuned LSPC with a tuned SVC with Platt scaling, on the digits of scikit-learn."""
 
 import time
 from pathlib import Path
@@ -24,7 +24,7 @@ CERTAIN = 0.99
 
 
 class TunedSVC:
-    """C and gamma by three folds, then Platt scaling by five: what one would write with scikit-learn."""
+    """C and gamma by 3-fold cross-validation, then Platt scaling by 5-fold, with scikit-learn."""
 
     def fit(self, X, y):
         gamma = 1 / (X.shape[1] * X.var())  # scikit-learn's own choice, the middle of the grid
@@ -38,7 +38,7 @@ class TunedSVC:
 
 
 def run(name, model, train, test):
-    """Train, predict, judge; everything the report needs."""
+    """Train, predict and score."""
     began = time.perf_counter()
     model.fit(*train)
     seconds = time.perf_counter() - began
@@ -58,20 +58,20 @@ def run(name, model, train, test):
 
 
 def report(results, n_train, n_test):
-    """The table, and what one could leave to the machine."""
-    print(f"\nHandwritten digits: {n_train} rows to train on, {n_test} to test on, 64 pixels, 10 classes.")
-    print("Seconds are for tuning, training and calibrating together, one method after the other, both on one")
-    print("thread (SVC has no more).\n")
+    """Print the scores, and the rows that can be decided automatically."""
+    print(f"\nHandwritten digits: {n_train} training rows, {n_test} test rows, 64 pixels, 10 classes.")
+    print("Seconds are for tuning, training and calibration, one method after the other, both on one")
+    print("thread (SVC is single-threaded).\n")
     print(f"{'':<24}{'accuracy':>10}{'log-loss':>10}{'calib. error':>14}{'seconds':>10}")
     for r in results:
         print(f"{r['name']:<24}{r['accuracy']:>10.2%}{r['log_loss']:>10.4f}{r['ece']:>14.4f}{r['seconds']:>10.2f}")
-    print(f"\nTest rows that can be decided by machine, where it is at least {CERTAIN:.0%} sure:")
+    print(f"\nTest rows with a confidence of at least {CERTAIN:.0%}:")
     for r in results:
-        print(f"{r['name']:<24}{r['sure']:>10.1%} of the rows, {r['sure_right']:.2%} of them right")
+        print(f"{r['name']:<24}{r['sure']:>10.1%} of the rows, {r['sure_right']:.2%} of them correct")
 
 
 def draw(results, X, y, path):
-    """Reliability of both above, the digits that the first was least sure of below."""
+    """Draw the reliability of both, and the digits with the lowest confidence."""
     figure = plt.figure(figsize=(10, 7), layout="constrained")
     above, below = figure.subfigures(2, 1, height_ratios=[5, 3])
     for ax, r in zip(above.subplots(1, 2, sharey=True), results, strict=True):
@@ -102,7 +102,7 @@ def main():
     report(results, len(y_train), len(y_test))
     path = Path("demo.png").resolve()
     draw(results, X_test, y_test, path)
-    print(f"\nPicture: {path}")
+    print(f"\nFigure: {path}")
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def main():
         "MultiLabelLSPC": (ours, hidden),
         "... with nothing hidden": (ours, Y),
     }
-    print(f"\n{N_LABELS} labels of {N_TRAIN} rows, {HIDDEN:.0%} of them hidden at random; {N_TEST} rows to test on.")
-    print("Seconds are for tuning, training and calibrating together, on one thread.\n")
+    print(f"\n{N_LABELS} labels of {N_TRAIN} rows, {HIDDEN:.0%} of them hidden at random; {N_TEST} test rows.")
+    print("Seconds are for tuning, training and calibration, on one thread.\n")
     print(f"{'':<24}{'log-loss':>10}{'micro F1':>10}{'seconds':>10}")
     for name, (model, known) in methods.items():
         began = time.perf_counter()

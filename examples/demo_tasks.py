@@ -59,8 +59,8 @@ def main():
         "pooled": MultiTaskLSPC(sharing=1.0, random_state=0),
         "MultiTaskLSPC": MultiTaskLSPC(random_state=0),
     }
-    print(f"\n{N_TASKS} related tasks made to order: {N_TRAIN} rows each to train on, {N_TEST} to test on.")
-    print("Seconds are for tuning, training and calibrating together, on one thread.\n")
+    print(f"\n{N_TASKS} synthetic related tasks: {N_TRAIN} training rows and {N_TEST} test rows each.")
+    print("Seconds are for tuning, training and calibration, on one thread.\n")
     print(f"{'':<24}{'mean AUC':>10}{'log-loss':>10}{'seconds':>10}   sharing")
     X, y, task = data.X[~train], data.y[~train], data.task[~train]
     for name, model in methods.items():

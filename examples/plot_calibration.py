@@ -2,9 +2,9 @@
 From scores to probabilities: four calibrations
 ===============================================
 
-The scores of LSPC estimate class probabilities, but by least squares: some come out negative, and their sum
-is not one. ``calibration`` says how they become probabilities. All but ``None`` are fitted to the same
-held-out scores that sigma and alpha are chosen by, so none costs a refit.
+The scores of LSPC estimate class probabilities by least squares: some are negative, and their sum is not one.
+``calibration`` selects how they are converted to probabilities. All methods but ``None`` are fitted to the
+held-out scores that sigma and alpha are chosen by, so that none needs a refit.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ from leastwise.displays import ReliabilityDisplay
 from leastwise.metrics import brier_score, expected_calibration_error
 
 # %%
-# The digits are nearly all easy, which leaves little to calibrate. Noise makes them hard: pixels go from 0
-# to 16, and what is added has a standard deviation of 6.
+# The digits are easy, which leaves little to calibrate. Noise makes them harder: pixels range from 0 to 16,
+# and the noise has a standard deviation of 6.
 
 X, y = load_digits(return_X_y=True)
 X = X + np.random.default_rng(0).normal(scale=6, size=X.shape)
@@ -39,9 +39,9 @@ for name, model in models.items():
     print(f"{name!s:<14}{model.score(X_test, y_test):>10.2%}" + "".join(f"{v:>10.4f}" for v in figures))
 
 # %%
-# On the diagonal, what is said with 90 % turns out true in 90 % of the cases; above it, the model is too
-# modest; below, too sure. Bins hold the same number of rows each. The grey bars show how the rows spread
-# over the confidences.
+# On the diagonal, predictions with 90 % confidence are correct in 90 % of the cases; above it, the model is
+# underconfident; below it, overconfident. All bins have the same number of rows. The grey bars show the
+# distribution of the confidence.
 
 figure, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained", sharex=True, sharey=True)
 for ax, (name, model) in zip(axes.flat, models.items(), strict=True):

@@ -1,11 +1,11 @@
 """
-Labels that are not known
-=========================
+Missing labels
+==============
 
-Every row has twelve labels, whose boundaries are rotated step by step: neighbours are alike, opposites are
-contraries. More and more of the labels are hidden from training. ``MultiLabelLSPC`` counts every row for the labels
-that it has. Tied to one another, labels make up for much of what is hidden; each label alone has to do with what is
-left of it. To take unknown for 0 is to train on wrong labels.
+Every row has twelve labels, whose boundaries are rotated step by step: neighbouring labels are similar, opposite ones
+are contrary. More and more of the labels are hidden from training. ``MultiLabelLSPC`` uses every row for the labels
+that are known. Coupled labels compensate for much of what is hidden; independent labels have only their own known
+entries. Treating unknown as 0 trains on wrong labels.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ for share in shares:
         losses[name].append(label_log_loss(Y_test, fit(hidden).predict_proba(X_test)))
 
 # %%
-# The loss on new rows, all of whose labels are known.
+# The loss on new rows with all labels known.
 
 fig, ax = plt.subplots(figsize=(6.4, 4))
 styles = [("#0072B2", "o-"), ("#D55E00", "s--"), ("#009E73", "D-.")]  # told apart without red or green, too
@@ -45,7 +45,7 @@ ax.legend(frameon=False)
 fig.tight_layout()
 
 # %%
-# How labels are related, as learned from those that are known: alike nearby, contrary across.
+# The similarities learned from the known labels: neighbours are similar, opposite labels are contrary.
 
 model = MultiLabelLSPC(random_state=0).fit(X, np.where(luck < 0.4, np.nan, Y))
 SimilarityDisplay.from_estimator(model, order=range(12), title=f"learned relation (sharing {model.sharing_:g})")

@@ -1,10 +1,10 @@
 """
-Quantities in many tasks: what is shared, and how sure it is
-============================================================
+Multi-task regression: shared curves and intervals
+==================================================
 
-Twelve machines, each with a few measurements of the same curve, moved and bent a little from machine to machine. One
-model for each has too few rows; one for all is wrong for each. ``MultiTaskLSSVR`` chooses how much of the curve and
-how much of the level is common, and says how far its predictions are to be believed.
+Twelve machines with a few measurements each of a similar curve, which differs a little from machine to machine. One
+model for each machine has too few rows; one model for all is wrong for each. ``MultiTaskLSSVR`` chooses how much of
+the curve and of the level is shared, and gives prediction intervals.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from leastwise.datasets import make_related_tasks
 # %%
 # The machines
 # ------------
-# The curves correlate by 0.9, and each machine has a level of its own. Eight rows are known of each.
+# The curves have a correlation of 0.9, and each machine has its own level. There are eight rows for each machine.
 
 data = make_related_tasks(
     12, 208, n_features=1, kind="regression", relatedness=0.9, offset=0.7, noise=0.25, random_state=2
@@ -30,8 +30,8 @@ print(f"sharing {model.sharing_}, spread of the levels {model.spread_}, sigma {m
 # %%
 # Curves and intervals
 # --------------------
-# The bands are to hold nine of ten new measurements. The last picture is of a machine that was never seen: what all
-# of them share, with a band that was made by holding out whole machines.
+# The bands should contain nine of ten new measurements. The last panel shows a machine without training data: the
+# shared part, with a band computed by holding out whole machines.
 
 grid = np.linspace(-2.5, 2.5, 120)[:, None]
 figure, axes = plt.subplots(2, 3, figsize=(10, 5.5), sharex=True, sharey=True, layout="constrained")
@@ -49,13 +49,13 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 plt.show()
 
 # %%
-# On rows that were not known
-# ---------------------------
+# New rows
+# --------
 
 X_new, y_new, machine_new = data.X[~known], data.y[~known], data.task[~known]
 low, high = model.predict_interval(X_new, coverage=0.9, tasks=machine_new).T
 print(f"explained variance {model.score(X_new, y_new, tasks=machine_new):.3f}")
-print(f"share of new values inside of the intervals {np.mean((low <= y_new) & (y_new <= high)):.3f}")
+print(f"fraction of new values inside the intervals {np.mean((low <= y_new) & (y_new <= high)):.3f}")
 pooled = LSSVR(random_state=0).fit(X, y)
 print(f"one model for all: {pooled.score(X_new, y_new):.3f}")
 single = [LSSVR(random_state=0).fit(X[machine == t], y[machine == t]) for t in range(12)]

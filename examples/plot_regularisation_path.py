@@ -2,8 +2,8 @@
 Regularisation paths: held-out log-loss over alpha and sigma
 ============================================================
 
-For one sigma, leave-one-out scores for a whole path of alphas come out of one decomposition, so looking at
-all of them costs little. ``cv_results_`` keeps every point that was looked at.
+For one sigma, leave-one-out scores for a whole path of alphas come from one decomposition and cost little.
+``cv_results_`` contains every point that was evaluated.
 """
 
 import time
@@ -19,8 +19,8 @@ X, y = load_digits(return_X_y=True)
 X, y = X[:800], y[:800]
 
 # %%
-# Grids given as sequences are searched as they are: five widths, 33 ridges, 165 models, each judged on
-# predictions for 800 rows that were left out.
+# Grids given as sequences are searched exhaustively: five widths and 33 ridges, 165 models, each evaluated on
+# leave-one-out predictions of 800 rows.
 
 sigmas = [6, 12, 20, 35, 60]
 alphas = np.logspace(-10, 0, 33)
@@ -31,16 +31,16 @@ print(f"{len(found['mean_test_score'])} points in {time.perf_counter() - began:.
 print(f"chosen: sigma {model.sigma_:g}, alpha {model.alpha_:.1e}")
 
 # %%
-# Too much ridge forgets the data. Towards the left the curves turn flat: there the scores go through all
-# training rows, and a ridge smaller still changes nothing. Between the two, a wide kernel has a valley, at
-# a smaller ridge the wider it is. The star is the point that ``fit`` chose.
+# A large ridge underfits. Towards the left the curves become flat: the scores interpolate all training rows,
+# and a smaller ridge changes nothing. In between, wide kernels have a minimum, at a smaller ridge for a wider
+# kernel. The star is the point that ``fit`` chose.
 
 display = RegularisationPathDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# The same with ``"auto"``: a coarse grid, finer around the best alpha, and beyond the border where the best
-# lies on it.
+# The same with ``"auto"``: a coarse grid, refined around the best alpha, and extended if the best point is on
+# the border.
 
 began = time.perf_counter()
 auto = LSPC(random_state=0).fit(X, y)

@@ -2,8 +2,8 @@
 Reliability: of all rows, of each class, of each task and of each label
 =======================================================================
 
-What is said with 90 % should turn out true in 90 % of the cases. All models of this library keep what they said of
-their training rows while these were held out, so the diagram needs no other rows, and no refit.
+Predictions with a confidence of 90 % should be correct in 90 % of the cases. All models of this library store the
+held-out predictions of their training rows, so the diagram needs no other rows and no refit.
 """
 
 import matplotlib.pyplot as plt
@@ -18,12 +18,12 @@ from leastwise.displays import GroupedReliabilityDisplay, ReliabilityDisplay
 # %%
 # All rows
 # --------
-# Digits, made hard by noise. Bars are exact binomial intervals: with so few rows in a bin a point may lie well off
-# the diagonal by chance. Below is how the rows spread over the confidences.
+# Digits with added noise. Bars are exact binomial intervals: with few rows in a bin a point may deviate from the
+# diagonal by chance. Below is the distribution of the confidence.
 
 X, y = load_digits(return_X_y=True)
 X = X + np.random.default_rng(0).normal(scale=6, size=X.shape)
-# In the order of the file later rows are of other writers; shuffled, new rows are like the known ones.
+# In the order of the file later rows are of other writers; after shuffling, new rows have the same distribution.
 X_train, X_test, y_train, y_test = train_test_split(X, y, train_size=600, random_state=0)
 model = LSPC(random_state=0).fit(X_train, y_train)
 raw = LSPC(calibration=None, random_state=0).fit(X_train, y_train)
@@ -41,7 +41,7 @@ plt.show()
 # %%
 # Each class
 # ----------
-# The probability of each class against its share. The grey curve is that of all classes together.
+# The probability of each class against its frequency. The grey curve is that of all classes together.
 
 GroupedReliabilityDisplay.from_estimator(model, X_test, y_test)
 plt.show()
@@ -49,7 +49,7 @@ plt.show()
 # %%
 # Each task
 # ---------
-# Thirty sites with 60 rows each. Single points say little; bars show how little.
+# Thirty sites with 60 rows each. Single points are uncertain, as the bars show.
 
 data = make_related_tasks(n_tasks=30, n_rows=60, n_groups=3, relatedness=0.95, noise=0.2, random_state=3)
 site = np.array([f"St. Mary's General Hospital, ward {t:02d}" for t in range(30)])[data.task]
@@ -58,7 +58,7 @@ GroupedReliabilityDisplay.from_heldout(many, data.y, tasks=site, pos_label=1)
 plt.show()
 
 # %%
-# All in one diagram: those that are farthest from the diagonal, for the number of their rows, are named.
+# All in one diagram: the tasks that deviate most from the diagonal, relative to their number of rows, are named.
 
 GroupedReliabilityDisplay.from_heldout(many, data.y, tasks=site, pos_label=1, kind="overlay")
 plt.show()
@@ -66,7 +66,7 @@ plt.show()
 # %%
 # Each label
 # ----------
-# Labels of which a fifth is not known: every diagram is of the rows where its label is.
+# A fifth of the labels is unknown: each diagram uses the rows where its label is known.
 
 rotated = make_rotated_labels(n_labels=8, n_rows=300, n_features=10, noise=0.1, random_state=0)
 Y = np.where(np.random.default_rng(0).random(rotated.Y.shape) < 0.2, np.nan, rotated.Y)

@@ -2,9 +2,9 @@
 The search: sigma, alpha and sharing
 ====================================
 
-``fit`` chooses its parameters by held-out scores, and ``cv_results_`` keeps every point that it looked at. Every
-point has a cell; the search goes into detail where it is worth it, so cells differ in size. Bright is good, the star
-is what was chosen.
+``fit`` chooses its hyperparameters by held-out scores, and ``cv_results_`` contains every point that was evaluated.
+Every point has a cell; the search refines promising regions, so cells differ in size. Bright is good, the star is the
+chosen point.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ SelectionDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# Kernel logistic regression, whose points cost more and are fewer. Contours are drawn over a triangulation of them.
+# Kernel logistic regression evaluates fewer points, which cost more. Contours are drawn over a triangulation.
 
 slow = KernelLogisticRegression(cv=3, random_state=0).fit(X[:300], y[:300])
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
@@ -33,8 +33,8 @@ plt.show()
 # %%
 # Many tasks
 # ----------
-# With three parameters: the best over the third, or a panel for each of its values. Where a panel is empty nothing
-# was looked at, since others were better already.
+# With three hyperparameters: the best over the third, or a panel for each of its values. In empty panels nothing was
+# evaluated, since other values were better.
 
 data = make_related_tasks(n_tasks=12, n_rows=40, relatedness=0.9, noise=0.2, random_state=3)
 many = MultiTaskLSPC(random_state=0).fit(data.X, data.y, tasks=data.task)
@@ -42,7 +42,7 @@ SelectionDisplay.from_estimator(many, by="sharing")
 plt.show()
 
 # %%
-# How much is shared against the ridge, the best over sigma.
+# Sharing against the ridge, the best over sigma.
 
 SelectionDisplay.from_estimator(many, y="sharing")
 plt.show()

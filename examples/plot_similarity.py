@@ -1,9 +1,8 @@
 """
-Which tasks, and which labels, go together
-==========================================
+Similarities of tasks and of labels
+===================================
 
-Heat maps in which what goes together stands together: rows and columns have the order of the leaves of a hierarchical
-clustering.
+Heat maps of learned similarities; rows and columns have the order of the leaves of a hierarchical clustering.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +13,8 @@ from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.displays import SimilarityDisplay
 
 # %%
-# Thirty tasks in three groups, in no order. The similarities are learned from the data; the names are long, and keep
-# the part that tells them apart.
+# Thirty tasks in three groups, in random order. The similarities are learned from the data; long names are shortened
+# to the part in which they differ.
 
 data = make_related_tasks(n_tasks=30, n_rows=40, n_groups=3, relatedness=0.95, noise=0.2, random_state=3)
 site = np.array([f"St. Mary's General Hospital of the Sea, ward {t:02d}" for t in range(30)])[data.task]
@@ -24,8 +23,8 @@ SimilarityDisplay.from_estimator(model)
 plt.show()
 
 # %%
-# Labels may be contrary to one another as well: blue is alike, red is contrary. Here the boundaries of the labels are
-# rotated step by step.
+# Labels can also be contrary: blue is similar, red is contrary. Here the boundaries of the labels are rotated step by
+# step.
 
 rotated = make_rotated_labels(n_labels=20, n_rows=200, n_features=10, noise=0.1, random_state=0)
 order = np.random.default_rng(0).permutation(20)

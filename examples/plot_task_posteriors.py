@@ -2,8 +2,8 @@
 Many tasks in the plane
 =======================
 
-The posterior of every task of a model, over two features: what tasks have in common, and what is their own. A task
-that was never seen gets what all share.
+The posterior of every task of a model, over two features: a shared part and a part of each task. A task without
+training data is predicted by the shared part.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ for ax, t in zip(display.axes_[:9], range(9), strict=True):
 plt.show()
 
 # %%
-# At sharing 0 every task stands alone, at 1 they are all the same.
+# At sharing 0 tasks are independent, at 1 they are pooled.
 
 for sharing in (0.0, 1.0):
     extreme = MultiTaskLSPC(sharing=sharing, random_state=0).fit(data.X, data.y, tasks=data.task)

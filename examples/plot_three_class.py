@@ -2,9 +2,9 @@
 Three classes in the plane: figures 4 to 6 of the LSPC paper
 ============================================================
 
-Section 3.1 of Sugiyama (2010) draws 200 points from three classes whose posterior is known, and looks at
-what the estimates say inside and outside of the region where the points lie. This example draws the same
-pictures, and adds what this library does by default.
+Section 3.1 of Sugiyama (2010) draws 200 points from three classes whose posterior is known, and compares the
+estimates inside and outside of the region of the points. This example draws the same figures, and adds the
+default of this library.
 """
 
 import matplotlib.pyplot as plt
@@ -42,12 +42,12 @@ plt.show()
 # LSPC and LSPC(full) are set as in the paper: the ridge on the coefficients, the paper's grids of sigma
 # (multiples of the median distance m) and lambda, two folds, negative scores clipped and the rest
 # normalised. The paper does not name its criterion; accuracy is used here. Kernel logistic regression gets
-# the same grids and folds and, as in the paper, no intercept. The last one is LSPC as it comes: sigma and
-# alpha chosen, and the scores calibrated, by exact leave-one-out.
+# the same grids and folds and, as in the paper, no intercept. The last one is LSPC with its
+# defaults: sigma and alpha chosen, and the scores calibrated, by exact leave-one-out.
 
 
 def fitted(X, y):
-    """Every method, trained on these rows."""
+    """Train every method."""
     m = np.median(pdist(X))
     grids = {
         "sigma": m * np.array([1 / 10, 1 / 5, 1 / 2, 2 / 3, 1, 3 / 2, 2, 5, 10]),
@@ -73,7 +73,7 @@ for name, model in models.items():
 # %%
 # The sample and the decisions
 # ----------------------------
-# The training points, and behind them the most probable class of every point of the plane (figure 5).
+# The training points, and the most probable class in the background (figure 5).
 
 colors = ["#0072B2", "#E69F00", "#009E73"]  # can be told apart by people who see no red or no green
 line = np.linspace(*REGION[0], 200)
@@ -93,8 +93,8 @@ plt.show()
 # The probabilities
 # -----------------
 # Figure 6, on a larger square; the white frame is the paper's training region, [-5, 5]². Where there are
-# points the posteriors are alike. Elsewhere they are not: the paper's LSPC goes on as it was at the border,
-# in wedges of certainty; the default says less and less as a point leaves the data, and ends at the class shares.
+# points the posteriors are similar. Elsewhere they differ: the paper's LSPC extrapolates with high confidence; the
+# default becomes less confident away from the data, and ends at the class frequencies.
 
 figure, axes = plt.subplots(5, 3, figsize=(8, 12), layout="constrained", sharex=True, sharey=True)
 for i, (name, posterior) in enumerate(posteriors.items()):
@@ -112,11 +112,11 @@ plt.show()
 # %%
 # Far away
 # --------
-# Walk away from the origin in all directions, and look at the largest class probability on average. The
-# paper's LSPC ends one-hot: all scores go to zero, the one that does so last becomes a one when they are
-# normalised. (Where the scores underflow altogether, the class shares stand in.) The default answers with the class
-# shares of the training points, whose largest is the dotted line, as soon as a point is farther from all training
-# points than these are from each other. Kernel logistic regression, without an intercept, goes to one third each.
+# The mean of the largest class probability against the distance from the origin. The paper's LSPC ends one-hot: all
+# scores go to zero, and normalisation makes the slowest one equal to one. (If all scores underflow, the class
+# frequencies are used.) The default returns the class frequencies of the training points, whose largest is the dotted
+# line, as soon as a point is farther from all training points than these are from each other. Kernel logistic
+# regression, without an intercept, goes to one third for each class.
 
 radius = np.linspace(0, 40, 161)
 angle = np.linspace(0, 2 * np.pi, 72, endpoint=False)

@@ -1,4 +1,4 @@
-"""Compute the tables and figures of a paper anew, beside the paper's own: python -m papers PAPER."""
+"""Reproduce the tables and figures of a paper, beside the published numbers: python -m papers PAPER."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from papers import PAPERS, DataAbsent, Paper, reproduce
 from papers._common.experiments import shown
 
-#: Options that all papers have.
+#: Options common to all papers.
 COMMON = ("paper", "data", "output", "quick", "parts", "threads")
 
 
 def parser() -> argparse.ArgumentParser:
-    """One command a paper, with the options of its experiments."""
+    """Build the parser: one subcommand for each paper, with the options of its experiments."""
     p = argparse.ArgumentParser(prog="python -m papers", description=__doc__.partition(":")[0])
     papers = p.add_subparsers(dest="paper", required=True, metavar="PAPER")
     for name, about in PAPERS.items():
@@ -33,19 +33,21 @@ def _described(about: Paper) -> str:
 
 
 def _add_options(p: argparse.ArgumentParser, about: Paper) -> None:
-    p.add_argument("--data", metavar="DIR", help="folder of the data sets; else the variable LEASTWISE_DATA")
-    p.add_argument("--output", metavar="DIR", help="folder for figures as JSON, and for pictures; else none are kept")
-    p.add_argument("--quick", action="store_true", help="fewer draws and sizes, about a minute")
+    p.add_argument("--data", metavar="DIR", help="folder of the data sets; default: the variable LEASTWISE_DATA")
     p.add_argument(
-        "--parts", nargs="+", choices=about.names, metavar="PART", help="those above; default: the paper's"
+        "--output", metavar="DIR", help="folder for results (JSON) and figures (PNG); default: nothing is written"
     )
-    p.add_argument("--threads", type=int, default=1, help="cap for every method (default 1)")
+    p.add_argument("--quick", action="store_true", help="fewer repetitions and sizes, about a minute")
+    p.add_argument(
+        "--parts", nargs="+", choices=about.names, metavar="PART", help="parts to run; default: those of the paper"
+    )
+    p.add_argument("--threads", type=int, default=1, help="number of threads for every method (default 1)")
     for name in dict.fromkeys(name for e in about.experiments for name in e.options):
         p.add_argument(f"--{name.replace('_', '-')}", **_argument(about, name))
 
 
 def _argument(about: Paper, name: str) -> dict[str, Any]:
-    """What argparse has to know of an option, with the defaults of all experiments that have it."""
+    """Arguments of add_argument for an option, with the defaults of all experiments that have it."""
     having = [e for e in about.experiments if name in e.options]
     field = having[0].options[name]
     defaults = {e.name: shown(getattr(e.made(False, {}), name)) for e in having}
@@ -60,7 +62,7 @@ def _argument(about: Paper, name: str) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run; 2 where data that were asked for are absent, or an option is none of the part's."""
+    """Run the command; return 2 if requested data are missing or an option is invalid."""
     args = vars(parser().parse_args(argv))
     common = {name: args.pop(name) for name in COMMON}
     options: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Run the experiments of a paper, those for which there are data."""
+"""Run the experiments of a paper for which data are available."""
 
 from __future__ import annotations
 
@@ -9,20 +9,74 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from papers._common.data import DataAbsent
+from leastwise.datasets.loading import VARIABLE
+from papers import lspc, lspc_mt, ml_lspc, mtls_svm
+from papers._common.data import DataAbsent, files_of, is_there
 from papers._common.experiments import Experiment, Job, Paper, Report
-from papers._common.files import write_json
-from papers._common.machine import capped, machine
-from papers.asking import (
-    ADVICE,
-    check_options,
-    experiments_of,
-    folder_of,
-    missing_files,
-    one_of,
-    tell_missing,
-)
-from papers.registry import PAPERS
+from papers._common.output import write_json
+from papers._common.timing import capped, machine
+
+#: The papers by name.
+PAPERS: dict[str, Paper] = {p.name: p for p in (lspc.PAPER, lspc_mt.PAPER, ml_lspc.PAPER, mtls_svm.PAPER)}
+
+ADVICE = f"Give the folder that contains them with data= (--data) or in the variable {VARIABLE}"
+
+
+def experiments_of(about: Paper, parts: Sequence[str] | None) -> list[Experiment]:
+    """Select the named experiments; by default those that are in the paper."""
+    if parts is None:
+        return [e for e in about.experiments if e.role == "paper"]
+    known = {e.name: e for e in about.experiments}
+    return [one_of(known, name, "part") for name in parts]
+
+
+def one_of(known: Mapping[str, Any], name: str, what: str) -> Any:
+    """Look up a name; raise an error that lists the valid names."""
+    if name not in known:
+        raise ValueError(f"Unknown {what} {name!r}: use one of {list(known)}.")
+    return known[name]
+
+
+def check_options(about: Paper, wanted: Sequence[Experiment], options: Mapping[str, Any]) -> None:
+    """Check that every option belongs to at least one experiment and has a valid value."""
+    known = list(dict.fromkeys(name for e in wanted for name in e.options))
+    for name in options:
+        if name not in known:
+            of = ", ".join(e.name for e in wanted)
+            raise ValueError(f"Unknown option {name!r} of {about.name} ({of}): use {known}.")
+    for e in wanted:
+        e.made(False, options)
+
+
+def folder_of(data: str | os.PathLike | None) -> str | None:
+    """Expand the name of the data folder; a missing folder is an error, not a reason to skip experiments."""
+    if data is not None and not Path(data).expanduser().is_dir():
+        raise DataAbsent(
+            f"data={os.fspath(data)!r}: no such folder. Omit data= to run the experiments that need none."
+        )
+    return None if data is None else str(Path(data).expanduser())
+
+
+def missing_files(experiment: Experiment, folder: str | None, options: Mapping[str, Any]) -> str:
+    """Describe the missing files; empty if the experiment can run."""
+    needs = experiment.needs
+    if experiment.any_of:
+        needs = tuple(name for name in needs if name in options.get("sets", needs))
+    absent = [name for name in needs if not is_there(name, folder)]
+    if not absent or (experiment.any_of and len(absent) < len(needs)):
+        return ""
+    lines = "".join(f"\n  {name}: {files_of(name)}" for name in absent)
+    return f"{experiment.name}, {experiment.place}, because files are missing{lines}"
+
+
+def tell_missing(about: Paper, skipped: Mapping[str, str], report: Report) -> None:
+    """Report which files are needed for which experiment, and how to give their folder."""
+    for text in skipped.values():
+        report(f"skipped: {text}")
+    if skipped:
+        report(f"{ADVICE}.")
+        if about.remark:
+            report(about.remark)
 
 
 def reproduce(
@@ -36,44 +90,42 @@ def reproduce(
     report: Report = print,
     **options: Any,
 ) -> dict[str, Any]:
-    """Compute a paper's tables and figures anew, and set them beside the paper's own.
+    """Reproduce the tables and figures of a paper, beside the published numbers.
 
     Parameters
     ----------
     paper : {"lspc", "lspc-mt", "ml-lspc", "mtls-svm"}
-        Which one: the least-squares probabilistic classifier, that for many tasks, that for many labels, and
-        least-squares support vector machines for many tasks.
+        Least-squares probabilistic classifier (LSPC), multi-task LSPC, multi-label LSPC, multi-task LS-SVM.
     data : path, optional
-        Folder of the data sets, as :func:`leastwise.datasets.load` reads them; by default what the environment
-        variable ``LEASTWISE_DATA`` says. Where files are absent, a line says which to get.
+        Folder of the data sets, as :func:`leastwise.datasets.load` reads them; by default the environment variable
+        ``LEASTWISE_DATA``. Missing files are reported.
     output : path, optional
-        Folder for the figures as JSON, one file an experiment, and for pictures, which need matplotlib (extra
-        ``plot``). Nothing is written without it. A file is there whole or not at all.
+        Folder for the results as JSON, one file for each experiment, and for figures, which need matplotlib (extra
+        ``plot``). By default nothing is written. Files are written atomically.
     quick : bool, default=False
-        Fewer draws and sizes, about a minute for a paper.
+        Fewer repetitions and sizes, about a minute for a paper.
     parts : sequence of str, optional
-        The experiments to run, by name; by default all that are in the paper, or, where their data are absent, those
-        that need none.
+        Names of the experiments to run; by default all of the paper, or substitutes on synthetic data where data are
+        missing.
     threads : int, default=1
-        Cap for BLAS and OpenMP, the same for all methods.
+        Number of threads of BLAS and OpenMP, the same for all methods.
     report : callable, default=print
-        Is given lines of progress and tables, as text.
+        Called with lines of progress and tables, as text.
     **options
-        Settings of the experiments, such as ``runs=3``; each takes those that it knows.
-        ``PAPERS[paper].experiments`` has them.
+        Settings of the experiments, such as ``runs=3``; ``PAPERS[paper].experiments`` lists them.
 
     Returns
     -------
     dict
-        ``"paper"``, ``"machine"``; ``"results"``, the figures by the name of the experiment; and ``"skipped"``, for
-        those that could not be run the reason.
+        ``"paper"``, ``"machine"``, ``"results"`` by the name of the experiment, and ``"skipped"``, the reasons why
+        experiments could not run.
 
     Raises
     ------
     ValueError
-        If there is no such paper, part or option.
+        If the paper, a part or an option is unknown.
     DataAbsent
-        If a part is asked for whose data are not there.
+        If the data of a requested part are missing.
 
     Examples
     --------
@@ -103,7 +155,7 @@ def reproduce(
 
 @dataclass(frozen=True)
 class _Head:
-    """What all experiments of one call have in common."""
+    """Arguments that all experiments of one call share."""
 
     paper: Paper
     quick: bool
@@ -114,7 +166,7 @@ class _Head:
 
     @property
     def command(self) -> str:
-        """As it may be published, without folders."""
+        """The command that repeats this call, without folders."""
         words = ["python -m papers", self.paper.name]
         words += ["--parts", *self.parts] if self.parts is not None else []
         words += ["--quick"] * self.quick + ([f"--threads {self.threads}"] if self.threads != 1 else [])
@@ -126,12 +178,12 @@ class _Head:
 
     @property
     def machine(self) -> dict[str, Any]:
-        """The head of a record."""
+        """Header of the result files."""
         return machine(self.command, self.threads, self.quick)
 
 
 def _run(experiment: Experiment, head: _Head, folder: str | None, report: Report) -> dict[str, Any]:
-    """One experiment: its figures go to the record as they come, and in the end as a whole."""
+    """Run one experiment; intermediate results are saved while it runs."""
     settings = experiment.made(head.quick, head.options)
     report(f"\n{experiment.name}, {experiment.place}: {experiment.title}.")
     changed = experiment.changed(settings)

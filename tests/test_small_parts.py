@@ -20,7 +20,7 @@ def test_parse_size(text, size):
 
 
 def test_parse_size_refuses_nonsense():
-    with pytest.raises(ValueError, match="'lots' is not a size"):
+    with pytest.raises(ValueError, match="'lots' is not a memory size"):
         parse_size("lots")
 
 

@@ -1,1 +1,1 @@
-"""What the papers' experiments share: data, timing, the machine, tables, pictures and files."""
+"""Shared by the papers' experiments: data, settings, timing, tables and figures."""

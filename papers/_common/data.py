@@ -1,4 +1,4 @@
-"""Draws from the papers' data sets."""
+"""The papers' data sets: loading, sampling and scaling."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from leastwise.datasets.files import Source
 from leastwise.datasets.loading import REGISTRY, VARIABLE
 
 Array = np.ndarray
-#: Mean and standard deviation of the columns that vary, and which these are.
+#: Mean, standard deviation and mask of the non-constant columns.
 Scale = tuple[Array, Array, Array]
 
-#: Who publishes the files.
+#: Where the files are published.
 ORIGINS = {
     "mnist": "LeCun's files, or LIBSVM's data page",
     "usps": "LIBSVM's data page",
@@ -34,12 +34,12 @@ ORIGINS = {
 
 
 class DataAbsent(FileNotFoundError):
-    """The files of a data set are not there."""
+    """The files of a data set are missing."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """Training and test rows of one draw."""
+    """Training and test rows."""
 
     name: str
     X: Array
@@ -52,7 +52,7 @@ class Split:
 
 
 def load_set(name: str, folder: str | None) -> Any:
-    """A data set of the papers, or ``DataAbsent``."""
+    """Load a data set of the papers; raise ``DataAbsent`` if its files are missing."""
     try:
         return load(name, folder)
     except FileNotFoundError as error:
@@ -60,18 +60,18 @@ def load_set(name: str, folder: str | None) -> Any:
 
 
 def is_there(name: str, folder: str | None) -> bool:
-    """Whether the folder, or else that of the environment variable, has files that would do."""
+    """True if the folder, by default that of the environment variable, has the files of a data set."""
     where = folder or os.environ.get(VARIABLE)
     return bool(where) and any(source.paths(Path(str(where)).expanduser()) for source in _sources(name))
 
 
 def _sources(name: str) -> list[Source]:
-    """MALSAR's School has no splits, without which there is no table."""
+    """Files that a data set can be read from; MALSAR's School lacks the splits that the table needs."""
     return [source for source in REGISTRY[name].sources if source.files != ("school.mat",)]
 
 
 def files_of(name: str) -> str:
-    """In words, which files would do."""
+    """Describe the files that a data set can be read from."""
     choices = [source.files for source in _sources(name)]
     archives = [files for files in choices if files[0].endswith(".npz")]
     originals = [files for files in choices if files not in archives]
@@ -85,7 +85,7 @@ def _joined(files: tuple[str, ...]) -> str:
 def available(
     names: Sequence[str], make: Callable[[str], Any], report: Callable[[str], None] = print
 ) -> Iterator[tuple[str, Any]]:
-    """Name and ``make(name)`` for the data sets that are there; a line for those that are not."""
+    """Yield name and ``make(name)`` of the available data sets; report the missing ones."""
     for name in names:
         try:
             made = make(name)
@@ -96,24 +96,24 @@ def available(
 
 
 def per_class(y: Array, pool: Array, classes: Sequence | Array, count: int, rng: np.random.Generator) -> Array:
-    """So many random rows of each class out of the pool (all where a class has fewer), in random order."""
+    """Draw ``count`` random rows of each class from the pool (all rows of smaller classes), in random order."""
     rows = [rng.permutation(pool[y[pool] == k])[:count] for k in classes]
     return rng.permutation(np.concatenate(rows))
 
 
 def scale_of(X: Array) -> Scale:
-    """Mean and standard deviation of the columns that vary, and which these are."""
+    """Mean, standard deviation and mask of the non-constant columns."""
     mean, deviation = X.mean(axis=0, dtype=float), X.std(axis=0, dtype=float)
     keep = deviation > 0
     return mean[keep], deviation[keep], keep
 
 
 def standardise(X: Array, scale: Scale) -> Array:
-    """Columns of mean 0 and deviation 1 on the rows that the scale was taken from."""
+    """Standardise the non-constant columns."""
     mean, deviation, keep = scale
     return (X[:, keep] - mean) / deviation
 
 
 def median_distance(X: Array, rows: int = 2000) -> float:
-    """Median Euclidean distance between rows, of the first ``rows`` of them."""
+    """Median Euclidean distance between the first ``rows`` rows."""
     return float(np.median(pdist(X[:rows])))

@@ -1,4 +1,4 @@
-"""Draws of tasks with their folds: minefields, faces, and tasks that are made."""
+"""Random draws of tasks with their folds: minefields, faces, and synthetic tasks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from leastwise.model_selection.folds import distinct_rows, task_fold_labels
 from papers._common.data import Array, load_set
 
 N_FOLDS = 5
-#: Of the 17 minefields, those whose labels are reversed.
+#: The minefields, of 17, whose labels are reversed.
 REVERSED = (15, 16)
 WAYS = ("up", "nearest", "equal", "come")
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Training rows, task by task, with their folds; and test rows."""
+    """Training rows, sorted by task, with their folds; and test rows."""
 
     X: Array
     y: Array
@@ -39,33 +39,33 @@ class Draw:
 
     @property
     def splits(self) -> list[tuple[Array, Array]]:
-        """The folds, as rows that stay and rows that are held out."""
+        """The folds: training rows and held-out rows."""
         return [(np.flatnonzero(self.fold != f), np.flatnonzero(self.fold == f)) for f in range(N_FOLDS)]
 
     def judge(self, score: Array) -> float:
-        """What cross-validation goes by: area of all tasks pooled, or accuracy; above 0 is the second class."""
+        """The selection criterion: pooled AUC, or accuracy; a positive score is the second class."""
         return pooled_auc(self.y, score) if self.by == "auc" else float(np.mean((score > 0) == self.y))
 
     def test(self, score: Array) -> float:
-        """The figure of the paper: mean area over tasks, or accuracy."""
+        """The paper's measure: mean AUC over tasks, or accuracy."""
         if self.by == "auc":
             return float(task_auc(self.y_test, score, self.task_test))  # type: ignore[arg-type]
         return float(np.mean((score > 0) == self.y_test))
 
 
-#: From n, seed and way of drawing to a draw.
+#: Function of n, seed and way of drawing that returns a draw.
 Source = Callable[[int, int, str], Draw]
 
 
 def pooled_auc(y: Array, score: Array) -> float:
-    """Area under the ROC curve of all rows together."""
+    """Area under the ROC curve of all rows pooled."""
     ranks, ones = rankdata(score), y == 1
     a = int(ones.sum())
     return float((ranks[ones].sum() - a * (a + 1) / 2) / (a * (len(y) - a)))
 
 
 def drawn(X: Array, parts: Sequence[tuple[Array, Array, Array, Array]], seed: int, by: str) -> Draw:
-    """From training rows, test rows, and labels of both, for every task."""
+    """Combine training rows, their labels, test rows and their labels of every task."""
     train, y, test, y_test = ([part[k] for part in parts] for k in range(4))
     task, task_test = (np.repeat(np.arange(len(parts)), [len(r) for r in rows]) for rows in (train, test))
     labels, labels_test = np.concatenate(y).astype(int), np.concatenate(y_test).astype(int)
@@ -75,7 +75,7 @@ def drawn(X: Array, parts: Sequence[tuple[Array, Array, Array, Array]], seed: in
 
 
 def landmine(folder: str | None) -> Source:
-    """A function from n, seed and way of drawing to a draw."""
+    """Minefields: a function of n, seed and way of drawing."""
     data = load_set("landmine", folder)
     X, task = np.asarray(data.X), np.asarray(data.task)
     y = np.where(np.isin(task, REVERSED), 1 - np.asarray(data.y), data.y)
@@ -94,10 +94,10 @@ def landmine(folder: str | None) -> Source:
 
 
 def mine_rows(rows: Array, y: Array, n: int, way: str) -> Array:
-    """So many of some rows that are in random order.
+    """Choose n of the rows, which are in random order.
 
-    The classes in proportion, with the share of the rarer one rounded "up" or to the "nearest" number but to 1 at
-    least; "equal" numbers of both; or the rows as they "come".
+    "up", "nearest": classes in proportion, the count of the rarer class rounded up, or to the nearest number of at
+    least 1. "equal": the same number of both. "come": the first rows.
     """
     if way == "come":
         return rows[:n]
@@ -108,7 +108,7 @@ def mine_rows(rows: Array, y: Array, n: int, way: str) -> Array:
 
 
 def umist(folder: str | None) -> Source:
-    """A function from n and seed to a draw; of pictures that are copies of one another one is kept."""
+    """Faces: a function of n and seed; duplicate images are dropped."""
     data = load_set("umist", folder)
     first = np.sort(np.unique(distinct_rows(data.X), return_index=True)[1])
     X, person, female = (np.asarray(v)[first] for v in (data.X, data.y, data.female))
@@ -125,14 +125,14 @@ def umist(folder: str | None) -> Source:
 
 
 def face_rows(woman: Array, man: Array, n: int) -> tuple[Array, Array, Array, Array]:
-    """So many pictures of both, and as many of both as are left; men are the second class."""
+    """N images of both persons, and equal numbers of the remaining ones; men are the second class."""
     left = min(len(woman), len(man)) - n
     train, test = (np.concatenate([woman[a:b], man[a:b]]) for a, b in ((0, n), (n, n + left)))
     return train, np.repeat([0, 1], n), test, np.repeat([0, 1], left)
 
 
 def made(n_tasks: int, reversed_tasks: int) -> Source:
-    """A function from n and seed to related tasks of two classes, some reversed, and 200 test rows of each."""
+    """Synthetic related tasks of two classes, some reversed, with 200 test rows each: a function of n and seed."""
 
     def draw(n: int, seed: int, way: str) -> Draw:
         data = make_related_tasks(

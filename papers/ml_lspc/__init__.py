@@ -1,8 +1,8 @@
 """Nam, Hachiya and Sugiyama 2012: the least-squares probabilistic classifier for many labels."""
 
 from papers._common.experiments import Experiment, Paper
-from papers.ml_lspc import comparing, solving
-from papers.ml_lspc.printed import SECTION_6_2
+from papers.ml_lspc import comparison, solving
+from papers.ml_lspc.tables import SECTION_6_2
 
 PAPER = Paper(
     name="ml-lspc",
@@ -12,17 +12,17 @@ PAPER = Paper(
         Experiment(
             name="toy",
             place="figure 1a",
-            title="rotated boundaries: share of wrong labels as the labels grow",
+            title="rotated boundaries: Hamming loss against the number of labels",
             record="label_tables_toy",
-            settings=comparing.ToySettings,
-            run=comparing.run_toy,
+            settings=comparison.ToySettings,
+            run=comparison.run_toy,
             usual={"runs": 2, "insdif_labels": 50},
             quick={"runs": 1, "more_runs": 0, "variant_runs": 0, "rows": 300, "test_rows": 1000, "labels": (10, 20)},
         ),
         Experiment(
             name="solve",
             place="figure 1b",
-            title="rotated boundaries: seconds of one solve as the labels grow",
+            title="rotated boundaries: seconds of one solve against the number of labels",
             record="label_tables_solve",
             settings=solving.SolveSettings,
             run=solving.run,
@@ -33,8 +33,8 @@ PAPER = Paper(
             place="section 6.2",
             title="Enron's messages: F-measure and time",
             record="label_tables_enron",
-            settings=comparing.EnronSettings,
-            run=comparing.run_enron,
+            settings=comparison.EnronSettings,
+            run=comparison.run_enron,
             quick={"runs": 1, "more_runs": 0, "variant_runs": 0},
             needs=("enron",),
             printed={"section 6.2": SECTION_6_2},

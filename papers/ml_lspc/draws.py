@@ -1,4 +1,4 @@
-"""Draws of rows that have any number of labels: Enron's messages, and rotated boundaries."""
+"""Random draws of multi-label data: Enron's messages, and rotated boundaries."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class LabelSplit:
         return f"{self.name}, {len(self.Y)} / {len(self.Y_test)} rows, {self.Y.shape[1]} labels"
 
     def scaled(self) -> LabelSplit:
-        """With features standardised by the training rows."""
+        """Standardise the features by the training rows."""
         scale = scale_of(self.X)
         return LabelSplit(self.name, standardise(self.X, scale), self.Y, standardise(self.X_test, scale), self.Y_test)
 
 
 def divided(name: str, X: Array, Y: Array, train: Array, test: Array) -> LabelSplit:
-    """Some rows for training, some for testing."""
+    """Split into training and test rows."""
     return LabelSplit(name, X[train], Y[train], X[test], Y[test])
 
 
 def enron(folder: str | None, rows: int = ENRON_ROWS, test_rows: int | None = None) -> Callable[[int], LabelSplit]:
-    """A function from the number of a draw to random rows: as in the paper, or so many."""
+    """Enron: a function of the seed; by default with the numbers of rows of the paper."""
     data = load_set("enron", folder)
     X, Y = np.asarray(data.X, dtype=float), np.asarray(data.Y)
 
@@ -54,14 +54,14 @@ def enron(folder: str | None, rows: int = ENRON_ROWS, test_rows: int | None = No
 
 
 def rotated(n_labels: int, rows: int, test_rows: int, seed: int, **options: Any) -> LabelSplit:
-    """The paper's toy data, with new rows for testing."""
+    """The paper's toy data."""
     data = make_rotated_labels(n_labels, rows + test_rows, random_state=seed, **options)
     every = np.arange(rows + test_rows)
     return divided(f"rotated-{n_labels}", data.X, data.Y, every[:rows], every[rows:])
 
 
 def calmly(call: Callable[[], Any]) -> tuple[Any, int]:
-    """What a call returns, and its convergence warnings; those about labels of one class are not shown."""
+    """Return value and number of convergence warnings of a call; warnings about constant labels are suppressed."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Labels with one class only.*")
         warnings.filterwarnings("ignore", message="Rows without any known label.*")

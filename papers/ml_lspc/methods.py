@@ -1,11 +1,11 @@
-"""The methods of section 6, each from a draw to decisions on its test rows.
+"""The methods of section 6, each a function of a draw.
 
-LSPC          every label alone (sharing = 0); penalty on the coefficients, clipped and normalised
-ML-LSPC       the same with similar labels tied, eq. (1), by the positive part of their correlation
-... learned   the same with the relation of labels that MultiLabelLSPC learns
-ML-kNN        the number of neighbours chosen from a few; also with 10, as in its own paper
+LSPC          independent labels (sharing = 0); penalty on the coefficients, clipped and normalised
+ML-LSPC       labels coupled by the positive part of their correlation, eq. (1)
+... learned   labels coupled by the similarity that MultiLabelLSPC learns
+ML-kNN        number of neighbours by cross-validation; also with 10, as in its own paper
 InsDif        medoids for 20 % of the rows, as in its own paper
-MultiLabel..  this library's MultiLabelLSPC as it comes, and with one thing changed
+MultiLabel..  MultiLabelLSPC of this library with its defaults, and with one parameter changed
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ MAIN = "ML-LSPC"
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is tried, and by what the best is told. "auto" is the grid of MultiLabelLSPC."""
+    """Grids and selection criterion. "auto" is the grid of MultiLabelLSPC."""
 
     scoring: str
-    #: In medians of the distance between rows.
+    #: In units of the median distance between rows.
     sigmas: Sequence[float] | str = "auto"
     alphas: Sequence[float] | str = "auto"
     sharings: Sequence[float] | str = "auto"
     neighbors: Sequence[int] = (5, 10, 20, 40)
-    #: Whether features are standardised, by the training rows.
+    #: True to standardise the features by the training rows.
     scaled: bool = False
     folds: int = 5
 
     def judge(self, Y: Array, decisions: Array) -> float:
-        """What the search maximises."""
+        """The score that the search maximises."""
         return float(label_f1(Y, decisions) if self.scoring == "f1_micro" else -hamming(Y, decisions))
 
     def widths(self, X: Array) -> Any:
@@ -52,14 +52,14 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Case:
-    """A draw and how it is to be tuned."""
+    """A draw and its protocol."""
 
     data: LabelSplit
     protocol: Protocol
     seed: int
 
 
-#: Decisions on the test rows, and what was chosen.
+#: A function that predicts the test rows, and the chosen hyperparameters.
 Fitted = tuple[Callable[[], Array], dict]
 Method = Callable[[Case], Fitted]
 
@@ -88,7 +88,7 @@ def paper_form(case: Case, sharings: Any = None, similarity: str = "correlation"
 
 
 def nearest(case: Case, ks: Sequence[int] | None = None) -> Fitted:
-    """ML-kNN with the best number of neighbours."""
+    """ML-kNN with the number of neighbours by cross-validation."""
     p, data = case.protocol, case.data
     ks = p.neighbors if ks is None else ks
     best = max(ks, key=partial(nearest_score, case)) if len(ks) > 1 else ks[0]
@@ -112,12 +112,12 @@ def insdif(case: Case) -> Fitted:
 
 
 def ours(options: dict[str, Any], case: Case) -> Fitted:
-    """MultiLabelLSPC on its own grid."""
+    """MultiLabelLSPC with its own search."""
     model = MultiLabelLSPC(**options, random_state=case.seed).fit(case.data.X, case.data.Y)
     return partial(model.predict, case.data.X_test), chosen(model)
 
 
-#: The paper's; then other forms of them.
+#: The paper's methods, and variants of them.
 PAPERS: dict[str, Method] = {
     "LSPC": partial(paper_form, sharings=0.0),
     MAIN: paper_form,

@@ -2,7 +2,7 @@
 
 from papers._common.experiments import Experiment, Paper
 from papers.mtls_svm import dermatology, school
-from papers.mtls_svm.printed import TABLE_2, TABLE_3
+from papers.mtls_svm.tables import TABLE_2, TABLE_3
 
 PAPER = Paper(
     name="mtls-svm",
@@ -33,7 +33,7 @@ PAPER = Paper(
         ),
         Experiment(
             name="similar",
-            place="past the paper",
+            place="not in the paper",
             title="every fifth school, with similarities of the schools learned",
             record="lssvm_tables_similar",
             settings=school.SchoolSettings,
@@ -46,7 +46,7 @@ PAPER = Paper(
         Experiment(
             name="made",
             place="not in the paper",
-            title="linear tasks that are made, in place of the schools",
+            title="synthetic linear tasks, in place of the schools",
             record="lssvm_tables_made",
             settings=school.SplitSettings,
             run=school.run_made,
@@ -55,5 +55,5 @@ PAPER = Paper(
             role="stand-in",
         ),
     ),
-    remark="Both experiments of the paper are on real data; made tasks stand in for them where these are absent.",
+    remark="Both experiments of the paper are on real data; synthetic tasks replace missing data.",
 )

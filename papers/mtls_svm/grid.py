@@ -1,6 +1,6 @@
-"""The paper's grid with leave-one-out, which grows where its best point lies at the border.
+"""The paper's grid search by leave-one-out; the grid grows where its best point is on the border.
 
-gamma, lambda and p (the kernel exp(-p d^2)) are powers of 2. Held-out residuals come in closed form.
+gamma, lambda and p (of the kernel exp(-p d^2)) are powers of 2. Held-out residuals are in closed form.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from papers._common.data import Array
 
 #: Exponents of 2.
 GAMMAS, LAMBDAS, WIDTHS = range(-5, 16, 2), range(-10, 11, 2), range(-15, 4, 2)
-#: Steps by which an axis of the grid may grow on either side.
+#: Number of steps by which an axis may grow on either side.
 GROWTH = 8
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The best exponents, their score, and how many points were tried."""
+    """The best exponents, their score, and the number of points tried."""
 
     at: tuple[int, ...]
     score: float
@@ -31,10 +31,10 @@ class Choice:
 
 
 def grid_search(line: Callable[[tuple[int, ...], Sequence[int]], Array], *axes: range) -> Choice:
-    """The best point of a grid that grows where its border is better than all points within.
+    """The best point of a grid that grows where a point on the border is better than all points inside.
 
-    Of equals the first on a rising grid is taken. ``line`` gives the scores of several values on the first axis,
-    gamma, at one point of all others.
+    Ties go to the smaller exponents. ``line`` returns the scores of several values of the first axis, gamma, at one
+    point of the other axes.
     """
     spans, found = [(a[0], a[-1]) for a in axes], dict[tuple[int, ...], float]()
     limits = [(a[0] - 2 * GROWTH, a[-1] + 2 * GROWTH) for a in axes]
@@ -52,12 +52,12 @@ def grid_search(line: Callable[[tuple[int, ...], Sequence[int]], Array], *axes: 
 
 
 def borders(point: tuple[int, ...], spans: Sequence[tuple[int, int]]) -> int:
-    """On how many borders of the grid a point is."""
+    """Number of borders of the grid that a point is on."""
     return sum(at in span for at, span in zip(point, spans, strict=True))
 
 
 def wider(at: int, span: tuple[int, int], limit: tuple[int, int]) -> tuple[int, int]:
-    """One step more on the side where the best value is."""
+    """Extend an axis by one step on the side of the best value."""
     if span[0] == span[1]:
         return span
     low, high = span
@@ -75,18 +75,18 @@ def width(p: int) -> float:
 
 
 class Machine:
-    """An LS-SVM with an intercept: held-out residuals of all rows for any gamma, from one decomposition."""
+    """LS-SVM with an intercept: leave-one-out residuals for any gamma from one eigendecomposition."""
 
     def __init__(self, K: Array, Y: Array) -> None:
         centred = K - K.mean(axis=0)
         centred -= centred.mean(axis=1)[:, None]
-        centred += 2 * np.trace(K) / len(K)  # the constant comes last, and is left out
+        centred += 2 * np.trace(K) / len(K)  # moves the constant vector to the last eigenvalue, which is dropped
         e, V = eigh(centred, driver="evd")
         self.e, self.V = np.maximum(e[:-1], 0), V[:, :-1]
         self.squares, self.A = self.V**2, self.V.T @ (Y - Y.mean(axis=0))
 
     def parts(self, gamma: float) -> tuple[Array, Array]:
-        """Coefficients, and the diagonal of what makes them of the targets."""
+        """Coefficients, and the diagonal of the matrix that maps targets to coefficients."""
         w = 1 / (self.e + 1 / gamma)
         return self.V @ (w[:, None] * self.A), self.squares @ w
 

@@ -1,7 +1,7 @@
 """Table 2: exam scores of 139 schools, the ten published splits, 27 inputs; explained variance in percent.
 
-gamma, lambda and p come from the paper's grid by leave-one-out, one row at a time, on all training rows. All methods
-have raw inputs (two columns are percentages, the others 0 or 1) and standardised ones.
+gamma, lambda and p are chosen on the paper's grid by leave-one-out on all training rows. All methods run on raw
+inputs (two columns are percentages, the others 0 or 1) and standardised ones.
 
 Explained variance has several definitions: "total" is the paper's, 1 - squared error / variance of all test scores;
 "within" sets the error beside the variance within schools; "schools" is the mean over schools of the explained
@@ -21,70 +21,69 @@ from sklearn.exceptions import ConvergenceWarning
 
 from papers._common.experiments import Job, Settings, option
 from papers._common.timing import timed
-from papers.mtls_svm import machines, peers
-from papers.mtls_svm.machines import Fit, multi_task
-from papers.mtls_svm.printed import TABLE_2
-from papers.mtls_svm.pupils import EXPLAINED, Split, explained, made_splits, school_splits
-from papers.mtls_svm.tables import MAIN, differences, tell
+from papers.mtls_svm import school_methods as methods
+from papers.mtls_svm.school_data import EXPLAINED, Split, explained, made_splits, school_splits
+from papers.mtls_svm.school_methods import Fit, multi_task
+from papers.mtls_svm.tables import MAIN, TABLE_2, differences, tell
 
 INPUTS = ("raw", "standardised")
 SCHOOL: dict[str, Fit] = {
-    "mean of the school": machines.means,
-    "LS-SVM, own gamma and p": machines.ls_svm_each,
-    "LS-SVM, same gamma and p": machines.ls_svm_same,
-    "LS-SVM pooled, 1,000 rows": machines.ls_svm_pooled,
-    MAIN: machines.mtls_svm,
-    "RMTL": peers.rmtl,
-    "BMTL": peers.bmtl,
-    "MTL-FEAT": peers.mtl_feat,
-    "ridge per school": peers.ridge_each,
-    "ridge + schools": peers.ridge_one_hot,
+    "mean of the school": methods.means,
+    "LS-SVM, own gamma and p": methods.ls_svm_each,
+    "LS-SVM, same gamma and p": methods.ls_svm_same,
+    "LS-SVM pooled, 1,000 rows": methods.ls_svm_pooled,
+    MAIN: methods.mtls_svm,
+    "RMTL": methods.rmtl,
+    "BMTL": methods.bmtl,
+    "MTL-FEAT": methods.mtl_feat,
+    "ridge per school": methods.ridge_each,
+    "ridge + schools": methods.ridge_one_hot,
     "MultiTaskLSSVR linear": partial(multi_task, kernel="linear"),
     "MultiTaskLSSVR linear, bias=task": partial(multi_task, kernel="linear", bias="task"),
 }
-#: Those that take up to minutes, on standardised inputs: 200 centres, and as it comes, which is "rbf+linear" with a
+#: Methods that take minutes, on standardised inputs: with 200 centers, and the default, "rbf+linear" with a
 #: coefficient for every row.
 SLOW: dict[str, Fit] = {
     "MultiTaskLSSVR 200 centres": partial(multi_task, n_centers=200),
     "MultiTaskLSSVR": multi_task,
 }
-#: On every fifth school. A task matrix that is not that of one common part wants the dual, an array of n x n numbers
-#: and its decomposition for every sharing, which is too much for 11,472 rows.
+#: On every fifth school. A general task matrix needs the dual form, an n x n matrix and its decomposition for every
+#: sharing, which is too much for 11,472 rows.
 SIMILAR: dict[str, Fit] = {
-    MAIN: machines.mtls_svm,
-    "ridge + schools": peers.ridge_one_hot,
+    MAIN: methods.mtls_svm,
+    "ridge + schools": methods.ridge_one_hot,
     "MultiTaskLSSVR linear": partial(multi_task, kernel="linear"),
     "MultiTaskLSSVR linear learned": partial(multi_task, kernel="linear", similarity="learned"),
     "MultiTaskLSSVR linear correlation": partial(multi_task, kernel="linear", similarity="correlation"),
     "MultiTaskLSSVR": multi_task,
 }
-#: On tasks that are made. The grid of RMTL is in the unit of exam scores.
+#: On synthetic tasks. RMTL is left out: its grid is in units of exam scores.
 MADE = (MAIN, "LS-SVM, own gamma and p", "LS-SVM, same gamma and p", "BMTL", "MTL-FEAT")
 
 
 @dataclass(frozen=True)
 class SplitSettings(Settings):
-    """What can be set."""
+    """Settings."""
 
     runs: int = option(10, "splits", least=1)
     inputs: tuple[str, ...] = option(INPUTS, "how the inputs are scaled", kind=str, choices=INPUTS)
-    only: tuple[str, ...] = option((), "methods with one of these words in their names", kind=str)
+    only: tuple[str, ...] = option((), "methods whose names contain one of these words", kind=str)
 
     def wanted(self, methods: Mapping[str, Fit]) -> dict[str, Fit]:
-        """Those of the words."""
+        """The methods that ``only`` selects."""
         return {k: fit for k, fit in methods.items() if not self.only or any(word in k for word in self.only)}
 
 
 @dataclass(frozen=True)
 class SchoolSettings(SplitSettings):
-    """What can be set of School."""
+    """Settings of School."""
 
-    schools: int | None = option(None, "the first so many schools (None: all)")
-    slow: bool = option(False, "with what takes minutes for one split", kind=bool)
+    schools: int | None = option(None, "number of schools (None: all)")
+    slow: bool = option(False, "include methods that take minutes for one split", kind=bool)
 
 
 def run_school(settings: SchoolSettings, job: Job) -> dict[str, Any]:
-    """All methods."""
+    """Run the experiment of table 2."""
     more = SLOW if settings.slow else {}
     split = school_splits(job.data, settings.schools)
     found = job.gathered(compared(split, settings, {"raw": SCHOOL, "standardised": {**SCHOOL, **more}}, job))
@@ -93,7 +92,7 @@ def run_school(settings: SchoolSettings, job: Job) -> dict[str, Any]:
 
 
 def run_similar(settings: SchoolSettings, job: Job) -> dict[str, Any]:
-    """Similarities that are learned, on every fifth school; standardised inputs."""
+    """Learned similarities on every fifth school; standardised inputs."""
     split = school_splits(job.data, settings.schools, 5)
     found = job.gathered(compared(split, settings, {"standardised": SIMILAR}, job))
     tell("School, every fifth: explained variance in percent", found, EXPLAINED, {}, job.report)
@@ -101,18 +100,17 @@ def run_similar(settings: SchoolSettings, job: Job) -> dict[str, Any]:
 
 
 def run_made(settings: SplitSettings, job: Job) -> dict[str, Any]:
-    """Tasks that are made."""
-    methods = {name: SCHOOL[name] for name in MADE}
-    split = made_splits(20, 25)
-    found = job.gathered(compared(split, settings, dict.fromkeys(INPUTS, methods), job))
-    tell("Linear tasks that are made: explained variance in percent", found, EXPLAINED, {}, job.report)
+    """Run the experiment on synthetic tasks."""
+    split, chosen = made_splits(20, 25), {name: SCHOOL[name] for name in MADE}
+    found = job.gathered(compared(split, settings, dict.fromkeys(INPUTS, chosen), job))
+    tell("Synthetic linear tasks: explained variance in percent", found, EXPLAINED, {}, job.report)
     return {"paper": None, "tests": differences(found, "total", job.report), "figures": found}
 
 
 def compared(
     split: Callable[[int, bool], Split], settings: SplitSettings, methods: Mapping[str, Mapping[str, Fit]], job: Job
 ) -> Iterator[dict]:
-    """The methods of every way to scale the inputs, on all splits."""
+    """Run the methods for every scaling of the inputs, on all splits."""
     for k, inputs in itertools.product(range(settings.runs), settings.inputs):
         data = split(k, inputs == "standardised")
         for name, fit in settings.wanted(methods.get(inputs, {})).items():

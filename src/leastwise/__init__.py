@@ -83,10 +83,8 @@ _HOMES = {
 #: Subpackages that can be used as attributes without being imported by name.
 _PARTS = {
     "baselines",
-    "calibration",
     "datasets",
     "displays",
-    "inspection",
     "metrics",
     "model_selection",
     "onnx",

@@ -15,8 +15,8 @@ from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.svm import SVC, SVR
 
 from leastwise.baselines import BMTLRegressor, MTLFeatClassifier, MTLFeatRegressor, RMTLClassifier, RMTLRegressor
-from leastwise.baselines._evidence import Network, Rows, evidence, output_weights, posterior
-from leastwise.baselines._features import Design, learn_features, span
+from leastwise.baselines.bmtl import Network, Rows, evidence, output_weights, posterior
+from leastwise.baselines.mtl_feat import Design, learn_features, span
 from leastwise.datasets import make_related_tasks
 
 REGRESSORS = [RMTLRegressor(), MTLFeatRegressor(), BMTLRegressor(random_state=0)]
@@ -132,7 +132,7 @@ def test_rmtl_beats_pooled_and_alone_on_its_own_data(rng):
 def test_rmtl_refuses_what_does_not_fit(rng, monkeypatch):
     monkeypatch.setenv("LEASTWISE_MEMORY", "10kB")
     X, y, task = linear_tasks(rng, 3)
-    with pytest.raises(MemoryError, match=r"90 rows need about 127 KB .* Give about 25 rows"):
+    with pytest.raises(MemoryError, match=r"90 rows need about 127 KB .* Give at most about 25 rows"):
         RMTLRegressor().fit(X, y, tasks=task)
 
 
@@ -443,7 +443,7 @@ def test_tasks_that_are_not_known(model, kind):
         assert model.fit(X, y, tasks=task).predict(X, tasks="new").shape == y.shape
         model.set_params(unknown_task="error")
     model.fit(X, y, tasks=task)
-    with pytest.raises(ValueError, match=r"tasks \['new'\] were not there in training; known are \['a', 'b'"):
+    with pytest.raises(ValueError, match=r"tasks \['new'\] are not in the training data, which has \['a', 'b'"):
         model.predict(X, tasks="new")
 
 
@@ -463,30 +463,30 @@ def test_bad_rows(model, kind):
     with pytest.raises(ValueError, match="one id for each of the 80 rows"):
         clone(model).fit(X, y, tasks=task[:5])
     if kind == "regression":
-        with pytest.raises(ValueError, match=r"y must hold numbers for \w+; it holds 'a'"):
+        with pytest.raises(ValueError, match=r"y must be numeric for \w+; it contains 'a'"):
             clone(model).fit(X, task, tasks=task)
     else:
         with pytest.raises(ValueError, match="one class only"):
             clone(model).fit(X, 0 * y, tasks=task)
     if not isinstance(model, MTLFeatClassifier):
-        with pytest.raises(ValueError, match="give tasks= with an id"):
+        with pytest.raises(ValueError, match="give tasks= with one id"):
             clone(model).fit(X, y)
-    with pytest.raises(ValueError, match="give tasks= with an id"):
+    with pytest.raises(ValueError, match="give tasks= with one id"):
         clone(model).fit(X, y, tasks=task).predict(X)
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (RMTLRegressor(C=0), "C=0 must be a finite number above 0"),
-        (RMTLRegressor(epsilon=-1), "epsilon=-1 must be a finite number of 0 or more"),
+        (RMTLRegressor(C=0), "C=0 must be finite and positive"),
+        (RMTLRegressor(epsilon=-1), "epsilon=-1 must be finite and non-negative"),
         (RMTLRegressor(mu=np.inf), "mu=inf must be"),
         (RMTLClassifier(kernel="poly"), r"kernel='poly' is not known: use one of \['linear', 'rbf'\]"),
         (RMTLClassifier(intercept=None), r"intercept=None is not known"),
-        (MTLFeatRegressor(alpha="auto"), "alpha='auto' must be a finite number above 0"),
-        (MTLFeatRegressor(max_iter=0.5), "max_iter=0.5 must be a whole number of 1 or more"),
+        (MTLFeatRegressor(alpha="auto"), "alpha='auto' must be finite and positive"),
+        (MTLFeatRegressor(max_iter=0.5), "max_iter=0.5 must be an integer of at least 1"),
         (MTLFeatClassifier(fit_intercept="yes"), "fit_intercept='yes' is not known"),
-        (BMTLRegressor(n_hidden=0), "n_hidden=0 must be a whole number"),
+        (BMTLRegressor(n_hidden=0), "n_hidden=0 must be an integer"),
         (BMTLRegressor(hidden="relu"), r"hidden='relu' is not known: use one of \['tanh', 'linear'\]"),
         (BMTLRegressor(unknown_task="mean"), "unknown_task='mean' is not known"),
     ],

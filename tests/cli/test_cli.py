@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +16,12 @@ import pytest
 
 pytest.importorskip("typer")
 
+import leastwise
 from leastwise import load, save
 from leastwise.cli import main
-from leastwise.cli.failing import BUG, DATA, DONE, EXTRA, MODEL, SYSTEM, USAGE, in_options
-from leastwise.cli.progress import Watched
-from leastwise.cli.showing import Shown
-from leastwise.cli.telling import tell_columns
+from leastwise.cli.checkpoint import ProgressListener
+from leastwise.cli.errors import BUG, DATA, DONE, EXTRA, MODEL, SYSTEM, USAGE, with_option_names
+from leastwise.cli.output import Output, show_columns
 from leastwise.tables import Table, TableModel, read_table, write_table
 
 
@@ -88,11 +89,11 @@ def test_fit_shows_columns_before_and_results_after(made):
     assert lines[0] == "Columns"
     assert re.fullmatch(r"line +category +\d+ +3 +4", lines[5])
     assert lines[6:8] == [
-        f"To predict: finding (classes): fault ({_count(made, 'fault')}), fine ({_count(made, 'fine')})",
-        "From: 120 rows, 3 tasks",
+        f"Target: finding (classes): fault ({_count(made, 'fault')}), fine ({_count(made, 'fine')})",
+        "Training data: 120 rows of 3 tasks",
     ]
     assert "MultiTaskLSPC: sigma" in out
-    assert "3 of site" in out
+    assert re.search(r"^tasks +3 \(site\)$", out, re.M)
     assert re.search(r"Written to cases.lw \(\d\.\d\d MB\) after \d+\.\d s\.\nReport: report.html\n$", out)
     assert (made / "report.html").read_text().startswith("<!")
     assert "\x1b" not in out + err  # no colours in pipes
@@ -114,7 +115,7 @@ def test_columns_are_shown_before_the_search(made, tmp_path, monkeypatch):
     code, out, err = spoken("fit", made / "cases.csv", "--target", "finding", "-o", tmp_path / "m.lw")
     assert (code, out) == (130, "")
     assert "shade   number" in err
-    assert err.endswith("From: 120 rows\nleastwise: interrupted\n")
+    assert err.endswith("Training data: 120 rows\nleastwise: interrupted\n")
 
 
 def test_predictions_as_text_have_few_digits(made, tmp_path):
@@ -122,7 +123,7 @@ def test_predictions_as_text_have_few_digits(made, tmp_path):
     assert code == DONE
     said = read_table(io.StringIO(out))
     assert said.names[:4] == ["case", "site", "row", "prediction"]
-    assert re.search(r"^30 rows, \d+\.\d% decided, the rest is for a person\.$", err, re.M)
+    assert re.search(r"^30 rows, \d+\.\d% accepted, \d+\.\d% left for review\.$", err, re.M)
     model = load(made / "cases.lw")
     exact = model.predict_table(read_table(made / "new.csv"))
     for name in ("p_fault", "p_fine", "confidence", "trust"):
@@ -158,7 +159,7 @@ def test_labels(tmp_path):
     write_table(table.without(["finding", "weighs", "case"]), tmp_path / "l.csv")
     code, out, err = spoken("fit", tmp_path / "l.csv", "--labels", "broken, late", "-o", tmp_path / "l.lw")
     assert code == DONE
-    assert "To predict: 2 labels: broken, late" in err
+    assert "Target: 2 labels: broken, late" in err
     assert "2 labels: broken, late" in out
     _, out, _ = spoken("predict", tmp_path / "l.lw", tmp_path / "l.csv")
     assert out.startswith("row,broken,p_broken,set_broken,late,p_late,set_late,trust\n")
@@ -176,7 +177,7 @@ def test_evaluate_and_inspect(made):
     assert set(scores["tasks"]) == {"site 0", "site 1", "site 2"}
     assert scores["warnings"] == []
     code, out, _ = spoken("inspect", made / "cases.lw")
-    assert re.search(r"^predicts +finding \(classes\)$", out, re.M)
+    assert re.search(r"^target +finding \(classes\)$", out, re.M)
     assert re.search(r"^case +ignore .* as said$", out, re.M)
     told = answered("inspect", made / "cases.lw")
     assert told["file"]["model"] == "TableModel"
@@ -189,7 +190,7 @@ def test_report_and_export(made, tmp_path):
     assert answer["report"] == str(tmp_path / "r.html")
     code, _, err = spoken("report", made / "cases.lw", "-o", tmp_path / "no" / "r.html")
     assert code == USAGE
-    assert "there is no folder" in err
+    assert "does not exist" in err
     pytest.importorskip("onnx")
     told = answered("export", made / "cases.lw", "-o", tmp_path / "m.onnx", "--coverage", "0.9")
     assert told["inputs"] == ["size", "shade", "line", "site"]
@@ -200,7 +201,7 @@ def test_report_and_export(made, tmp_path):
 
 def test_demo(tmp_path, monkeypatch):
     """Every command runs; the table is made smaller here."""
-    from leastwise.cli import demonstrating
+    from leastwise.cli import demo
 
     def small(folder):
         table = cases(90).without(["weighs", "broken", "late"])
@@ -208,25 +209,47 @@ def test_demo(tmp_path, monkeypatch):
         write_table(table, folder / "later.csv")
         write_table(table.without(["finding"]), folder / "new.csv")
 
-    monkeypatch.setattr(demonstrating, "make_files", small)
+    monkeypatch.setattr(demo, "make_files", small)
     code, out, _ = spoken("demo", "--folder", tmp_path / "kept")
     assert code == DONE
-    assert out.count("\n$ ") == len(demonstrating.COMMANDS)
+    assert out.count("\n$ ") == len(demo.COMMANDS)
     assert {"cases.lw", "decisions.csv", "report.html"} <= set(os.listdir(tmp_path / "kept"))
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == sorted(demonstrating.FILES)
+    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == sorted(demo.FILES)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "cases.csv").write_text("mine")
     code, _, err = spoken("demo", "--folder", tmp_path / "mine")
     assert code == USAGE
-    assert "has cases.csv already" in err
+    assert "already contains cases.csv" in err
     assert (tmp_path / "mine" / "cases.csv").read_text() == "mine"
-    assert answered("demo")["exit codes"] == [0] * len(demonstrating.COMMANDS)
+    assert answered("demo")["exit codes"] == [0] * len(demo.COMMANDS)
 
 
 def test_reproduce(tmp_path):
     code, _, err = spoken("reproduce", "lspc", "--part", "nonsense")
-    assert (code, err) == (USAGE, "leastwise: --part nonsense: lspc has the parts three-classes, figures.\n")
+    assert (code, err) == (
+        USAGE,
+        "leastwise: --part nonsense: must be one of the parts of lspc: three-classes, figures.\n",
+    )
     assert spoken("reproduce", "nonsense")[0] == USAGE
+
+
+def test_reproduce_finds_the_papers_from_any_directory(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(leastwise.__file__).parents[1])}
+    command = [*LEASTWISE, "reproduce", "lspc", "--part", "nonsense"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert "must be one of the parts of lspc" in done.stderr
+
+
+def test_reproduce_without_a_checkout_says_so(tmp_path):
+    """The installed package has no papers beside it."""
+    source = Path(leastwise.__file__).parent
+    shutil.copytree(source, tmp_path / "leastwise", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [*LEASTWISE, "reproduce", "lspc"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == USAGE
+    assert done.stderr.startswith("leastwise: leastwise reproduce runs from a checkout of the project")
+    assert "pip install -e ." in done.stderr
 
 
 def test_reproduce_without_data_says_which_files_to_get(tmp_path, monkeypatch):
@@ -310,7 +333,7 @@ def test_warnings_of_the_library_are_notes(made, tmp_path, monkeypatch):
     _, out, err = spoken("predict", made / "cases.lw", made / "new.csv", "-o", tmp_path / "o.csv", "--json")
     assert json.loads(out)["warnings"] == ["something with --encoding is odd"]
     assert err.splitlines()[0] == "warning: something with --encoding is odd"
-    assert "people" not in err.replace("person", "")
+    assert "people" not in err
     assert ".py" not in err
 
 
@@ -347,19 +370,23 @@ def test_quiet_says_results_only(made, tmp_path):
         ),
         ("fit cases.csv -t finding --task Sites", DATA, "'Sites', not found .did you mean 'site'..; the columns are"),
         ("fit cases.csv -t finding --ignore cse", DATA, "--column and --ignore name the column 'cse', .*'case'"),
-        ("fit cases.csv", USAGE, "say what to predict: --target COLUMN"),
-        ("fit cases.csv -t finding --labels a,b", USAGE, "say what to predict"),
+        ("fit cases.csv", USAGE, "give either --target COLUMN"),
+        ("fit cases.csv -t finding --labels a,b", USAGE, "give either --target COLUMN"),
         ("fit cases.csv --labels a,b --task site", USAGE, "--labels goes with neither --task nor --kind"),
         ("fit absent.csv -t y", SYSTEM, "absent.csv: there is no such file"),
-        ("fit . -t y", USAGE, r"\. is a folder; give the name of a file"),
+        ("fit . -t y", USAGE, r"\. is a directory; give the name of a file"),
         ("fit report.html -t y", DATA, "report.html: the ending '.html' is not one of .*: give --format, one of"),
-        ("fit - -t y", USAGE, "a table from stdin has no name: say where the model goes by -o"),
-        ("fit cases.csv -t finding -o no/m.lw", USAGE, "no/m.lw: there is no folder"),
-        ("fit cases.csv -t finding --coverage 2", USAGE, "--coverage 2: give a share between 0 and 1"),
-        ("fit cases.csv -t finding --max-error 0", USAGE, "--max-error 0: give a share between 0 and 1"),
-        ("fit cases.csv -t finding --centers 0", USAGE, "--centers 0: give a number of 1 or more"),
-        ("fit cases.csv -t finding --column size", USAGE, "--column size: write it as NAME=KIND"),
-        ("fit cases.csv -t finding --column size=big", USAGE, "the kind is one of number, boolean, date, category"),
+        ("fit - -t y", USAGE, "a table from stdin has no file name: give the model file with -o"),
+        ("fit cases.csv -t finding -o no/m.lw", USAGE, "no/m.lw: the directory .* does not exist"),
+        ("fit cases.csv -t finding --coverage 2", USAGE, "--coverage 2: must be between 0 and 1"),
+        ("fit cases.csv -t finding --max-error 0", USAGE, "--max-error 0: must be between 0 and 1"),
+        ("fit cases.csv -t finding --centers 0", USAGE, "--centers 0: must be at least 1"),
+        ("fit cases.csv -t finding --column size", USAGE, "--column size: expected NAME=KIND"),
+        (
+            "fit cases.csv -t finding --column size=big",
+            USAGE,
+            "the kind must be one of number, boolean, date, category",
+        ),
         ("fit cases.csv -t finding --column line=number", DATA, 'line 2, column "line": ".*" is not a number'),
         ("fit cases.csv -t size --max-error 0.1", DATA, 'cases.csv: column "size" holds numbers'),
         ("fit cases.csv -t finding --kind nix", USAGE, "'nix' is not one of 'classes', 'numbers'. See leastwise fit"),
@@ -369,8 +396,8 @@ def test_quiet_says_results_only(made, tmp_path):
         ("predict absent.lw new.csv", SYSTEM, "absent.lw: No such file"),
         ("predict cases.csv new.csv", MODEL, "'cases.csv' cannot be read: it is not a leastwise model"),
         ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the ending '.xlsx' .* give --output-format, one of"),
-        ("predict cases.lw new.csv -o no/o.csv", USAGE, "there is no folder"),
-        ("predict cases.lw new.csv --json", USAGE, "write the predictions to a file by -o"),
+        ("predict cases.lw new.csv -o no/o.csv", USAGE, "no/o.csv: the directory .* does not exist"),
+        ("predict cases.lw new.csv --json", USAGE, "write the predictions to a file with -o"),
         ("predict cases.lw new.csv --keep cas", DATA, "new.csv: there is no column 'cas' .did you mean 'case'"),
         ("evaluate cases.lw new.csv", DATA, "new.csv: to be compared with, there must be the column 'finding'"),
     ],
@@ -391,7 +418,7 @@ def test_errors_are_one_line(arguments, code, message, made):
 def test_a_place_that_cannot_be_written_is_told_before_the_search(made, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     code, _, err = spoken("fit", made / "cases.csv", "-t", "finding", "-o", made / "m.lw")
-    assert (code, err) == (SYSTEM, f"leastwise: {made / 'm.lw'}: the folder cannot be written to\n")
+    assert (code, err) == (SYSTEM, f"leastwise: {made / 'm.lw'}: the directory is not writable\n")
 
 
 def test_a_bug_is_told_as_one(made, monkeypatch):
@@ -401,7 +428,7 @@ def test_a_bug_is_told_as_one(made, monkeypatch):
     code, _, err = spoken("evaluate", made / "cases.lw", made / "later.csv")
     assert code == BUG
     assert err.startswith("Traceback")
-    assert err.endswith("This is an error of leastwise itself; please report it.\n")
+    assert err.endswith("This is a bug in leastwise; please report it.\n")
 
 
 def test_missing_libraries_name_the_extra(made, monkeypatch):
@@ -444,17 +471,17 @@ def test_a_model_without_columns_is_refused(tmp_path, made):
     save(LSPC(sigma=1.0, alpha=0.1).fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]), tmp_path / "m.lw")
     code, _, err = spoken("predict", tmp_path / "m.lw", made / "new.csv")
     assert code == MODEL
-    assert "holds a LSPC, which knows no columns" in err
+    assert "holds a LSPC, which has no column names" in err
     assert answered("inspect", tmp_path / "m.lw")["file"]["model"] == "LSPC"
 
 
 def test_parameters_are_options_but_cells_are_not():
     assert (
-        in_options("give format='parquet', or kinds= and max_error=7")
+        with_option_names("give format='parquet', or kinds= and max_error=7")
         == "give --format parquet, or --column and --max-error 7"
     )
-    assert in_options('"target=3" is no kind="classes"') == '"target=3" is no --kind classes'
-    assert in_options("if it is data, say header=False.") == "if it is data, say --no-header."
+    assert with_option_names('"target=3" is no kind="classes"') == '"target=3" is no --kind classes'
+    assert with_option_names("if it is data, say header=False.") == "if it is data, say --no-header."
 
 
 # ------------------------------------------------------- terminals and processes
@@ -484,7 +511,7 @@ def test_pipes(made, tmp_path):
         done = subprocess.run(command, shell=True, stdin=new, capture_output=True, text=True, env=ENVIRONMENT)
     assert done.stdout.startswith("row\tprediction\tp_fault\t")
     assert done.stdout.count("\n") == 2
-    assert re.fullmatch(r"30 rows, \S+ decided, the rest is for a person\.\n", done.stderr)
+    assert re.fullmatch(r"30 rows, \S+ accepted, \S+ left for review\.\n", done.stderr)
 
 
 def test_gzip_from_stdin(made, tmp_path, monkeypatch):
@@ -517,14 +544,13 @@ def test_progress_on_a_terminal(columns, made, tmp_path, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    shown = Shown()
-    with shown.working("looking") as status:
-        watched = Watched(status)
+    with Output().spinner("looking") as spinner:
+        listener = ProgressListener(spinner)
         for number, score in enumerate([-0.5, -0.3, -0.4]):
             step, entry = _step(number, score)
-            assert watched.recall(step) is None
-            watched.note(step, entry)
-        status.progress.refresh()
+            assert listener.recall(step) is None
+            listener.note(step, entry)
+        spinner.progress.refresh()
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "0:00:00 step 3, 1,000 rows" in text
     assert max(len(line) for line in re.split(r"[\r\n]+", text)) <= columns
@@ -580,7 +606,7 @@ def test_long_names_on_a_narrow_terminal(monkeypatch):
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     names = ["size", "a name of many, many words that goes on and on 1"]
-    tell_columns(Shown(), [{"column": n, "kind": "number", "missing": 0, "note": ""} for n in names], side=True)
+    show_columns(Output(), [{"column": n, "kind": "number", "missing": 0, "note": ""} for n in names], stderr=True)
     assert re.search(r"^size +number", screen.getvalue(), re.M)
     assert re.search(r"^a name of …on and on 1  number", screen.getvalue(), re.M)
 
@@ -590,7 +616,7 @@ def test_no_colour_where_it_is_not_wanted(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
-    Shown().table("Title", ["name", "value"], [["[a]", 1.5], ["b", None]])
+    Output().table("Title", ["name", "value"], [["[a]", 1.5], ["b", None]])
     assert "\x1b[3" not in screen.getvalue()  # bold is no colour
     assert "[a]" in screen.getvalue()
 
@@ -656,7 +682,10 @@ def test_keep_all_leaves_out_what_the_predictions_are_called(tmp_path, capsys):
     assert main(["fit", str(file), "--labels", "hot,wet", "--quiet"]) == 0
     out = tmp_path / "out.csv"
     assert main(["predict", str(file.with_suffix(".lw")), str(file), "--keep", "all", "-o", str(out)]) == 0
-    assert "Not kept, as predictions have columns of these names: hot, wet." in capsys.readouterr().err
+    assert (
+        "Columns not kept, because the predictions have columns of the same name: hot, wet."
+        in capsys.readouterr().err
+    )
     assert read_table(out).names[:3] == ["x", "row", "hot"]
 
 
@@ -668,4 +697,4 @@ def test_inspect_tells_what_a_stream_has_left_in_the_file(tmp_path):
         save(LSPC(**given, **options).fit_stream(np.array(rows), [0, 1, 0, 1], keep_rows=keep), tmp_path / "m.lw")
         code, out, _ = spoken("inspect", tmp_path / "m.lw")
         assert code == 0
-        assert f"of 4 rows on 2 centres; {keep} rows are kept as they are" in out
+        assert f"4 rows, 2 centers; {keep} rows stored" in out

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("typer")
 
 from leastwise.cli import main
-from leastwise.cli.failing import BUG, DATA, DONE, MEANING, SYSTEM
+from leastwise.cli.errors import BUG, DATA, DONE, MEANING, SYSTEM
 from leastwise.tables import read_table, write_table
 
 #: So many mutated tables; more by the environment.
@@ -108,7 +108,7 @@ def test_a_broken_table_is_refused_in_one_line(name, tmp_path, capsys):
     code, err = said(capsys, ["fit", path, "--target", "finding"])
     judged(code, err, "cases.csv")
     assert (tmp_path / "cases.lw").exists() == (code == DONE)
-    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".") or p.name.endswith(".steps")]
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".") or p.name.endswith(".checkpoint")]
 
 
 def test_what_is_not_broken_is_learned_from(tmp_path, capsys):

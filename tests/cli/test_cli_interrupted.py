@@ -22,9 +22,9 @@ from leastwise.cli import main
 #: A search of which every step takes a while, and is kept from the first on.
 SLOW = """
 import sys, time
-import leastwise.cli.resuming as resuming
+import leastwise.cli.checkpoint as checkpoint
 from leastwise.model_selection.search import Search
-resuming.SHORT = 0.0
+checkpoint.MIN_SECONDS = 0.0
 quick = Search._at
 def slow(self, *args, **kwargs):
     found = quick(self, *args, **kwargs)
@@ -67,7 +67,7 @@ def started(folder, code, *arguments):
 
 
 def steps(folder):
-    return sorted((folder / "m.lw.steps").glob("*.step"))
+    return sorted((folder / "m.lw.checkpoint").glob("*.step"))
 
 
 def interrupted(folder, how, enough=3, pause=0.2, more=()):
@@ -131,14 +131,14 @@ def test_stopped_and_taken_up_again(how, folder, whole, capsys):
     assert "Traceback" not in err
     kept = len(steps(folder))
     assert kept >= 3
-    assert f"{kept} steps of the search are kept in m.lw.steps; --resume goes on." in err
+    assert f"{kept} steps of the search are saved in m.lw.checkpoint; continue with --resume." in err
     assert (folder / "m.lw").read_bytes() == b"the old model"
     assert not hidden(folder)
 
     answer, err = resumed(folder, capsys)
-    assert answer["steps_recalled"] == kept
-    assert f"The search goes on after {kept} steps." in err
-    assert not (folder / "m.lw.steps").exists()
+    assert answer["steps_resumed"] == kept
+    assert f"Resuming the search after {kept} steps." in err
+    assert not (folder / "m.lw.checkpoint").exists()
     assert predictions(folder) == predictions(whole)
     first, second = load(whole / "m.lw").model_, load(folder / "m.lw").model_
     assert (first.sigma_, first.alpha_) == (second.sigma_, second.alpha_)
@@ -153,45 +153,45 @@ def test_killed_in_the_search(folder, whole, capsys):
     first, second = steps(folder)[:2]
     first.write_bytes(first.read_bytes()[:-20])
     second.write_bytes(b"rubbish")
-    (folder / "m.lw.steps" / ".00009.step.0a1b.tmp").write_bytes(b"half")
+    (folder / "m.lw.checkpoint" / ".00009.step.0a1b.tmp").write_bytes(b"half")
     kept = len(steps(folder))
     answer, _ = resumed(folder, capsys)
-    assert answer["steps_recalled"] == kept - 2
-    assert not (folder / "m.lw.steps").exists()
+    assert answer["steps_resumed"] == kept - 2
+    assert not (folder / "m.lw.checkpoint").exists()
     assert predictions(folder) == predictions(whole)
 
 
 def test_other_data_or_options_begin_anew(folder, whole, capsys):
     interrupted(folder, signal.SIGINT, enough=2)
-    saved = {path.name: path.read_bytes() for path in (folder / "m.lw.steps").iterdir()}
+    saved = {path.name: path.read_bytes() for path in (folder / "m.lw.checkpoint").iterdir()}
 
     def back():
-        (folder / "m.lw.steps").mkdir()
+        (folder / "m.lw.checkpoint").mkdir()
         for name, data in saved.items():
-            (folder / "m.lw.steps" / name).write_bytes(data)
+            (folder / "m.lw.checkpoint" / name).write_bytes(data)
 
     answer, err = resumed(folder, capsys, "--coverage", "0.8")
-    assert answer["steps_recalled"] == 0
-    assert "other data or options; it begins anew" in err
+    assert answer["steps_resumed"] == 0
+    assert "other data or options; starting a new search" in err
 
     back()
     with contextlib.chdir(folder):  # nobody asked to take it up
         assert main([*FIT, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["steps_recalled"] == 0
-    assert not (folder / "m.lw.steps").exists()
+    assert json.loads(capsys.readouterr().out)["steps_resumed"] == 0
+    assert not (folder / "m.lw.checkpoint").exists()
 
     back()
     with (folder / "cases.csv").open("a") as file:
         file.write("0.1,0.2,fault\n")
-    assert resumed(folder, capsys)[0]["steps_recalled"] == 0
+    assert resumed(folder, capsys)[0]["steps_resumed"] == 0
 
     answer, err = resumed(folder, capsys)
-    assert "There is no search to take up (m.lw.steps)" in err
+    assert "No checkpoint found in m.lw.checkpoint" in err
 
 
 def test_a_short_search_leaves_nothing(folder):
     """Stopped before steps are kept: no folder, and no word of --resume."""
-    code = SLOW.replace("PAUSE", "0.2").replace("SHORT = 0.0", "SHORT = 1000.0")
+    code = SLOW.replace("PAUSE", "0.2").replace("MIN_SECONDS = 0.0", "MIN_SECONDS = 1000.0")
     code += "\nold = slow\ndef told(self, *a, **k):\n    print('step', flush=True)\n    return old(self, *a, **k)\n"
     process = started(folder, code + "Search._at = told\n", *FIT)
     for _ in range(3):
@@ -240,9 +240,9 @@ def test_stopped_while_a_file_is_written(file, folder, monkeypatch, capsys):
 
 @pytest.mark.parametrize("more", [[], ["--resume"]])
 def test_a_folder_of_that_name_keeps_what_is_not_of_a_search(more, folder):
-    mine = folder / "m.lw.steps"
+    mine = folder / "m.lw.checkpoint"
     (mine / "sub").mkdir(parents=True)
-    for name in ("thesis.txt", "mark", "00001.step", ".00009.step.0a1b.tmp", "sub/00001.step"):
+    for name in ("thesis.txt", "fingerprint", "00001.step", ".00009.step.0a1b.tmp", "sub/00001.step"):
         (mine / name).write_text("mine")
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         assert main([*FIT, "--quiet", *more]) == 0

@@ -99,7 +99,7 @@ def test_steps_before_get_their_own():
         (True, {"lspc__nonsense": 1}, "fit got nonsense"),
         (True, {"standardscaler__sample_weight": WEIGHT}, "standardscaler__sample_weight.*frozen"),
         (False, {"nonsense": 1}, "unexpected keyword argument 'nonsense'"),
-        (False, {"tree__groups": PERSON}, "names no step of the pipeline"),
+        (False, {"tree__groups": PERSON}, "does not match a step of the pipeline"),
         (False, {"groups": PERSON, "lspc__groups": PERSON}, "groups= and lspc__groups= are the same"),
         (True, {"groups": PERSON[:9]}, r"groups has shape \(9,\)"),
         (True, {"sample_weight": WEIGHT[:9]}, r"sample_weight has shape \(9,\)"),
@@ -119,7 +119,7 @@ def test_predictions_take_the_same_names():
         plain, long = (getattr(model, name)(rows, **{n: task}) for n in ("tasks", "multitasklspc__tasks"))
         np.testing.assert_array_equal(plain, long)
     assert model.score(rows, TASKS.y[:20], tasks=task) > 0.5
-    with pytest.raises(TypeError, match="nothing but rows"):
+    with pytest.raises(TypeError, match="accept rows only"):
         model.predict(rows, tasks=task, standardscaler__copy=True)
 
 

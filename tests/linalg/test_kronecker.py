@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from leastwise.linalg import kronecker as kronecker_scaling
-from leastwise.linalg import kronecker_free
-from leastwise.linalg.kronecker import iterate, solve_spectral
-from leastwise.linalg.kronecker_free import solve_matrix_free
-from leastwise.linalg.pivoted import pivoted_cholesky
+from leastwise.linalg import kronecker
+from leastwise.linalg.batched_cg import iterate
+from leastwise.linalg.cholesky import pivoted_cholesky
+from leastwise.linalg.kronecker import solve_matrix_free, solve_spectral
 from leastwise.linalg.sylvester import alike, modes, untied
 from leastwise.problem.coupling import Pairwise
 from leastwise.problem.kernels import RBF
@@ -300,7 +299,7 @@ def test_what_the_factor_misses_is_allowed_for(monkeypatch):
     G, Z = gram(rows=rows) + 0.5 * np.eye(rows), targets(rows=rows)
     W = (np.random.default_rng(2).random((rows, T)) < 0.7) * 1.0
     _, story = solved("free", G, "full", Z, W, 0.01, rank=20)
-    monkeypatch.setattr(kronecker_free, "_tail", lambda G, L: 0.0)
+    monkeypatch.setattr(kronecker, "_tail", lambda G, L: 0.0)
     _, other = solved("free", G, "full", Z, W, 0.01, rank=20)
     assert story.n_iter < 0.7 * other.n_iter
 
@@ -310,14 +309,14 @@ def test_rare_labels_cost_few_iterations(monkeypatch):
     rows = 200
     W = (np.random.default_rng(2).random((rows, T)) < [1, 0.1, 1, 0.1, 1]) * 1.0
     _, story = solved("spectral", gram(rows=rows), "full", targets(rows=rows), W, 2.0)
-    monkeypatch.setattr(kronecker_scaling, "EVEN", np.inf)
+    monkeypatch.setattr(kronecker, "EVEN", np.inf)
     _, other = solved("spectral", gram(rows=rows), "full", targets(rows=rows), W, 2.0)
     assert story.n_iter < 0.7 * other.n_iter
 
 
 @pytest.mark.parametrize("weights", ["equal", "labels", "rare"])
 def test_labels_with_nothing_in_common_stay_apart(weights):
-    p = kronecker_scaling.scaled(TIES["sparse"][1], targets(), WEIGHTS[weights])
+    p = kronecker.scaled(TIES["sparse"][1], targets(), WEIGHTS[weights])
     assert issparse(p.ties.V)
     assert p.ties.V.nnz == np.sum(PARTS[:, None] == PARTS)
     assert p.flat == (weights != "rare")

@@ -208,7 +208,7 @@ def test_sums_of_other_coordinates_are_refused():
             _ = a + b
         with pytest.raises(ValueError, match="different coordinates"):
             _ = a - b
-    with pytest.raises(ValueError, match="cannot be moved"):
+    with pytest.raises(ValueError, match="cannot be transformed"):
         plain.moved(np.eye(30), one.whitening)
 
 

@@ -17,19 +17,19 @@ from leastwise.datasets import make_three_class, three_class_posterior
 from leastwise.datasets.loading import REGISTRY
 from papers import PAPERS, DataAbsent, reproduce
 from papers.__main__ import COMMON, main, parser
-from papers._common import files, pictures
+from papers._common import output
 from papers._common.experiments import Job
-from papers._common.text import markdown, table
+from papers._common.output import markdown, table
 from papers.lspc import three_classes
-from papers.lspc.textbook import TextbookKLR
-from papers.lspc_mt import draws, grid, methods
-from papers.lspc_mt.printed import SIX, TABLE_1, TABLE_2, TABLE_3, TABLE_4
+from papers.lspc.methods import TextbookKLR
+from papers.lspc_mt import draws, methods
+from papers.lspc_mt.comparison import SIX, TABLE_1, TABLE_2, TABLE_3, TABLE_4
 from papers.ml_lspc.methods import PAPERS as LABEL_METHODS
-from papers.ml_lspc.printed import SECTION_6_2
-from papers.mtls_svm import dermatology, school
+from papers.ml_lspc.tables import SECTION_6_2
+from papers.mtls_svm import dermatology, school, school_data
 from papers.mtls_svm.grid import Machine, grid_search, rbf, width
-from papers.mtls_svm.printed import TABLE_2 as EXPLAINED
-from papers.mtls_svm.printed import TABLE_3 as ERRORS
+from papers.mtls_svm.tables import TABLE_2 as EXPLAINED
+from papers.mtls_svm.tables import TABLE_3 as ERRORS
 
 EXPERIMENTS = [(p, e) for p in PAPERS.values() for e in p.experiments]
 #: Every experiment without data, as small as it goes.
@@ -129,7 +129,7 @@ def test_what_needs_no_data_runs(case, tmp_path, no_data):
     (experiment,) = [e for p, e in EXPERIMENTS if (p.name, e.name) == case]
     record = json.loads((tmp_path / f"{experiment.record}.json").read_text())
     assert record["machine"]["command"].startswith(f"python -m papers {paper} --parts {part}")
-    kept = json.loads(json.dumps(found["results"][part], default=files._plain))
+    kept = json.loads(json.dumps(found["results"][part], default=output._plain))
     assert {k: v for k, v in record.items() if k != "machine"} == kept
     assert found["skipped"] == {}
     assert experiment.title in lines.text
@@ -186,12 +186,12 @@ def test_parts_without_their_data_are_an_error(no_data, tmp_path):
 @pytest.mark.parametrize(
     ("paper", "options", "message"),
     [
-        ("lspx", {}, "no paper 'lspx': use one of"),
-        ("lspc", {"parts": ["figure"]}, "no part 'figure': use one of .*'three-classes'"),
-        ("lspc", {"draws": 3}, "no option 'draws' of lspc .*: use .*'runs'"),
-        ("lspc", {"parts": ["three-classes"], "sets": ["usps"]}, "no option 'sets'"),
+        ("lspx", {}, "Unknown paper 'lspx': use one of"),
+        ("lspc", {"parts": ["figure"]}, "Unknown part 'figure': use one of .*'three-classes'"),
+        ("lspc", {"draws": 3}, "Unknown option 'draws' of lspc .*: use .*'runs'"),
+        ("lspc", {"parts": ["three-classes"], "sets": ["usps"]}, "Unknown option 'sets'"),
         ("lspc", {"figure": 9}, "figure=9: use 7 or 8"),
-        ("lspc", {"runs": -1}, "runs=-1: random draws, a whole number of 1 or more"),
+        ("lspc", {"runs": -1}, r"runs=-1 \(random draws\) must be an integer of at least 1"),
         ("lspc", {"sets": ["usps", "iris"]}, "use 'mnist' or"),
         ("lspc-mt", {"draw": "down"}, "use 'up' or"),
         ("mtls-svm", {"parts": ["made"], "only": ["SVC"]}, "nothing to run: only="),
@@ -207,13 +207,13 @@ def test_what_is_not_known(paper, options, message, no_data):
 
 def test_a_record_is_whole_or_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "deep" / "record.json"
-    files.write_json(path, {"a": np.float64(1.5), "b": np.arange(3)})
+    output.write_json(path, {"a": np.float64(1.5), "b": np.arange(3)})
     assert json.loads(path.read_text()) == {"a": 1.5, "b": [0, 1, 2]}
-    with pytest.raises(TypeError, match="does not go into JSON"):
-        files.write_json(path, {"a": object()})
+    with pytest.raises(TypeError, match="cannot be written as JSON"):
+        output.write_json(path, {"a": object()})
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("the disk is full")))
     with pytest.raises(OSError, match="full"):
-        files.write_json(path, {"a": 2})
+        output.write_json(path, {"a": 2})
     assert json.loads(path.read_text())["a"] == 1.5
     assert [p.name for p in path.parent.iterdir()] == ["record.json"]
 
@@ -231,17 +231,17 @@ def test_what_was_measured_before_a_stop_is_on_disk(tmp_path, no_data):
 
 def test_pictures_are_drawn_or_a_line_says_why_not(tmp_path, monkeypatch, no_data):
     def absent(width, height):
-        raise ImportError("Pictures need matplotlib")
+        raise ImportError("Figures need matplotlib")
 
-    panels = [[pictures.Panel("t", "x", "y", {"one": ([1, 2], [3, 4], [0.1, 0.2])}, from_zero=True)]]
+    panels = [[output.Panel("t", "x", "y", {"one": ([1, 2], [3, 4], [0.1, 0.2])}, from_zero=True)]]
     lines = Lines()
-    pictures.pictured(None, lines, lambda path: 1 / 0)
-    monkeypatch.setattr(pictures, "new_figure", absent)
-    pictures.pictured(tmp_path / "a.png", lines, lambda path: pictures.draw_panels(path, panels))
-    assert lines.text == "no picture a.png: Pictures need matplotlib"
+    output.pictured(None, lines, lambda path: 1 / 0)
+    monkeypatch.setattr(output, "new_figure", absent)
+    output.pictured(tmp_path / "a.png", lines, lambda path: output.draw_panels(path, panels))
+    assert lines.text == "no figure a.png: Figures need matplotlib"
     monkeypatch.undo()
     pytest.importorskip("matplotlib")
-    pictures.pictured(tmp_path / "new" / "a.png", lines, lambda path: pictures.draw_panels(path, panels))
+    output.pictured(tmp_path / "new" / "a.png", lines, lambda path: output.draw_panels(path, panels))
     assert (tmp_path / "new" / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -310,7 +310,7 @@ def test_heldout_scores_of_tied_tasks_are_those_of_fits():
 
 def test_the_library_searches_the_same_scores():
     draw = draws.made(3, 1)(12, 0, "up")
-    pairs = grid.ties("MT", draw.n_tasks)[:8]
+    pairs = methods.ties("MT", draw.n_tasks)[:8]
     one = methods.lspc_heldout(draw, 1.3, pairs)
     two = methods.parts_heldout(methods.lspc_trial(draw), lambda F: methods.odds(F, "auc"), draw, 1.3, pairs)
     for (_, a), (_, b) in zip(one, two, strict=True):
@@ -407,11 +407,9 @@ def test_real_data_give_the_figures_of_the_record(part):
 
 
 def test_schools_without_splits_are_absent(monkeypatch):
-    from papers.mtls_svm import pupils
-
-    monkeypatch.setattr(pupils, "load_set", lambda name, folder: SimpleNamespace(splits=None))
+    monkeypatch.setattr(school_data, "load_set", lambda name, folder: SimpleNamespace(splits=None))
     with pytest.raises(DataAbsent, match="no splits"):
-        pupils.school_splits(None)
+        school_data.school_splits(None)
 
 
 def test_a_job_keeps_nothing_by_default():

@@ -511,7 +511,7 @@ def test_a_failing_disk_leaves_the_old_file(path, monkeypatch):
             with pytest.raises(type(error)) as caught:
                 lw.save(lw.LSPC(**FIXED).fit(X, Y1), path)
         if isinstance(error, OSError):
-            assert "No space left on device); what was there before is as it was" in str(caught.value)
+            assert "No space left on device); the old file is unchanged" in str(caught.value)
             assert caught.value.errno == 28
         assert path.read_bytes() == before
         assert list(path.parent.iterdir()) == [path]
@@ -554,7 +554,7 @@ def test_a_full_disk_leaves_the_old_file(path):
     lw.save(lw.LSPC(sigma=2.0), path)
     before = path.read_bytes()
     out, _ = child(FULL, path).communicate(timeout=60)
-    assert "File too large); what was there before is as it was" in out
+    assert "File too large); the old file is unchanged" in out
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
 
@@ -588,11 +588,11 @@ def test_a_killed_process_leaves_an_old_or_a_new_file(tmp_path, path):
 
 
 def test_paths(tmp_path, path):
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(IsADirectoryError, match="is a directory"):
         lw.save(lw.LSPC(), tmp_path)
     with pytest.raises(IsADirectoryError, match="is a folder"):
         lw.load(tmp_path)
-    with pytest.raises(FileNotFoundError, match="There is no folder"):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
         lw.save(lw.LSPC(), tmp_path / "none" / "model.lw")
     with pytest.raises(FileNotFoundError):
         lw.load(path)
@@ -622,7 +622,7 @@ def test_who_may_read_it(path):
 def test_a_folder_that_is_read_only(tmp_path, path):
     tmp_path.chmod(0o500)
     try:
-        with pytest.raises(PermissionError, match="what was there before is as it was"):
+        with pytest.raises(PermissionError, match="the old file is unchanged"):
             lw.save(lw.LSPC(), path)
     finally:
         tmp_path.chmod(0o700)
@@ -633,7 +633,7 @@ def test_a_folder_that_takes_no_file(path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(PermissionError, match=r"Permission denied.; what was there before is as it was"):
+    with pytest.raises(PermissionError, match=r"Permission denied.; the old file is unchanged"):
         lw.save(lw.LSPC(), path)
 
 

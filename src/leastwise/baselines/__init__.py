@@ -1,4 +1,4 @@
-"""Peer methods that multi-task and multi-label learners are compared with, after the papers that introduced them."""
+"""Baselines that multi-task and multi-label learners are compared with, each after the paper that introduced it."""
 
 from leastwise.baselines.bmtl import BMTLRegressor
 from leastwise.baselines.insdif import InsDif

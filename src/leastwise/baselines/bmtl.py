@@ -1,8 +1,18 @@
-"""Bayesian multi-task learning: a network whose output weights have a prior that is learnt from all tasks."""
+"""Bayesian multi-task learning: a network whose output weights have a prior that is learned from all tasks.
+
+Task t has outputs y = H a_t + noise, with hidden units H = [g([X, 1] V), 1] that all tasks share and weights
+a_t = m + L u_t, where u_t is standard normal. Integrated over u_t,
+
+    y_t ~ N(H_t m, H_t L L' H_t' + s^2 I).
+
+The gradient of this marginal likelihood is that of the expected log-likelihood of y given u under the posterior of u
+(Fisher's identity). It needs no inverse of the covariance L L', which may become singular.
+"""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,13 +20,114 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from leastwise.baselines._checks import count, number
-from leastwise.baselines._common import TaskRegressor
-from leastwise.baselines._evidence import Network, Rows, evidence, output_weights, posterior
-from leastwise.estimators.checks import choose
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.baselines._base import TaskRegressor, count, number
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
+
+
+def hidden_units(inputs: Array, kind: str) -> Array:
+    """Activations of the hidden units, and a constant unit as the last column."""
+    return np.column_stack([np.tanh(inputs) if kind == "tanh" else inputs, np.ones(len(inputs))])
+
+
+@dataclass(frozen=True)
+class Network:
+    """Parameters that all tasks share: weights V (d + 1 x h), mean m (q), factor L (q x q), log of s; q = h + 1."""
+
+    V: Array
+    mean: Array
+    L: Array
+    log_noise: float
+    kind: str
+
+    def hidden(self, X: Array) -> Array:
+        """Hidden units and the constant, for rows that end with a one."""
+        return hidden_units(X @ self.V, self.kind)
+
+    def slope(self, H: Array) -> Array:
+        """Derivative of the hidden units with respect to their inputs."""
+        return 1 - H[:, :-1] ** 2 if self.kind == "tanh" else np.ones_like(H[:, :-1])
+
+    def pack(self) -> Array:
+        """All parameters as one vector."""
+        lower = self.L[np.tril_indices(len(self.L))]
+        return np.concatenate([self.V.ravel(), self.mean, lower, [self.log_noise]])
+
+    def unpack(self, theta: Array) -> Network:
+        """A network of this shape with other parameters."""
+        q = len(self.mean)
+        V, mean, lower, noise = np.split(theta, [self.V.size, self.V.size + q, len(theta) - 1])
+        L = np.zeros((q, q))
+        L[np.tril_indices(q)] = lower
+        return Network(V.reshape(self.V.shape), mean, L, float(noise[0]), self.kind)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of all tasks, sorted by task: inputs with a column of ones, targets, codes, first rows of tasks."""
+
+    X: Array
+    y: Array
+    task: Array
+    starts: Array
+
+    @classmethod
+    def of(cls, X: Array, y: Array, task: Array) -> Rows:
+        """Sort rows by task; every task has at least one row."""
+        order = np.argsort(task, kind="stable")
+        starts = np.searchsorted(task[order], np.arange(task.max() + 1))
+        return cls(np.column_stack([X, np.ones(len(X))])[order], y[order], task[order], starts)
+
+    def by_task(self, values: Array) -> Array:
+        """Sums over the rows of every task."""
+        return np.add.reduceat(values, self.starts, axis=0)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Posterior of the u_t: means u (T x q) and covariances cov (T x q x q); residuals and log evidence."""
+
+    u: Array
+    cov: Array
+    gram: Array
+    residual: Array
+    evidence: float
+
+
+def posterior(net: Network, rows: Rows, H: Array) -> Posterior:
+    """Posterior of the weights of every task: the precision of u is I + L'H'HL / s^2."""
+    s2 = np.exp(2 * net.log_noise)
+    error = rows.y - H @ net.mean
+    gram = rows.by_task(H[:, :, None] * H[:, None, :])
+    precision = np.eye(len(net.L)) + net.L.T @ gram @ net.L / s2
+    cov = np.linalg.inv(precision)
+    u = np.einsum("tij,tj->ti", cov, rows.by_task(H * error[:, None]) @ net.L) / s2
+    residual = error - np.einsum("ij,ij->i", H @ net.L, u[rows.task])
+    square = residual @ residual / s2 + np.sum(u**2)
+    logdet = np.linalg.slogdet(precision)[1].sum() + len(rows.y) * (2 * net.log_noise + np.log(2 * np.pi))
+    return Posterior(u, cov, gram, residual, -0.5 * float(square + logdet))
+
+
+def output_weights(net: Network, post: Posterior) -> tuple[Array, Array]:
+    """Means (T x q) and covariances (T x q x q) of the a_t."""
+    return net.mean + post.u @ net.L.T, net.L @ post.cov @ net.L.T
+
+
+def evidence(net: Network, rows: Rows) -> tuple[float, Array]:
+    """Log marginal likelihood of all tasks, and its gradient in the order of ``Network.pack``."""
+    H = net.hidden(rows.X)
+    post = posterior(net, rows, H)
+    A, C = output_weights(net, post)
+    r, s2 = post.residual, np.exp(2 * net.log_noise)
+    dH = (r[:, None] * A[rows.task] - np.einsum("ij,ijk->ik", H, C[rows.task])) / s2
+    Hr = rows.by_task(H * r[:, None])
+    dL = (Hr.T @ post.u - np.sum(post.gram @ net.L @ post.cov, axis=0)) / s2
+    dnoise = (r @ r + np.sum(post.gram * C)) / s2 - len(r)
+    dV = rows.X.T @ (dH[:, :-1] * net.slope(H))
+    return post.evidence, Network(dV, Hr.sum(axis=0) / s2, dL, dnoise, net.kind).pack()
+
 
 #: The least noise, in units of the standard deviation of y: exact targets would have infinite evidence.
 LEAST_NOISE = 1e-4
@@ -30,8 +141,7 @@ class BMTLRegressor(TaskRegressor):
         y = a_t' h(x) + noise,   noise ~ N(0, s^2),   a_t ~ N(m, S),   h(x) = (g(V'x + v), 1)
 
     The a_t are integrated out, which gives a Gaussian marginal likelihood. V, v, m, S and s maximise it, by L-BFGS
-    with the exact gradient. A prediction has the mean of a_t given the rows of its task. The maximum that is found
-    depends on the start.
+    with the exact gradient. Predictions use the posterior mean of a_t. The maximum found depends on the start.
 
     Parameters
     ----------
@@ -40,15 +150,15 @@ class BMTLRegressor(TaskRegressor):
     hidden : {"tanh", "linear"}, default="tanh"
         The function g.
     n_init : int, default=1
-        So many random starts, of which the one that comes to the highest evidence is kept.
+        Number of random starts; the one with the highest evidence is kept.
     max_iter, tol : int and float, default=1000 and 1e-8
-        Stop of the optimisation: iterations, and relative rise of the evidence in one of them.
+        Maximum number of iterations, and relative increase of the evidence at which to stop.
     task_column : str or int, optional
-        The column of X that holds the task; without it, ``tasks=`` is to be given to every method.
+        The column of X that holds the task; without it, every method needs ``tasks=``.
     unknown_task : {"shared", "error"}, default="shared"
-        What a task that was not there in training gets: the prior of its weights, or an error.
+        Prediction for a task that is not in the training data: by the prior of its weights, or an error.
     random_state : int, RandomState or None, default=None
-        For the weights V at the start.
+        Seed of the initial weights V.
 
     Attributes
     ----------
@@ -98,7 +208,7 @@ class BMTLRegressor(TaskRegressor):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, tasks: Any = None) -> BMTLRegressor:
-        """Maximise the marginal likelihood of all tasks, then find the weights of each."""
+        """Maximise the marginal likelihood of all tasks, then compute the posterior of each task."""
         for name in ("n_hidden", "n_init", "max_iter"):
             count(name, getattr(self, name))
         number("tol", self.tol, zero=True)
@@ -113,7 +223,7 @@ class BMTLRegressor(TaskRegressor):
         net, history, settled = max(runs, key=lambda run: run[1][-1])
         if not settled:
             warnings.warn(
-                f"The evidence still rose after {self.max_iter} iterations: raise max_iter, or tol={self.tol}.",
+                f"The evidence did not converge in {self.max_iter} iterations: raise max_iter, or tol={self.tol}.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -124,7 +234,7 @@ class BMTLRegressor(TaskRegressor):
         return self
 
     def _climb(self, rows: Rows, rng: np.random.RandomState) -> tuple[Network, list[float], bool]:
-        """From random hidden units to a maximum: the network, the evidence on the way, whether it came to rest."""
+        """Maximise from random hidden units; return the network, the evidence of all iterations, and convergence."""
         width, q = rows.X.shape[1], self.n_hidden + 1
         V = rng.standard_normal((width, self.n_hidden)) / np.sqrt(width)
         start = Network(V, np.zeros(q), 0.5 * np.eye(q), np.log(0.5), self.hidden)
@@ -144,7 +254,7 @@ class BMTLRegressor(TaskRegressor):
         return start.unpack(end.x), history, end.status != 1
 
     def _store(self, net: Network, rows: Rows, y0: float, ys: float) -> None:
-        """Keep prior and posteriors in the units of y."""
+        """Store prior and posteriors in the units of y."""
         A, C = output_weights(net, posterior(net, rows, net.hidden(rows.X)))
         constant = np.eye(len(net.mean))[-1] * y0
         self.prior_mean_, self.prior_covariance_ = ys * net.mean + constant, ys**2 * net.L @ net.L.T
@@ -154,7 +264,7 @@ class BMTLRegressor(TaskRegressor):
     def predict(self, X: Any, tasks: Any = None, return_std: bool = False) -> Any:
         """Targets of the rows in their tasks, of shape (n,).
 
-        With ``return_std`` also the standard deviation of a new target: of the function and of the noise.
+        With ``return_std`` also the standard deviation of a new target, from function and noise.
         """
         X, task = self._new_rows(X, tasks)
         net = Network(
@@ -174,6 +284,6 @@ class BMTLRegressor(TaskRegressor):
 
 
 def _location(values: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of columns; 1 where they are constant."""
+    """Mean and standard deviation of columns; 1 for constant columns."""
     std = values.std(axis=0)
     return values.mean(axis=0), np.where(std > 0, std, 1.0)

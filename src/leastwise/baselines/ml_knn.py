@@ -1,4 +1,4 @@
-"""ML-kNN: labels by Bayes' rule from how many neighbours have them."""
+"""ML-kNN: labels by Bayes' rule from the number of neighbours that have them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from leastwise.baselines._checks import count, number
-from leastwise.baselines._labels import LabelClassifier
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.baselines._base import LabelClassifier, count, number
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
 
 
 def count_shares(near: Array, rows: Array, k: int, s: float) -> Array:
-    """Smoothed share of the chosen rows of every label that have exactly j neighbours with it, of shape (k + 1, T).
+    """Smoothed frequency of exactly j neighbours with a label among the selected rows, of shape (k + 1, T).
 
-    near, of shape (n, T), holds the numbers of neighbours with a label; rows, of the same shape, is True where a row
-    is counted.
+    near, of shape (n, T), contains the numbers of neighbours with a label; rows, of the same shape, selects the rows
+    to count.
     """
     numbers = np.array([((near == j) & rows).sum(axis=0) for j in range(k + 1)], dtype=np.float64)
     return (s + numbers) / (s * (k + 1) + numbers.sum(axis=0))
@@ -27,8 +26,8 @@ def count_shares(near: Array, rows: Array, k: int, s: float) -> Array:
 class MLkNN(LabelClassifier):
     r"""Multi-label k nearest neighbours (Zhang and Zhou 2007, Pattern Recognition 40).
 
-    Each label l is decided alone. Let H1 say that a row has the label, H0 that it has not, and E_j that exactly j of
-    its k nearest training rows have it. Then::
+    Labels are predicted independently. Let H1 say that a row has the label, H0 that it has not, and E_j that exactly
+    j of its k nearest training rows have it. Then::
 
         P(H1)       = (s + number of training rows with l) / (2 s + n)
         P(E_j | H1) = (s + c[j])  / (s (k + 1) + sum_i c[i])
@@ -43,7 +42,7 @@ class MLkNN(LabelClassifier):
     n_neighbors : int, default=10
         k, the number of neighbours by Euclidean distance; less than the number of training rows.
     smoothing : float, default=1.0
-        s, above 0; 1 is Laplace's rule.
+        s > 0; 1 is Laplace smoothing.
 
     Attributes
     ----------
@@ -56,13 +55,13 @@ class MLkNN(LabelClassifier):
     counts_given_label_, counts_given_none_ : ndarray of shape (k + 1, T)
         P(E_j | H1) and P(E_j | H0); row j is for j neighbours.
     neighbors_ : sklearn.neighbors.NearestNeighbors
-        Finds the neighbours.
+        The neighbour search.
 
     Notes
     -----
-    Where the paper leaves a choice: if both answers are equally probable, the label is not given. Of training rows at
-    equal distance, those are neighbours that scikit-learn's search finds first. A label that no training row has
-    keeps the small probability that the smoothing gives it.
+    Choices where the paper leaves details open: at equal probabilities the label is not assigned. Among training
+    rows at equal distance, the neighbours are those that scikit-learn returns first. A label without training rows
+    has the small probability that results from the smoothing.
 
     Examples
     --------
@@ -95,8 +94,8 @@ class MLkNN(LabelClassifier):
         n = len(Y)
         if k >= n:
             raise ValueError(
-                f"n_neighbors={k} is too many for n_samples={n} training rows: a row is not its own neighbour, so "
-                f"give {n - 1} at most" + (", which takes more rows." if n == 1 else ".")
+                f"n_neighbors={k} is too large for n_samples={n} training rows: a row is not its own neighbour, so "
+                f"give at most {n - 1}" + (", which needs more rows." if n == 1 else ".")
             )
         self.neighbors_ = NearestNeighbors(n_neighbors=k).fit(X)
         self.labels_fit_ = Y
@@ -119,6 +118,6 @@ class MLkNN(LabelClassifier):
         return (self.predict_proba(X) > 0.5).astype(np.intp)
 
     def _near(self, X: Any) -> Array:
-        """Numbers of neighbours with each label; for None those of the training rows, themselves left out."""
+        """Number of neighbours with each label; for None those of the training rows, excluding themselves."""
         graph = self.neighbors_.kneighbors_graph(X, mode="connectivity")
         return np.rint(graph @ self.labels_fit_.astype(np.float64)).astype(np.intp)

@@ -1,24 +1,171 @@
-"""Convex multi-task feature learning: tasks whose functions use the same few features, which are learnt."""
+"""Convex multi-task feature learning (Argyriou, Evgeniou and Pontil 2008): a metric common to all tasks is learned.
+
+The alternating algorithm stores the metric as D = floor I + U diag(gain) U', since W has few columns or few rows.
+"""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, qr, svd
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.baselines._checks import KERNELS, check_gram, count, kernel_matrix, number
-from leastwise.baselines._common import TaskClassifier, TaskEstimator, TaskRegressor
-from leastwise.baselines._features import Design, TaskScores, learn_features, span
-from leastwise.estimators.checks import choose
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.baselines._base import (
+    KERNELS,
+    TaskClassifier,
+    TaskEstimator,
+    TaskRegressor,
+    check_gram,
+    count,
+    kernel_matrix,
+    number,
+)
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
 
+#: Factor by which the perturbation is reduced.
+STEP = 4.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """D = floor I + U diag(gain) U'; ``trace`` is that of (W W' + epsilon I)^(1/2), by which D is divided."""
+
+    U: Array
+    gain: Array
+    floor: float
+    trace: float = 1.0
+
+    @classmethod
+    def flat(cls, p: int) -> Metric:
+        """The metric I / p."""
+        return cls(np.empty((p, 0)), np.empty(0), 1.0 / p)
+
+    @classmethod
+    def best(cls, W: Array, epsilon: float) -> Metric:
+        """The minimiser for given W: (W W' + epsilon I)^(1/2), divided by its trace."""
+        U, s, _ = svd(W, full_matrices=False)
+        root, floor = np.sqrt(s**2 + epsilon), np.sqrt(epsilon)
+        trace = float(root.sum() + (len(W) - len(s)) * floor)
+        return cls(U, (root - floor) / trace, floor / trace, trace)
+
+    def matrix(self) -> Array:
+        """D as a dense matrix."""
+        return (self.U * self.gain) @ self.U.T + self.floor * np.eye(len(self.U))
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows of one task and their targets, reduced to at most p rows.
+
+    ``rest`` is the part of the loss that does not depend on the coefficients, ``gram`` is X X'.
+    """
+
+    X: Array
+    Y: Array
+    gram: Array
+    rest: float
+
+    @classmethod
+    def of(cls, X: Array, Y: Array) -> Design:
+        """Reduce more than p rows by QR; the least-squares problem stays the same."""
+        rest = 0.0
+        if len(X) > X.shape[1]:
+            Q, R = qr(X, mode="economic")
+            short = Q.T @ Y
+            rest = float(((Y - Q @ short) ** 2).sum())
+            X, Y = R, short
+        return cls(X, Y, X @ X.T, rest)
+
+    def ridge(self, metric: Metric, alpha: float) -> tuple[Array, float]:
+        """W = D X' (X D X' + alpha I)^-1 Y, and its loss: the residuals are alpha times the dual coefficients."""
+        XU = self.X @ metric.U
+        M = metric.floor * self.gram + (XU * metric.gain) @ XU.T
+        M[np.diag_indices_from(M)] += alpha
+        try:
+            B = cho_solve(cho_factor(M, lower=True, overwrite_a=True, check_finite=False), self.Y, check_finite=False)
+        except LinAlgError:
+            raise ValueError(f"alpha={alpha} is too small for these inputs: give a larger value.") from None
+        W = metric.floor * (self.X.T @ B) + metric.U @ (metric.gain[:, None] * (XU.T @ B))
+        return W, self.rest + alpha**2 * float((B**2).sum())
+
+
+@dataclass(frozen=True)
+class Features:
+    """Solution: W (p x tasks), the metric, the objective of every iteration, and convergence."""
+
+    W: Array
+    metric: Metric
+    objective: Array
+    converged: bool
+
+
+def learn_features(designs: list[Design], alpha: float, epsilon: float, max_iter: int, tol: float) -> Features:
+    """Minimise  sum of losses + alpha tr(D^-1 (W W' + e I))  over W and D alternately, for decreasing e.
+
+    With the best D the penalty is alpha (tr (W W' + e I)^(1/2))^2, the squared trace norm for e = 0. Each half step
+    minimises exactly, and a smaller e lowers the penalty, so the objective cannot grow. With a small e the directions
+    of W hardly change, since others are expensive: e starts at the mean square of the coefficients along a direction
+    and is reduced, whenever the objective has converged, down to ``epsilon`` times that.
+    """
+    p = designs[0].X.shape[1]
+    metric, objective, converged = Metric.flat(p), [], False
+    W, loss = _ridges(designs, metric, alpha)
+    size = float((W**2).sum()) / p or 1.0
+    least = epsilon * size
+    for _ in range(max_iter):
+        metric = Metric.best(W, size)
+        objective.append(loss + alpha * metric.trace**2)
+        rests = len(objective) > 1 and objective[-2] - objective[-1] <= tol * objective[-2]
+        converged = rests and size <= least
+        if converged:
+            break
+        if rests:
+            size = max(size / STEP, least)
+        W, loss = _ridges(designs, metric, alpha)
+    return Features(W, metric, np.array(objective), converged)
+
+
+def _ridges(designs: list[Design], metric: Metric, alpha: float) -> tuple[Array, float]:
+    parts = [design.ridge(metric, alpha) for design in designs]
+    return np.hstack([W for W, _ in parts]), sum(loss for _, loss in parts)
+
+
+def span(K: Array) -> tuple[Array, Array]:
+    """Coordinates of rows with Gram matrix K in an orthonormal basis of their span, and the basis in the rows.
+
+    With K = U S U' the coordinates are U S^(1/2), and those of any other row are its kernels with all rows times
+    U S^(-1/2).
+    """
+    s, U = eigh(K)
+    kept = s > len(s) * np.finfo(float).eps * s[-1]
+    root = np.sqrt(s[kept])
+    return U[:, kept] * root, U[:, kept] / root
+
+
+@dataclass(frozen=True)
+class TaskScores:
+    """Linear functions of every task: coefficients (T x c x f) and intercepts (T x c)."""
+
+    coef: Array
+    intercept: Array
+
+    def __call__(self, Phi: Array, task: Array) -> Array:
+        """Scores of rows, of shape (n, c)."""
+        F = np.empty((len(Phi), self.coef.shape[1]))
+        for t in np.unique(task):
+            rows = task == t
+            F[rows] = Phi[rows] @ self.coef[t].T + self.intercept[t]
+        return F
+
 
 class _MTLFeat(TaskEstimator):
-    """Inputs or kernels to coordinates, the algorithm there, and back."""
+    """Common part of regressor and classifier: the algorithm in the coordinates of the inputs or of the kernel."""
 
     def __init__(
         self,
@@ -61,7 +208,7 @@ class _MTLFeat(TaskEstimator):
         self.metric_, self.objective_, self.n_iter_ = found.metric.matrix(), found.objective, len(found.objective)
         if not found.converged:
             warnings.warn(
-                f"The objective still fell after {self.max_iter} iterations: raise max_iter, or tol={self.tol}.",
+                f"The objective did not converge in {self.max_iter} iterations: raise max_iter, or tol={self.tol}.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -70,7 +217,7 @@ class _MTLFeat(TaskEstimator):
         self._store(TaskScores(W if back is None else W @ back.T, intercept))
 
     def _coordinates(self, X: Array) -> tuple[Array, Array | None]:
-        """Rows in coordinates of the space that the solution lies in, and how these come from kernels with X."""
+        """Coordinates of the rows, and the matrix that maps kernel values with X to coordinates."""
         if self.kernel == "linear":
             return X, None
         check_gram(len(X), arrays=4)
@@ -78,7 +225,7 @@ class _MTLFeat(TaskEstimator):
         return span(kernel_matrix(self.kernel, self.sigma, X, X))
 
     def _store(self, scores: TaskScores) -> None:
-        """Keep the functions, and show them without the axes that have no meaning."""
+        """Store the functions; the public attributes omit axes of length one."""
         self.scores_ = scores
         shown = (0,) if self.tasks_ is None else (slice(None), 0) if scores.coef.shape[1] == 1 else ()
         self.intercept_ = scores.intercept[shown]
@@ -92,7 +239,7 @@ class _MTLFeat(TaskEstimator):
 
 
 class MTLFeatRegressor(_MTLFeat, TaskRegressor):
-    r"""Ridge regression of many tasks in a metric that is learnt from all of them (Argyriou et al. 2008).
+    r"""Ridge regression of many tasks in a metric that is learned from all of them (Argyriou et al. 2008).
 
     The function of task t is f_t(x) = w_t' x + b_t. A matrix D, the same for all tasks, says which directions of the
     inputs are cheap::
@@ -109,21 +256,21 @@ class MTLFeatRegressor(_MTLFeat, TaskRegressor):
         Weight of the penalty on the sum of squares over all rows: the gamma of the paper. One task alone is a ridge
         regression with this ``alpha``.
     kernel : {"linear", "rbf"}, default="linear"
-        With "rbf" the w_t are functions of that kernel's space. The rows of all tasks span what is needed of it, and
-        the algorithm works in an orthonormal basis of that span, which is exact; cubic in the rows.
+        With "rbf" the w_t are functions in the kernel's space. The algorithm works in an orthonormal basis of the
+        span of all rows, which is exact; cubic in the rows.
     sigma : float, default=1.0
         Width of "rbf", ``exp(-|x - z|^2 / (2 sigma^2))``.
     fit_intercept : bool, default=True
         An intercept b_t for every task, without penalty, by centring inputs and targets in every task. The paper has
-        none: for that, say False and give X a constant column.
+        none: use False and a constant column of X.
     epsilon : float, default=1e-10
-        What is added to W W' to keep D invertible, relative to the mean square of W along a direction at the start.
-        It is lowered to this value in steps: for a small one from the start the directions would hardly turn.
+        Added to W W' to keep D invertible, relative to the initial mean square of W along a direction. It is reduced
+        to this value in steps: with a small value from the start the directions would hardly change.
     max_iter, tol : int and float, default=5000 and 1e-6
-        Stop after so many iterations, or when one lowers the objective by no more than this part of it.
+        Maximum number of iterations, and relative decrease of the objective at which to stop.
     task_column : str or int, optional
-        The column of X that holds the task; without it, ``tasks=`` is to be given to every method. Tasks that were
-        not there in training are refused: the method has no function that all tasks share.
+        The column of X that holds the task; without it, every method needs ``tasks=``. Tasks that are not in the
+        training data are an error: the method has no part that all tasks share.
 
     Attributes
     ----------
@@ -160,10 +307,10 @@ class MTLFeatRegressor(_MTLFeat, TaskRegressor):
 
 
 class MTLFeatClassifier(_MTLFeat, TaskClassifier):
-    r"""Classification of many tasks in a metric that is learnt from all of them (Argyriou et al. 2008).
+    r"""Classification of many tasks in a metric that is learned from all of them (Argyriou et al. 2008).
 
-    Least squares on targets of +1 and -1, else as in :class:`MTLFeatRegressor`. With more than two classes, each of
-    them against the rest is a task. So there are two ways to use it:
+    Least squares on targets of +1 and -1, otherwise as in :class:`MTLFeatRegressor`. With more than two classes, each
+    class against the rest is a task. There are two ways to use it:
 
     - without tasks, the classes are the tasks, all of them with the same rows; this is how the paper treats sets of
       several classes, Dermatology for instance;
@@ -174,7 +321,7 @@ class MTLFeatClassifier(_MTLFeat, TaskClassifier):
     alpha, kernel, sigma, fit_intercept, epsilon, max_iter, tol
         As in :class:`MTLFeatRegressor`.
     task_column : str or int, optional
-        The column of X that holds the task; without it, ``tasks=`` is to be given to every method, or to none.
+        The column of X that holds the task; without it, ``tasks=`` is given to every method or to none.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Regularized multi-task learning: support vector machines that have a part in common."""
+"""Regularized multi-task learning: support vector machines with a part that all tasks share."""
 
 from __future__ import annotations
 
@@ -8,21 +8,28 @@ import numpy as np
 from sklearn.svm import SVC, SVR
 from sklearn.utils import gen_batches
 
-from leastwise.baselines._checks import KERNELS, check_gram, kernel_matrix, number
-from leastwise.baselines._common import TaskClassifier, TaskEstimator, TaskRegressor
-from leastwise.estimators.checks import choose
-from leastwise.estimators.validation import all_or_nothing
+from leastwise.baselines._base import (
+    KERNELS,
+    TaskClassifier,
+    TaskEstimator,
+    TaskRegressor,
+    check_gram,
+    kernel_matrix,
+    number,
+)
+from leastwise.estimators._checks import choose
+from leastwise.estimators._model import all_or_nothing
 
 Array = np.ndarray
 
-#: Rows that are predicted at a time.
+#: Rows predicted at a time.
 BATCH = 1000
-#: Columns of the kernel that the solver keeps, in MB.
+#: Size of the solver's kernel cache in MB.
 CACHE = 500
 
 
 class _RMTL(TaskEstimator):
-    """The multi-task kernel, and a machine that is given it."""
+    """Common part of regressor and classifier: the multi-task kernel and an SVM with a precomputed kernel."""
 
     C: float
     mu: float
@@ -47,7 +54,7 @@ class _RMTL(TaskEstimator):
         return self
 
     def _kernel(self, X: Array, task: Array) -> Array:
-        """(1/mu + [s = t]) k(x, z) between rows and training rows; a task that is not known, -1, has 1/mu alone."""
+        """(1/mu + [s = t]) k(x, z) between rows and training rows; 1/mu alone for an unknown task (-1)."""
         K = kernel_matrix(self.used_["kernel"], self.used_["sigma"], X, self.X_fit_)
         if self.used_["intercept"] == "task":
             K += 1.0
@@ -79,23 +86,23 @@ class RMTLRegressor(_RMTL, TaskRegressor):
         Weight of the losses. In the paper, with penalties lambda_1/T on the v_t and lambda_2 on w_0, it is
         T / (2 lambda_1).
     epsilon : float, default=0.1
-        Errors up to here cost nothing, in units of y.
+        Width of the tube without loss, in units of y.
     mu : float, default=1.0
-        How strongly the common part is held back relative to the tasks' own: near 0 all tasks are one, with a large
-        value every task is alone. In the paper it is T lambda_2 / lambda_1.
+        Penalty of the shared part relative to the parts of the tasks: towards 0 all tasks are pooled, towards
+        infinity they are independent. In the paper it is T lambda_2 / lambda_1.
     kernel : {"linear", "rbf"}, default="linear"
         The kernel k of the inputs.
     sigma : float, default=1.0
         Width of "rbf", ``exp(-|x - z|^2 / (2 sigma^2))``.
     intercept : {"shared", "task"}, default="shared"
-        "shared" is that of the support vector machine, b, common to all tasks and without penalty. "task" gives every
-        task one of its own as well, by a constant feature: k becomes k + 1.
+        "shared" is the intercept b of the support vector machine, common to all tasks and without penalty. "task"
+        adds an intercept for every task by a constant feature: k becomes k + 1.
     task_column : str or int, optional
-        The column of X that holds the task; without it, ``tasks=`` is to be given to every method.
+        The column of X that holds the task; without it, every method needs ``tasks=``.
     unknown_task : {"shared", "error"}, default="shared"
-        What a task that was not there in training gets: the common part, w_0' phi(x) + b, or an error.
+        Prediction for a task that is not in the training data: the shared part, w_0' phi(x) + b, or an error.
     tol : float, default=1e-3
-        Stop of the solver, which works in single precision: far below 1e-5 it may not come to an end.
+        Tolerance of the solver, which works in single precision: far below 1e-5 it may not terminate.
 
     Attributes
     ----------
@@ -104,7 +111,7 @@ class RMTLRegressor(_RMTL, TaskRegressor):
     machine_ : sklearn.svm.SVR
         The machine with the kernel of rows and tasks.
     support_ : ndarray of int
-        Dataset rows that are support vectors.
+        Training rows that are support vectors.
 
     Examples
     --------
@@ -160,7 +167,7 @@ class RMTLClassifier(_RMTL, TaskClassifier):
 
         min  1/2 [mu |w_0|^2 + sum_t |v_t|^2] + C sum_i max(0, 1 - y_i f_{t_i}(x_i))
 
-    More than two classes are decided between one pair after the other, as scikit-learn's ``SVC`` does.
+    More than two classes are handled one against one, as in scikit-learn's ``SVC``.
 
     Parameters
     ----------
@@ -173,7 +180,7 @@ class RMTLClassifier(_RMTL, TaskClassifier):
     tasks_, support_
         As in :class:`RMTLRegressor`.
     machine_ : sklearn.svm.SVC
-        The machine with the kernel of rows and tasks; its classes are places in ``classes_``.
+        The machine with the kernel of rows and tasks; its classes are indices into ``classes_``.
     """
 
     def __init__(
@@ -205,7 +212,7 @@ class RMTLClassifier(_RMTL, TaskClassifier):
         return self._train(SVC(kernel="precomputed", C=self.C, tol=self.tol, cache_size=CACHE), *rows)
 
     def decision_function(self, X: Any, tasks: Any = None) -> Array:
-        """How far rows are on the side of the second class (n,), or of each of several (n, n_classes)."""
+        """Scores of the second class (n,), or of every class (n, n_classes)."""
         return self._ask("decision_function", X, tasks)
 
     def predict(self, X: Any, tasks: Any = None) -> Array:

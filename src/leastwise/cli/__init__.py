@@ -1,4 +1,8 @@
-"""The command line ``leastwise``: fit, predict, evaluate, inspect, report, export, demo, reproduce."""
+"""The command line ``leastwise``: fit, predict, evaluate, inspect, report, export, demo, reproduce.
+
+:mod:`leastwise.cli.app` declares the commands. The work of a command is in the module that its declaration names,
+which is imported when the command runs: ``--help`` needs neither numpy nor scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; see :mod:`leastwise.cli.failing` for the codes."""
+    """Run a command and return its exit code; :mod:`leastwise.cli.errors` lists the codes."""
     try:
         return _main(list(sys.argv[1:] if arguments is None else arguments))
-    except KeyboardInterrupt:  # before the command has begun
+    except KeyboardInterrupt:  # before the command started
         print("leastwise: interrupted", file=sys.stderr)
         return 130
 

@@ -1,15 +1,28 @@
-"""Commands and their options. What they do is imported when they run, so that ``--help`` is there at once."""
+"""The commands and their options, and how a command runs.
+
+A command imports its work when it runs, so that ``--help`` is fast. Errors become one line on stderr and an exit
+code; warnings of the library become notes.
+"""
 
 from __future__ import annotations
 
+import json as json_text
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from leastwise import __version__
-from leastwise.cli.failing import MEANING
+from leastwise.cli.errors import BUG, DONE, INTERRUPTED, MEANING, USAGE, explain
 from leastwise.cli.options import (
     DECIDING,
     LEARNING,
@@ -27,14 +40,12 @@ from leastwise.cli.options import (
     flag,
     option,
 )
-from leastwise.cli.running import Ended, ended, worked
-
-EPILOG = "Exit codes: " + ", ".join(f"{code} {text}" for code, text in MEANING.items()) + "."
+from leastwise.cli.output import Output
 
 app = typer.Typer(
     name="leastwise",
-    help="Calibrated probabilities from a table, and decisions where they are sure.",
-    epilog=EPILOG,
+    help="Calibrated probabilities from a table, and decisions where the model is confident.",
+    epilog="Exit codes: " + ", ".join(f"{code} {text}" for code, text in MEANING.items()) + ".",
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,8 +62,8 @@ Version = typer.Option("--version", callback=_version, is_eager=True, help="Show
 
 
 @app.callback()
-def everything(version: Annotated[bool, Version] = False) -> None:
-    """Calibrated probabilities from a table, and decisions where they are sure."""
+def leastwise(version: Annotated[bool, Version] = False) -> None:
+    """Calibrated probabilities from a table, and decisions where the model is confident."""
 
 
 @app.command()
@@ -61,46 +72,49 @@ def fit(
     target: Annotated[str | None, option("--target", "-t", help="The column to predict.", metavar="COLUMN")] = None,
     labels: Annotated[
         str | None,
-        option(help="Instead: columns of yes/no labels; empty cells are not known.", metavar="A,B,..."),
+        option(help="Instead of --target: columns of yes/no labels; empty cells are unknown.", metavar="A,B,..."),
     ] = None,
     task: Annotated[
-        str | None, option(help="A column of sites, machines, persons: learned together.", metavar="COLUMN")
+        str | None, option(help="A column of tasks (sites, machines, persons), learned jointly.", metavar="COLUMN")
     ] = None,
-    output: Annotated[
-        Path | None, option("--output", "-o", help="The model file; else DATA.lw.", metavar="FILE")
+    model_file: Annotated[
+        Path | None, option("--output", "-o", help="The model file; default: DATA.lw.", metavar="FILE")
     ] = None,
     report: Annotated[Path | None, option(help="Also write a report, one HTML page.", metavar="FILE")] = None,
-    resume: Annotated[bool, flag("--resume", help="Take up a search that was broken off.")] = False,
+    resume: Annotated[bool, flag("--resume", help="Continue an interrupted search.")] = False,
     ignore: Annotated[str | None, option(help="Columns to leave out.", metavar="A,B,...", panel=LEARNING)] = None,
     column: Annotated[
         list[str] | None,
         option(
-            help="Say what a column is: zip=category; or number, boolean, date.", metavar="A=KIND", panel=LEARNING
+            help="The kind of a column: zip=category; or number, boolean, date.", metavar="A=KIND", panel=LEARNING
         ),
     ] = None,
     kind: Annotated[
-        Kind | None, option(help="What the target has: classes or numbers.", metavar="KIND", panel=LEARNING)
+        Kind | None, option(help="The kind of target: classes or numbers.", metavar="KIND", panel=LEARNING)
     ] = None,
     group: Annotated[
-        str | None, option(help="A column whose rows are held out together.", metavar="COLUMN", panel=LEARNING)
+        str | None,
+        option(help="A column of groups; a group is held out as a whole.", metavar="COLUMN", panel=LEARNING),
     ] = None,
-    weight: Annotated[str | None, option(help="A column of weights.", metavar="COLUMN", panel=LEARNING)] = None,
+    weight: Annotated[
+        str | None, option(help="A column of sample weights.", metavar="COLUMN", panel=LEARNING)
+    ] = None,
     centers: Annotated[
-        int | None, option(help="Number of centres; else by the number of rows.", metavar="N", panel=LEARNING)
+        int | None, option(help="Number of centers; default: by the number of rows.", metavar="N", panel=LEARNING)
     ] = None,
-    seed: Annotated[int, option(help="For all that is drawn at random.", metavar="N", panel=LEARNING)] = 0,
+    seed: Annotated[int, option(help="Seed of the random numbers.", metavar="N", panel=LEARNING)] = 0,
     recalibrate: Annotated[
-        bool, flag("--recalibrate", help="Calibrate once more, by the family that suits.", panel=LEARNING)
+        bool, flag("--recalibrate", help="Calibrate once more, with the best-fitting method.", panel=LEARNING)
     ] = False,
     max_error: Annotated[
         float | None,
-        option(help="Decide only where at most this share is wrong: 0.01.", metavar="SHARE", panel=DECIDING),
+        option(help="Bound on the error rate of the decisions: 0.01.", metavar="SHARE", panel=DECIDING),
     ] = None,
     min_confidence: Annotated[
-        float | None, option(help="Decide from this probability on.", metavar="SHARE", panel=DECIDING)
+        float | None, option(help="Smallest probability of a decision.", metavar="SHARE", panel=DECIDING)
     ] = None,
     coverage: Annotated[
-        float, option(help="Of sets of classes, and of intervals.", metavar="SHARE", panel=DECIDING)
+        float, option(help="Coverage of sets of classes, or of intervals.", metavar="SHARE", panel=DECIDING)
     ] = 0.9,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -110,28 +124,31 @@ def fit(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Learn from a table with a target column; choose, calibrate, and write a model file.
+    """Train on a table with a target column, tune and calibrate, and write a model file.
 
-    Categories are made one-hot, numbers standardised, missing cells filled in and marked, by rules that are kept.
+    Categories are one-hot encoded, numbers standardised, missing values imputed and marked; the model file keeps the
+    encoding for new tables.
 
     Example: leastwise fit cases.csv --target finding --task site --max-error 0.01 -o cases.lw
     """
-    _run("fitting", quiet, json, locals())
+    _run("fit:run", quiet, json, locals())
 
 
 @app.command()
 def predict(
     model: Model,
     data: Data,
-    output: Annotated[str, option("--output", "-o", help="Where to; - is stdout.", metavar="FILE")] = "-",
+    predictions: Annotated[
+        str, option("--output", "-o", help="The file of predictions; - is stdout.", metavar="FILE")
+    ] = "-",
     keep: Annotated[
-        str | None, option(help="Columns of the table to keep beside: id,site; or all.", metavar="A,B,...")
+        str | None, option(help="Columns of the table to copy to the output: id,site; or all.", metavar="A,B,...")
     ] = None,
     coverage: Annotated[
-        float | None, option(help="Of sets and intervals; else that of the fit.", metavar="SHARE")
+        float | None, option(help="Coverage of sets or intervals; default: that of the fit.", metavar="SHARE")
     ] = None,
     output_format: Annotated[
-        str | None, option(help="Format of the output; else by its ending.", metavar="NAME")
+        str | None, option(help="Format of the output; default: by its suffix.", metavar="NAME")
     ] = None,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -141,8 +158,8 @@ def predict(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Say of every row what it is, how probable that is, and whether it is sure enough to be decided."""
-    _run("predicting", quiet, json, locals())
+    """Predict every row: probabilities, confidence, sets or intervals, and a decision where accepted."""
+    _run("predict:run", quiet, json, locals())
 
 
 @app.command()
@@ -157,44 +174,42 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """How good a model is on rows with known answers that it has not seen."""
-    _run("evaluating", quiet, json, locals())
+    """Score a model on new rows with known targets."""
+    _run("models:evaluate", quiet, json, locals())
 
 
 @app.command()
 def inspect(model: Model, quiet: Quiet = False, json: Json = False) -> None:
-    """What a model file holds: what was learned, from what, and by which parameters."""
-    _run("inspecting", quiet, json, locals())
+    """Show what a model file contains: columns, hyperparameters, held-out scores, versions."""
+    _run("models:inspect", quiet, json, locals())
 
 
 @app.command()
 def report(
     model: Model,
-    output: Annotated[Path, option("--output", "-o", help="The page to write.", metavar="FILE")] = Path(
-        "report.html"
-    ),
-    title: Annotated[str | None, option(help="Its heading.", metavar="TEXT")] = None,
+    page: Annotated[Path, option("--output", "-o", help="The page to write.", metavar="FILE")] = Path("report.html"),
+    title: Annotated[str | None, option(help="The heading.", metavar="TEXT")] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write a report on a model: one HTML page that needs nothing else."""
-    _run("reporting", quiet, json, locals())
+    """Write a report on a model: one self-contained HTML page."""
+    _run("models:report", quiet, json, locals())
 
 
 @app.command()
 def export(
     model: Model,
-    output: Annotated[Path, option("--output", "-o", help="The ONNX file to write.", metavar="FILE")],
-    double: Annotated[bool, flag("--double", help="Double precision, which models of tables have anyway.")] = False,
+    onnx_file: Annotated[Path, option("--output", "-o", help="The ONNX file to write.", metavar="FILE")],
+    double: Annotated[bool, flag("--double", help="Double precision; models of tables always use it.")] = False,
     coverage: Annotated[
         float | None,
-        option(help="Add sets of classes, or intervals of numbers, that are right so often.", metavar="SHARE"),
+        option(help="Add sets of classes, or intervals, of this coverage.", metavar="SHARE"),
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write a model as ONNX, for other languages and servers."""
-    _run("exporting", quiet, json, locals())
+    """Convert a model to ONNX, for other languages and servers."""
+    _run("models:export", quiet, json, locals())
 
 
 @app.command()
@@ -203,47 +218,116 @@ def demo(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """From a made-up table of eight sites to decisions, with every command shown."""
-    _run("demonstrating", quiet, json, locals())
+    """Run the commands on a synthetic table of eight sites, from training to decisions."""
+    _run("demo:run", quiet, json, locals())
 
 
 @app.command()
 def reproduce(
     paper: Annotated[Paper, typer.Argument(help="lspc, lspc-mt, ml-lspc or mtls-svm.", metavar="PAPER")],
     data: Annotated[
-        Path | None, option(help="Folder of the papers' data; else LEASTWISE_DATA.", metavar="FOLDER")
+        Path | None, option(help="Folder of the papers' data; default: LEASTWISE_DATA.", metavar="FOLDER")
     ] = None,
-    output: Annotated[
+    directory: Annotated[
         Path | None, option("--output", "-o", help="Folder for tables and figures.", metavar="FOLDER")
     ] = None,
-    quick: Annotated[bool, flag("--quick", help="Fewer draws, about a minute.")] = False,
+    quick: Annotated[bool, flag("--quick", help="Fewer repetitions, about a minute.")] = False,
     part: Annotated[
-        list[str] | None, option(help="Only this table or figure; may be given again.", metavar="NAME")
+        list[str] | None, option(help="Only this table or figure; can be repeated.", metavar="NAME")
     ] = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Make a paper's tables and figures again, beside the paper's own figures."""
-    _run("reproducing", quiet, json, locals())
+    """Reproduce the tables and figures of a paper, beside the published numbers (from a checkout only)."""
+    _run("reproduce:run", quiet, json, locals())
 
 
-# ----------------------------------------------------------------------- running
+# -------------------------------------------------------------- running a command
 
 
-def _run(module: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
-    """Do the work of a command, in the module of its name."""
-    names = {name: value for name, value in options.items() if name not in ("quiet", "json")}
-    code = worked(module, quiet, json, names)
-    if code:
-        raise Ended(code)
+class CommandFailed(Exception):
+    """A command failed and has printed its error; the argument is the exit code."""
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and return its exit code."""
-    return ended(lambda: _made()(arguments or ["--help"], prog_name="leastwise", standalone_mode=False), arguments)
+    """Parse the arguments, run the command and return its exit code."""
+    try:
+        code = _command()(arguments or ["--help"], prog_name="leastwise", standalone_mode=False)
+    except SystemExit as exit:
+        code = exit.code
+    except CommandFailed as failed:
+        return int(failed.args[0])
+    except Exception as error:
+        if type(error).__name__ == "Abort":  # Ctrl-C in older versions of typer
+            raise KeyboardInterrupt from None
+        if not hasattr(error, "format_message"):  # not an error of typer's parser
+            _print_error(explain(error)[1], BUG, False)
+            return BUG
+        command = next((word for word in arguments[:1] if not word.startswith("-")), "")
+        help = f"leastwise {command} --help".replace("  ", " ")
+        message = " ".join(error.format_message().replace("Value error, ", "").split()).removesuffix(".")
+        _print_error(f"leastwise: {message}. See {help}", USAGE, "--json" in arguments)
+        return USAGE
+    if code == INTERRUPTED:  # Ctrl-C while the arguments were parsed
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else DONE
 
 
 @cache
-def _made() -> Any:
-    """The commands, ready to be called; made once."""
+def _command() -> Any:
     return typer.main.get_command(app)
+
+
+def _run(work: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
+    """Call ``module:function`` with the options; raise CommandFailed after printing an error."""
+    module, _, function = work.partition(":")
+    options = {name: value for name, value in options.items() if name not in ("quiet", "json")}
+    source = str(options.get("data") or "").replace("-", "<stdin>", options.get("data") == "-")
+    try:
+        output = Output(quiet, json)
+        with _sigterm_interrupts(), _warnings_to(output):
+            getattr(import_module(f"leastwise.cli.{module}"), function)(output, **options)
+            output.print_result()
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of stdout has closed it, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (KeyboardInterrupt, Exception) as error:
+        code, message = explain(error, source)
+        _print_error(message if code == BUG else f"leastwise: {message}", code, json)
+        raise CommandFailed(code) from None
+
+
+def _print_error(line: str, code: int, json: bool) -> None:
+    """Print an error on stderr, and with ``--json`` as an object on stdout too."""
+    print(line, file=sys.stderr)
+    if json:
+        error = {"error": line.removeprefix("leastwise: "), "exit_code": code}
+        print(json_text.dumps(error, indent=2, ensure_ascii=False))
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that temporary files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _warnings_to(output: Output) -> Iterator[None]:
+    """Print warnings for users, without the line of code; suppress those for developers."""
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: output.warn(str(message))
+        yield

@@ -1,23 +1,32 @@
-"""Options and arguments that commands have in common, and how they look in ``--help``."""
+"""Options and arguments: how they are declared, how their values are checked, and the files that they name."""
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from leastwise.cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from leastwise.cli.output import Output
+    from leastwise.tables import Table, TableModel
+
 
 class Kind(StrEnum):
-    """What the target column holds."""
+    """Kinds of targets."""
 
     classes = "classes"
     numbers = "numbers"
 
 
 class Paper(StrEnum):
-    """The papers whose figures can be made again."""
+    """Papers whose experiments can be reproduced."""
 
     lspc = "lspc"
     lspc_mt = "lspc-mt"
@@ -25,41 +34,114 @@ class Paper(StrEnum):
     mtls_svm = "mtls-svm"
 
 
+# ------------------------------------------------------------------- declarations
+
 #: Groups of options in the help.
-READING, LEARNING, DECIDING = "How the table is read", "How it learns", "Decisions, sets and intervals"
+READING, LEARNING, DECIDING = "Reading the table", "Training", "Decisions, sets and intervals"
 
 
 def option(*names: str, help: str, metavar: str | None = None, panel: str | None = None) -> Any:
-    """An option with a value."""
+    """Declare an option with a value."""
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
 
 
 def flag(*names: str, help: str, panel: str | None = None) -> Any:
-    """An option that is there or not."""
+    """Declare an option without a value."""
     return typer.Option(*names, help=help, metavar="", rich_help_panel=panel)
 
 
 Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress and no notes; results, warnings and errors only.")]
-Json = Annotated[bool, flag("--json", help="Results as one JSON object on stdout.")]
+Json = Annotated[bool, flag("--json", help="Print the results as one JSON object.")]
 Format = Annotated[
     str | None,
     option(
-        help="csv, tsv, parquet, arrow, arff or libsvm; else by the ending of the file.",
+        help="csv, tsv, parquet, arrow, arff or libsvm; default: by the file's suffix.",
         metavar="NAME",
         panel=READING,
     ),
 ]
-Delimiter = Annotated[str | None, option(help="Of CSV; else found among , ; tab and |.", metavar="X", panel=READING)]
+Delimiter = Annotated[
+    str | None, option(help="CSV delimiter; default: detect , ; tab or |.", metavar="X", panel=READING)
+]
 Decimal = Annotated[
-    str | None, option(help="Decimal mark of CSV and TSV, . or ,; else found.", metavar="X", panel=READING)
+    str | None, option(help="Decimal mark of CSV and TSV, . or ,; default: detect.", metavar="X", panel=READING)
 ]
 Encoding = Annotated[
-    str | None, option(help="Of text; else found: UTF-8, UTF-16, latin-1.", metavar="NAME", panel=READING)
+    str | None,
+    option(help="Text encoding; default: detect UTF-8, UTF-16 or latin-1.", metavar="NAME", panel=READING),
 ]
 NoHeader = Annotated[
-    bool, flag("--no-header", help="The first line is data; columns are column_1, ...", panel=READING)
+    bool, flag("--no-header", help="The first line is data; columns are named column_1, ...", panel=READING)
 ]
-Model = Annotated[Path, typer.Argument(help="A model file, made by `leastwise fit`.", metavar="MODEL")]
+Model = Annotated[Path, typer.Argument(help="A model file written by `leastwise fit`.", metavar="MODEL")]
 Data = Annotated[
-    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF, libsvm; - is stdin.", metavar="DATA")
+    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF or libsvm; - is stdin.", metavar="DATA")
 ]
+
+
+# ------------------------------------------------------------------------- checks
+
+
+def split_names(text: str | None) -> list[str]:
+    """Split comma-separated names."""
+    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def check_fraction(option: str, value: float | None) -> float | None:
+    """Return the value of an option, which must be None or between 0 and 1."""
+    if value is not None and not 0 < value < 1:
+        raise UsageError(f"{option} {value:g}: must be between 0 and 1, such as 0.9.")
+    return value
+
+
+def check_input(data: str) -> None:
+    """Refuse a directory as the table."""
+    if Path(data).is_dir():
+        raise UsageError(f"{data} is a directory; give the name of a file.")
+
+
+def check_output(path: Path | None, *inputs: str | Path) -> None:
+    """Check, before any work is done, that a file can be written and is not one of the inputs."""
+    if path is None:
+        return
+    if path.is_file() and any(os.path.exists(name) and path.samefile(name) for name in inputs):
+        raise UsageError(f"{path} is an input of this command: write to another file.")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{path}: the directory {path.absolute().parent} does not exist.")
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; give the name of a file.")
+    if not os.access(path.absolute().parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "the directory is not writable", str(path))
+
+
+# -------------------------------------------------------------------------- files
+
+
+def open_table(output: Output, data: str, format: str | None, **options: Any) -> Table:
+    """Read the table from a file or stdin, and print the reader's notes."""
+    from leastwise.tables import read_table
+
+    check_input(data)
+    if data == "-" and sys.stdin.isatty():
+        output.note("Reading the table from the terminal; end it with Ctrl-D.")
+    if options.pop("no_header", False):
+        options["header"] = False
+    with output.spinner(f"reading {data}"):
+        table = read_table(data, format=format, **options)
+    for note in table.notes:
+        output.note(note)
+    return table
+
+
+def open_model(path: Path) -> TableModel:
+    """Load a model file, which must hold a TableModel."""
+    from leastwise.persistence import FileError, load
+    from leastwise.tables import TableModel
+
+    model: Any = load(path)
+    if not isinstance(model, TableModel):
+        raise FileError(
+            f"{path} holds a {type(model).__name__}, which has no column names: this command needs a model written "
+            "by `leastwise fit`, or a leastwise.TableModel. Open the file in Python with leastwise.load."
+        )
+    return model

@@ -1,1 +1,1 @@
-"""Numerical linear algebra: arrays in, arrays out. Nothing here knows scikit-learn."""
+"""Numerical linear algebra: arrays in, arrays out. Nothing here depends on scikit-learn."""

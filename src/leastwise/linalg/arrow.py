@@ -1,25 +1,27 @@
-r"""Many tasks over the same b basis functions: a block-arrow system, eliminated task by task.
+r"""Many tasks over the same b basis functions: a block-arrowhead system, eliminated task by task.
 
-The scores of task t are ``Phi (beta_0 + beta_t)``, and an intercept times v. With ``own_t >= 0`` the Gram matrix is
+The scores of task t are ``Phi (beta_0 + beta_t)`` plus an intercept times v. With ``own_t >= 0`` the Gram matrix is
 
     H = sharing Phi Phi' + blockdiag(Q_t),     Q_t = rho I + own_t Phi_t Phi_t'.
 
-Let ``J = [sqrt(sharing) Phi, v]`` be the columns that all tasks share (v, the roots of the weights, only with an
-intercept). The shared part is a ridge problem of b + 1 unknowns, whose ridge spares the intercept:
+Let ``J = [sqrt(sharing) Phi, v]`` be the columns that all tasks share (v, the square roots of the weights, only with
+an intercept). The shared part is a ridge problem of b + 1 unknowns without penalty on the intercept:
 
     A theta = J' Q^-1 Z,     A = J' Q^-1 J + diag(I, 0),     beta_0 = sqrt(sharing) theta,  b = theta's last row,
     beta_t = own_t Phi_t' Q_t^-1 (Z_t - Phi_t beta_0 - v_t b).
 
-A and its right side are sums over the tasks: ``solve_arrow`` streams them. Small tasks go through in batches of like
-sizes, filled up with rows of zeros, which change nothing. With ``Q_t = L L'`` and ``W = L^-1 Phi_t`` the sum of W'W
-over a batch is one product. ``decompose`` keeps ``Phi_t = U diag(s) V'`` instead, for any sharing, own and rho.
+A and its right-hand side are sums over the tasks, which ``solve_arrow`` accumulates. Small tasks are processed in
+batches of similar sizes, padded with rows of zeros, which change nothing. With ``Q_t = L L'`` and ``W = L^-1 Phi_t``
+the sum of W'W over a batch is one product. ``decompose`` computes ``Phi_t = U diag(s) V'`` instead, for any sharing,
+own and rho.
 
-Products cost digits: errors are about ``eps own_t |Phi_t|^2 / rho`` and ``eps sharing tr(S)`` at worst. Where these
-leave less than a third of the digits, the tasks are reduced by singular values and the shared part by QR instead, in
-six times the time. ``decompose`` uses singular values always: at rho = 1e-8 of the largest eigenvalue, leave-one-out
-was right to 6e-13, and to 1e-9 from the eigenvalues of ``Phi_t Phi_t'``, which take a third of the time.
+Normal equations lose digits: errors are at most about ``eps own_t |Phi_t|^2 / rho`` and ``eps sharing tr(S)``. If
+less than a third of the digits would remain, the tasks are reduced by singular value decompositions and the shared
+part by QR, in six times the time. ``decompose`` always uses singular values: at rho = 1e-8 of the largest
+eigenvalue, leave-one-out had an error of 6e-13, and of 1e-9 from the eigenvalues of ``Phi_t Phi_t'``, which take a
+third of the time.
 
-Products and factors of the tasks are numpy's throughout (see ``spectrum``).
+Products and factorisations use numpy's BLAS only (see ``spectrum``).
 """
 
 from __future__ import annotations
@@ -39,50 +41,50 @@ Array = np.ndarray
 
 @dataclass
 class Sums:
-    """``S = Phi' Q^-1 Phi``, ``R = Phi' Q^-1 B`` and ``C = B' Q^-1 B``, with B = [Z, v], of the tasks so far."""
+    """``S = Phi' Q^-1 Phi``, ``R = Phi' Q^-1 B`` and ``C = B' Q^-1 B``, with B = [Z, v], summed over tasks."""
 
     S: Array
     R: Array
     C: Array
     dtype: np.dtype
-    #: Whether products kept the digits of all tasks so far.
+    #: True if the normal equations of all tasks so far kept enough digits.
     regular: bool = True
 
     @classmethod
     def zeros(cls, b: int, c: int, dtype: np.dtype) -> Sums:
-        """Of no task; in double precision whatever that of the tasks, as there may be many to come."""
+        """Empty sums, in double precision whatever the dtype of the tasks."""
         return cls(np.zeros((b, b)), np.zeros((b, c)), np.zeros((c, c)), dtype)
 
-    def __sizeof__(self) -> int:  # what engines that move it go by
+    def __sizeof__(self) -> int:  # used by schedulers that move it between workers
         return self.S.nbytes + self.R.nbytes + self.C.nbytes
 
     def __add__(self, other: Sums) -> Sums:
-        """Of the tasks of both."""
+        """Sums over the tasks of both."""
         regular = self.regular and other.regular
         return Sums(self.S + other.S, self.R + other.R, self.C + other.C, self.dtype, regular)
 
     def add(self, S: Array, R: Array, C: Array) -> None:
-        """Some more tasks."""
+        """Add tasks."""
         self.S += S
         self.R += R
         self.C += C
 
     def add_rows(self, W: Array, Y: Array) -> None:
-        """Some more tasks, from ``W = Q^-1/2 Phi`` and ``Y = Q^-1/2 B``."""
+        """Add tasks given by ``W = Q^-1/2 Phi`` and ``Y = Q^-1/2 B``."""
         W, Y = (A.reshape(-1, A.shape[-1]).astype(float, copy=False) for A in (W, Y))
-        self.add(W.T @ W, W.T @ Y, Y.T @ Y)  # BLAS uses the symmetry of the first
+        self.add(W.T @ W, W.T @ Y, Y.T @ Y)  # BLAS exploits the symmetry of the first
 
     def keep_digits(self, sharing: float) -> bool:
-        """Whether products suffice for the shared part."""
+        """True if the normal equations of the shared part keep enough digits."""
         return self.regular and keeps_digits(sharing * float(np.trace(self.S)), 1.0, self.S.dtype)
 
     def system(self, sharing: float, bias: bool) -> System:
-        """The shared part."""
+        """Factor and solve the shared system."""
         b, q = len(self.S), sqrt(sharing)
         N = np.block([[sharing * self.S + np.eye(b), q * self.R[:, -1:]], [q * self.R[:, -1:].T, self.C[-1:, -1:]]])
         right = np.vstack([q * self.R[:, :-1], self.C[-1:, :-1]])
         p = b + bias
-        try:  # numpy's, as all that goes before and after
+        try:  # numpy's BLAS, as before and after
             factor, theta = Cholesky(np.linalg.cholesky(N[:p, :p]), 0.0), np.linalg.solve(N[:p, :p], right[:p])
         except np.linalg.LinAlgError:
             factor = cholesky(N[:p, :p].copy())
@@ -101,9 +103,9 @@ class System:
     sharing : float
     bias : bool
     regular : bool
-        Whether products kept enough digits; otherwise singular values and QR took their place.
+        True if the normal equations kept enough digits; otherwise singular values and QR were used.
     dtype : dtype
-        That of the tasks.
+        Of the tasks.
     """
 
     factor: Cholesky
@@ -120,26 +122,26 @@ class System:
 
     @property
     def intercept(self) -> Array:
-        """One for each column of Z; zeros without."""
+        """One for each column of Z; zeros without intercepts."""
         return (self.theta[-1] if self.bias else np.zeros(self.theta.shape[1])).astype(self.dtype)
 
 
 def keeps_digits(size: float, rho: float, dtype: np.dtype) -> bool:
-    """Whether a third of the digits survive where a matrix of this trace meets the ridge rho."""
+    """True if a third of the digits survive in a matrix of trace ``size`` with the ridge rho."""
     eps = float(np.finfo(dtype).eps)
     return eps * size <= eps ** (1 / 3) * rho
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Decomposed tasks of like sizes: ``Phi_t = U diag(s) Vt``.
+    """Decomposed tasks of similar sizes: ``Phi_t = U diag(s) Vt``.
 
     Attributes
     ----------
     tasks : ndarray of int of shape (k,)
-        Their numbers.
+        Their indices.
     rows : ndarray of int of shape (k, m)
-        Their rows, -1 in the fill.
+        Their rows, -1 for padding.
     U, s, Vt : ndarrays of shapes (k, m, r), (k, r), (k, r, b)
         With r = min(m, b).
     UB : ndarray of shape (k, r, c + 1)
@@ -147,7 +149,7 @@ class Factors:
     outside : ndarray of shape (k, m, c + 1), or None where r = m
         B - U U'B.
     dtype : dtype
-        That of the tasks; the factors are in double precision.
+        Of the tasks; the factors are in double precision.
     """
 
     tasks: Array
@@ -161,7 +163,7 @@ class Factors:
 
     @classmethod
     def of(cls, batch: Batch, tasks: Array, rows: Array) -> Factors:
-        """Of a batch; its tasks and rows may have other numbers elsewhere."""
+        """Decompose a batch; ``tasks`` and ``rows`` are its indices in the whole problem."""
         Phi, B = batch.double
         U, s, Vt = svd(Phi)
         UB = turn(U) @ B
@@ -173,7 +175,7 @@ class Factors:
 
 
 def svd(Phi: Array) -> tuple[Array, Array, Array]:
-    """Thin singular value decompositions, by way of QR where there are many rows."""
+    """Thin singular value decompositions, after QR if there are many rows."""
     if Phi.shape[1] <= 2 * Phi.shape[2]:
         return np.linalg.svd(Phi, full_matrices=False)
     Q, R = np.linalg.qr(Phi)
@@ -182,7 +184,7 @@ def svd(Phi: Array) -> tuple[Array, Array, Array]:
 
 
 def by_qr(factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, bias: bool) -> System:
-    """The shared part from the triangle of the rows ``Q^-1/2 [J, Z]`` below those of the ridge."""
+    """Solve the shared system by QR of the rows ``Q^-1/2 [J, Z]`` below those of the ridge."""
     T = np.empty((0, 0))
     for f, own in factors:
         b, rows = f.Vt.shape[2], _reduced_rows(f, own, sharing, rho, bias)
@@ -199,7 +201,7 @@ def _from_triangle(T: Array, b: int, sharing: float, bias: bool, dtype: np.dtype
 
 @dataclass(frozen=True)
 class Triangle:
-    """The triangle of the rows ``Q^-1/2 [J, Z]`` of some tasks; triangles of parts of the tasks add."""
+    """Triangular factor R of the rows ``Q^-1/2 [J, Z]`` of some tasks; factors of parts of the tasks can be added."""
 
     T: Array
 
@@ -207,7 +209,7 @@ class Triangle:
     def of(
         cls, factors: Iterable[tuple[Factors, Array]], sharing: float, rho: float, bias: bool, width: int
     ) -> Triangle:
-        """Of some tasks, none of them if need be; ``width`` is the number of columns of [J, Z]."""
+        """Compute the factor of some tasks, possibly none; ``width`` is the number of columns of [J, Z]."""
         found = cls(np.empty((0, width)))
         for f, own in factors:
             found = found + cls(_reduced_rows(f, own, sharing, rho, bias))
@@ -220,16 +222,16 @@ class Triangle:
         return Triangle(np.asarray(np.linalg.qr(np.vstack([self.T, other.T]), mode="r")))
 
     def system(self, b: int, sharing: float, bias: bool, dtype: np.dtype) -> System:
-        """The shared part, with the ridge."""
+        """Solve the shared system, with the ridge."""
         ridge = Triangle(np.eye(b, self.T.shape[1]))
         return _from_triangle((ridge + self).T, b, sharing, bias, dtype)
 
 
 def _reduced_rows(f: Factors, own: Array, sharing: float, rho: float, bias: bool) -> Array:
-    """``Q^-1/2 [J, Z]`` in the coordinates U, and what is outside of U below."""
+    """``Q^-1/2 [J, Z]`` in the coordinates U, followed by the part outside of the span of U."""
     root, (k, r, b), c = np.sqrt(f.inverse(own, rho))[..., None], f.Vt.shape, f.UB.shape[2] - 1
     W, Y = (sqrt(sharing) * f.s[..., None] * root * f.Vt).reshape(k * r, b), (root * f.UB).reshape(k * r, c + 1)
-    if f.outside is not None:  # nothing of Phi there
+    if f.outside is not None:  # Phi is zero there
         X = f.outside.reshape(-1, c + 1) / sqrt(rho)
         W, Y = np.vstack([W, np.zeros((len(X), b), X.dtype)]), np.vstack([Y, X])
     return np.hstack([W, Y[:, c:], Y[:, :c]] if bias else [W, Y[:, :c]])
@@ -237,12 +239,12 @@ def _reduced_rows(f: Factors, own: Array, sharing: float, rho: float, bias: bool
 
 @dataclass(frozen=True)
 class Decomposed:
-    """All tasks of a problem, decomposed: any sharing, own and rho is then a matter of scaling and products."""
+    """All tasks of a problem, decomposed: any sharing, own and rho then needs scaling and products only."""
 
     factors: list[Factors]
 
     def system(self, sharing: float, own: Array, rho: float, bias: bool = True) -> System:
-        """The shared part at these parameters; ``own`` has a number for each task."""
+        """Solve the shared system at these parameters; ``own`` has one entry for each task."""
         c = self.factors[0].UB.shape[2]
         sums = Sums.zeros(self.factors[0].Vt.shape[2], c, self.factors[0].dtype)
         for f in self.factors:
@@ -257,7 +259,7 @@ class Decomposed:
 
 
 def decompose(chunks: Iterable[Chunk]) -> Decomposed:
-    """Decompose the tasks of some chunks; ``own`` of the chunks is not looked at."""
+    """Decompose the tasks of some chunks; ``own`` of the chunks is ignored."""
     factors, n, k = [], 0, 0
     for chunk in chunks:
         for batch in batches(chunk):
@@ -268,7 +270,7 @@ def decompose(chunks: Iterable[Chunk]) -> Decomposed:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A solution: what all tasks share, and how to get at the part of each.
+    """A solution: the shared part, from which the parts of the tasks are computed.
 
     Attributes
     ----------
@@ -278,7 +280,7 @@ class Arrow:
     regular : bool
         See ``System``.
     jitter : float
-        What had to be added to the diagonal of the shared system.
+        Added to the diagonal of the shared system.
     """
 
     shared: Array
@@ -289,7 +291,7 @@ class Arrow:
 
     @classmethod
     def of(cls, system: System, rho: float) -> Arrow:
-        """From the shared part."""
+        """From the solved shared system."""
         return cls(system.shared, system.intercept, float(rho), system.regular, system.factor.jitter)
 
     def parts(self, chunk: Chunk) -> Array:
@@ -316,13 +318,13 @@ class Arrow:
 
 
 def solve_arrow(source: Source, sharing: float, rho: float, bias: bool = True) -> Arrow:
-    """Solve, in one pass through the tasks; two where the ridge is so small that products lose the digits."""
+    """Solve in one pass over the tasks; two if the ridge is too small for normal equations."""
     return Arrow.of(arrow_system(source, sharing, rho, bias), rho)
 
 
 def arrow_system(source: Source, sharing: float, rho: float, bias: bool = True) -> System:
-    """The shared part alone, with its factor."""
-    rho = float(rho)  # a float64 of numpy would not leave float32 as it is
+    """Solve the shared system, and keep its factor."""
+    rho = float(rho)  # a numpy float64 would promote float32
     sums = arrow_sums(source, rho)
     if not sums.keep_digits(sharing):
         return by_qr(_factors(source), sharing, rho, bias)
@@ -330,9 +332,9 @@ def arrow_system(source: Source, sharing: float, rho: float, bias: bool = True) 
 
 
 def arrow_sums(source: Source, rho: float, sums: Sums | None = None) -> Sums:
-    """Sums over all tasks, by products; not ``regular`` where those of a task would lose the digits.
+    """Sums over all tasks by normal equations; not ``regular`` if those of a task would lose the digits.
 
-    They are added to ``sums``, which is needed where there may be no task.
+    They are added to ``sums``, which must be given if there may be no task.
     """
     for chunk in source():
         sums = sums or Sums.zeros(chunk.Phi.shape[1], chunk.Z.shape[1] + 1, chunk.Phi.dtype)
@@ -346,12 +348,12 @@ def arrow_sums(source: Source, rho: float, sums: Sums | None = None) -> Sums:
 
 
 def arrow_triangle(source: Source, sharing: float, rho: float, bias: bool, width: int) -> Triangle:
-    """What takes the place of the sums where products lose the digits."""
+    """Replaces the sums where normal equations lose the digits."""
     return Triangle.of(_factors(source), sharing, rho, bias, width)
 
 
 def _add_wide(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
-    """Add tasks of at most b rows, unless they lose the digits."""
+    """Add tasks of at most b rows, unless digits are lost; return success."""
     Q = _ridged(Phi @ turn(Phi), own, rho)
     regular = keeps_digits(float(Q.trace(axis1=1, axis2=2).max()), rho, Q.dtype)
     if regular:
@@ -361,7 +363,7 @@ def _add_wide(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
 
 
 def _add_tall(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
-    """Add tasks of more than b rows, unless they lose the digits.
+    """Add tasks of more than b rows, unless digits are lost; return success.
 
     With ``P = rho I + own Phi'Phi``, Phi' Q^-1 = P^-1 Phi' and Q^-1 = (I - own Phi P^-1 Phi') / rho.
     """
@@ -377,7 +379,7 @@ def _add_tall(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
 
 
 def _ridged(gram: Array, own: Array, rho: float) -> Array:
-    """``rho I + own_t gram_t`` of all tasks."""
+    """``rho I + own_t gram_t`` for all tasks."""
     Q = own * gram
     i = np.arange(Q.shape[1])
     Q[:, i, i] += rho
@@ -385,7 +387,7 @@ def _ridged(gram: Array, own: Array, rho: float) -> Array:
 
 
 def _lower_inverse(L: Array) -> Array:
-    """Inverses of lower triangles, by halves: numpy has no triangular solver, and its inverse is slow here."""
+    """Inverses of lower triangular matrices by recursion: numpy has no triangular solver, and inv is slower."""
     h = L.shape[1] // 2
     if h < 8:
         return np.linalg.inv(L)
@@ -397,6 +399,6 @@ def _lower_inverse(L: Array) -> Array:
 
 
 def _factors(source: Source) -> Iterator[tuple[Factors, Array]]:
-    """Decomposed batches of tasks, one at a time, with the own of their chunk."""
+    """Decomposed batches of tasks, one at a time, with ``own`` of their chunk."""
     for chunk in source():
         yield from ((Factors.of(batch, batch.tasks, batch.rows), chunk.own) for batch in batches(chunk))

@@ -1,4 +1,4 @@
-"""Tasks by chunks, and those of like sizes together in batches."""
+"""Chunks of consecutive tasks, and batches of tasks of similar sizes, padded to stacks of matrices."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ Array = np.ndarray
 
 #: Sizes within this ratio share a batch.
 RATIO = 1.25
-#: Numbers of a design in one batch: enough for the products, little enough for the cache.
+#: Entries of the design in one batch: large enough for BLAS, small enough for the cache.
 BLOCK = 2**18
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some consecutive tasks, whole.
+    """Some consecutive, complete tasks.
 
     Attributes
     ----------
     Phi : ndarray of shape (rows, b)
-        Design, multiplied by the roots of the weights, in coordinates where the penalty is the identity.
+        Design, multiplied by the square roots of the weights, in coordinates where the penalty is the identity.
     Z : ndarray of shape (rows, c)
-        Targets, multiplied by the roots of the weights.
+        Targets, multiplied by the square roots of the weights.
     root : ndarray of shape (rows,)
-        Roots of the weights: the column v of the intercept.
+        Square roots of the weights: the column v of the intercept.
     starts : ndarray of int of shape (k + 1,)
-        Task i has the rows ``starts[i]:starts[i + 1]``, none at all if need be.
+        Task i has the rows ``starts[i]:starts[i + 1]``, possibly none.
     own : ndarray of shape (k,)
         (1 - sharing) / penalty of each task.
     means : ndarray of shape (k, b + c + 1), optional
-        What the rows [Phi, Z, root] of each task were before they were centred, in the direction of ``root``.
+        Means of the rows [Phi, Z, root] of each task, in the direction of ``root``, before centring.
     """
 
     Phi: Array
@@ -43,13 +43,13 @@ class Chunk:
     means: Array | None = None
 
 
-#: Goes through all tasks from the first, each time it is called.
+#: Iterates over all tasks from the first, each time it is called.
 Source = Callable[[], Iterable[Chunk]]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tasks of like sizes: their numbers (k), rows (k, m) with -1 in the fill, Phi (k, m, b), B = [Z, v]."""
+    """Tasks of similar sizes: indices (k), rows (k, m) with -1 for padding, Phi (k, m, b), B = [Z, v]."""
 
     tasks: Array
     rows: Array
@@ -58,12 +58,12 @@ class Batch:
 
     @property
     def double(self) -> tuple[Array, Array]:
-        """Phi and B in double precision: in single, products lose the digits of a ridge that is small beside them."""
+        """Phi and B in double precision: in single precision, products lose the digits of a small ridge."""
         return self.Phi.astype(float, copy=False), self.B.astype(float, copy=False)
 
 
 def like_sizes(sizes: Array, width: int) -> Iterator[Array]:
-    """Numbers of items whose sizes differ little, in batches of about BLOCK / width rows; without empty ones."""
+    """Group items of similar sizes into batches of about BLOCK / width rows; empty items are left out."""
     level = np.ceil(np.log(np.maximum(sizes, 1)) / np.log(RATIO) - 1e-9) + (sizes > width)
     for value in np.unique(level[sizes > 0]):
         items = np.flatnonzero((level == value) & (sizes > 0))
@@ -72,13 +72,13 @@ def like_sizes(sizes: Array, width: int) -> Iterator[Array]:
 
 
 def fill(first: Array, sizes: Array) -> Array:
-    """Row numbers ``first[i], first[i] + 1, ...`` in a table with a line for each i, -1 behind its last."""
+    """Row indices ``first[i], first[i] + 1, ...``, one line for each i, padded with -1."""
     place = np.arange(sizes.max())
     return np.where(place < sizes[:, None], first[:, None] + place, -1)
 
 
 def take(A: Array, rows: Array) -> Array:
-    """``A[rows]``, zeros for -1; where the rows follow one another, a view."""
+    """``A[rows]``, zeros for -1; a view if the rows are consecutive."""
     if rows[0, 0] >= 0 and rows[-1, -1] - rows[0, 0] == rows.size - 1 and np.all(np.diff(rows.ravel()) == 1):
         return A[rows[0, 0] : rows[-1, -1] + 1].reshape(*rows.shape, A.shape[1])
     taken = A[rows]
@@ -87,7 +87,7 @@ def take(A: Array, rows: Array) -> Array:
 
 
 def batches(chunk: Chunk) -> Iterator[Batch]:
-    """The tasks of a chunk, those of like sizes together."""
+    """Batches of the tasks of a chunk, by similar sizes."""
     sizes, B = np.diff(chunk.starts), np.column_stack([chunk.Z, chunk.root])
     for tasks in like_sizes(sizes, chunk.Phi.shape[1]):
         rows = fill(chunk.starts[tasks], sizes[tasks])
@@ -95,5 +95,5 @@ def batches(chunk: Chunk) -> Iterator[Batch]:
 
 
 def turn(A: Array) -> Array:
-    """Transposes of all matrices of a stack."""
+    """Transpose every matrix of a stack."""
     return A.transpose(0, 2, 1)

@@ -1,10 +1,23 @@
-"""Cholesky factors that repair themselves a little, and say by how much.
+"""Cholesky factors: with jitter where needed, ridge solutions by one factor, and partial pivoted factors.
 
-Ridge solutions by one Cholesky factor.
+``pivoted_cholesky`` evaluates r columns of a positive semi-definite G and returns ``G ~ L L'`` with L of shape (n,
+r). ``ridge_inverse(L, rho)`` then approximates ``(G + rho I)^-1``; in the span of L it is exact. It is the
+preconditioner of the iterative solvers.
+
+Pivots are drawn at random in proportion to the residual diagonal (Chen, Epperly, Tropp and Webber 2023), one block
+at a time; pivots of a block that the others explain are dropped. The older rule takes the largest residual diagonal,
+one at a time: for Gaussian kernels of 4,000 rows and r = 500 it took three times as long, and since it prefers
+outliers, conjugate gradients then needed up to a quarter more iterations.
+
+``L L'`` is the Nystroem approximation from the columns of the pivots. Uniformly drawn columns cost the same. On
+5,000 rows of letters, digits and normal variables (r of 500 and 1,500, alpha of 1e-4 and 1e-6) they needed the same
+number of iterations within a tenth where there were more than ten, and up to a quarter more on letters. Three times
+the columns halved the iterations at best.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +35,7 @@ class Cholesky:
     L : ndarray of shape (n, n)
         The factor, lower triangular.
     jitter : float
-        What had to be added to the diagonal; 0 if nothing.
+        Added to the diagonal; 0 if not needed.
     """
 
     L: Array
@@ -34,7 +47,7 @@ class Cholesky:
         return potrs(self.L, B, lower=1)[0]
 
     def inverse_factor(self, overwrite: bool = False) -> Array:
-        """``L^-1``, lower triangular; with ``overwrite`` it takes the place of L, and nothing else can follow."""
+        """``L^-1``, lower triangular; with ``overwrite`` it replaces L, which cannot be used afterwards."""
         (trtri,) = get_lapack_funcs(("trtri",), (self.L,))
         return trtri(self.L, lower=1, overwrite_c=overwrite)[0]
 
@@ -44,12 +57,12 @@ class Cholesky:
         return trsm(1.0, self.L, np.ascontiguousarray(Phi).T, lower=1).T  # rows in order, in the column order of BLAS
 
     def unwhiten(self, V: Array) -> Array:
-        """``L'^-1 V``: coefficients back from these coordinates."""
+        """``L'^-1 V``: coefficients from these coordinates."""
         return solve_triangular(self.L, V, lower=True, trans=1, check_finite=False)
 
 
 def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool = False) -> Cholesky:
-    """Factor ``A + (ridge + jitter) I``, with more jitter, ten times as much each time, until it works.
+    """Factor ``A + (ridge + jitter) I``; while the factorisation fails, jitter is raised tenfold.
 
     Parameters
     ----------
@@ -58,9 +71,9 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
     ridge : float
         Part of the problem: added to the diagonal and not reported.
     jitter : float
-        First repair to try at once; 0 tries without.
+        Initial jitter; 0 tries without jitter first.
     overwrite : bool
-        Put the factor in A's place, if A is in row order. Saves one n x n array.
+        Overwrite A with the factor if A is C-contiguous. Saves one n x n array.
     """
     (potrf,) = get_lapack_funcs(("potrf",), (A,))
     work = A if overwrite and A.flags.c_contiguous else np.array(A, order="C")
@@ -73,10 +86,10 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
         L, failed = potrf(work.T, lower=1, clean=0, overwrite_a=1)
         if not failed and np.isfinite(jitter + L[-1, -1]):
             return Cholesky(_lower(L), jitter)
-        half = np.tril(work, -1)  # the triangle that a failed try leaves as it was
+        half = np.tril(work, -1)  # the triangle that a failed factorisation leaves unchanged
         np.add(half, half.T, out=work)
         jitter = 10 * jitter if jitter else 10 * unit
-    raise np.linalg.LinAlgError("The matrix is not positive definite, not even with a large jitter.")
+    raise np.linalg.LinAlgError("The matrix is not positive definite, even with a large jitter.")
 
 
 def _lower(L: Array) -> Array:
@@ -86,12 +99,12 @@ def _lower(L: Array) -> Array:
     return L
 
 
-#: Numbers that are taken to double precision at a time.
+#: Number of entries that are converted to double precision at a time.
 PART = 2**20
 
 
 def solve_gram(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
-    """Penalty on the function: A = (K + rho I)^-1 (Z - v b). K is destroyed.
+    """Penalty on the function: A = (K + rho I)^-1 (Z - v b). K is overwritten.
 
     Returns
     -------
@@ -106,9 +119,9 @@ def solve_gram(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Arra
 
 
 def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float] | None:
-    """Penalty on the coefficients, eq. (5): theta = (K^2 + rho I)^-1 K (Z - v b). K is kept.
+    """Penalty on the coefficients, eq. (5): theta = (K^2 + rho I)^-1 K (Z - v b). K is not changed.
 
-    None where the ridge is so small that squaring K would lose the digits of the solution: use the spectrum.
+    None if the ridge is so small that squaring K would lose the digits of the solution; use the spectrum then.
     """
     G = K @ K.T  # the transpose lets BLAS use the symmetry
     if not _regular(G, rho):
@@ -119,7 +132,7 @@ def solve_square(K: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Ar
 
 
 def _regular(G: Array, rho: float) -> bool:
-    """Whether a third of the digits survive the condition number of G + rho I."""
+    """True if a third of the digits survive the condition number of G + rho I."""
     eps = float(np.finfo(G.dtype).eps)
     return bool(eps * np.trace(G) <= eps ** (1 / 3) * rho)
 
@@ -140,9 +153,9 @@ def _with_intercept(solved: Array, bias: Array | None) -> tuple[Array, Array]:
 def solve_design(Phi: Array, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array] | None:
     """Any design with fewer columns than rows, eq. (8): theta = (Phi'Phi + rho I)^-1 Phi' (Z - v b).
 
-    The system of as many unknowns as columns is in double precision, and so is theta, whatever Phi has.
+    The normal equations and theta are in double precision, whatever the precision of Phi.
 
-    None where the ridge is so small that forming Phi'Phi would lose the digits of the solution: use the spectrum.
+    None if the ridge is so small that forming Phi'Phi would lose the digits of the solution; use the spectrum then.
     """
     H, right = _products(Phi, _beside(Z, bias))
     if not _regular(H, rho):
@@ -153,25 +166,119 @@ def solve_design(Phi: Array, Z: Array, rho: float, bias: Array | None) -> tuple[
     solved = factor.solve(right)
     A, u = solved[:, :-1], solved[:, -1]
     # b = v'PZ / v'Pv with P = I - Phi (Phi'Phi + rho I)^-1 Phi'
-    Pv = bias - np.concatenate([Phi[part].astype(float, copy=False) @ u for part in _parts(Phi)])
+    Pv = bias - np.concatenate([Phi[part].astype(float, copy=False) @ u for part in _row_blocks(Phi)])
     b = (Pv @ Z) / (Pv @ bias)
     return A - np.outer(u, b), b
 
 
 def _products(Phi: Array, B: Array) -> tuple[Array, Array]:
-    """``Phi'Phi`` and ``Phi'B`` in double precision, without a copy of Phi in it.
+    """``Phi'Phi`` and ``Phi'B`` in double precision, without a double precision copy of Phi.
 
-    In single precision an error of eps in Phi'Phi would meet a ridge of alpha; one of eps in Phi meets its root.
+    An error of eps in Phi'Phi matters relative to the ridge alpha; one of eps in Phi relative to sqrt(alpha).
     """
     H, right = np.zeros((Phi.shape[1], Phi.shape[1])), np.zeros((Phi.shape[1], B.shape[1]))
-    for part in _parts(Phi):
+    for part in _row_blocks(Phi):
         some = Phi[part].astype(float, copy=False)
         H += some.T @ some
         right += some.T @ B[part].astype(float, copy=False)
     return H, right
 
 
-def _parts(Phi: Array) -> list[slice]:
-    """All rows at once where Phi has double precision; else so many that ``PART`` numbers are converted at a time."""
-    n, step = len(Phi), len(Phi) if Phi.dtype == np.float64 else max(1, PART // Phi.shape[1])
-    return [slice(start, start + step) for start in range(0, n, max(step, 1))]
+def _row_blocks(A: Array, always: bool = False) -> list[slice]:
+    """Blocks of ``PART`` entries of A to convert to double precision; one block if A has it, unless ``always``."""
+    whole = A.dtype == np.float64 and not always
+    step = max(1, len(A) if whole else PART // max(A.shape[1], 1))
+    return [slice(start, start + step) for start in range(0, len(A), step)]
+
+
+#: Pivots drawn at a time.
+BLOCK = 64
+#: A pivot of a block is dropped if its residual diagonal is below this fraction of the block's largest diagonal.
+WORTH = 1e-3
+
+
+def pivoted_cholesky(
+    diagonal: Array,
+    columns: Callable[[Array], Array],
+    rank: int,
+    rng: np.random.Generator,
+    tol: float = 0.0,
+    block: int = BLOCK,
+) -> tuple[Array, Array]:
+    """Partial Cholesky factor ``G ~ L L'`` from some columns of G.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n,)
+        The diagonal of G.
+    columns : callable
+        ``columns(index)`` is ``G[:, index]``.
+    rank : int
+        Maximum number of columns of L; fewer if ``tol`` or the rounding level is reached before.
+    tol : float
+        Stop when the trace of ``G - L L'`` is this fraction of the trace of G.
+    block : int
+        Pivots drawn at a time.
+
+    Returns
+    -------
+    L : ndarray of shape (n, r)
+    pivots : ndarray of int of shape (r,)
+        ``L[pivots]`` is lower triangular.
+    """
+    left, n = np.maximum(diagonal, 0), len(diagonal)
+    enough = max(tol, n * float(np.finfo(left.dtype).eps)) * float(left.sum())
+    L = np.empty((n, min(rank, n)), dtype=left.dtype, order="F")
+    pivots, r = np.empty(L.shape[1], dtype=int), 0
+    while r < L.shape[1] and left.sum() > enough:
+        drawn = _draw(left, min(block, L.shape[1] - r), rng)
+        G = columns(drawn) - L[:, :r] @ L[drawn, :r].T
+        F, kept = _thin(G[drawn])
+        k = len(kept)
+        if k == 0:  # the residual is rounding
+            break
+        new = solve_triangular(F, G[:, kept].T, lower=True, check_finite=False).T
+        L[:, r : r + k], pivots[r : r + k] = new, drawn[kept]
+        left = np.maximum(left - np.einsum("ij,ij->i", new, new), 0)
+        left[drawn[kept]] = 0
+        r += k
+    return L[:, :r], pivots[:r]
+
+
+def _draw(left: Array, size: int, rng: np.random.Generator) -> Array:
+    """Draw distinct rows with probabilities proportional to the residual diagonal."""
+    p = left.astype(float)
+    return rng.choice(len(p), size=min(size, int(np.count_nonzero(p))), replace=False, p=p / p.sum())
+
+
+def _thin(G: Array) -> tuple[Array, Array]:
+    """Select pivots of a block by complete pivoting; return their Cholesky factor and indices."""
+    (pstrf,) = get_lapack_funcs(("pstrf",), (G,))
+    F, order, k, _ = pstrf(G, tol=WORTH * float(np.diagonal(G).max()), lower=1)
+    return F[:k, :k], order[:k] - 1
+
+
+def ridge_inverse(L: Array, rho: float) -> Callable[[Array], Array]:
+    """``V -> (L L' + rho I)^-1 V``, as ``(V - L (L'L + rho I)^-1 L'V) / rho``.
+
+    One Cholesky factor of the r x r matrix L'L + rho I is computed, with jitter if rounding makes it indefinite; this
+    weakens the preconditioner but does not change the solution. L may be in single precision: its rows are converted
+    to double precision block by block.
+    """
+    parts = _row_blocks(L, always=True)
+    inside = np.zeros((L.shape[1], L.shape[1]))
+    for rows in parts:
+        some = L[rows].astype(float)
+        inside += some.T @ some
+    factor = cholesky(inside, ridge=rho, overwrite=True) if len(inside) else None
+
+    def inverse(V: Array) -> Array:
+        if factor is None:
+            return V / V.dtype.type(rho)
+        # V'L, not L'V: with few columns BLAS takes half the time in that order.
+        seen = sum((V[rows].T @ L[rows].astype(float) for rows in parts), np.zeros((V.shape[1], len(inside))))
+        coef = factor.solve(seen.T)
+        rest = [V[rows] - L[rows].astype(float) @ coef for rows in parts]
+        return (np.concatenate(rest) / rho).astype(V.dtype, copy=False)
+
+    return inverse

@@ -1,77 +1,82 @@
-r"""Problems of tied labels in units in which their weights are about 1.
+"""Coupled labels with missing entries or unequal weights: preconditioned CG for Kronecker-structured systems.
 
-Conjugate gradients for many systems side by side, each with step lengths of its own.
-
-Systems lie along the first axis of all arrays. Those that have come far enough are left alone, and cost nothing more.
-
-What is solved is ``H x = r`` with H symmetric in an inner product ``<x, y> = x' N y``: in the plain one (N = I), or
-in that of a space of functions, where N is the Gram matrix. Beside every direction its image ``N x`` is carried
-along, so that one product with N makes a step.
-
-Labels that are tied to one another, where not all of them are known, or weighed alike.
-
-With the Gram matrix G of n rows, B of T labels, weights W (n x T; 0 where a label of a row is not known), targets Z
-and the ridge rho, the scores ``F = G A B`` solve
+With the Gram matrix G of n rows, B of T labels, weights W (n x T; 0 where a label is unknown), targets Z and the
+ridge rho, the scores ``F = G A B`` solve
 
     W o (F - Z) + rho A = 0.
 
-Where all rows have the same weights, ``W = 1 c'``, two eigendecompositions are all it takes: this is the Sylvester
-equation of the multi-label LSPC paper, section 5, with ``c^1/2 B c^1/2`` in the place of B. Elsewhere that is the
-preconditioner of conjugate gradients, with the labels' mean weights c.
+If all rows have the same weights, ``W = 1 c'``, two eigendecompositions suffice: this is the Sylvester equation of
+the multi-label LSPC paper, section 5, with ``c^1/2 B c^1/2`` in place of B. Otherwise its inverse, with the mean
+weights c of the labels, is the preconditioner of conjugate gradients.
 
-They run in the space of the functions, not in that of the entries of A. There, in units in which c = 1, the
-preconditioner makes the matrix
+``solve_spectral`` iterates in the space of the functions, not in that of the entries of A. There, in units in which
+c = 1, the preconditioned matrix is
 
     E K'W K E + rho / (g b + rho),     E^2 = g b / (g b + rho),
 
-K being orthonormal, g and b the eigenvalues of G and B: about the identity in all directions that the known entries
-determine. In the entries of A one would apply the inverse for all of them to those that are known. To scores within
-1e-5, with 800 rows, 30 or 60 % of the labels unknown and alpha = 1e-3 or 1e-4, that took 47 to 105 iterations on
-Enron, where this takes 11 to 44, and 19 to 26 on rotated labels, where this takes 10 to 26.
+with orthonormal K, and g and b the eigenvalues of G and B: close to the identity in all directions that the known
+entries determine. In the entries of A, the inverse for all entries would be applied to the known ones. To scores
+within 1e-5, with 800 rows, 30 or 60 % of the labels unknown and alpha = 1e-3 or 1e-4, that took 47 to 105 iterations
+on Enron, where this takes 11 to 44, and 19 to 26 on rotated labels, where this takes 10 to 26.
 
-Intercepts are not penalised: they take the labels' weighted means out of scores and targets. For equal weights that
-changes the preconditioner by a direction for each mode.
+Intercepts are not penalised: the weighted means of the labels are subtracted from scores and targets. For equal
+weights this changes the preconditioner by one direction for each mode.
+
+``solve_matrix_free`` needs products with the Gram matrix only. The coefficients A have an entry for every row and
+label, with ``F = G A B`` and ``W o F + rho A = W o Z``. As a linear map of A this is symmetric in the inner product
+of the functions, ``<A, A~> = tr(A' G A~ B)``, in which conjugate gradients run. The preconditioner stays in that
+space. For sums of kernels at the pivots P of a partial Cholesky factor ``G ~ L L'`` it solves, mode by mode, as if
+all labels of a row had the row's mean weight r. In the orthogonal complement it replaces G by t, a typical
+eigenvalue of ``G - L L'``::
+
+    A -> A / (b t + rho) - E_P J diag(e) N'A,     L' diag(r) L = Y diag(q) Y',
+    N = L Y,     J = L_P^-T Y,     e = 1 / (b t + rho) - 1 / (b q + rho).
+
+It is positive definite for every L. Where b is 0 it is 0 too: components of A there do not change the scores, and
+nothing would keep them from growing. On 800 rows of Enron, 30 % of the labels unknown, alpha = 1e-4 and 200 pivots,
+it took 54 iterations; with t = 0 it took 141.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
 from scipy.sparse.csgraph import connected_components
 
+from leastwise.linalg.batched_cg import at_once, iterate
 from leastwise.linalg.sylvester import SAME, Modes, modes, untied
 
 Array = np.ndarray
 
-#: The mean weight of a label counts as no less than this share of the largest.
+#: Lower bound of the mean weight of a label, as a fraction of the largest.
 LEAST = 1e-2
-#: Mean weights of labels within this factor are taken for equal.
+#: Mean weights within this factor are treated as equal.
 EVEN = 1.5
-#: Weights that differ by no more than this many units of rounding are equal.
+#: Weights within this many units of rounding are equal.
 ROUNDING = 100
 
 
 @dataclass(frozen=True)
 class Scaled:
-    """The same problem with the weights ``W / c``.
+    """The problem in units in which the mean weights of the labels are 1: weights ``W / c``.
 
     With ``root = c^1/2`` the targets are ``Z root``, the label matrix is ``root B root``, the scores ``F root``.
 
     Attributes
     ----------
     ties : Modes
-        Of ``root B root``.
+        Eigendecomposition of ``root B root``.
     Z : ndarray of shape (c, n, T)
     W : ndarray of shape (n, T)
     share : ndarray of shape (n, T)
-        ``W`` by the sums of its columns; 0 where a label is known nowhere.
+        ``W`` divided by its column sums; 0 for a label without known entries.
     root : ndarray of shape (T,)
     flat : bool
-        Whether ``W`` has one column, repeated.
+        True if all columns of ``W`` are equal.
     """
 
     ties: Modes
@@ -82,11 +87,11 @@ class Scaled:
     flat: bool
 
     def centred(self, V: Array) -> Array:
-        """V without the labels' weighted means."""
+        """V minus the weighted means of the labels."""
         return V - self.means(V)
 
     def means(self, V: Array) -> Array:
-        """The labels' weighted means, of shape (c, 1, T)."""
+        """Weighted means of the labels, of shape (c, 1, T)."""
         return weighted_means(self.share, V)
 
 
@@ -96,7 +101,7 @@ def weighted_means(share: Array, V: Array) -> Array:
 
 
 def scaled(ties: Modes, Z: Array, W: Array) -> Scaled:
-    """Divide by the labels' mean weights c or, where these are about equal, by the mean of all."""
+    """Divide by the mean weights c of the labels or, if these are similar, by their mean."""
     c = W.mean(axis=0, dtype=float)
     c = np.maximum(c, LEAST * c.max()) if c.any() else np.ones_like(c)
     rounding, each = ROUNDING * float(np.finfo(W.dtype).eps), W / c
@@ -113,7 +118,7 @@ def scaled(ties: Modes, Z: Array, W: Array) -> Scaled:
 
 
 def _weighed(ties: Modes, c: Array) -> Modes:
-    """The modes of ``c^1/2 B c^1/2``."""
+    """Eigendecomposition of ``c^1/2 B c^1/2``."""
     if ties.V is None:
         return untied(ties.eigenvalues * c)
     B = ties.back(ties.eigenvalues * ties.rotate(np.eye(len(c))))
@@ -122,169 +127,23 @@ def _weighed(ties: Modes, c: Array) -> Modes:
     return modes(root[:, None] * (B + B.T) / 2 * root, parts)
 
 
-#: Relative residuals below this many units of rounding cannot be asked for.
-FLOOR = 20
-#: Starts that may fail to halve the residual, one after the other.
-PATIENCE = 2
-
-
-class Systems(Protocol):
-    """Systems that share a shape; ``on`` are the numbers of those that X holds."""
-
-    def image(self, X: Array, on: Array) -> Array:
-        """``N X``."""
-
-    def times(self, X: Array, image: Array, on: Array) -> Array:
-        """``H X``, given ``N X``."""
-
-    def precondition(self, R: Array, on: Array) -> Array:
-        """About ``H^-1 R``, by something symmetric and positive definite in the inner product."""
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Solutions, and how they came about.
-
-    Attributes
-    ----------
-    X : ndarray of shape (systems, n, columns)
-    n_iter : int
-        Iterations of the system that took most.
-    converged : bool
-        Whether the residual of every system is as small as was asked for.
-    residual : ndarray of shape (systems / together,)
-        Relative residuals, computed anew from X, in the norm of the preconditioner; inf where they are not numbers.
-    """
-
-    X: Array
-    n_iter: int
-    converged: bool
-    residual: Array
-
-
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite ends the iterations, and is told
-def iterate(
-    systems: Systems, right: Array, tol: float, max_iter: int, start: Array | None = None, together: int = 1
-) -> Steps:
-    """Solve ``H x = right`` for each of the systems.
-
-    Parameters
-    ----------
-    right : ndarray of shape (c, n, columns)
-        Its type is that of the solution.
-    tol : float
-        Stop when ``|right - H x| <= tol |right|``, in the norm of the preconditioner, for every system. Single
-        precision cannot give less than about 2e-6, nor double less than 4e-15: these take the place of a smaller one.
-    max_iter : int
-        Iterations, at most.
-    start : ndarray of shape (c, n, columns), optional
-        Where to start from; at zero otherwise.
-    together : int
-        So many systems, one after the other, are parts of one: residuals are relative to the size of the whole.
-    """
-    everything, tol = np.arange(len(right)), max(tol, FLOOR * float(np.finfo(right.dtype).eps))
-    Z, V = _towards(systems, right)
-    size = np.repeat(_joint(_norm(_dot(right, V)), together), together)
-    X, R = np.zeros_like(right), right
-    if start is not None:
-        X = np.where(_wide(size == 0), 0, start).astype(right.dtype)
-        R = right - systems.times(X, systems.image(X, everything), everything)
-        Z, V = _towards(systems, R)
-    n_iter, best, vain = 0, np.inf, 0
-    while True:
-        residual = _share(_norm(_dot(R, V)), size)
-        worst = float(residual.max(initial=0))
-        best, vain = min(best, worst), 0 if worst < best / 2 else vain + 1
-        if worst <= tol or n_iter >= max_iter or vain > PATIENCE or np.isinf(worst):
-            return Steps(X, n_iter, worst <= tol, _joint(residual, together))
-        n_iter += _descend(systems, X, R, Z, V, tol * size, np.flatnonzero(residual > tol), max_iter - n_iter)
-        R = right - systems.times(X, systems.image(X, everything), everything)
-        Z, V = _towards(systems, R)
-
-
-def at_once(product: Callable[[Array], Array], X: Array) -> Array:
-    """The product of a matrix with every system, as one product."""
-    c, n, m = X.shape
-    V = np.asarray(product(X.transpose(1, 0, 2).reshape(n, c * m)), dtype=X.dtype)
-    return np.ascontiguousarray(V.reshape(-1, c, m).transpose(1, 0, 2))
-
-
-def _towards(systems: Systems, R: Array) -> tuple[Array, Array]:
-    """The preconditioned residuals of all systems, and their images."""
-    everything = np.arange(len(R))
-    Z = systems.precondition(R, everything)
-    return Z, systems.image(Z, everything)
-
-
-def _descend(systems: Systems, X: Array, R: Array, Z: Array, V: Array, goal: Array, on: Array, max_iter: int) -> int:
-    """Step until the goals are met, as the steps have it, or none leads down; changes X; the number of iterations."""
-    x, r, p, v, goal = X[on], R[on], Z[on], V[on], goal[on]
-    height = _dot(r, v)
-    for n_iter in range(1, max_iter + 1):
-        h = systems.times(p, v, on)
-        length = _wide(height / _dot(v, h))
-        fine = np.isfinite(length.ravel()) & (length.ravel() > 0)  # else: the end of the digits
-        length = np.where(_wide(fine), length, 0).astype(x.dtype)
-        x, r = x + length * p, r - length * h
-        z = systems.precondition(r, on)
-        image = systems.image(z, on)
-        new = _dot(r, image)
-        turn = _wide(new / height).astype(x.dtype)
-        p, v, height = z + turn * p, image + turn * v, new
-        further = fine & (_norm(new) > goal)
-        if not further.all():
-            X[on[~further]] = x[~further]
-            on, x, r, p, v, height, goal = (a[further] for a in (on, x, r, p, v, height, goal))
-        if not len(on):
-            return n_iter
-    X[on] = x
-    return max_iter
-
-
-def _dot(A: Array, B: Array) -> Array:
-    """Inner products of the systems' entries."""
-    g = len(A)
-    return np.asarray(A.reshape(g, 1, -1) @ B.reshape(g, -1, 1)).reshape(g)
-
-
-def _norm(square: Array) -> Array:
-    """Roots. A square below zero is rounding where it is small, and where it is not must not pass for small."""
-    return np.sqrt(np.abs(square))
-
-
-def _joint(size: Array, together: int) -> Array:
-    """Root mean squares of the parts."""
-    return np.sqrt(np.mean(size.reshape(-1, together) ** 2, axis=1))
-
-
-def _share(left: Array, size: Array) -> Array:
-    """Relative sizes; 0 where there is nothing to solve, inf where they are not numbers."""
-    share = np.where(size == 0, 0, left / np.where(size == 0, 1, size))
-    return np.where(np.isfinite(share), share, np.inf)
-
-
-def _wide(a: Array) -> Array:
-    """A number for every system, of a shape that fits the systems."""
-    return a.reshape(-1, 1, 1)
-
-
 @dataclass(frozen=True)
 class Iterated:
-    """Coefficients of tied labels and how they came about.
+    """Coefficients of coupled labels, with diagnostics.
 
     Attributes
     ----------
     Q : ndarray of shape (c, k, T)
         Coefficients of c classes.
     intercept : ndarray of shape (c, T)
-        0 if not asked for, and for labels that are known nowhere.
+        0 without intercepts, and for labels without known entries.
     n_iter : int
     converged : bool
-        Whether the residual of every class is as small as was asked for.
+        True if the residual of every class is below the tolerance.
     residual : ndarray of shape (c,)
-        Relative residuals in the norm of the preconditioner, computed anew from Q; inf where they are not numbers.
+        Relative residuals in the norm of the preconditioner, recomputed from Q; inf where not finite.
     n_products : int
-        Columns that were multiplied by the Gram matrix, all in all.
+        Total number of columns multiplied by the Gram matrix.
     """
 
     Q: Array
@@ -310,8 +169,8 @@ def solve_spectral(
 ) -> Iterated:
     """Solve in the singular vectors of a design ``Phi = U diag(s) V'``, or of a Gram matrix ``U diag(s^2) U'``.
 
-    Weights that rows have for all of their labels are best put into the design, unless there are intercepts: with
-    ``w^1/2 Phi`` decomposed, hand over ``w^1/2 Z`` and ``W / w``.
+    Without intercepts, sample weights w common to all labels of a row are best moved into the design: decompose
+    ``w^1/2 Phi``, and pass ``w^1/2 Z`` and ``W / w``.
 
     Parameters
     ----------
@@ -319,22 +178,21 @@ def solve_spectral(
         Orthonormal columns.
     s : ndarray of shape (k,)
     ties : Modes
-        Of B.
+        Eigendecomposition of B.
     Z : ndarray of shape (c, n, T)
-        Targets of c classes. Where W is 0 they do not matter, as long as they are finite. Their type is that of the
-        solution.
+        Targets of c classes, finite also where W is 0. The solution has the same dtype.
     W : ndarray of shape (n, T)
-        Weights, none below 0. Labels that are known nowhere are welcome.
+        Non-negative weights. Labels without known entries are allowed.
     rho : float
-        The ridge, above 0.
+        The ridge, positive.
     bias : bool
-        Whether there are intercepts.
+        True to fit intercepts.
     tol : float
-        Relative residual, in the norm of the preconditioner, to stop at; of single precision 2e-6 at best.
+        Relative residual, in the norm of the preconditioner, at which to stop; at least 2e-6 in single precision.
     max_iter : int
-        Iterations, at most.
+        Maximum number of iterations.
     start : ndarray of shape (c, k, T), optional
-        Coefficients to start from, for example those of a ridge nearby.
+        Initial guess, for example the coefficients at a similar ridge.
 
     Returns
     -------
@@ -348,19 +206,19 @@ def solve_spectral(
     if start is not None:
         seen = b > SAME * b.max(initial=0)
         start = p.ties.rotate(start * p.root) * np.where(seen, np.sqrt(M / np.where(seen, b, 1)), 0)
-    story = iterate(H, H.down(p.W * (p.centred(p.Z) if bias else p.Z)), tol, max_iter, start)
-    a = p.means(p.Z - H.up(story.X)) if bias else np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
-    Q = p.ties.back(H.E * story.X) / p.root
-    return Iterated(Q, a[:, 0] / p.root, story.n_iter, story.converged, story.residual, H.columns)
+    result = iterate(H, H.down(p.W * (p.centred(p.Z) if bias else p.Z)), tol, max_iter, start)
+    a = p.means(p.Z - H.up(result.X)) if bias else np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
+    Q = p.ties.back(H.E * result.X) / p.root
+    return Iterated(Q, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, H.columns)
 
 
 class _Spectral:
-    """The systems of the classes in coordinates in which they are about the identity; columns are counted."""
+    """The systems of the classes in preconditioned coordinates; counts the columns multiplied."""
 
     def __init__(self, U: Array, s: Array, p: Scaled, E: Array, rest: Array, bias: bool) -> None:
         self.U, self.s, self.p, self.E, self.rest, self.bias, self.columns = U, s, p, E, rest, bias, 0
         if bias:
-            # Means out, equal weights: I - h h' in every mode. The inverse is I + h h' / gap, gap = 1 - h'h.
+            # Centring with equal weights is I - h h' in every mode. Its inverse is I + h h' / gap, gap = 1 - h'h.
             u = U.sum(axis=0)[:, None] / np.sqrt(U.dtype.type(len(U)))
             self.h = u * s * E
             self.gap = np.maximum(1 - np.sum(u * u), 0) + np.sum(u * u * rest, axis=0)
@@ -370,7 +228,7 @@ class _Spectral:
         return at_once(self.U.dot, self.s * self.p.ties.back(self.E * X))
 
     def down(self, V: Array) -> Array:
-        """What rows and labels say to the coordinates."""
+        """Coordinates from entries of rows and labels: the transpose of ``up``."""
         return self.E * self.p.ties.rotate(self.s * at_once(self.U.T.dot, V))
 
     def image(self, X: Array, on: Array) -> Array:
@@ -385,3 +243,139 @@ class _Spectral:
         if not self.bias:
             return R
         return R + self.h * (np.sum(self.h * R, axis=1, keepdims=True) / self.gap)
+
+
+#: Random directions for the estimate of the residual ``G - L L'``.
+PROBES = 8
+
+
+def solve_matrix_free(
+    times: Callable[[Array], Array],
+    factor: tuple[Array, Array],
+    ties: Modes,
+    Z: Array,
+    W: Array,
+    rho: float,
+    *,
+    bias: bool = False,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    start: Array | None = None,
+) -> Iterated:
+    """Solve for coefficients of the rows by products with G.
+
+    If ``W = w c'``, for example if all labels are known, the modes are independent: each mode of each class has its
+    own step lengths and stops when it has converged.
+
+    Parameters
+    ----------
+    times : callable
+        ``times(V)`` is ``G V`` for V of shape (n, any number of columns).
+    factor : tuple of ndarrays
+        L with ``G ~ L L'`` and the pivots, both from ``pivoted_cholesky``.
+    ties, Z, W, rho, bias, tol, max_iter
+        As for ``solve_spectral``.
+    start : ndarray of shape (c, n, T), optional
+        Initial guess.
+
+    Returns
+    -------
+    Iterated
+        ``F = G Q B + intercept``, with Q of shape (c, n, T). If G or B is singular, Q is not unique.
+    """
+    p, G = scaled(ties, Z, W), _Gram(times)
+    right = p.W * (p.centred(p.Z) if bias else p.Z)
+    first = None if start is None else start / p.root
+    b, m = p.ties.eigenvalues, len(p.ties.which)
+    if p.flat:
+        H = _free(G, factor, p, np.tile(b, len(Z))[:, None, None], rho, bias)
+        first = None if first is None else _apart(p.ties, first)
+        result = iterate(H, _apart(p.ties, right), tol, max_iter, first, together=m)
+        X = p.ties.back(result.X.reshape(len(Z), m, -1).transpose(0, 2, 1))
+    else:
+        H = _free(G, factor, p, b[None, None], rho, bias)
+        result = iterate(H, right, tol, max_iter, first)
+        X = result.X
+    a = np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
+    if bias:
+        a = p.means(p.Z - p.ties.back(b * p.ties.rotate(G.times(X))))
+    return Iterated(X * p.root, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, G.columns)
+
+
+def _apart(ties: Modes, Z: Array) -> Array:
+    """Rotated columns as separate systems, of shape (c m, n, 1)."""
+    return np.ascontiguousarray(ties.rotate(Z).transpose(0, 2, 1)).reshape(-1, Z.shape[1], 1)
+
+
+@dataclass
+class _Gram:
+    """G, with a count of the columns multiplied."""
+
+    product: Callable[[Array], Array]
+    columns: int = 0
+
+    def times(self, X: Array) -> Array:
+        """``G X`` of all systems in one product, so that G is evaluated once."""
+        self.columns += X.shape[0] * X.shape[2]
+        return at_once(self.product, X)
+
+
+@dataclass(frozen=True)
+class _Free:
+    """Systems in the coefficients of the rows.
+
+    ``b``, ``inverse`` and ``e``, which depend on the eigenvalues, have length 1 along the first axis, or one entry
+    for each system. ``share`` is None without intercepts.
+    """
+
+    G: _Gram
+    ties: Modes
+    W: Array
+    share: Array | None
+    rho: float
+    pivots: Array
+    N: Array
+    J: Array
+    b: Array
+    inverse: Array
+    e: Array
+
+    def image(self, X: Array, on: Array) -> Array:
+        return self._along(self.b, self.G.times(X), on)
+
+    def times(self, X: Array, image: Array, on: Array) -> Array:
+        F = image if self.share is None else image - weighted_means(self.share, image)
+        return self.W * F + self.rho * X
+
+    def precondition(self, R: Array, on: Array) -> Array:
+        Z = self._along(self.inverse, R, on)
+        Z[:, self.pivots] -= self.J @ self._along(self.e, self.N.T @ R, on)
+        return Z
+
+    def _along(self, b: Array, V: Array, on: Array) -> Array:
+        """Multiply every mode by its factor."""
+        return self.ties.back((b if len(b) == 1 else b[on]) * self.ties.rotate(V))
+
+
+def _free(G: _Gram, factor: tuple[Array, Array], p: Scaled, b: Array, rho: float, bias: bool) -> _Free:
+    """Build the systems; the preconditioner uses the mean weight of each row for all of its labels."""
+    L, pivots = factor
+    row = p.W.mean(axis=1, keepdims=True)
+    centred = L - weighted_means(row / max(float(row.sum()), np.finfo(float).tiny), L[None])[0] if bias else L
+    q, Y = np.linalg.eigh(centred.T @ (row * centred))
+    J = solve_triangular(L[pivots], Y, lower=True, trans="T", check_finite=False) if len(q) else Y
+    seen = b > SAME * b.max(initial=0)
+    inverse = seen / (b * _tail(G, L) + rho)
+    e = inverse - seen / (b * np.maximum(q, 0)[:, None] + rho)
+    dtype = p.W.dtype
+    N, J, b, inverse, e = (np.asarray(A, dtype=dtype) for A in (L @ Y, J, b, inverse, e))
+    ties, W, share = (untied(np.ones(1)).astype(dtype), row, p.share[:, :1]) if p.flat else (p.ties, p.W, p.share)
+    return _Free(G, ties, W, share if bias else None, rho, pivots, N, J, b, inverse, e)
+
+
+def _tail(G: _Gram, L: Array) -> float:
+    """A typical eigenvalue of ``G - L L'``: the mean weighted by the eigenvalues."""
+    V = np.random.default_rng(0).choice(np.array([-1, 1], dtype=L.dtype), size=(len(L), PROBES))
+    EV = G.times(V[None])[0] - L @ (L.T @ V)
+    trace = float(np.sum(V * EV))
+    return float(np.sum(EV * EV)) / trace if trace > 0 else 0.0

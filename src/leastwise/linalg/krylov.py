@@ -1,23 +1,23 @@
-r"""Conjugate gradients for many right-hand sides at once, and the bordered systems of LS-SVMs.
+r"""Block conjugate gradients for many right-hand sides, and the bordered systems of LS-SVMs.
 
-``block_cg`` solves ``H X = B`` with H known by its products only. All right-hand sides share one Krylov space: a
-product with k columns makes k directions, each of which serves every column. Two things keep it from breaking down
-where columns are dependent, or become so (Dubrulle 2001, Ji and Li 2017):
+``block_cg`` solves ``H X = B`` by products with H. All right-hand sides share one Krylov space: a product with k
+columns adds k directions, which all columns use. Two measures avoid breakdown if columns are or become linearly
+dependent (Dubrulle 2001, Ji and Li 2017):
 
-* the residuals are ``R = Q C`` with orthonormal Q, however small or dependent they are;
-* the directions P are made orthonormal in H, and those that add nothing are dropped.
+* the residuals are ``R = Q C`` with orthonormal Q, even if they are small or dependent;
+* the directions P are orthonormalised in H, and dependent ones are dropped.
 
-So every step is the best one within the span of P, for any preconditioner. In the end the residual is computed anew
-from X. Where it is not what the iterations made believe, they start again from there. If it is computed from exact
-products, those of the iterations may be rough, such as those with a kernel in single precision: that is iterative
-refinement, and what comes out has the residual that was asked for in double precision.
+Every step is optimal within the span of P, for any preconditioner. At the end the residual is recomputed from X; if
+it differs from the recursive one, the iteration restarts from there. If it is computed from exact products, those of
+the iterations may be approximate, such as products with a kernel in single precision: this is iterative refinement,
+and the solution has the requested residual in double precision.
 
 LS-SVMs have a border of intercepts,
 
     [0  A'] [  b  ]   [0]
     [A  H ] [alpha] = [Z],
 
-eqs. (5), (11), (18) and (24) of the multi-task LS-SVM paper: ``three_steps`` eliminates it as section 3.4 says.
+eqs. (5), (11), (18) and (24) of the multi-task LS-SVM paper: ``three_steps`` eliminates it as in section 3.4.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from leastwise.linalg.cholesky import Cholesky, cholesky
 Array = np.ndarray
 Times = Callable[[Array], Array]
 
-#: Relative residuals below this many units of rounding cannot be asked for.
+#: Smallest relative residual that can be requested, in units of rounding.
 FLOOR = 20
-#: Start again where this share of a step goes in directions that were done with two steps ago.
+#: Restart if this fraction of a step is along the directions of two steps ago.
 STALE = 0.2
-#: Starts that may fail to halve the residual, one after the other.
+#: Consecutive restarts that may fail to halve the residual.
 PATIENCE = 3
 
 
 @dataclass(frozen=True)
 class Krylov:
-    """A solution of ``H X = B`` and how it came about.
+    """A solution of ``H X = B`` with diagnostics.
 
     Attributes
     ----------
     X : ndarray of shape (n, k)
     n_iter : int
     converged : bool
-        Whether the residual of every column is as small as was asked for.
+        True if the residual of every column is below the tolerance.
     residual : ndarray of shape (k,)
-        ``|B - H X| / |B|`` of every column, computed anew from X; inf where it is not a number.
+        ``|B - H X| / |B|`` of every column, recomputed from X; inf where not finite.
     n_products : int
-        Columns that were multiplied by H, all in all.
+        Total number of columns multiplied by H.
     """
 
     X: Array
@@ -66,7 +66,7 @@ class Krylov:
 
 @dataclass
 class _Counted:
-    """Products with H that are counted."""
+    """Products with H, and a count of the columns."""
 
     times: Times
     columns: int = 0
@@ -76,7 +76,7 @@ class _Counted:
         return np.asarray(self.times(V), dtype=V.dtype)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what is not finite ends the iterations, and is told
+@np.errstate(over="ignore", invalid="ignore")  # non-finite values end the iteration and are reported
 def block_cg(
     times: Times,
     B: Array,
@@ -94,27 +94,26 @@ def block_cg(
     times : callable
         ``times(V)`` is ``H V`` for V of shape (n, any number of columns).
     B : ndarray of shape (n, k)
-        Zero, equal and dependent columns are welcome, and cost nothing. Its type is that of the solution.
+        Zero, equal and dependent columns are allowed and cost nothing. The solution has the same dtype.
     precondition : callable, optional
-        ``precondition(V)`` is about ``H^-1 V``, by a matrix that is symmetric and positive definite.
+        ``precondition(V)`` approximates ``H^-1 V`` by a symmetric positive definite matrix.
     tol : float
-        Stop when ``|B - H X| <= tol |B|`` in every column. Single precision cannot give less than about 2e-6, nor
-        double less than 4e-15: these take the place of a smaller ``tol``. Where H is ill-conditioned even that may
-        be out of reach, in single precision soon; then ``converged`` is False.
+        Stop when ``|B - H X| <= tol |B|`` in every column. Limited to about 2e-6 in single and 4e-15 in double
+        precision. If H is ill-conditioned even that may be out of reach; then ``converged`` is False.
     start : ndarray of shape (n, k), optional
-        Where to start from; at zero otherwise.
+        Initial guess; zero by default.
     report : callable, optional
-        Is told how far it is, a line for every iteration.
+        Called with one line of progress for every iteration.
     exact : callable, optional
-        ``H V`` to all digits, where ``times`` has fewer. It makes the residual after the iterations, and takes over
-        where these get no further without.
+        ``H V`` in full precision, if ``times`` is approximate. It computes the residual after the iterations, and
+        replaces ``times`` if these stagnate.
     """
     H, size = _Counted(times), np.linalg.norm(B, axis=0)
     true, M = H if exact is None else _Counted(exact), precondition or (lambda V: V)
     goal = max(tol, FLOOR * float(np.finfo(B.dtype).eps)) * size
     X = np.zeros_like(B) if start is None else np.where(size > 0, start, 0).astype(B.dtype)
     R = B if start is None else B - true(X)
-    aim = goal if exact is None else goal / 2  # rough products make believe that there is less left than there is
+    aim = goal if exact is None else goal / 2  # approximate products underestimate the residual
     n_iter, best, vain = 0, np.inf, 0
     while True:
         converged, residual = _verdict(R, size, goal)
@@ -128,14 +127,14 @@ def block_cg(
 
 
 def _verdict(R: Array, size: Array, goal: Array) -> tuple[bool, Array]:
-    """Whether all residuals are small enough, and their relative sizes."""
+    """True if all residuals are small enough; and their relative sizes."""
     left = np.linalg.norm(R, axis=0)
     share = _share(left, size)
     return bool(np.all(left <= goal)), np.where(np.isfinite(share), share, np.inf)
 
 
 def _share(left: Array, size: Array) -> Array:
-    """Columns, or their norms, by the sizes of the right-hand sides; 0 where these are 0."""
+    """Columns, or their norms, divided by the norms of the right-hand sides; 0 where these are 0."""
     return np.divide(left, size, out=np.zeros_like(left), where=size != 0)
 
 
@@ -148,16 +147,16 @@ def _descend(
     max_iter: int,
     report: Callable[[str], None] | None,
 ) -> tuple[Array, int]:
-    """D with ``H D = R`` to the goal, or as near as it gets without a new start, and the number of iterations.
+    """Solve ``H D = R`` to the goal, or until a restart is due; return D and the number of iterations.
 
     With orthonormal Q, ``R - H D = Q C`` throughout. P are the latest directions, with ``P' H P = I``::
 
-        P <- Z - P (H P)' Z, Z = M^-1 Q, made orthonormal in H
+        P <- Z - P (H P)' Z, Z = M^-1 Q, orthonormalised in H
         D <- D + P (P' Q) C
-        Q <- Q - H P (P' Q), made orthonormal; C takes up the rest
+        Q <- Q - H P (P' Q), orthonormalised; C absorbs the triangular factor
 
-    Directions are conjugate to all before, but for rounding. Where they no longer are, conjugate gradients become as
-    slow as steepest descent, and a new start is better.
+    Directions are conjugate to all previous ones up to rounding. When conjugacy is lost, conjugate gradients become
+    as slow as steepest descent, and a restart is better.
     """
     Q, C = _independent(R, size)
     D = np.zeros_like(R)
@@ -171,7 +170,7 @@ def _descend(
         Z = precondition(Q)
         Z, older, last = Z - P @ (HP.T @ Z), last, HP
         P, HP = _conjugate(Z, H(Z))
-        if not P.shape[1]:  # no way further down: the end of the digits, or H is not what it has to be
+        if not P.shape[1]:  # no descent direction: rounding level, or H is not positive definite
             return D, n_iter
         step = P.T @ Q
         move = _share(step @ C, size)
@@ -185,7 +184,7 @@ def _descend(
 
 
 def _independent(R: Array, size: Array) -> tuple[Array, Array]:
-    """``R = Q C`` with orthonormal Q, as few columns as R needs to rounding, beside ``size``."""
+    """``R = Q C`` with orthonormal Q, with as few columns as the numerical rank of R relative to ``size``."""
     scale = np.where(size > 0, size, 1)
     Q, C, order = qr(R / scale, mode="economic", pivoting=True, check_finite=False)
     heights = np.abs(np.diagonal(C))
@@ -196,9 +195,9 @@ def _independent(R: Array, size: Array) -> tuple[Array, Array]:
 
 
 def _conjugate(Z: Array, HZ: Array) -> tuple[Array, Array]:
-    """P and H P with ``P' H P = I`` and the span of Z, less what is dependent; nothing where H Z is not finite.
+    """P and H P with ``P' H P = I`` and the span of Z, without dependent directions; empty if H Z is not finite.
 
-    From the eigenvalues of ``Z' H Z``, in units where its diagonal is 1, or 0 where it is nothing.
+    Computed from the eigenvalues of ``Z' H Z`` after scaling its diagonal to 1.
     """
     G = Z.T @ HZ
     if not np.isfinite(G).all():
@@ -211,44 +210,44 @@ def _conjugate(Z: Array, HZ: Array) -> tuple[Array, Array]:
     return Z @ T, HZ @ T
 
 
-# ------------------------------------------------------- the border of intercepts
+# --------------------------------------------------- bordered systems: intercepts
 
 
 def three_steps(solve: Callable[[Array], Krylov], A: Array, Z: Array) -> tuple[Array, Array, Krylov]:
-    """The bordered system in the three steps of section 3.4.
+    """Solve the bordered system in the three steps of section 3.4.
 
     1. ``H eta = A`` and ``H nu = Z``, all columns in one block;
     2. ``S = A' eta``, positive definite;
     3. ``b = S^-1 eta' Z`` and ``alpha = nu - eta b``.
 
-    Each of the m columns of A is one more right-hand side. With an intercept for each of many tasks it is cheaper to
-    centre rows and targets within the tasks (``leastwise.problem.intercepts``), where no column is needed.
+    Each of the m columns of A is another right-hand side. With an intercept for each of many tasks it is cheaper to
+    centre rows and targets within the tasks (``leastwise.problem.intercepts``), which needs no such columns.
 
     Parameters
     ----------
     solve : callable
         ``solve(B)`` solves ``H X = B``, for example by ``block_cg``.
     A : ndarray of shape (n, m)
-        The border: indicators of m tasks, or a column of ones; times the labels in the form of classification.
-        A column of zeros, a task without rows, gets the intercept 0.
+        The border: indicators of m tasks, or a column of ones; times the labels in the classification form.
+        A column of zeros, a task without rows, has the intercept 0.
     Z : ndarray of shape (n, c)
-        Right-hand sides: the targets, or ones in the form of classification.
+        Right-hand sides: the targets, or ones in the classification form.
 
     Returns
     -------
     alpha : ndarray of shape (n, c)
     b : ndarray of shape (m, c)
-    story : Krylov
+    result : Krylov
         Of the block [A, Z].
     """
     m = A.shape[1]
-    story = solve(np.hstack([A, Z]))
-    eta, nu = story.X[:, :m], story.X[:, m:]
+    result = solve(np.hstack([A, Z]))
+    eta, nu = result.X[:, :m], result.X[:, m:]
     b = _factor(A.T @ eta).solve((eta.T @ Z).astype(float)).astype(Z.dtype)
-    return nu - eta @ b, b, story
+    return nu - eta @ b, b, result
 
 
 def _factor(S: Array) -> Cholesky:
-    """Of a small matrix, symmetric up to rounding, in double precision."""
+    """Factor a small matrix, symmetric up to rounding, in double precision."""
     S = S.astype(float)
     return cholesky((S + S.T) / 2)

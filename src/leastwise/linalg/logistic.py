@@ -1,12 +1,12 @@
-r"""Logistic regression with a ridge, on a plain design.
+r"""Multinomial logistic regression with a ridge.
 
 The objective, for a design D (n x k), codes y of c classes and weights w of any scale, is::
 
     min  sum_i w_i [logsumexp(F_i) - F_i[y_i]] / sum_i w_i  +  alpha/2 ||Theta||^2,      F = D Theta + b,
 
-with the intercept b, one number per class, free of the ridge. Two classes need one column only. The loss
-depends on f = F_1 - F_0 = D theta + beta alone, and of all Theta with Theta_1 - Theta_0 = theta the ridge
-prefers (-theta/2, theta/2), whose squared norm is ||theta||^2 / 2. So they solve::
+with the intercept b, one number per class, without penalty. Two classes need one column only. The loss
+depends on f = F_1 - F_0 = D theta + beta only, and of all Theta with Theta_1 - Theta_0 = theta the ridge
+is smallest for (-theta/2, theta/2), whose squared norm is ||theta||^2 / 2. Therefore::
 
     min  sum_i w_i log(1 + exp(-+ f_i)) / sum_i w_i  +  alpha/4 ||theta||^2.
 """
@@ -24,15 +24,15 @@ from leastwise.linalg.cholesky import cholesky
 Array = np.ndarray
 
 SOLVERS = ("auto", "lbfgs", "newton")
-#: Pairs of steps and gradients that L-BFGS remembers.
+#: Memory of L-BFGS.
 MEMORY = 20
-#: Up to this many parameters of a problem of two classes, factoring the Hessian beats conjugate gradients.
+#: With two classes and up to this many parameters, factoring the Hessian is faster than conjugate gradients.
 FACTOR = 150
 
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: design (n x k), codes of the classes, weights, ridge, number of classes, bias or not."""
+    """A problem: design (n x k), class codes, weights, ridge, number of classes, intercept or not."""
 
     D: Array
     y: Array
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Stop:
-    """When to stop: after so many iterations, or where the gradient's norm is below ``tol`` units."""
+    """Stopping rule: maximum number of iterations, and norm of the gradient in the unit of ``Logistic.gradient``."""
 
     max_iter: int = 200
     tol: float = 1e-6
@@ -52,19 +52,19 @@ class Stop:
 
 @dataclass(frozen=True)
 class Logistic:
-    """A solution and how it came about.
+    """A solution with diagnostics.
 
     Attributes
     ----------
     Theta : ndarray of shape (k, c)
     intercept : ndarray of shape (c,)
-        Sums to zero, as a shift of all classes changes nothing; zeros without intercept.
+        Sums to zero, since a common shift of all classes changes nothing; zeros without intercept.
     n_iter : int
     converged : bool
     gradient : float
-        Norm of the gradient at the end, in the unit of ``Stop``: the root mean square norm of the rows of D.
+        Norm of the final gradient, in units of the root mean square norm of the rows of D.
     start : ndarray
-        The solver's own parameters, to start a neighbouring problem from.
+        The solver's parameters, a warm start for a similar problem.
     """
 
     Theta: Array
@@ -75,13 +75,13 @@ class Logistic:
     start: Array
 
     def scores(self, D: Array) -> Array:
-        """F for some rows of a design."""
+        """F for rows of a design."""
         return D @ self.Theta + self.intercept
 
 
 @dataclass(frozen=True)
 class Point:
-    """The objective somewhere: value, gradient, and the probabilities of the rows."""
+    """Value, gradient and probabilities of the rows at a point."""
 
     value: float
     gradient: Array
@@ -96,8 +96,8 @@ class Point:
 class Multiclass:
     """The objective with a column for every class.
 
-    Parameters are kept as one vector, the intercept's row last. That row is multiplied by ``unit``, the size
-    of a row of D, so that a kernel that is a thousand times larger makes the same problem.
+    Parameters are one vector, the row of the intercept last. That row is multiplied by ``unit``, the size of a row
+    of D, so that the problem does not depend on the scale of the kernel.
     """
 
     def __init__(self, task: Task) -> None:
@@ -138,7 +138,7 @@ class Multiclass:
         return Point(value, self.pull(self.share * residual) + slope, P)
 
     def loss(self, F: Array) -> tuple[Array, Array, Array]:
-        """Losses, probabilities and derivatives of the losses by F."""
+        """Losses, probabilities, and derivatives of the losses with respect to F."""
         rows, y = np.arange(len(F)), self.task.y
         L = F - F.max(axis=1, keepdims=True)
         P = np.exp(L)
@@ -158,11 +158,11 @@ class Multiclass:
         return self.pull(self.share * self.curvature(P, self.scores(v))) + self.penalty_slope(v)
 
     def newton_step(self, point: Point, limit: float) -> Array:
-        """A Newton direction that is good enough where a gradient of norm ``limit`` is."""
+        """An approximate Newton direction, accurate enough to reach a gradient of norm ``limit``."""
         return _conjugate_gradient(self, point, limit)
 
     def solution(self, x: Array, n_iter: int, norm: float, tol: float) -> Logistic:
-        """What the solvers return."""
+        """Build the result."""
         X, k = self.spread(x.reshape(self.shape)), self.task.D.shape[1]
         b = self.unit * X[k] if self.task.bias else np.zeros(X.shape[1])
         gradient = float(norm / self.unit)
@@ -181,17 +181,17 @@ class Binary(Multiclass):
         self.columns, self.ridge = 1, task.alpha / 2
 
     def loss(self, F: Array) -> tuple[Array, Array, Array]:
-        """As in many classes, by f."""
+        """See ``Multiclass``, with respect to f."""
         f, second = F[:, 0], self.task.y == 1
         P = expit(F)
         return np.logaddexp(0, np.where(second, -f, f)), P, P - second[:, None]
 
     def curvature(self, P: Array, F: Array) -> Array:
-        """As in many classes, by f."""
+        """See ``Multiclass``, with respect to f."""
         return P * (1 - P) * F
 
     def newton_step(self, point: Point, limit: float) -> Array:
-        """The exact Newton direction, from a Cholesky factor of the Hessian, if there are few parameters."""
+        """The exact Newton direction by a Cholesky factor of the Hessian, if there are few parameters."""
         if self.shape[0] > FACTOR:
             return super().newton_step(point, limit)
         k, root = self.task.D.shape[1], np.sqrt(self.share * point.P * (1 - point.P))
@@ -215,10 +215,10 @@ def solve_logistic(
     Parameters
     ----------
     solver : {"auto", "lbfgs", "newton"}
-        "newton" factors the Hessian of two classes and few parameters, and finds its steps by conjugate
-        gradients elsewhere. To the same norm of the gradient it took a sixth to all of the time of "lbfgs" (50
-        to 1500 rows, 2 to 10 classes, alphas from 1e-6 to 0.1), the less the smaller alpha; only with 1500 rows
-        was it, at times, slower, by 60 percent at worst. So "auto" is "newton".
+        "newton" factors the Hessian for two classes and few parameters, and uses conjugate gradients otherwise. To
+        the same norm of the gradient it took between a sixth and all of the time of "lbfgs" (50 to 1500 rows, 2 to
+        10 classes, alphas from 1e-6 to 0.1), less for smaller alpha; only with 1500 rows it was sometimes slower, by
+        at most 60 percent. "auto" is "newton".
     start : ndarray, optional
         ``Logistic.start`` of a problem of the same shape; zeros if not given.
     """
@@ -238,7 +238,7 @@ def _lbfgs(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
         return point.value, point.gradient
 
     def enough(x: Array) -> None:
-        # The line search ends at the last point that it looked at, so that point's norm is the current one.
+        # The line search ends at the last point evaluated, so the stored norm is the current one.
         if norm[0] <= limit:
             raise StopIteration
 
@@ -256,7 +256,7 @@ def _newton(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
     n_iter = 0
     while point.norm > limit and n_iter < stop.max_iter:
         moved = _line_search(objective, x, point, objective.newton_step(point, limit))
-        if moved is None:  # nothing left to gain at this precision
+        if moved is None:  # no descent at this precision
             break
         x, point = moved
         n_iter += 1
@@ -264,7 +264,7 @@ def _newton(objective: Multiclass, x: Array, stop: Stop) -> Logistic:
 
 
 def _conjugate_gradient(objective: Multiclass, point: Point, limit: float) -> Array:
-    """A Newton direction, the rougher the farther the optimum."""
+    """Inexact Newton direction by CG; the tolerance is looser far from the optimum."""
     ratio = point.norm / objective.unit
     target = max(min(0.25, np.sqrt(ratio)) * point.norm, limit / 10)
     step, r = np.zeros_like(point.gradient), -point.gradient
@@ -284,7 +284,7 @@ def _conjugate_gradient(objective: Multiclass, point: Point, limit: float) -> Ar
 
 
 def _line_search(objective: Multiclass, x: Array, point: Point, step: Array) -> tuple[Array, Point] | None:
-    """Half the step until the value falls enough; None where it never does."""
+    """Backtracking line search; None if the value never decreases enough."""
     slope, noise = float(point.gradient @ step), 1e-14 * (1 + abs(point.value))
     for shrink in 0.5 ** np.arange(30):
         new = objective.at(x + shrink * step)

@@ -1,19 +1,19 @@
-r"""Sums over rows that are all a ridge problem of b basis functions needs.
+r"""Moments: sums over rows that determine a ridge problem of b basis functions.
 
 With a design Phi (n x b), targets Z (n x c) and weights w the solution
 
     theta = (Phi'W Phi + rho R)^-1 Phi'W (Z - 1 beta')
 
-depends on the rows by sums only: these add, so that rows may come in blocks, from several files or places, and rows
-that were added can be taken away again. What is held is b x b, whatever the number of rows.
+depends on the rows through sums only. Sums can be added, so that rows may come in blocks, from several files or
+machines, and rows that were added can be subtracted again. Memory is b x b, whatever the number of rows.
 
-Sums of kernel values themselves would lose more digits than the ridge can bear: ``A^-1`` is taken where R, the kernel
-between the centres, is the identity, and going there from sums of kernel values multiplies their rounding errors by
-the condition number of R. So rows are summed in the coordinates of a ``Whitening`` of R. An error of eps in a row
-then meets a ridge of alpha: scores are off by about eps / alpha. With the penalty on the coefficients R is the
-identity, kernel values are such coordinates, and there is nothing to do.
+Sums of kernel values would lose too many digits: the system is solved in coordinates in which R, the kernel between
+the centers, is the identity, and the transformation of the sums multiplies their rounding errors by the condition
+number of R. Rows are therefore summed in the coordinates of a ``Whitening`` of R. With a rounding error of eps in a
+row and a ridge of alpha, scores have an error of about eps / alpha. With the penalty on the coefficients R is the
+identity, and kernel values are summed directly.
 
-Leave-one-out needs no more than the row in question beside the sums, where the basis stays as it is:
+Leave-one-out needs the held-out row and the sums only, if the basis does not change:
 
     f_i(without i) = (f_i - h_i z_i) / (1 - h_i),     h_i = w_i phi_i' (Phi'W Phi + rho R)^-1 phi_i   (+ bias)
 """
@@ -34,7 +34,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums over rows.
+    """Moments of rows.
 
     Attributes
     ----------
@@ -51,13 +51,13 @@ class Moments:
     n : int
         Number of rows.
     whitening : Whitening or None
-        Coordinates in which the penalty on the function is the identity; None for kernel values themselves, where
-        the penalty is on the coefficients. Sums add where this is the same.
+        Coordinates in which the penalty on the function is the identity; None for kernel values, with the penalty on
+        the coefficients. Only moments with the same coordinates can be added.
 
     Notes
     -----
-    Sums are not anonymous: those of one row give the row, and so does the difference of two sums that differ by it.
-    Those of fewer rows than basis functions tell the kernel values of all of them up to a rotation.
+    Moments are not anonymous: those of one row reveal the row, and so does the difference of two moments that differ
+    by it. Moments of fewer rows than basis functions reveal the kernel values of all rows up to a rotation.
     """
 
     A: Array
@@ -70,22 +70,22 @@ class Moments:
 
     @staticmethod
     def zero(b: int, c: int, whitening: Whitening | None = None) -> Moments:
-        """Those of no rows, of b basis functions."""
+        """Moments of no rows, for b basis functions."""
         r = b if whitening is None else whitening.rank
         return Moments(np.zeros((r, r)), np.zeros((r, c)), np.zeros(r), np.zeros(c), 0.0, 0, whitening)
 
     def cleared(self) -> Moments:
-        """Those of no rows, in the same coordinates."""
+        """Moments of no rows, in the same coordinates."""
         r, c = self.C.shape
         return Moments.zero(r, c, self.whitening)
 
     @staticmethod
     def of(Phi: Array, Z: Array, w: Array | None = None, whitening: Whitening | None = None) -> Moments:
-        """Those of some rows; sums are made in double precision.
+        """Moments of some rows, in double precision.
 
-        Phi holds the values of the pivots of ``whitening``, or of all basis functions where there is none; with
-        ``whitening`` it may be overwritten. A design in another library is summed there, in double precision if its
-        device has that; the sums are numpy's.
+        Phi contains the values of the pivots of ``whitening``, or of all basis functions without it; with
+        ``whitening`` it may be overwritten. A design of another array library is summed there, in double precision
+        if its device supports it; the moments are numpy arrays.
         """
         if not at_home(Phi):
             return Moments._of_there(Phi, Z, w, whitening)
@@ -95,7 +95,7 @@ class Moments:
             return Moments(Phi.T @ Phi, Phi.T @ Z, Phi.sum(axis=0), Z.sum(axis=0), float(len(Z)), len(Z), whitening)
         w = w.astype(float, copy=False)
         root = np.sqrt(w)[:, None]
-        scaled = root * Phi  # a product with its own transpose is half the work
+        scaled = root * Phi  # BLAS computes a product with its own transpose at half the cost
         sums = scaled.T @ scaled, scaled.T @ (root * Z), Phi.T @ w, Z.T @ w
         return Moments(*sums, float(w.sum()), len(Z), whitening)
 
@@ -121,23 +121,25 @@ class Moments:
         return self._with(sums)
 
     def __mul__(self, factor: float) -> Moments:
-        """Those of the same rows with weights multiplied by a number."""
+        """Moments of the same rows with weights multiplied by a number."""
         *sums, n = self._parts
         return self._with([*(factor * a for a in sums), n])
 
     def moved(self, R: Array, whitening: Whitening) -> Moments:
-        """The same sums in other coordinates; R is the kernel between the centres.
+        """The same moments in other coordinates; R is the kernel between the centers.
 
-        Both coordinates are orthonormal bases of almost the same space, so that the change is a rotation.
+        Both are orthonormal bases of almost the same space, so that the change is a rotation.
         """
         own = self.whitening
         if own is None:
-            raise ValueError("These sums are of kernel values, not of whitened coordinates: they cannot be moved.")
+            raise ValueError(
+                "These moments are sums of kernel values, which cannot be transformed to other coordinates."
+            )
         M = own.T @ R[np.ix_(own.pivots, whitening.pivots)] @ whitening.T.T
         return replace(self, A=M.T @ self.A @ M, C=M.T @ self.C, p=M.T @ self.p, whitening=whitening)
 
     def _with(self, parts: list) -> Moments:
-        """Other sums in the same coordinates."""
+        """Other moments in the same coordinates."""
         A, C, p, z, mass, n = parts
         return Moments(A, C, p, z, mass, n, self.whitening)
 
@@ -147,9 +149,9 @@ class Moments:
         if not same:
             said = ["kernel values" if w is None else f"{w.rank} whitened coordinates" for w in (one, two)]
             raise ValueError(
-                f"These sums have different coordinates ({said[0]} and {said[1]}), so they cannot be added or "
-                "subtracted. Sums of models with the same centres, kernel, sigma and norm can: leastwise.merge() "
-                "brings those to the same coordinates."
+                f"The moments have different coordinates ({said[0]} and {said[1]}) and cannot be added or "
+                "subtracted. leastwise.merge() transforms those of models with the same centers, kernel, sigma and "
+                "norm to common coordinates."
             )
 
     __rmul__ = __mul__
@@ -161,7 +163,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class MomentSpectrum:
-    """The ridge problem of some moments, decomposed: every ridge for the price of a product.
+    """The ridge problem of some moments, decomposed: each ridge then costs one product.
 
     In the coordinates of the moments the penalty is the identity, and ``A = V diag(g) V'``; with a bias A is centred
     first.
@@ -188,12 +190,12 @@ class MomentSpectrum:
 
     @property
     def jitter(self) -> float:
-        """What was added to the penalty."""
+        """Added to the diagonal of the penalty."""
         return 0.0 if self.moments.whitening is None else self.moments.whitening.jitter
 
     @cached_property
     def right(self) -> Array:
-        """The right-hand side along the eigenvectors."""
+        """The right-hand side in the eigenbasis."""
         m = self.moments
         C = m.C - np.outer(m.p, m.z / m.mass) if self.bias else m.C
         return self.V.T @ C
@@ -206,21 +208,21 @@ class MomentSpectrum:
         return a if m.whitening is None else m.whitening.unwhiten(a), b
 
     def coordinates(self, Phi: Array) -> Array:
-        """Rows along the eigenvectors, about the mean row where there is a bias.
+        """Rows in the eigenbasis, minus the mean row if there is a bias.
 
-        Phi holds what the sums were made of: values of the pivots, or of all basis functions.
+        Phi contains the values of the pivots, or of all basis functions, as for the moments.
         """
         m = self.moments
         V = self.V if m.whitening is None else m.whitening.T.T @ self.V
         return Phi @ V - (m.p / m.mass @ self.V if self.bias else 0.0)
 
     def of_targets(self, C: Array, z: Array) -> MomentSpectrum:
-        """The same rows with other targets, given by their sums."""
+        """The same rows with other targets, given by their moments."""
         return replace(self, moments=replace(self.moments, C=C, z=z))
 
 
 def moment_spectrum(moments: Moments, bias: bool) -> MomentSpectrum:
-    """Decompose."""
+    """Eigendecomposition of the moments."""
     m = moments
     A = m.A - np.outer(m.p, m.p / m.mass) if bias else m.A
     g, V = np.linalg.eigh((A + A.T) / 2)

@@ -1,12 +1,12 @@
-"""Stochastic gradient descent for a ridge problem whose design is too large to hold.
+"""Stochastic gradient descent (SVRG) for a ridge problem whose design does not fit in memory.
 
 The objective is that of the direct solvers,
 
     J(theta) = 1/2 mean_i w_i |z_i - Phi_i theta|^2 + alpha/2 theta' R theta,
 
-seen a batch of rows at a time. Two things make it fast: steps are preconditioned with the Hessian of a sample of
-the rows, so that all directions are about equally easy; and the noise of a batch is reduced by the full gradient at
-the start of the pass (Johnson and Zhang 2013), so that a constant step converges to the minimum itself.
+evaluated on batches of rows. Steps are preconditioned by the Hessian of a subsample, and the variance of the batches
+is reduced by the full gradient at the start of each pass (Johnson and Zhang 2013), so that a constant step size
+converges to the minimum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Batch = Callable[[Array], tuple[Array, Array, Array]]
 
 @dataclass(frozen=True)
 class Descent:
-    """A solution with its story: whether it settled, after how many passes, and how far off it still is."""
+    """A solution with diagnostics: convergence, number of passes, and relative size of the remaining step."""
 
     theta: Array
     converged: bool
@@ -33,7 +33,7 @@ class Descent:
 
 
 def preconditioner(Phi: Array, w: Array, alpha: float, R: Array) -> tuple[Cholesky, float]:
-    """Factor of the Hessian on sample rows, and the effective number of parameters there."""
+    """Cholesky factor of the Hessian of the subsample, and its effective number of parameters."""
     S = (Phi.T * w) @ Phi / len(w)
     factor = cholesky(S + alpha * R, jitter=1e3 * np.finfo(S.dtype).eps * float(np.diagonal(S).mean()))
     return factor, float(np.trace(factor.solve(S)))
@@ -57,16 +57,16 @@ def descend(
     Parameters
     ----------
     batch : callable
-        ``batch(rows)`` gives the design, the targets and the weights (mean 1 over all) of these rows.
+        ``batch(rows)`` returns the design, the targets and the weights (of overall mean 1) of these rows.
     n : int
         Number of rows.
     R : ndarray of shape (b, b)
-        The penalty; zeros where a coefficient is free.
+        The penalty; zeros for coefficients without penalty.
     sample : ndarray of int
         Rows for the preconditioner.
     tol : float
-        Stop when the step that the full gradient asks for moves the scores of the sample by less than this share
-        of their size.
+        Stop when the preconditioned full gradient changes the scores of the subsample by less than this fraction of
+        their norm.
     """
     Phi, Z, w = batch(sample)
     factor, dof = preconditioner(Phi, w, alpha, R)
@@ -76,7 +76,7 @@ def descend(
     for epoch in range(max_epochs + 1):
         full = factor.solve(_full_gradient(batch, n, batch_size, theta) + alpha * (R @ theta))
         change = _share(Phi @ full, Phi @ theta)
-        report(f"sgd pass {epoch}: {change:.1e} of the scores' size still to go")
+        report(f"sgd pass {epoch}: {change:.1e} relative change of the scores")
         if change < tol or epoch == max_epochs:
             break
         theta = _one_pass(batch, n, batch_size, theta, full, factor, alpha * R, step, rng)
@@ -106,7 +106,7 @@ def _one_pass(
     step: float,
     rng: np.random.Generator,
 ) -> Array:
-    """One pass in random order; ``full`` is the preconditioned gradient at the origin."""
+    """One pass in random order; ``full`` is the preconditioned full gradient at ``origin``."""
     theta = origin.copy()
     for rows in _batches(rng.permutation(n), size):
         P, _, v = batch(rows)

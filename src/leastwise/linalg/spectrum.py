@@ -1,4 +1,4 @@
-"""Spectral form of a ridge problem: one decomposition, then every ridge for the price of a product.
+"""Spectral form of a ridge problem: one decomposition, then each ridge costs one product.
 
 Notation (docs/notation.md): a design Phi (n x b), targets Z (n x c), a ridge rho. The Gram matrix is
 ``G = Phi Phi' = U diag(g) U'`` and the coefficients are
@@ -8,8 +8,8 @@ Notation (docs/notation.md): a design Phi (n x b), targets Z (n x c), a ridge rh
 with ``s = sqrt(g)`` and V the right singular vectors of Phi, or ``s = 1`` and ``V = U`` where the problem is
 posed in the Gram matrix itself (a penalty on the function, one coefficient per row).
 
-Decompositions and products here are numpy's throughout. NumPy and SciPy bring a BLAS of their own each, whose
-threads wait actively for a while after every call: going to and fro between the two makes both slower.
+Decompositions and products use numpy's BLAS only. NumPy and SciPy bring one BLAS each, whose threads spin for a while
+after every call: alternating between the two slows both down.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Spectrum:
     U : ndarray of shape (n, k)
         Orthonormal directions in the space of the rows.
     g : ndarray of shape (k,)
-        Eigenvalues of the Gram matrix, none below zero.
+        Eigenvalues of the Gram matrix, non-negative.
     V : ndarray of shape (b, k)
         Directions in the space of the coefficients.
     s : ndarray of shape (k,)
         Numerators of the coefficients.
     jitter : float
-        What had to be added to make the Gram matrix positive semi-definite.
+        Added to make the Gram matrix positive semi-definite.
     """
 
     U: Array
@@ -47,7 +47,7 @@ class Spectrum:
 
     @property
     def complete(self) -> bool:
-        """Whether U spans all rows, so that nothing lies outside of it."""
+        """True if U is square, so that it spans all rows."""
         return self.U.shape[0] == self.U.shape[1]
 
     def coefficients(self, rho: float, Z: Array, bias: Array | None = None) -> tuple[Array, Array]:
@@ -57,7 +57,7 @@ class Spectrum:
         if bias is not None:
             # The intercept is the projection of the residual of Z onto that of the bias column:
             # b = v'PZ / v'Pv with P = I - U diag(g e) U' = rho U diag(e) U' + (I - UU'), both parts without
-            # cancellation: with a small ridge v'Pv is tiny.
+            # cancellation, since v'Pv is tiny with a small ridge.
             Uv = self.U.T @ bias
             out, inside = bias - self.U @ Uv, Z.dtype.type(rho) * e * Uv
             b = (inside @ UZ + out @ Z) / (inside @ Uv + out @ out)
@@ -81,7 +81,7 @@ def design_spectrum(Phi: Array) -> Spectrum:
     """Any design, with the ridge on theta' theta.
 
     The singular values of Phi are used, not the eigenvalues of Phi'Phi: squaring would lose the digits that
-    leave-one-out needs where the ridge is small. The small matrix that QR leaves is decomposed in double precision.
+    leave-one-out needs with a small ridge. After QR, the small factor is decomposed in double precision.
     """
     if Phi.shape[0] <= 2 * Phi.shape[1]:
         U, s, Vt = np.linalg.svd(Phi, full_matrices=False)
@@ -93,7 +93,7 @@ def design_spectrum(Phi: Array) -> Spectrum:
 
 
 def _psd_eigh(K: Array) -> tuple[Array, Array, float]:
-    """Eigenvalues, lifted until none is negative, eigenvectors, and the lift (0 within rounding)."""
+    """Eigenvalues, shifted so that none is negative, eigenvectors, and the shift (0 within rounding)."""
     g, U = np.linalg.eigh(K)
     rounding = len(g) * np.finfo(K.dtype).eps * max(abs(g[-1]), abs(g[0]))
     jitter = float(-g[0]) if g[0] < -rounding else 0.0

@@ -1,26 +1,23 @@
-r"""The eigenvectors of the label matrix B, along which tied labels come apart.
+r"""Coupled labels by eigendecompositions: modes of the label matrix B, and the Sylvester equation.
 
-Labels tied by B are one ridge problem with the Gram matrix ``G (x) B`` (Kronecker product). With ``B = V diag(b) V'``
-the targets ``Z V`` are those of problems that have nothing to do with one another: column k has the Gram matrix
-``b_k G``, or, what is the same, the ridge ``rho / b_k``.
+Labels coupled by B are one ridge problem with the Gram matrix ``G (x) B`` (Kronecker product). With ``B = V diag(b)
+V'`` the columns of the targets ``Z V`` are independent problems: column k has the Gram matrix ``b_k G`` or,
+equivalently, the ridge ``rho / b_k``.
 
-Structure is used where it is there. Columns with the same eigenvalue share all that depends on it. Where B is a
-multiple of the identity but for a few directions (all labels alike: one direction), only these are rotated::
+Structure is exploited. Columns with the same eigenvalue share all that depends on it. If B is a multiple of the
+identity except in a few directions (all labels equally similar: one direction), only these are rotated::
 
     B = V diag(b) V' + rest (I - V V').
 
-Where labels fall into sets that have nothing in common, V is sparse.
-
-The continuous Sylvester equation of labels tied to one another, by two eigendecompositions.
+If the labels fall into disconnected components, V is sparse.
 
 The multi-label LSPC minimises, for every class,
 
     1/2 |Phi Theta - Z|^2 + rho/2 trace(Theta C Theta'),        Theta: basis functions x labels,
 
-whose solution is that of ``Phi' Phi Theta + rho Theta C = Phi' Z``, eq. (1) of the multi-label paper. Here C is given
-by its inverse B, which stays finite where labels are pooled, in its eigenvectors (``leastwise.linalg.sylvester``),
-and Phi by its singular values (``leastwise.linalg.spectrum``). Along eigenvector k, and with the intercept's column
-v,
+whose solution is that of the Sylvester equation ``Phi' Phi Theta + rho Theta C = Phi' Z``, eq. (1) of the multi-label
+paper. Here C is given by its inverse B, which stays finite if labels are pooled, and Phi by its singular values
+(``leastwise.linalg.spectrum``). For eigenvector k, with the column v of the intercept,
 
     theta_k = b_k Phi' (b_k G + rho)^-1 (z_k - v a_k),    a_k = v' P_k z_k / v' P_k v,    P_k = rho (b_k G + rho)^-1.
 """
@@ -37,25 +34,25 @@ from leastwise.linalg.spectrum import Spectrum
 
 Array = np.ndarray
 
-#: Eigenvalues that differ by less than this, relative to the largest, are one.
+#: Eigenvalues that differ by less than this, relative to the largest, are treated as equal.
 SAME = 1e-12
 
 
 @dataclass(frozen=True)
 class Modes:
-    """B in its eigenvectors.
+    """Eigendecomposition of B.
 
     Attributes
     ----------
     values : ndarray of shape (d,)
-        Distinct eigenvalues, none below zero.
+        Distinct eigenvalues, non-negative.
     which : ndarray of int of shape (m,)
         The eigenvalue of every rotated column.
     V : ndarray or sparse matrix of shape (T, r), or None
-        Directions; None where labels are not tied and nothing is to be rotated.
+        Eigenvectors; None if labels are not coupled and nothing is rotated.
     complement : bool
-        Whether what lies outside of V counts too; then the rotated columns are the r directions and, behind them, all
-        T labels without what V has of them.
+        True if the complement of V is an eigenspace too; then the rotated columns are the r directions followed by
+        all T labels projected onto the complement.
     """
 
     values: Array
@@ -64,14 +61,14 @@ class Modes:
     complement: bool = False
 
     def rotate(self, Z: Array) -> Array:
-        """Columns that have nothing to do with one another, of shape (..., m), from those of the labels (..., T)."""
+        """Independent columns, of shape (..., m), from those of the labels (..., T)."""
         if self.V is None:
             return Z
         along = _times(Z, self.V)
         return along if not self.complement else np.concatenate([along, Z - _times(along, self.V.T)], axis=-1)
 
     def back(self, Y: Array) -> Array:
-        """The columns of the labels, of shape (..., T), from rotated ones."""
+        """Columns of the labels, of shape (..., T), from rotated ones."""
         if self.V is None:
             return Y
         r = self.V.shape[1]
@@ -84,7 +81,7 @@ class Modes:
         return self.values[self.which]
 
     def astype(self, dtype: Any) -> Modes:
-        """The same in another precision."""
+        """Convert to another dtype."""
         V = None if self.V is None else self.V.astype(dtype)
         return Modes(self.values.astype(dtype), self.which, V, self.complement)
 
@@ -102,7 +99,7 @@ def untied(b: Array) -> Modes:
 
 
 def alike(n_labels: int, shared: float, own: float) -> Modes:
-    """``B = shared 1 1' + own I``: one direction, and the rest."""
+    """``B = shared 1 1' + own I``: one direction and its complement."""
     if n_labels == 1 or shared == 0:
         return untied(np.full(n_labels, shared + own))
     V = np.full((n_labels, 1), n_labels**-0.5)
@@ -110,7 +107,7 @@ def alike(n_labels: int, shared: float, own: float) -> Modes:
 
 
 def modes(B: Array, parts: Array | None = None) -> Modes:
-    """Those of any symmetric, positive semi-definite B; ``parts`` labels sets that have nothing in common."""
+    """Modes of a symmetric positive semi-definite B; ``parts`` numbers its connected components."""
     T = len(B)
     parts = np.zeros(T, dtype=int) if parts is None else parts
     sets = [np.flatnonzero(parts == p) for p in np.unique(parts)]
@@ -126,7 +123,7 @@ def modes(B: Array, parts: Array | None = None) -> Modes:
 
 
 def distinct(b: Array) -> tuple[Array, Array]:
-    """Distinct values, to rounding, and which of them each is."""
+    """Values distinct up to rounding, and the index of each entry in them."""
     order = np.argsort(b)
     steps = np.diff(b[order]) > SAME * max(float(b.max(initial=0)), np.finfo(float).tiny)
     group = np.r_[0, np.cumsum(steps)]
@@ -139,7 +136,7 @@ def distinct(b: Array) -> tuple[Array, Array]:
 def solve_sylvester(
     spectrum: Spectrum, modes: Modes, Z: Array, rho: float, bias: Array | None = None
 ) -> tuple[Array, Array]:
-    """Coefficients and intercepts of tied labels.
+    """Coefficients and intercepts of coupled labels.
 
     Parameters
     ----------

@@ -1,16 +1,16 @@
-r"""Coordinates in which the penalty of a model of few centres is the identity.
+r"""Whitening: coordinates in which the penalty of a model with centers is the identity.
 
-The penalty :math:`\theta' R \theta`, R the kernel between the centres, is often close to singular: neighbouring
-centres are almost the same function. Sums of products of kernel values then need more digits than there are, since
-:math:`R^{-1}` multiplies their rounding errors by the condition number of R. Sums in whitened coordinates do not.
+The penalty :math:`\theta' R \theta`, with the kernel R between the centers, is often close to singular: neighbouring
+centers are almost the same function. Sums of products of kernel values then lose all digits, since :math:`R^{-1}`
+multiplies their rounding errors by the condition number of R. Sums in whitened coordinates do not.
 
-A Cholesky factor with complete pivoting gives centres P such that ``R[P, P] = L L'`` and such that every other centre
-is a combination of these, to the precision of the arithmetic. With ``T = L^-1``,
+A Cholesky factor with complete pivoting selects centers P with ``R[P, P] = L L'`` such that every other center is a
+combination of these up to rounding. With ``T = L^-1``,
 
     psi(x) = T k(x, P),     theta[P] = T' a,     theta' R theta = a' a,     |psi(x)|^2 <= k(x, x).
 
-The rank depends on R alone, so that these coordinates serve every ridge. An error of eps in a kernel value becomes
-one of about ``eps / sqrt(d_j)`` in coordinate j, whose own size is about ``sqrt(d_j)``, d_j its pivot.
+The rank depends on R only, so that these coordinates can be used for every ridge. An error of eps in a kernel value
+becomes one of about ``eps / sqrt(d_j)`` in coordinate j, whose size is about ``sqrt(d_j)``, with d_j its pivot.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from leastwise.utils.arrays import at_home, library, like, numbers_like
 
 Array = np.ndarray
 
-#: A pivot counts where it is so many times the number of centres times rounding. At 1 the last pivots are themselves
-#: half rounding, and scores of rows far from all centres changed by up to 1e-4 with the last digit of the kernel; at
-#: 10 by 1e-6, and the error against fifty digits was about the same.
+#: Smallest pivot in units of the number of centers times rounding. At 1 the last pivots are half rounding
+#: themselves, and scores of rows far from all centers changed by up to 1e-4 with the last digit of the kernel; at 10
+#: by 1e-6, with about the same error compared with fifty digits.
 PIVOT = 10
-#: A matrix is indefinite where this many times the tolerance is left of it when no pivot is positive.
+#: A matrix is indefinite if the residual exceeds this multiple of the tolerance when no pivot is positive.
 INDEFINITE = 1e3
 #: Jitter, in units of rounding.
 JITTER = 1e3
@@ -45,11 +45,11 @@ class Whitening:
     T : ndarray of shape (r, r)
         The inverse of the Cholesky factor, lower triangular, in double precision.
     pivots : ndarray of int of shape (r,)
-        Basis functions that span all of them. The others have zero coefficients.
+        Basis functions that span all others, whose coefficients are zero.
     size : int
         Number of basis functions, b.
     jitter : float
-        What had to be added to the diagonal; 0 unless the matrix has negative eigenvalues.
+        Added to the diagonal; 0 unless the matrix has negative eigenvalues.
     """
 
     T: Array
@@ -63,31 +63,31 @@ class Whitening:
         return len(self.pivots)
 
     def whiten(self, Phi: Any) -> Any:
-        """Rows (n x r) from their values of the pivots, ``Phi[:, pivots]``, which may be overwritten.
+        """Whitened rows (n x r) from the values of the pivots, ``Phi[:, pivots]``, which may be overwritten.
 
-        Arrays of another library stay in it.
+        Arrays of another library stay in that library.
         """
         if not at_home(Phi):
             return Phi @ like(self.T, Phi).T
         (trmm,) = get_blas_funcs(("trmm",), (self.T,))
-        # BLAS works in column order: the transposes of arrays in row order are what it wants, and nothing is copied.
+        # BLAS works in column order: transposes of C-contiguous arrays are passed without a copy.
         rows = np.ascontiguousarray(Phi, dtype=float).T
         return trmm(1.0, np.ascontiguousarray(self.T).T, rows, lower=0, trans_a=1, overwrite_b=1).T
 
     def columns(self, Phi: Any) -> Any:
-        """``Phi[:, pivots]`` of values of all basis functions; a copy."""
+        """A copy of ``Phi[:, pivots]``."""
         if not at_home(Phi):
             return library(Phi).take(Phi, numbers_like(self.pivots, Phi), axis=1)
         return np.take(Phi, self.pivots, axis=1)
 
     def unwhiten(self, V: Array) -> Array:
-        """Coefficients (b x c) of the basis functions from those in these coordinates (r x c)."""
+        """Coefficients (b x c) of the basis functions from those in whitened coordinates (r x c)."""
         theta = np.zeros((self.size, V.shape[1]))
         theta[self.pivots] = self.T.T @ V
         return theta
 
     def same(self, other: Whitening) -> bool:
-        """Whether both are the same coordinates, up to rounding."""
+        """True if both are the same coordinates up to rounding."""
         if self is other:
             return True
         return (
@@ -100,7 +100,7 @@ class Whitening:
 def whitening(R: Array) -> Whitening:
     """Coordinates for the penalty R, which is positive semi-definite up to the rounding of its type.
 
-    Where R has negative eigenvalues, the multiple of the identity that lifts them is added and reported as jitter.
+    If R has negative eigenvalues, a multiple of the identity is added and reported as jitter.
     """
     eps, R = float(np.finfo(R.dtype).eps), R.astype(float, copy=False)
     tol = PIVOT * len(R) * eps * float(np.abs(np.diagonal(R)).max())
@@ -116,10 +116,10 @@ def whitening(R: Array) -> Whitening:
 
 
 def full_whitening(R: Array) -> Whitening:
-    """Coordinates in which every basis function has a coefficient, for the penalty R with a little jitter.
+    """Coordinates in which every basis function has a coefficient, for the penalty R plus jitter.
 
-    Leave-one-out deletes the basis functions of rows. To know what the others make up for, it needs all of them, also
-    those that are almost combinations of others; the jitter says how almost.
+    Leave-one-out deletes the basis functions of rows and therefore needs all of them, including those that are almost
+    combinations of others.
     """
     return _jittered(R.astype(float, copy=False), float(np.finfo(R.dtype).eps))
 

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.linalg.cholesky import pivoted_cholesky, ridge_inverse
 from leastwise.linalg.krylov import Krylov, Times, block_cg, three_steps
-from leastwise.linalg.pivoted import pivoted_cholesky, ridge_inverse
 from leastwise.problem.coupling import Tie
 from leastwise.problem.intercepts import Centring, shrunk_means
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum

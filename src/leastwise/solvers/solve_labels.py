@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.linalg.kronecker_free import solve_matrix_free
-from leastwise.linalg.pivoted import pivoted_cholesky
+from leastwise.linalg.cholesky import pivoted_cholesky
+from leastwise.linalg.kronecker import solve_matrix_free
 from leastwise.linalg.sylvester import solve_sylvester
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers.evaluator import Settings

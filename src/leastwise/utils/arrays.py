@@ -1,12 +1,12 @@
-"""Which library an array belongs to: numpy, or another one that scikit-learn's array API dispatch lets in.
+"""Arrays of numpy, and of other libraries through scikit-learn's array API dispatch.
 
-Inside of ``sklearn.config_context(array_api_dispatch=True)`` tensors of torch, and arrays of every library that keeps
-to the array API standard, are not made into numpy's: validation hands them on, and the kernels, the product with the
-coefficients and the calibration run where they lie. Models themselves are always of numpy; what they hold is moved to
-the rows that they are asked about.
+Inside ``sklearn.config_context(array_api_dispatch=True)``, torch tensors and arrays of every library that follows the
+array API standard are not converted to numpy: kernels, the product with the coefficients and the calibration run in
+that library, on its device. Fitted models always consist of numpy arrays, which are moved to the device of the rows
+to predict.
 
-This is the only place that looks into scikit-learn's own tools for that, which are not public: where they are used
-and no sooner, so that nothing else depends on them.
+This is the only module that uses scikit-learn's private tools for array API support. They are imported where they are
+needed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from sklearn import get_config
 Array = np.ndarray
 
 
-# ----------------------------------------------------------------- whose it is
+# ------------------------------------------------------ which library, which dtype
 
 
 def at_home(A: Any) -> bool:
-    """Whether an array is numpy's, or a sparse matrix, as all are where nothing is dispatched."""
+    """True for numpy arrays and sparse matrices."""
     return isinstance(A, np.ndarray | np.generic) or sparse.issparse(A)
 
 
 def foreign(A: Any) -> bool:
-    """Whether something that is not validated yet is an array of another library, and is to stay one."""
+    """True if unvalidated input is an array of another library and dispatch is enabled."""
     return (
         bool(get_config()["array_api_dispatch"])
         and not at_home(A)
@@ -40,7 +40,7 @@ def foreign(A: Any) -> bool:
 
 
 def library(A: Any) -> Any:
-    """The namespace with the functions for an array; numpy itself for all that is at home."""
+    """The array API namespace of an array; numpy for numpy arrays and sparse matrices."""
     if at_home(A):
         return np
     from sklearn.utils._array_api import get_namespace
@@ -49,12 +49,12 @@ def library(A: Any) -> Any:
 
 
 def on_host(A: Any) -> bool:
-    """Whether the numbers lie in the memory of the machine itself."""
+    """True if the data are in the main memory."""
     return at_home(A) or "cpu" in str(A.device).lower()
 
 
 def numpy_dtype(A: Any) -> np.dtype:
-    """The type of the numbers of an array, in numpy's words."""
+    """The numpy dtype that corresponds to the dtype of an array."""
     return np.dtype(_numpy_name(A.dtype))
 
 
@@ -62,11 +62,11 @@ def _numpy_name(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-# ------------------------------------------------------------------ moving them
+# -------------------------------------------------------------------- conversions
 
 
 def here(A: Any) -> Any:
-    """An array as numpy's; None and what is at home as it is."""
+    """Convert to numpy; None, numpy arrays and sparse matrices are returned unchanged."""
     if isinstance(A, Away):
         return here(A.there)
     if A is None or at_home(A):
@@ -78,41 +78,41 @@ def here(A: Any) -> Any:
 
 
 def bring(A: Any) -> Any:
-    """The same for what is not validated yet: lists and frames, and tensors without dispatch, are left alone."""
+    """Convert unvalidated input to numpy if it is an array to dispatch on; leave lists and frames unchanged."""
     return here(A) if foreign(A) else A
 
 
 def like(value: Any, A: Any) -> Any:
-    """Numbers of numpy's in the library, on the device and of the type of A; as they are where A is at home."""
+    """Convert numpy floats to the library, device and dtype of A; unchanged if A is a numpy array."""
     if value is None or at_home(A) or not (at_home(value) or isinstance(value, float)):
         return value
     return _sent(value, A, A.dtype)
 
 
 def numbers_like(index: Array, A: Any) -> Any:
-    """Whole numbers of numpy's in the library and on the device of A."""
+    """Convert a numpy integer array to the library and device of A."""
     return index if at_home(A) else _sent(index, A, library(A).int64)
 
 
 def back_like(values: Any, A: Any) -> Any:
-    """An answer in the library and on the device of A, of its own type; words stay where they are."""
+    """Convert a numeric result to the library and device of A, keeping its dtype; strings stay in numpy."""
     if at_home(A) or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
-    single = values.dtype == np.float64 and len(float_dtypes(A)) == 1  # the device has no double precision
+    single = values.dtype == np.float64 and len(float_dtypes(A)) == 1  # no double precision on the device
     return _sent(values.astype(np.float32) if single else values, A, None)
 
 
 def _sent(value: Any, A: Any, dtype: Any) -> Any:
     dense = value.toarray() if sparse.issparse(value) else np.asarray(value)
-    if dtype is not None:  # before it moves: not every device has double precision
+    if dtype is not None:  # before the transfer: not every device has double precision
         dense = dense.astype(_numpy_name(dtype), copy=False)
-    if not dense.flags.writeable or any(stride < 0 for stride in dense.strides):  # torch shares memory, or refuses
+    if not dense.flags.writeable or any(stride < 0 for stride in dense.strides):  # torch would share memory, or fail
         dense = dense.copy()
     return library(A).asarray(dense, dtype=dtype, device=A.device)
 
 
 def float_dtypes(A: Any, dtype: Any = None) -> list:
-    """What validation is told of the type of rows: that of the model for those at home, else what the device has."""
+    """Dtypes that validation accepts: that of the model for numpy, otherwise the float types of the device."""
     if not foreign(A):
         return [np.float64, np.float32] if dtype is None else [dtype]
     _check_dense(A)
@@ -121,47 +121,47 @@ def float_dtypes(A: Any, dtype: Any = None) -> list:
 
 
 def _check_dense(A: Any) -> None:
-    """Tensors of torch may be sparse, which no other library knows how to read."""
+    """Refuse sparse torch tensors."""
     layout = str(getattr(A, "layout", ""))
     if "sparse" in layout:
         raise TypeError(
-            f"A sparse tensor ({layout}) was given, and tensors have to be dense: give its to_dense(), or a matrix "
-            "of scipy.sparse, which numpy and scipy compute with."
+            f"A sparse tensor ({layout}) was given, but tensors must be dense: give its to_dense(), or a "
+            "scipy.sparse matrix."
         )
 
 
 def widest(A: Any) -> Any:
-    """An array of floats in double precision, or the best that its device has."""
+    """Convert to double precision, or to the widest float type of the device."""
     if at_home(A):
         return A.astype(float, copy=False)
     return library(A).asarray(A, dtype=float_dtypes(A)[0])
 
 
 def shows_bits(A: Any) -> bool:
-    """Whether the bits of floats can be had as whole numbers, which the standard has no word for, and of doubles."""
+    """True if doubles can be viewed as integers, which is not part of the standard."""
     return hasattr(A, "view") and len(float_dtypes(A)) > 1
 
 
 def bits_of(A: Any) -> Any:
-    """The bits of double precision numbers, as whole numbers."""
+    """The bits of doubles as integers."""
     return A.view(library(A).int64)
 
 
 def rows_at(A: Any, index: Array) -> Any:
-    """Rows by number, in the library of A."""
+    """``A[index]`` in the library of A."""
     return A[index] if at_home(A) else library(A).take(A, numbers_like(index, A), axis=0)
 
 
-# ------------------------------------------------------- arithmetic on either side
+# --------------------------------------------------- arithmetic in either library
 
 
 def scalar(value: float, A: Any) -> Any:
-    """A number that does not change the type of an array it is combined with."""
+    """A scalar that does not change the dtype of A in arithmetic."""
     return A.dtype.type(value) if at_home(A) else float(value)
 
 
 def times(A: Any, factor: float, out: Any = None) -> Any:
-    """``factor * A``, into ``out``, which is A itself or new."""
+    """``factor * A``, written to ``out``, which is A itself or None for a new array."""
     if at_home(A):
         return np.multiply(A, scalar(factor, A), out=out)
     if out is None:
@@ -171,18 +171,18 @@ def times(A: Any, factor: float, out: Any = None) -> Any:
 
 
 def mapped(name: str, A: Any, out: Any = None) -> Any:
-    """A function of one array by its name, such as "exp"; numpy's into ``out``."""
+    """Apply a function by name, such as "exp"; ``out`` is used for numpy arrays."""
     return getattr(np, name)(A, out=out) if at_home(A) else getattr(library(A), name)(A)
 
 
 def is_finite(A: Any) -> bool:
-    """Whether all numbers are."""
+    """True if all entries are finite."""
     xp = library(A)
     return bool(xp.all(xp.isfinite(A)))
 
 
 def largest(A: Any) -> float:
-    """The largest absolute value; 0 of none."""
+    """The largest absolute value; 0 for an empty array."""
     if isinstance(A, Away):
         return largest(A.there)
     if at_home(A):
@@ -192,16 +192,16 @@ def largest(A: Any) -> float:
 
 
 def softmax(A: Any) -> Any:
-    """Exponentials of every row over their sum."""
+    """Softmax of every row."""
     xp = library(A)
     E = xp.exp(A - xp.max(A, axis=1, keepdims=True))
     return E / xp.sum(E, axis=1, keepdims=True)
 
 
 def spread_over(name: str, A: Any, starts: Array) -> Any:
-    """Sums ("sum") or maxima ("max") over the columns of each part, at every column of the part.
+    """Sums ("sum") or maxima ("max") over groups of columns, broadcast to every column of the group.
 
-    Part t has the columns ``starts[t] ... starts[t + 1] - 1``.
+    Group t has the columns ``starts[t] ... starts[t + 1] - 1``.
     """
     xp, widths = library(A), np.diff(starts)
     reduce = getattr(xp, name)
@@ -214,12 +214,12 @@ def spread_over(name: str, A: Any, starts: Array) -> Any:
     return xp.take(every, numbers_like(np.repeat(np.arange(len(widths)), widths), A), axis=1)
 
 
-# -------------------------------------------------------------------- many rows
+# -------------------------------------------------------- rows on another device
 
 
 @dataclass(frozen=True, eq=False)
 class Away:
-    """Training rows that stay where they are: those that are asked for by number come over, as numpy's.
+    """Training rows that stay in another library or device; indexing copies rows to numpy.
 
     Attributes
     ----------
@@ -235,17 +235,17 @@ class Away:
 
     @property
     def dtype(self) -> np.dtype:
-        """The type of the numbers, in numpy's words."""
+        """The corresponding numpy dtype."""
         return numpy_dtype(self.there)
 
     def __getitem__(self, index: Any) -> Array:
         if isinstance(index, slice):
             return here(
                 self.there[slice(*index.indices(self.shape[0])), ...]
-            )  # an end beyond the end is not standard
+            )  # slices beyond the end are not standard
         index = np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)
         return here(rows_at(self.there, index))
 
     def only(self, index: Array) -> Away:
-        """Some of the rows, which stay there as well."""
+        """A subset of the rows, without copying them to numpy."""
         return Away(rows_at(self.there, index))

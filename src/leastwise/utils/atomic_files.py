@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Atomic writes: a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 
 
 def write_atomically(path: str, parts: Iterable[Any]) -> None:
-    """Write to a new file beside ``path``, then put it in its place in one step.
+    """Write to a temporary file beside ``path``, then rename it.
 
-    Whatever goes wrong, the file that was there before is as it was, and the new one is taken away; only a process
-    that is killed on the spot can leave it, under a name such as ``.model.lw.0a1b2c3d.tmp``. A pipe or a device, such
-    as ``/dev/null``, stays in its place and is written to.
+    On any error the old file is unchanged and the temporary file is removed; only a killed process can leave it
+    behind, under a name such as ``.model.lw.0a1b2c3d.tmp``. Pipes and devices, such as ``/dev/null``, are written
+    directly.
     """
     if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
         _pass_on(path, parts)
         return
-    path = os.path.realpath(path)  # a link stays a link
+    path = os.path.realpath(path)  # keep symbolic links
     if os.path.isdir(path):
-        raise IsADirectoryError(f"{path!r} is a folder: give the name of a file in it.")
+        raise IsADirectoryError(f"{path!r} is a directory: give the name of a file.")
     folder, name = os.path.split(path)
     if not os.path.isdir(folder):
-        raise FileNotFoundError(f"There is no folder {folder!r} to write {name!r} to: make it first.")
+        raise FileNotFoundError(f"The directory {folder!r} of {name!r} does not exist: create it first.")
     new = os.path.join(folder, f".{_start(name)}.{secrets.token_hex(4)}.tmp")
     try:
         _write(new, parts, _mode(path))
@@ -34,7 +34,7 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
         _remove(new)
         why = os.strerror(error.errno) if error.errno else str(error)
         raise type(error)(
-            error.errno, f"The file could not be written ({why}); what was there before is as it was", path
+            error.errno, f"The file could not be written ({why}); the old file is unchanged", path
         ) from error
     except BaseException:  # Ctrl-C too
         _remove(new)
@@ -49,7 +49,7 @@ def _pass_on(path: str, parts: Iterable[Any]) -> None:
 
 
 def _start(name: str) -> str:
-    """So much of a name that there is room for more; systems count bytes."""
+    """The start of a name, so that the temporary name is not too long in bytes."""
     return os.fsencode(name)[:200].decode(errors="ignore")
 
 
@@ -66,7 +66,7 @@ def _write(new: str, parts: Iterable[Any], mode: int | None) -> None:
 
 
 def _mode(path: str) -> int | None:
-    """Who may read the file that is replaced."""
+    """Permissions of the file to replace."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def _remove(path: str) -> None:
 
 
 def _settle(folder: str) -> None:
-    """The new name outlives a loss of power, where folders can be told so."""
+    """Flush the directory, so that the new name survives a power failure."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,17 +1,17 @@
-r"""A number for every row that depends on nothing but what is in it.
+r"""Hashes (keys) of rows that depend on their content only.
 
-A sample by the lowest numbers is the same however rows are ordered or cut into blocks, files and machines: it is the
-lowest of the lowest of the parts. Copies of a row have the same number, so that all of them are in it, or none.
+The rows with the smallest keys are a random sample that does not depend on the order of the rows, or on how they are
+distributed over blocks, files and machines: it is a bottom-k sample of the samples of the parts. Duplicates of a row
+have the same key, so that the sample contains all of them or none.
 
-Where some copies are to be taken and others not, as rows of few distinct values need it, :func:`sample_keys` numbers
-the copies of a row and hashes the number too: each copy is drawn on its own, and cells of equal rows are sampled in
-proportion to their sizes.
+If duplicates are to be sampled independently, as needed for rows of few distinct values, :func:`sample_keys` numbers
+the duplicates and includes the number in the hash: groups of equal rows are sampled in proportion to their sizes.
 
-The number of a row x of d entries is a multilinear hash of its bits, mixed to spread it evenly over 64 bits::
+The key of a row x of d entries is a multilinear hash of its bits, mixed to spread it evenly over 64 bits::
 
     key(x) = mix(a_0 + sum_j a_j mix(bits(x_j))  mod 2^64),     mix(0) = 0,
 
-with odd random numbers a_j. Zeros add nothing: a sparse row has the number of the same row in full.
+with odd random numbers a_j. Zeros add nothing: a sparse row has the key of the same dense row.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from leastwise.utils.arrays import Away, bits_of, here, library, numbers_like, s
 
 Array = np.ndarray
 
-#: Numbers that are hashed at a time.
+#: Entries hashed at a time.
 ROOM = 2**20
-#: Above all keys that count.
+#: The largest key.
 EVERY = np.uint64(2**64 - 1)
-#: a_0; without it a row of zeros would have the lowest number of all.
+#: a_0; without it a row of zeros would have the smallest key.
 BASE = np.uint64(0x9E3779B97F4A7C15)
-#: Of the mixture.
+#: Multipliers of the mixing function.
 FACTORS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 
 
 def row_keys(X: Any, single: bool = False) -> Array:
-    """A number for every row of an array or sparse matrix; -0.0 is 0.0, single precision the double it stands for.
+    """Keys of the rows of an array or sparse matrix; -0.0 equals 0.0, and floats equal the same doubles.
 
-    With ``single`` all entries are rounded to single precision first: rows have the same number in either precision.
+    With ``single`` all entries are rounded to single precision first: rows have the same key in either precision.
 
     Returns
     -------
@@ -60,13 +60,13 @@ def row_keys(X: Any, single: bool = False) -> Array:
 
 
 def _rounded(A: Any) -> Any:
-    """In single precision; what is too large for that is infinite."""
+    """Round to single precision; overflow becomes infinite."""
     with np.errstate(over="ignore"):
         return A.astype(np.float32)
 
 
 def _keys_there(X: Any, factors: Array, single: bool) -> Array:
-    """Keys of rows that stay where they are, by whole numbers with a sign, which overflow alike."""
+    """Keys of rows in another array library, by signed integers, which overflow in the same way."""
     a, step = numbers_like(factors.view(np.int64), X), max(1, ROOM // max(X.shape[1], 1))
     keys = []
     for first in range(0, X.shape[0], step):
@@ -78,7 +78,7 @@ def _keys_there(X: Any, factors: Array, single: bool) -> Array:
 
 
 def _mix_there(h: Any) -> Any:
-    """``_mix`` of whole numbers with a sign: a shift brings in ones, which are masked."""
+    """``_mix`` of signed integers: the sign bits that a shift introduces are masked."""
     mask = 2**31 - 1
     for factor in FACTORS:
         h = (h ^ ((h >> 33) & mask)) * int(factor.view(np.int64))
@@ -86,9 +86,9 @@ def _mix_there(h: Any) -> Any:
 
 
 def multiset_keys(K: Array) -> Array:
-    """A number for every row of a kernel matrix that does not depend on the order of its columns.
+    """Keys of the rows of a kernel matrix that do not depend on the order of its columns.
 
-    If rows and columns are permuted alike, each row keeps its number. Entries are rounded to single precision.
+    If rows and columns are permuted together, each row keeps its key. Entries are rounded to single precision.
     """
     keys, step = np.empty(K.shape[0], dtype=np.uint64), max(1, ROOM // max(K.shape[1], 1))
     for a in range(0, len(keys), step):
@@ -97,7 +97,7 @@ def multiset_keys(K: Array) -> Array:
 
 
 def id_keys(ids: Any) -> Array:
-    """A number for every id, of any hashable kind: the same for equal ids of the same kind in any process.
+    """Keys of ids of any type: equal for equal ids of the same type in every process.
 
     Returns
     -------
@@ -113,29 +113,29 @@ def id_keys(ids: Any) -> Array:
 
 
 def task_keys(ids: list) -> Array:
-    """A number for every task id, the same in any process."""
+    """Keys of task ids, the same in every process."""
     plain = all(type(name) in (int, float, bool, str) for name in ids)
     return id_keys(ids if plain else [repr(name) for name in ids])
 
 
 def sample_keys(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose: str) -> Array:
-    """A number for every row to draw samples by: the rows with the lowest numbers are a random sample.
+    """Keys to sample rows by: the rows with the smallest keys are a random sample.
 
     Rows that are equal in ``x`` and ``kind`` are numbered 0, 1, ... in the order of ``ties``; the key is a hash of x
-    and that number. Copies are therefore drawn independently, and the order of the rows does not matter, except among
-    rows that are equal in everything. If the heaviest copy has the number 0, merging copies into one row of a larger
-    weight leaves the keys of all other rows as they are.
+    and that number. Duplicates are therefore drawn independently, and the order of the rows does not matter, except
+    among rows that are equal in everything. If the duplicate with the largest weight has the number 0, merging
+    duplicates into one row of a larger weight does not change the keys of the other rows.
 
     Parameters
     ----------
     x : ndarray of uint64 of shape (n,)
         Keys of the inputs, as of :func:`row_keys`, and of the classes.
     kind : sequence of ndarray of shape (n,)
-        What else has to be equal, and is not hashed: codes that depend on the other rows, as those of tasks do.
+        What else must be equal and is not hashed: codes that depend on the other rows, such as those of tasks.
     ties : sequence of ndarray of shape (n,)
-        What orders the copies, the most important one first.
+        The order of the duplicates, the most important column first.
     purpose : str
-        Samples for different purposes are independent of each other.
+        Samples for different purposes are independent.
 
     Returns
     -------
@@ -153,10 +153,10 @@ def sample_keys(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose:
 
 
 def unit_keys(x: Array, unit: Array, purpose: str) -> Array:
-    """A number for every unit 0 ... m-1 (a group of rows), from the set of its rows, in whatever order.
+    """Keys of units 0 ... m-1 (groups of rows), from the sets of their rows.
 
-    Copies of a row in a unit make no difference. Unlike the lowest key of its rows, the key does not favour large
-    units.
+    The order of the rows and duplicates within a unit do not matter. Unlike the smallest key of its rows, the key
+    does not favour large units.
     """
     order = np.lexsort((x, unit))
     x, unit = x[order], unit[order]
@@ -171,14 +171,14 @@ def _salted(keys: Array, purpose: str) -> Array:
 
 
 def pair_keys(one: Array, other: Array) -> Array:
-    """A number for every pair of numbers, also where those of all pairs are equal (``one ^ other`` would be 0)."""
+    """Keys of pairs of keys, also if the two are equal (``one ^ other`` would be 0)."""
     return _mix(FACTORS[0] * one + other)
 
 
 def threshold(keys: Array, count: int, rows: bool = False) -> np.uint64:
-    """The largest of the ``count`` lowest distinct keys; above all keys if there are no more.
+    """The largest of the ``count`` smallest distinct keys; ``EVERY`` if there are no more keys.
 
-    With ``rows`` not keys are counted but all that have them, and two keys are taken at least.
+    With ``rows``, rows are counted instead of keys, and at least two keys are taken.
     """
     distinct, sizes = np.unique(keys, return_counts=True)
     if rows:
@@ -187,12 +187,12 @@ def threshold(keys: Array, count: int, rows: bool = False) -> np.uint64:
 
 
 def _bits(A: Any) -> Array:
-    """The bits of double precision numbers; those of 0.0 for -0.0."""
+    """The bits of doubles; -0.0 has those of 0.0."""
     return (np.ascontiguousarray(A, dtype=np.float64) + 0.0).view(np.uint64)
 
 
 def _mix(h: Array) -> Array:
-    """Every bit of a number to bear on every bit of another; 0 stays 0."""
+    """Mix the bits of 64-bit integers; 0 stays 0."""
     for factor in FACTORS:
         h = h ^ (h >> np.uint64(33))
         h *= factor
@@ -200,7 +200,7 @@ def _mix(h: Array) -> Array:
 
 
 def _factors(d: int) -> Array:
-    """Odd random numbers, the same at all times."""
+    """Odd random numbers from a fixed seed."""
     return np.random.default_rng(20101016).integers(0, 2**63, size=d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 

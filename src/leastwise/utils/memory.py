@@ -1,4 +1,4 @@
-"""How much memory there is, and a clear word where it is not enough."""
+"""Available memory, and limits that the user sets."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from contextvars import ContextVar
 from pathlib import Path
 
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-#: More than any machine has.
+#: No limit.
 UNLIMITED = 2**63 - 1
-#: A block of rows takes no more than this share of what there is.
+#: A block of rows takes at most one over this of the available memory.
 SHARE = 8
-#: What was set for the whole process, and for the code within ``memory_limit``.
+#: The limit of the process; ``_here`` is that of the code inside ``memory_limit``.
 _everywhere: list[int | None] = [None]
-#: When the system was last asked for the size of a block, and what it said; for so many seconds that will do.
+#: Time and result of the last query of the system, which is reused for RECENT seconds.
 _seen: list[float] = [-1e9, 0]
 RECENT = 2.0
 _here: ContextVar[int | None] = ContextVar("leastwise_memory", default=None)
 
 
 def parse_size(text: str) -> int:
-    """Bytes behind a text such as ``"4GB"``, ``"512 MiB"`` or ``"1000000"``."""
+    """Parse a size such as ``"4GB"``, ``"512 MiB"`` or ``"1000000"``."""
     number = text.strip().lower().removesuffix("b").removesuffix("i").strip()
     unit = number[-1:] if number[-1:] in "kmgt" else ""
     try:
         return int(float(number.removesuffix(unit)) * _UNITS[unit])
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a size of memory: write it as '4GB' or as a number of bytes.") from None
+        raise ValueError(f"{text!r} is not a memory size: use a string such as '4GB' or a number of bytes.") from None
 
 
 def set_memory_limit(limit: int | str | None) -> None:
-    """Say how much memory fits and predictions may take, in this process from now on.
+    """Limit the memory of fits and predictions in this process.
 
     Parameters
     ----------
     limit : int, str or None
-        Bytes, or a text such as ``"4GB"``. None goes back to what machine and container leave (or to the environment
-        variable ``LEASTWISE_MEMORY``).
+        Bytes, or a string such as ``"4GB"``. None restores the default: the environment variable
+        ``LEASTWISE_MEMORY``, or what machine and container have available.
 
     Examples
     --------
@@ -52,12 +52,12 @@ def set_memory_limit(limit: int | str | None) -> None:
 
 @contextmanager
 def memory_limit(limit: int | str | None) -> Iterator[None]:
-    """Say how much memory the code within may take; other threads keep their own limit.
+    """Context manager that limits the memory of the code inside; other threads keep their own limit.
 
     Parameters
     ----------
     limit : int, str or None
-        As in :func:`set_memory_limit`; None leaves all as it is.
+        As in :func:`set_memory_limit`; None keeps the current limit.
 
     Examples
     --------
@@ -76,24 +76,26 @@ def memory_limit(limit: int | str | None) -> Iterator[None]:
 
 
 def _checked(limit: int | str | None) -> int | None:
-    """Bytes, above 0."""
+    """Validate a limit; return bytes."""
     if limit is None:
         return None
     whole = isinstance(limit, int) and not isinstance(limit, bool)
     size = parse_size(limit) if isinstance(limit, str) else limit if whole else -1
     if size <= 0:
-        raise ValueError(f"A memory limit of {limit!r} is not possible: give a text such as '4GB', bytes, or None.")
+        raise ValueError(
+            f"A memory limit cannot be {limit!r}: give a string such as '4GB', a number of bytes, or None."
+        )
     return size
 
 
 def available_memory() -> int:
-    """Bytes that can be allocated now: what was set, else ``LEASTWISE_MEMORY``, else what the system leaves."""
+    """Bytes that can be allocated: the limit that was set, else ``LEASTWISE_MEMORY``, else the free memory."""
     told = told_memory()
     return _system() if told is None else told
 
 
 def block_bytes(most: int) -> int:
-    """Bytes of a block of rows: ``most``, or less where memory is short. The system is asked now and then only."""
+    """Bytes of a block of rows: ``most``, or less if memory is short. The system is queried every few seconds."""
     told = told_memory()
     if told is None:
         if time.monotonic() - _seen[0] > RECENT:
@@ -103,7 +105,7 @@ def block_bytes(most: int) -> int:
 
 
 def told_memory() -> int | None:
-    """What the user said, if anything."""
+    """The limit that the user set, or None."""
     for told in (_here.get(), _everywhere[0]):
         if told is not None:
             return told
@@ -129,7 +131,7 @@ def _machine() -> int:
 
 
 def _container(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
-    """What the control groups that this process is in leave, those that hold them included."""
+    """Free memory of the control groups of this process and their parents."""
     room = UNLIMITED
     for base, files in (
         (root, ("memory.max", "memory.current")),
@@ -141,7 +143,7 @@ def _container(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self
 
 
 def _groups(base: Path, own: Path) -> list[Path]:
-    """The folder of the process's own control group and all above it; in a container often the root alone is."""
+    """Directories of the control group of this process and its parents; in containers often the root only."""
     found = {base}
     try:
         lines = own.read_text().splitlines()
@@ -156,7 +158,7 @@ def _groups(base: Path, own: Path) -> list[Path]:
 
 
 def _left(group: Path, limit: str, used: str) -> int:
-    """What one control group leaves; no limit where it names none."""
+    """Free memory of one control group; UNLIMITED if it has no limit."""
     try:
         most = int((group / limit).read_text())
         taken = int((group / used).read_text()) - _reclaimable(group / "memory.stat")
@@ -166,9 +168,9 @@ def _left(group: Path, limit: str, used: str) -> int:
 
 
 def _process() -> int:
-    """What a limit on the address space of this process leaves (``ulimit -v``)."""
+    """Free address space of this process (``ulimit -v``)."""
     try:
-        import resource  # not there on Windows
+        import resource  # not available on Windows
 
         most = resource.getrlimit(resource.RLIMIT_AS)[0]
         if most == resource.RLIM_INFINITY:
@@ -180,7 +182,7 @@ def _process() -> int:
 
 
 def _reclaimable(stat: Path) -> int:
-    """Bytes of cached files, which count as used but are given up on demand."""
+    """Bytes of cached files, which count as used but are reclaimed on demand."""
     for line in stat.read_text().splitlines():
         if line.startswith(("inactive_file ", "total_inactive_file ")):
             return int(line.split()[1])
@@ -188,7 +190,7 @@ def _reclaimable(stat: Path) -> int:
 
 
 def human(size: float) -> str:
-    """A size as people write it."""
+    """Format a size with three digits and a unit."""
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 999.5 or unit == "TB":  # three digits
             return f"{size:.3g} {unit}"

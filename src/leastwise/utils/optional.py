@@ -1,4 +1,4 @@
-"""Libraries that the core does without, imported where they are used."""
+"""Optional dependencies, imported where they are used."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def frames(name: str) -> Any:
-    """Import pandas or polars, or raise an error that names the extra that brings it."""
+    """Import pandas or polars; an error names the extra that installs it."""
     return needed(name, "frames")
 
 
 def needed(name: str, extra: str) -> Any:
-    """Import a library that an extra brings, or raise an error that names the extra."""
+    """Import an optional dependency; an error names the extra that installs it."""
     try:
         return import_module(name)
     except ImportError:

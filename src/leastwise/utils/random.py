@@ -1,7 +1,6 @@
-"""Random numbers: one generator for each use of them, derived from ``random_state`` and a name.
+"""Random numbers: a separate generator for each purpose, derived from ``random_state`` and a name.
 
-Each use (centres, folds, stochastic gradients) has a generator of its own. What one of them draws does not depend on
-which others have drawn before.
+The draws for one purpose (centers, folds, stochastic gradients) do not depend on the draws for others.
 """
 
 from __future__ import annotations
@@ -23,5 +22,5 @@ def seed_of(random_state: Any) -> int:
 
 
 def generator(name: str, seed: int = 0) -> np.random.Generator:
-    """The generator for one use; equal names and seeds give equal numbers."""
+    """The generator for one purpose; equal names and seeds give equal numbers."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)))

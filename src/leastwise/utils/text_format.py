@@ -1,4 +1,4 @@
-"""Names that fit into a line."""
+"""Shortening of names for tables and lines."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 Array = np.ndarray
 
-#: So many letters of a name are printed in tables, and so many in a line.
+#: Maximum length of a name in tables, and of a line.
 NAME, LINE = 18, 118
 
 
 def shortened(names: Sequence[Any] | Array, width: int) -> list[str]:
-    """Names on one line, of at most so many letters.
+    """Names on one line, of at most ``width`` characters.
 
-    Where some are too long and all begin alike, they lose whole words at the front, as few as will do. What is still
-    too long loses its middle.
+    If some are too long and all have a common prefix, as few words of it as necessary are removed from all. Names
+    that are still too long are cut in the middle.
     """
     texts = [one_line(name) for name in names]
     longest = max(map(len, texts), default=0)
@@ -32,18 +32,18 @@ def shortened(names: Sequence[Any] | Array, width: int) -> list[str]:
 
 
 def _common_start(texts: list[str]) -> str:
-    first, last = min(texts), max(texts)  # all others are between the two
+    first, last = min(texts), max(texts)  # all others are sorted between the two
     differ = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
     return first[: next(differ, len(first))]
 
 
 def one_line(name: Any) -> str:
-    """A name without breaks of the line."""
+    """A name without line breaks."""
     return " ".join(str(name).split())
 
 
 def short(name: Any, width: int) -> str:
-    """A name on one line. Long ones lose their middle: names that begin alike often end differently."""
+    """A name on one line, cut in the middle if too long: names with equal starts often differ at the end."""
     text = one_line(name)
     half = width // 2
     return text if len(text) <= width else f"{text[: width - half - 1]}…{text[-half:]}"

@@ -1,4 +1,4 @@
-"""Models inside pipelines and wrappers: how to reach them, and how to hand them what is theirs."""
+"""Unwrapping: models inside pipelines, frozen estimators and wrappers, and the parameters meant for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def has(name: str) -> Any:
-    """A method that a wrapper has where the model inside has it."""
+    """Decorator: the wrapper has the method if the wrapped model has it."""
 
     def check(wrapper: Any) -> bool:
         return hasattr(inner_model(getattr(wrapper, "estimator_", wrapper.estimator)), name)
@@ -24,29 +24,29 @@ def has(name: str) -> Any:
 
 
 class Wrapping:
-    """Mixin for classifiers with another one inside: ``estimator``, which is ``estimator_`` when fitted.
+    """Mixin for classifiers that wrap another one: ``estimator``, fitted ``estimator_``.
 
-    Rows go through the steps of a pipeline that stand before the classifier, then to its own method.
+    Rows are transformed by the earlier steps of a pipeline, then passed to the method of the wrapped classifier.
     """
 
     @has("predict_set")
     def predict_set(self, X: Any, coverage: float = 0.9, **params: Any) -> Any:
-        """Sets of classes, those of the estimator; see :meth:`leastwise.LSPC.predict_set`."""
+        """Prediction sets of the wrapped estimator; see :meth:`leastwise.LSPC.predict_set`."""
         return self._ask("predict_set", X, {"coverage": coverage, **params})
 
     @has("influence")
     def influence(self, X: Any, top: int | None = 10, **params: Any) -> Any:
-        """The training rows that scores come from, before any calibration; see :meth:`leastwise.LSPC.influence`."""
+        """Influence of training rows on the scores, before any calibration; see :meth:`leastwise.LSPC.influence`."""
         return self._ask("influence", X, {"top": top, **params})
 
     @has("trust")
     def trust(self, X: Any, **params: Any) -> Array:
-        """How far scores are to be believed; see :meth:`leastwise.LSPC.trust`."""
+        """Trust in the scores of rows away from the training data; see :meth:`leastwise.LSPC.trust`."""
         return self._ask("trust", X, params)
 
     @has("familiarity")
     def familiarity(self, X: Any, **params: Any) -> Array:
-        """How near rows are to the training rows; see :meth:`leastwise.LSPC.familiarity`."""
+        """Novelty p-values: how close rows are to the training rows; see :meth:`leastwise.LSPC.familiarity`."""
         return self._ask("familiarity", X, params)
 
     def _ask(self, name: str, X: Any, params: dict[str, Any]) -> Any:
@@ -59,11 +59,11 @@ class Wrapping:
     estimator_: Any
 
 
-# ------------------------------------------------------------------ the way in
+# ---------------------------------------------------------------------- unwrapping
 
 
 def within(model: Any) -> Any:
-    """What is directly inside of a pipeline (its last step), a frozen estimator or a wrapper; None for all else."""
+    """The last step of a pipeline, or the estimator inside a frozen estimator or wrapper; None otherwise."""
     if isinstance(model, Pipeline):
         return model.steps[-1][1]
     if isinstance(model, FrozenEstimator):
@@ -72,21 +72,21 @@ def within(model: Any) -> Any:
 
 
 def inner_model(model: Any) -> Any:
-    """The classifier itself, within a pipeline or frozen; it may be a wrapper."""
+    """The model inside pipelines and frozen estimators; it may be a wrapper."""
     while isinstance(model, FrozenEstimator | Pipeline):
         model = within(model)
     return model
 
 
 def core(model: Any) -> Any:
-    """The classifier at the very end, within wrappers too."""
-    while (inside := within(model)) is not None:
-        model = inside
+    """The innermost model, inside wrappers too."""
+    while (inner := within(model)) is not None:
+        model = inner
     return model
 
 
 def is_frozen(model: Any) -> bool:
-    """Whether the classifier, or a pipeline that it is in, is not fitted again."""
+    """True if the model, or a pipeline that contains it, is frozen."""
     while model is not None:
         if isinstance(model, FrozenEstimator):
             return True
@@ -95,34 +95,34 @@ def is_frozen(model: Any) -> bool:
 
 
 def arrive(model: Any, X: Any, through: bool = False) -> tuple[Any, Any]:
-    """The classifier itself, and rows as they come to it; ``through`` wrappers too."""
+    """The model inside pipelines and frozen estimators (with ``through``, wrappers), and the rows it receives."""
     while isinstance(model, FrozenEstimator | Pipeline) or (through and isinstance(model, Wrapping)):
         X = model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
         model = within(model)
     return model, X
 
 
-# ---------------------------------------------------------------- what is whose
+# ---------------------------------------------------------------------- parameters
 
 
 def split_params(model: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is for the classifier, by its own names, and what is for steps before it, as ``fit`` takes it.
+    """Split parameters of ``fit`` into those of the model, by its own names, and those of earlier pipeline steps.
 
-    ``groups`` and ``lspc__groups`` are the same where the last step of a pipeline is called ``lspc``.
+    ``groups`` and ``lspc__groups`` are the same if the last step of a pipeline is called ``lspc``.
     """
     own, path = dict(params), ""
     before: dict[str, Any] = {}
-    while (inside := within(model)) is not None:
+    while (inner := within(model)) is not None:
         if isinstance(model, Pipeline):
             own, others = _of_steps(model, own)
             before |= {path + name: value for name, value in others.items()}
             path += model.steps[-1][0] + "__"
-        model = inside
+        model = inner
     return own, before
 
 
 def _of_steps(pipeline: Pipeline, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Parameters of the last step, without its name, and of the others."""
+    """Parameters of the last step, without its prefix, and of the others."""
     *others, last = (name for name, _ in pipeline.steps)
     own: dict[str, Any] = {}
     before: dict[str, Any] = {}
@@ -132,24 +132,24 @@ def _of_steps(pipeline: Pipeline, params: dict[str, Any]) -> tuple[dict[str, Any
             before[name] = value
             continue
         if rest and step != last:
-            raise ValueError(f"{name}= names no step of the pipeline, which are {[*others, last]}.")
+            raise ValueError(f"{name}= does not match a step of the pipeline: {[*others, last]}.")
         plain = rest or name
         if plain in own:
-            raise ValueError(f"{plain}= and {last}__{plain}= are the same: give one of the two.")
+            raise ValueError(f"{plain}= and {last}__{plain}= are the same parameter: give only one of them.")
         own[plain] = value
     return own, before
 
 
 def own_params(model: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """The same for predictions, where steps before the classifier take nothing but rows."""
+    """Parameters of the model for predictions, where earlier steps accept rows only."""
     own, before = split_params(model, params)
     if before:
-        raise TypeError(f"{', '.join(before)}: steps before the classifier take nothing but rows in predictions.")
+        raise TypeError(f"{', '.join(before)}: for predictions, steps before the classifier accept rows only.")
     return own
 
 
 def fit_inside(model: Any, X: Any, y: Any, own: dict[str, Any], before: dict[str, Any]) -> Any:
-    """Fit a model with parameters that were split, by the names that pipelines want."""
+    """Fit a model with split parameters, adding the prefixes that pipelines expect."""
     path, step = "", model
     while isinstance(step, Pipeline) and not get_config()["enable_metadata_routing"]:
         path, step = f"{path}{step.steps[-1][0]}__", within(step)

@@ -1,4 +1,4 @@
-"""Numbers of rows: equal for equal rows, even otherwise, and the same everywhere."""
+"""Hashes of rows: equal for equal rows, evenly distributed, and the same in every process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Pupils of many schools, drawn by the published splits, and how well their scores are explained."""
+"""The School data by the published splits, synthetic substitutes, and explained variance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPLAINED = ("total", "within", "schools", "plain")
 
 @dataclass(frozen=True)
 class Split:
-    """Pupils for training and for testing."""
+    """Training and test rows."""
 
     X: Array
     y: Array
@@ -37,7 +37,7 @@ class Split:
         return np.flatnonzero(self.task == t), np.flatnonzero(self.task_test == t)
 
     def quarter(self, step: int = 1) -> tuple[Array, Array]:
-        """Some training rows, and a quarter to judge them by, of every so many-th school."""
+        """Training rows of every ``step``-th school, split into three quarters for fitting and one for validation."""
         rng = np.random.default_rng(self.seed)
         rows = rng.permutation(np.flatnonzero(np.isin(self.task, self.tasks[::step])))
         order = rows[np.argsort(self.task[rows], kind="stable")]
@@ -46,7 +46,7 @@ class Split:
 
 
 def school_splits(folder: str | None, last: int | None = None, step: int = 1) -> Callable[[int, bool], Split]:
-    """A function from the number of the split, and whether to standardise, to a split; of some schools."""
+    """A function of the number of the split and whether to standardise; optionally of some schools only."""
     data = load_set("school", folder)
     if data.splits is None:
         raise DataAbsent(f"The files of 'school' hold no splits, which table 2 needs: {files_of('school')}.")
@@ -63,7 +63,7 @@ def school_splits(folder: str | None, last: int | None = None, step: int = 1) ->
 
 
 def made_splits(n_tasks: int, rows: int) -> Callable[[int, bool], Split]:
-    """The same of linear tasks that are made, with offsets, and 100 test rows of each."""
+    """Splits of synthetic linear tasks with offsets, and 100 test rows each."""
 
     def split(k: int, standard: bool) -> Split:
         options: dict[str, Any] = {"kind": "regression", "function": "linear", "offset": 1.0, "noise": 0.5}

@@ -1,0 +1,133 @@
+"""``leastwise fit``: train a model on a table and write a model file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from leastwise.cli.checkpoint import ProgressListener, SearchCheckpoint, fingerprint
+from leastwise.cli.errors import UsageError
+from leastwise.cli.options import check_fraction, check_input, check_output, open_table, split_names
+from leastwise.cli.output import Output, show_data, show_model
+from leastwise.model_selection.checkpoint import diary
+from leastwise.persistence import save
+from leastwise.tables import Table, TableError, TableModel
+from leastwise.tables.kinds import KINDS
+from leastwise.tables.roles import Roles
+
+#: Options of the table's reader.
+READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")
+
+
+def run(
+    output: Output, *, data: str, model_file: Path | None, report: Path | None, resume: bool, **options: Any
+) -> None:
+    """Read the table, train, write the model file and the report, and print the results."""
+    check_input(data)
+    path = _model_path(data, model_file)
+    for file in (path, report):
+        check_output(file, data)
+    if report is not None and report.absolute() == path.absolute():
+        raise UsageError(f"{path} is both the model file and the report: choose another name for one of them.")
+    reader_options = {name: options.pop(name) for name in READER_OPTIONS}
+    model, started = _make_model(**options), time.monotonic()
+    table = open_table(output, data, **reader_options)
+    show_data(output, model.look(table))
+    checkpoint = _train(output, model, table, path, resume)
+    save(model, path)
+    checkpoint.remove()
+    if report is not None:
+        from leastwise.report import write_report
+
+        title = model.target if model.target is not None else ", ".join(list(model.labels or [])[:3])
+        write_report(model, report, title=f"{title}, from {data}", rows=_training_rows(table, model))
+    seconds = time.monotonic() - started
+    output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
+    output.result |= {"steps_resumed": checkpoint.n_read, **model.summary()}
+    # the other notes, on columns and rows that are not used, were printed before the search
+    show_model(output, model, lambda note: note.startswith("Of "))
+    output.print(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {seconds:.1f} s.")
+    if report is not None:
+        output.print(f"Report: {report}")
+
+
+def _train(output: Output, model: TableModel, table: Table, path: Path, resume: bool) -> SearchCheckpoint:
+    """Fit the model with a checkpoint beside the model file."""
+    checkpoint = SearchCheckpoint(path.with_name(path.name + ".checkpoint"), fingerprint(model, table))
+    note = checkpoint.open(resume)
+    if resume:
+        output.note(note)
+    with output.spinner(f"training on {len(table):,} rows") as spinner, diary(ProgressListener(spinner, checkpoint)):
+        try:
+            model.fit(table)
+        except KeyboardInterrupt:
+            checkpoint.write()
+            if checkpoint.n_written:
+                where = checkpoint.directory
+                output.note(
+                    f"{checkpoint.n_written} steps of the search are saved in {where}; continue with --resume."
+                )
+            raise
+    if checkpoint.n_read:
+        output.note(f"{checkpoint.n_read} steps of the search were read from {checkpoint.directory}.")
+    return checkpoint
+
+
+def _make_model(
+    *,
+    target: str | None,
+    labels: str | None,
+    ignore: str | None,
+    column: list[str] | None,
+    kind: Any,
+    centers: int | None,
+    seed: int,
+    **parameters: Any,
+) -> TableModel:
+    """Create the model from the options."""
+    if (target is None) == (labels is None):
+        raise UsageError("give either --target COLUMN, to predict one column, or --labels A,B,C, to predict labels.")
+    for name in ("coverage", "max_error", "min_confidence"):
+        check_fraction(f"--{name.replace('_', '-')}", parameters[name])
+    if centers is not None and centers < 1:
+        raise UsageError(f"--centers {centers}: must be at least 1.")
+    model = TableModel(
+        target,
+        labels=split_names(labels) or None,
+        ignore=split_names(ignore),
+        kinds=dict(_column_kind(text) for text in column or []),
+        kind=None if kind is None else kind.value,
+        n_centers="auto" if centers is None else centers,
+        random_state=seed,
+        **parameters,
+    )
+    try:
+        Roles.of(model)
+    except TableError as error:
+        raise UsageError(str(error)) from None
+    return model
+
+
+def _column_kind(text: str) -> tuple[str, str]:
+    """Parse NAME=KIND."""
+    name, equals, kind = text.rpartition("=")
+    if not equals or not name:
+        raise UsageError(f"--column {text}: expected NAME=KIND, such as zip=category.")
+    if kind not in KINDS:
+        raise UsageError(f"--column {text}: the kind must be one of {', '.join(KINDS)}.")
+    return name, kind
+
+
+def _model_path(data: str, model_file: Path | None) -> Path:
+    if model_file is not None:
+        return model_file
+    if data == "-":
+        raise UsageError("a table from stdin has no file name: give the model file with -o MODEL.lw.")
+    return Path(data.removesuffix(".gz")).with_suffix(".lw")
+
+
+def _training_rows(table: Table, model: TableModel) -> dict[str, Any]:
+    """Line numbers and columns of the training rows, for the report's list of uncertain rows."""
+    used = table.take(model.rows_used_)
+    return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **used.columns}

@@ -1,0 +1,252 @@
+"""Output for people and for programs.
+
+Results go to stdout, with ``--json`` as one JSON object. Progress, notes and warnings go to stderr, so that a pipe
+gets the results only; ``--quiet`` suppresses progress and notes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from numbers import Number, Real
+from typing import TYPE_CHECKING, Any
+
+from leastwise.cli.errors import with_option_names
+
+if TYPE_CHECKING:
+    from leastwise.tables import TableModel
+
+#: Width of output that does not go to a terminal: no line is folded.
+UNLIMITED = 10_000
+#: Tables show this many columns of the data.
+MAX_COLUMNS = 60
+#: Characters that a row of the table of columns takes beside the name.
+BESIDE_NAME = 48
+
+#: Names of scores for people.
+LABELS = {
+    "log_loss": "log-loss",
+    "brier": "Brier score",
+    "ece": "calibration error (ECE)",
+    "auc": "AUC",
+    "f1": "F1",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R2",
+    "set_coverage": "coverage of the sets",
+    "set_size": "mean size of the sets",
+    "decided": "accepted",
+    "error_of_decided": "error among accepted",
+    "interval_coverage": "coverage of the intervals",
+    "interval_width": "mean width of the intervals",
+    "left_out": "rows left out",
+}
+
+
+@dataclass
+class Output:
+    """The output streams of a command.
+
+    Attributes
+    ----------
+    quiet, json : bool
+        The options of that name.
+    result : dict
+        Printed at the end with ``--json``.
+    warnings : list of str
+        Warnings of the library, each once.
+    """
+
+    quiet: bool = False
+    json: bool = False
+    result: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from rich.console import Console
+
+        self.stderr = Console(stderr=True, quiet=self.quiet, highlight=False, width=_width(sys.stderr))
+        self.always = Console(stderr=True, highlight=False, width=_width(sys.stderr))  # also with --quiet
+        self.stdout = Console(quiet=self.json, highlight=False, width=_width(sys.stdout))
+
+    def note(self, text: str) -> None:
+        """Print a note on stderr."""
+        self.stderr.print(with_option_names(text), markup=False)
+
+    def warn(self, text: str) -> None:
+        """Print a warning on stderr, also with ``--quiet``; the same text only once."""
+        text = " ".join(with_option_names(text).split())
+        if text not in self.warnings:
+            self.warnings.append(text)
+            self.always.print(f"warning: {text}", markup=False)
+
+    def print(self, text: str) -> None:
+        """Print a line of results on stdout, except with ``--json``."""
+        self.stdout.print(text, markup=False)
+
+    def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], stderr: bool = False) -> None:
+        """Print a table on stdout or stderr, columns of numbers aligned right."""
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid(header_style="bold", box=None, pad_edge=False, show_header=any(header))
+        for k, name in enumerate(header):
+            right = any(isinstance(row[k], Number) for row in rows)
+            grid.add_column(name, justify="right" if right else "left", overflow="fold")
+        for row in rows:
+            grid.add_row(*(Text(as_text(cell)) for cell in row))
+        console = self.stderr if stderr else self.stdout
+        if title:
+            console.print(Text(title, style="bold"))
+        with console.capture() as drawn:
+            console.print(grid)
+        lines = "\n".join(line.rstrip() for line in drawn.get().splitlines())
+        console.print(Text.from_ansi(lines) if console.is_terminal else lines, markup=False, soft_wrap=True)
+
+    def print_result(self) -> None:
+        """With ``--json``, print the result."""
+        if self.json:
+            result = {**self.result, "warnings": self.warnings}
+            print(json.dumps(as_json(result), indent=2, ensure_ascii=False, allow_nan=False))
+
+    @contextmanager
+    def spinner(self, text: str) -> Iterator[Any]:
+        """On a terminal, show a spinner, the elapsed time and a line of text, which ``update`` changes."""
+        if self.quiet or not self.stderr.is_terminal:
+            yield NoSpinner()
+            return
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
+
+        rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # the text is cut, spinner and time are not
+        line = TextColumn("{task.description}", markup=False, table_column=rest)
+        time = TimeElapsedColumn(table_column=Column(no_wrap=True))
+        with Progress(SpinnerColumn(), time, line, console=self.stderr, transient=True, expand=True) as progress:
+            yield Spinner(progress, progress.add_task(text, total=None))
+
+
+class NoSpinner:
+    """Shows nothing."""
+
+    def update(self, text: str) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True)
+class Spinner:
+    """A line of progress on a terminal."""
+
+    progress: Any
+    task: Any
+
+    def update(self, text: str) -> None:
+        """Change the text."""
+        self.progress.update(self.task, description=text)
+
+
+def _width(stream: Any) -> int | None:
+    return None if stream is not None and stream.isatty() else UNLIMITED
+
+
+def as_text(value: Any) -> str:
+    """Format a cell: floats with four significant digits, None as an empty cell."""
+    if isinstance(value, Real) and not isinstance(value, int):
+        return f"{float(value):.4g}" if abs(float(value)) < 1e5 else f"{float(value):.4e}"
+    return "" if value is None else str(value)
+
+
+def as_json(value: Any) -> Any:
+    """Convert to types that JSON has; NaN and infinities become null."""
+    if isinstance(value, dict):
+        return {str(k): as_json(v) for k, v in value.items()}
+    value = value.tolist() if hasattr(value, "tolist") else value  # numpy arrays and scalars
+    if isinstance(value, list | tuple):
+        return [as_json(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
+
+
+# ------------------------------------------------------------ tables and models
+
+
+def label(score: str) -> str:
+    """The name of a score for people."""
+    return LABELS.get(score, score.replace("_", " "))
+
+
+def show_data(output: Output, found: dict[str, Any]) -> None:
+    """Print, before training, what the table contains; ``found`` is what ``TableModel.look`` returns."""
+    show_columns(output, found["columns"], stderr=True)
+    classes = [f"{name} ({count:,})" for name, count in found.get("classes", {}).items()]
+    output.note(f"Target: {_target(found)}" + (f": {_first(classes)}" if classes else ""))
+    tasks = f" of {found['tasks']:,} tasks" if "tasks" in found else ""
+    left_out = "".join(f", {count:,} left out ({why})" for why, count in found["left_out"].items() if count)
+    output.note(f"Training data: {found['rows']:,} rows{tasks}{left_out}")
+
+
+def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) -> None:
+    """Print the columns of the table; of a wide table the first ones, and the others counted by kind."""
+    width = (output.stderr if stderr else output.stdout).width - BESIDE_NAME
+    rows = [[_shorten(name, width), *rest] for name, *rest in (column.values() for column in columns[:MAX_COLUMNS])]
+    output.table("Columns", list(columns[0]), rows, stderr=stderr)
+    others = Counter(column["kind"] for column in columns[MAX_COLUMNS:])
+    if others:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in others.items())
+        (output.note if stderr else output.print)(f"... and {sum(others.values()):,} more columns: {kinds}")
+
+
+def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] = lambda note: True) -> None:
+    """Print the target, the hyperparameters and the held-out scores, and those notes that ``notes`` selects."""
+    summary = model.summary()
+    chosen = ", ".join(f"{name} {as_text(value)}" for name, value in summary["chosen"].items() if value is not None)
+    rows = [
+        ["target", _target(summary)],
+        ["training data", f"{summary['rows']:,} rows, {len(summary['features'])} features"],
+        ["model", f"{summary['model']}: {chosen}"],
+    ]
+    if summary.get("tasks"):
+        rows.append(["tasks", f"{len(summary['tasks'])} ({summary['task']})"])
+    scores = {name: value for name, value in summary["heldout"].items() if _is_number(value)}
+    rows += [[f"held-out {label(name)}", as_text(value)] for name, value in scores.items()]
+    rows += _decision_rows(summary.get("decisions"))
+    output.table("Model", ["", ""], rows)
+    for note in filter(notes, summary["notes"]):
+        output.note(note)
+
+
+def _decision_rows(rule: dict[str, Any] | None) -> list[list[str]]:
+    """Rows for the threshold of acceptance and the held-out rows that it accepts."""
+    if rule is None:
+        return []
+    if not _is_number(rule["threshold"]):
+        return [["accepts", "by a threshold for each label"]]
+    bound = f", at most {rule['error_bound']:.2%} of them wrong" if _is_number(rule["error_bound"]) else ""
+    return [
+        ["accepts", f"confidence of at least {rule['threshold']:.3f}"],
+        ["held-out accepted", f"{rule['coverage']:.1%} of the rows{bound}"],
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _target(summary: dict[str, Any]) -> str:
+    target = summary["target"]
+    return f"{target} ({summary['kind']})" if isinstance(target, str) else f"{len(target)} labels: {_first(target)}"
+
+
+def _first(names: list[str], count: int = 10) -> str:
+    return ", ".join(names[:count]) + (f" and {len(names) - count} more" if len(names) > count else "")
+
+
+def _shorten(name: str, width: int) -> str:
+    """Cut the middle out of a name that is too long for its line."""
+    half = max(width, 16) // 2
+    return name if len(name) <= 2 * half else f"{name[: half - 1]}…{name[-half:]}"

@@ -15,8 +15,8 @@ from leastwise.cli.telling import tell_found, tell_model
 from leastwise.model_selection.checkpoint import diary
 from leastwise.persistence.model_files import save
 from leastwise.tables import Table, TableError, TableModel
-from leastwise.tables.kinds import KINDS
-from leastwise.tables.roles import Roles
+from leastwise.tables.columns import KINDS
+from leastwise.tables.prepare import Roles
 
 #: Options of how a table is read.
 READING = ("format", "delimiter", "decimal", "encoding", "no_header")

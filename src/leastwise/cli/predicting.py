@@ -13,8 +13,8 @@ from leastwise.cli.reading import check_place, listed, opened, share, table_of
 from leastwise.cli.rounding import rounded
 from leastwise.cli.showing import Shown
 from leastwise.tables import Table, TableError, write_table
-from leastwise.tables.formats import WRITTEN, checked_format
-from leastwise.tables.roles import Roles
+from leastwise.tables.files import WRITTEN, checked_format
+from leastwise.tables.prepare import Roles
 
 
 def run(

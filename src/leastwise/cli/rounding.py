@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.tables import Table, TableModel
-from leastwise.tables.roles import Roles
+from leastwise.tables.prepare import Roles
 
 #: Of probabilities, confidence and trust.
 DECIMALS = 6

@@ -16,7 +16,7 @@ from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators._checks import check_classes, check_weights
 from leastwise.estimators._model import KernelModel, Targets, row_index
 from leastwise.estimators._sets import ClassSets
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import at_home, back_like, float_dtypes, here, library, numbers_like
 from leastwise.utils.optional import frames
 

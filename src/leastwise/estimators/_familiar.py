@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leastwise.calibration.novelty import Neighbourhood, fit_neighbourhood
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Kernel, Laplace, Precomputed
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import bring
 
 Array = np.ndarray

@@ -32,7 +32,7 @@ from leastwise.problem.labels import Labels, encode_known, encode_labels
 from leastwise.problem.weights import entry_weights, label_weights
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import at_home, back_like, bring, float_dtypes, here
 from leastwise.utils.hashing import pair_keys, row_keys, sample_keys, unit_keys
 

@@ -25,7 +25,7 @@ from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.solvers.evaluator import Outcome, Settings
 from leastwise.solvers.heldout import Folds
 from leastwise.solvers.task_deletion import Bordered, bordered_inverse
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import at_home, bring, float_dtypes, library, like, widest
 from leastwise.utils.memory import available_memory, human
 

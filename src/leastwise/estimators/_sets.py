@@ -14,7 +14,7 @@ from leastwise.calibration.conformal import METHODS, levels, nonconformity, sets
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
 from leastwise.estimators._checks import choose
 from leastwise.problem.labels import Labels
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import here
 
 Array = np.ndarray

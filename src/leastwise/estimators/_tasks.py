@@ -18,7 +18,7 @@ from leastwise.model_selection.grid import Levels
 from leastwise.problem.coupling import Coupling, Shared
 from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
 from leastwise.solvers.solve_tasks import DualForm, Form, PrimalForm, evaluate_tasks
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import bring, float_dtypes, here
 
 Array = np.ndarray

@@ -20,8 +20,7 @@ from leastwise.model_selection.grid import Levels
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.evaluator import Judge
 from leastwise.solvers.solve_tasks import WIDE, DualForm, stranger_scores
-from leastwise.sources.dask import is_dask
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition, is_dask
 from leastwise.sources.task_statistics import Known
 
 Array = np.ndarray

@@ -14,10 +14,10 @@ import numpy as np
 
 from leastwise.onnx._columns import Block, Columns
 from leastwise.onnx._graph import Graph, Value
+from leastwise.sources.formats.cells import FALSE, MISSING, TRUE
 from leastwise.tables import TableEncoder
-from leastwise.tables.cells import FALSE, MISSING, TRUE, text_cells, values_of
+from leastwise.tables.columns import Column, text_cells, values_of
 from leastwise.tables.encoder import FAR
-from leastwise.tables.kinds import Column
 from leastwise.tables.table import Table
 
 Array = np.ndarray

@@ -121,7 +121,7 @@ PARTS = [
     part("streams.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments),
     part("streams.Whitening", "linalg.whitening:Whitening", exact=True, check=checks.check_whitening),
     part("streams.Kept", "streaming.kept:Kept", exact=True, check=checks.check_kept),
-    part("tables.Column", "tables.kinds:Column", exact=True),
+    part("tables.Column", "tables.columns:Column", exact=True),
     part("search.Outcome", "selection.trial:Outcome", exact=True),
     part("search.Entry", "selection.diary:Entry", exact=True),
     part("search.Step", "selection.diary:Step", exact=True),

@@ -177,7 +177,7 @@ def test_evaluate_and_inspect(made):
     assert scores["warnings"] == []
     code, out, _ = spoken("inspect", made / "cases.lw")
     assert re.search(r"^predicts +finding \(classes\)$", out, re.M)
-    assert re.search(r"^case +ignore .* as said$", out, re.M)
+    assert re.search(r"^case +ignore .* as specified$", out, re.M)
     told = answered("inspect", made / "cases.lw")
     assert told["file"]["model"] == "TableModel"
     assert told["tasks"] == ["site 0", "site 1", "site 2"]
@@ -317,7 +317,7 @@ def test_warnings_of_the_library_are_notes(made, tmp_path, monkeypatch):
 def test_latin_1_is_a_warning(tmp_path):
     (tmp_path / "l.csv").write_bytes("größe,y\n".encode("latin-1") + b"1,a\n2,b\n3,b\n4,a\n" * 5)
     answer = answered("fit", tmp_path / "l.csv", "-t", "y")
-    assert answer["warnings"][0].endswith("Give --encoding if letters look wrong.")
+    assert answer["warnings"][0].endswith("Give --encoding if characters look wrong.")
 
 
 def test_errors_for_programs(made):
@@ -349,10 +349,10 @@ def test_quiet_says_results_only(made, tmp_path):
         ("fit cases.csv -t finding --ignore cse", DATA, "--column and --ignore name the column 'cse', .*'case'"),
         ("fit cases.csv", USAGE, "say what to predict: --target COLUMN"),
         ("fit cases.csv -t finding --labels a,b", USAGE, "say what to predict"),
-        ("fit cases.csv --labels a,b --task site", USAGE, "--labels goes with neither --task nor --kind"),
+        ("fit cases.csv --labels a,b --task site", USAGE, "--labels cannot be combined with --task or --kind"),
         ("fit absent.csv -t y", SYSTEM, "absent.csv: there is no such file"),
         ("fit . -t y", USAGE, r"\. is a folder; give the name of a file"),
-        ("fit report.html -t y", DATA, "report.html: the ending '.html' is not one of .*: give --format, one of"),
+        ("fit report.html -t y", DATA, "report.html: the extension '.html' is not one of .*: give --format, one of"),
         ("fit - -t y", USAGE, "a table from stdin has no name: say where the model goes by -o"),
         ("fit cases.csv -t finding -o no/m.lw", USAGE, "no/m.lw: there is no folder"),
         ("fit cases.csv -t finding --coverage 2", USAGE, "--coverage 2: give a share between 0 and 1"),
@@ -361,18 +361,18 @@ def test_quiet_says_results_only(made, tmp_path):
         ("fit cases.csv -t finding --column size", USAGE, "--column size: write it as NAME=KIND"),
         ("fit cases.csv -t finding --column size=big", USAGE, "the kind is one of number, boolean, date, category"),
         ("fit cases.csv -t finding --column line=number", DATA, 'line 2, column "line": ".*" is not a number'),
-        ("fit cases.csv -t size --max-error 0.1", DATA, 'cases.csv: column "size" holds numbers'),
+        ("fit cases.csv -t size --max-error 0.1", DATA, 'cases.csv: column "size" contains numbers'),
         ("fit cases.csv -t finding --kind nix", USAGE, "'nix' is not one of 'classes', 'numbers'. See leastwise fit"),
         ("fit", USAGE, "Missing argument 'DATA'. See leastwise fit --help"),
         ("fiit cases.csv", USAGE, "No such command 'fiit'"),
         ("predict cases.lw absent.csv", SYSTEM, "absent.csv: there is no such file"),
         ("predict absent.lw new.csv", SYSTEM, "absent.lw: No such file"),
         ("predict cases.csv new.csv", MODEL, "'cases.csv' cannot be read: it is no leastwise model"),
-        ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the ending '.xlsx' .* give --output-format, one of"),
+        ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the extension '.xlsx' .* give --output-format, one of"),
         ("predict cases.lw new.csv -o no/o.csv", USAGE, "there is no folder"),
         ("predict cases.lw new.csv --json", USAGE, "write the predictions to a file by -o"),
         ("predict cases.lw new.csv --keep cas", DATA, "new.csv: there is no column 'cas' .did you mean 'case'"),
-        ("evaluate cases.lw new.csv", DATA, "new.csv: to be compared with, there must be the column 'finding'"),
+        ("evaluate cases.lw new.csv", DATA, "new.csv: the evaluation needs the column 'finding'"),
     ],
 )
 def test_errors_are_one_line(arguments, code, message, made):

@@ -124,7 +124,7 @@ def test_notes_say_why_columns_are_not_used():
     )
     assert [c.note for c in found.columns_] == [
         "increases by one from row to row: a row number",
-        "30 different texts in 30 rows: names, ids or free text",
+        "30 distinct texts in 30 rows: names, ids or free text",
         "constant",
         "no values",
     ]

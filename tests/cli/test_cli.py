@@ -178,7 +178,7 @@ def test_evaluate_and_inspect(made):
     assert scores["warnings"] == []
     code, out, _ = spoken("inspect", made / "cases.lw")
     assert re.search(r"^target +finding \(classes\)$", out, re.M)
-    assert re.search(r"^case +ignore .* as said$", out, re.M)
+    assert re.search(r"^case +ignore .* as specified$", out, re.M)
     told = answered("inspect", made / "cases.lw")
     assert told["file"]["model"] == "TableModel"
     assert told["tasks"] == ["site 0", "site 1", "site 2"]
@@ -340,7 +340,7 @@ def test_warnings_of_the_library_are_notes(made, tmp_path, monkeypatch):
 def test_latin_1_is_a_warning(tmp_path):
     (tmp_path / "l.csv").write_bytes("größe,y\n".encode("latin-1") + b"1,a\n2,b\n3,b\n4,a\n" * 5)
     answer = answered("fit", tmp_path / "l.csv", "-t", "y")
-    assert answer["warnings"][0].endswith("Give --encoding if letters look wrong.")
+    assert answer["warnings"][0].endswith("Give --encoding if characters look wrong.")
 
 
 def test_errors_for_programs(made):
@@ -375,7 +375,7 @@ def test_quiet_says_results_only(made, tmp_path):
         ("fit cases.csv --labels a,b --task site", USAGE, "--labels goes with neither --task nor --kind"),
         ("fit absent.csv -t y", SYSTEM, "absent.csv: there is no such file"),
         ("fit . -t y", USAGE, r"\. is a directory; give the name of a file"),
-        ("fit report.html -t y", DATA, "report.html: the ending '.html' is not one of .*: give --format, one of"),
+        ("fit report.html -t y", DATA, "report.html: the extension '.html' is not one of .*: give --format, one of"),
         ("fit - -t y", USAGE, "a table from stdin has no file name: give the model file with -o"),
         ("fit cases.csv -t finding -o no/m.lw", USAGE, "no/m.lw: the directory .* does not exist"),
         ("fit cases.csv -t finding --coverage 2", USAGE, "--coverage 2: must be between 0 and 1"),
@@ -388,18 +388,18 @@ def test_quiet_says_results_only(made, tmp_path):
             "the kind must be one of number, boolean, date, category",
         ),
         ("fit cases.csv -t finding --column line=number", DATA, 'line 2, column "line": ".*" is not a number'),
-        ("fit cases.csv -t size --max-error 0.1", DATA, 'cases.csv: column "size" holds numbers'),
+        ("fit cases.csv -t size --max-error 0.1", DATA, 'cases.csv: column "size" contains numbers'),
         ("fit cases.csv -t finding --kind nix", USAGE, "'nix' is not one of 'classes', 'numbers'. See leastwise fit"),
         ("fit", USAGE, "Missing argument 'DATA'. See leastwise fit --help"),
         ("fiit cases.csv", USAGE, "No such command 'fiit'"),
         ("predict cases.lw absent.csv", SYSTEM, "absent.csv: there is no such file"),
         ("predict absent.lw new.csv", SYSTEM, "absent.lw: No such file"),
         ("predict cases.csv new.csv", MODEL, "'cases.csv' cannot be read: it is not a leastwise model"),
-        ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the ending '.xlsx' .* give --output-format, one of"),
+        ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the extension '.xlsx' .* give --output-format, one of"),
         ("predict cases.lw new.csv -o no/o.csv", USAGE, "no/o.csv: the directory .* does not exist"),
         ("predict cases.lw new.csv --json", USAGE, "write the predictions to a file with -o"),
         ("predict cases.lw new.csv --keep cas", DATA, "new.csv: there is no column 'cas' .did you mean 'case'"),
-        ("evaluate cases.lw new.csv", DATA, "new.csv: to be compared with, there must be the column 'finding'"),
+        ("evaluate cases.lw new.csv", DATA, "new.csv: the evaluation needs the column 'finding'"),
     ],
 )
 def test_errors_are_one_line(arguments, code, message, made):

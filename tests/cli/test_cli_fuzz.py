@@ -242,7 +242,7 @@ for _ in range(int(count)):
     assert len(codes) == COUNT // 2
     assert set(codes) == {DONE, DATA}
     assert len(lines) == codes.count(DATA)
-    assert all(line.startswith(f"leastwise: new.{ending}: ") for line in lines)
+    assert all(line.startswith((f"leastwise: new.{ending}: ", f"leastwise: new.{ending}, row")) for line in lines)
 
 
 # ------------------------------------------------------------ other new tables

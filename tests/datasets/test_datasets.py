@@ -216,7 +216,7 @@ def test_missing_files_say_what_would_do(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="no folder"):
         load("usps", tmp_path / "nowhere")
     monkeypatch.delenv("LEASTWISE_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="No folder to look for 'usps'"):
+    with pytest.raises(FileNotFoundError, match="No folder is given for 'usps'"):
         load("usps")
     assert available() == available(tmp_path / "nowhere") == []
 

@@ -12,7 +12,7 @@ from conftest import DATA
 from scipy import sparse
 
 from leastwise.datasets import available, load, load_arff, make_rotated_labels
-from leastwise.datasets.enron import LABELS
+from leastwise.datasets.multi_label import LABELS
 
 OPEN = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -100,10 +100,10 @@ def test_lists_of_values(tmp_path):
     ("row", "line", "problem"),
     [
         ("1,0,0,1", 11, "4 values, but there are 5"),
-        ("1,0,x,1,0", 11, "'two words' is 'x', which is no number"),
-        ("1,2,0,1,0", 11, "'2', which is none of"),
+        ("1,0,x,1,0", 11, "'two words' is 'x', which is not a number"),
+        ("1,2,0,1,0", 11, "'2', which is not one of"),
         ("1,0,0,?,0", 11, "label 'spam' is missing"),
-        ("{5 1}", 11, "'5'; the numbers are 0 to 4"),
+        ("{5 1}", 11, "'5' is not in the range 0 to 4"),
         ("{-1 1}", 11, "'-1'"),
         ("{0 1, 0 2}", 11, "0 is given twice"),
         ("{0 1, 2}", 11, "pairs"),
@@ -126,10 +126,10 @@ def test_wrong_rows_are_named(tmp_path, row, line, problem):
         ("@attribute a {0,1\n@data\n", "line 1: .*type"),
         ("@attribute a\n@data\n", "line 1: .*name and a type"),
         ("@attribute a real\n@attribute a real\n@data\n", "line 2: a second"),
-        ("@data\n", "line 1: @data before"),
-        ("hello\n", "line 1: 'hello' where"),
-        ("@attribute a real\n", "no line @data"),
-        ("", "no line @data"),
+        ("@data\n", "line 1: @data comes before"),
+        ("hello\n", "line 1: found 'hello'; expected"),
+        ("@attribute a real\n", "no @data line"),
+        ("", "no @data line"),
     ],
 )
 def test_wrong_headers_are_named(tmp_path, header, problem):
@@ -236,13 +236,13 @@ def test_enron_of_other_labels_or_words(tmp_path):
     write_enron(tmp_path / "enron-train.arff", X, Y)
     write_enron(tmp_path / "enron-test.arff", X, Y, words=WORDS[::-1])
     write_xml(tmp_path / "enron.xml", LABELS)
-    with pytest.raises(ValueError, match=r"enron-train\.arff \+ .*same names of features"):
+    with pytest.raises(ValueError, match=r"enron-train\.arff \+ .*differ in their feature names"):
         load("enron", tmp_path)
     write_xml(tmp_path / "enron.xml", LABELS[:5])
     with pytest.raises(ValueError, match=r"enron-train\.arff \+ .*enron\.xml.*5 labels, A\.A1"):
         load("enron", tmp_path)
     write_xml(tmp_path / "enron.xml", [*LABELS, "E.E1"])
-    with pytest.raises(ValueError, match=r"enron\.xml names 'E\.E1', which is no attribute of .*enron-train\.arff"):
+    with pytest.raises(ValueError, match=r"enron\.xml names 'E\.E1', .*not an attribute of .*enron-train\.arff"):
         load("enron", tmp_path)
 
 
@@ -253,9 +253,9 @@ def test_enron_of_other_labels_or_words(tmp_path):
         ({"Y": np.zeros((4, 52))}, "not the 53"),
         ({"Y": np.zeros((3, 53))}, "4 rows but 3"),
         ({"label_names": ["a"] * 53}, "not the 53"),
-        ({"feature_names": ["a"]}, "1 names of features instead of 1001"),
+        ({"feature_names": ["a"]}, "1 feature names instead of 1001"),
         ({"X": np.zeros((4, 9))}, "9 features instead of 1001"),
-        ({"is_train": [1, 1, 1, 1]}, "without rows"),
+        ({"is_train": [1, 1, 1, 1]}, "a part has no rows"),
     ],
 )
 def test_wrong_enron_archives_are_named(tmp_path, change, problem):

@@ -154,7 +154,11 @@ def test_unequal_cells_are_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("task", "message"),
-    [([0, 0, 1], "4 rows but tasks of shape"), ([0, 0, 1, -1], "not numbered"), ([0, 0.5, 1, 1], "not numbered")],
+    [
+        ([0, 0, 1], "4 rows but tasks of shape"),
+        ([0, 0, 1, -1], "must be numbered"),
+        ([0, 0.5, 1, 1], "must be numbered"),
+    ],
 )
 def test_odd_tasks_are_named(tmp_path, task, message):
     np.savez(tmp_path / "landmine.npz", X=np.zeros((4, 9)), y=[0, 1, 0, 1], task=task)

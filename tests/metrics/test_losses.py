@@ -21,7 +21,7 @@ from leastwise.metrics.probabilities import log_loss, task_log_loss
 from leastwise.model_selection.label_scoring import log_likelihood as label_likelihood
 from leastwise.model_selection.scoring import log_likelihood
 from leastwise.report.evaluation import Predictions
-from leastwise.tables.scores import class_scores
+from leastwise.tables.evaluation import class_scores
 
 N, C = 40, 3
 RNG = np.random.default_rng(0)

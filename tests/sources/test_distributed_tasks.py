@@ -402,7 +402,7 @@ def test_blocks_that_will_not_do(rows):
     with pytest.raises(ValueError, match=r"with \['groups'\]"):
         model.fit_stream([{"X": rows[0], "y": rows[1], "groups": rows[2]}])
     unknown = da.from_delayed(dask.delayed(rows[0]), (np.nan, 2), float)
-    with pytest.raises(ValueError, match="X has 1 partitions, and y has 3"):
+    with pytest.raises(ValueError, match="X has 1 partitions, but y has 3"):
         model.fit(unknown, da.zeros(300, chunks=100), tasks="a")
 
 

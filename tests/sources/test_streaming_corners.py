@@ -201,7 +201,7 @@ def test_small_weights_are_not_nothing():
     """Rows that were never added are refused, whatever the scale of the weights."""
     w = np.full(N, 1e-12)
     model = LSPC(**GIVEN).fit_stream(iter([(X, Y, w)]))
-    with pytest.raises(ValueError, match="one of these was not"):
+    with pytest.raises(ValueError, match="at least one of these rows was not"):
         model.unfit(X[:5] + 1, Y[:5], sample_weight=w[:5])
     assert len(model.unfit(X[:5], Y[:5], sample_weight=w[:5]).kept_) == N - 5
 

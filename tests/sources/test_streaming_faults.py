@@ -44,12 +44,12 @@ def write_lines(path, listed):
 # ----------------------------------------------------------------------- text
 
 BROKEN = {
-    "words": (lambda line: "abc" + line[line.index(",") :], "line 54, column \"size\": 'abc' is not a number"),
-    "few": (lambda line: line.rsplit(",", 1)[0], "line 54: it has 2 cells; the header has 3"),
-    "many": (lambda line: line + ",1", "line 54: it has 4 cells; the header has 3"),
-    "gap": (lambda line: line[line.index(",") :], 'line 54, column "size": here is a missing value'),
-    "infinite": (lambda line: "-inf" + line[line.index(",") :], 'line 54, column "size": here is -inf'),
-    "half": (lambda line: line[:-1] + "0.5", "line 54, column \"label\": '0.5' is not a whole number"),
+    "words": (lambda line: "abc" + line[line.index(",") :], 'line 54, column "size": "abc" is not a number'),
+    "few": (lambda line: line.rsplit(",", 1)[0], "line 54: 2 cells, but the header has 3"),
+    "many": (lambda line: line + ",1", "line 54: 4 cells, but the header has 3"),
+    "gap": (lambda line: line[line.index(",") :], 'line 54, column "size": missing value'),
+    "infinite": (lambda line: "-inf" + line[line.index(",") :], 'line 54, column "size": the value is -inf'),
+    "half": (lambda line: line[:-1] + "0.5", 'line 54, column "label": "0.5" is not an integer'),
 }
 
 
@@ -64,7 +64,7 @@ def test_a_broken_line(tmp_path, kind, ending, step, monkeypatch):
     listed.insert(20, "")
     path = write_lines(tmp_path / f"a{ending}", listed)
     if kind == "half":  # types are found from the first lines
-        monkeypatch.setattr("leastwise.sources.text.SAMPLED", 500)
+        monkeypatch.setattr("leastwise.sources.formats.csv.SAMPLED", 500)
     seen, error = consumed(open_blocks(path, target="label", block_rows=step))
     assert message in str(error)
     assert str(error).startswith(f"{path}, line 54")
@@ -77,8 +77,8 @@ def test_a_broken_line(tmp_path, kind, ending, step, monkeypatch):
 
 def test_a_broken_line_far_behind(tmp_path, monkeypatch):
     """Beyond the first piece of text that is parsed."""
-    monkeypatch.setattr("leastwise.sources.text.PARSED", 500)
-    monkeypatch.setattr("leastwise.sources.text.SAMPLED", 500)
+    monkeypatch.setattr("leastwise.sources.formats.csv.PARSED", 500)
+    monkeypatch.setattr("leastwise.sources.formats.csv.SAMPLED", 500)
     listed = lines()
     listed[91] = "1,x,1"
     seen, error = consumed(open_blocks(write_lines(tmp_path / "a.csv", listed), target="label", block_rows=9))
@@ -112,7 +112,7 @@ def test_bytes_that_are_no_text(tmp_path):
     path = write_lines(tmp_path / "a.csv", ["a,b,c", "1,2,x", "2,3,y"])
     path.write_bytes(path.read_bytes().replace(b"y", b"\xff"))
     seen, error = consumed(open_blocks(path, target="c"))
-    assert "line 3, column \"c\": '\\udcff' is not text in UTF-8" in str(error)
+    assert 'line 3, column "c": "\\udcff" is not UTF-8 text' in str(error)
     np.testing.assert_array_equal(seen, [[1, 2]])
     assert sum(len(b) for b in open_blocks(path, features=["a", "b"])) == 2, "that column is not wanted"
 
@@ -218,7 +218,7 @@ def test_a_fault_in_a_later_file(tmp_path):
     ("change", "message"),
     [
         (lambda t: t.drop_columns(["shade"]), "b.parquet: there is no column 'shade'"),
-        (lambda t: t.append_column("more", t["size"]), "b.parquet: the column 'more' is not in the first table"),
+        (lambda t: t.append_column("more", t["size"]), "b.parquet: column 'more' is not in the first table"),
         (lambda t: t.set_column(0, "size", t["size"].cast("string")), 'b.parquet: column "size" holds text'),
     ],
 )
@@ -278,7 +278,7 @@ def test_an_iterator_that_gives_other_rows_the_second_time():
     sizes = iter([10, 9])
     blocks = open_blocks(lambda: [np.ones((next(sizes), 2))])
     assert len(list(blocks)) == 1
-    with pytest.raises(StreamError, match="9 rows this time, 10 were expected"):
+    with pytest.raises(StreamError, match="9 rows in this pass, but 10 were expected"):
         list(blocks)
 
 
@@ -291,4 +291,4 @@ def test_an_iterator_that_fails():
     with pytest.raises(RuntimeError, match="the line is dead") as caught:
         seen.extend(block for block in open_blocks(items()))
     assert len(seen) == 1
-    assert caught.value.__notes__ == ["It was raised while block 1 of the stream was made."]
+    assert caught.value.__notes__ == ["Raised while block 1 of the stream was produced."]

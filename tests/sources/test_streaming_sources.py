@@ -276,7 +276,7 @@ def test_iterators(cuts, step, kind):
     once = open_blocks(items(), block_rows=step, **roles)
     assert not once.repeatable
     assert sum(len(b) for b in once) == N == once.n_rows
-    with pytest.raises(StreamError, match="have been gone through"):
+    with pytest.raises(StreamError, match="which is exhausted"):
         iter(once)
     wheres = [b.where for b in open_blocks(items, **roles)]
     assert wheres == [f"day {e}" if kind == 5 else f"block {k}" for k, e in enumerate(edges[:-1])]
@@ -396,7 +396,7 @@ def test_predictions_are_written_as_a_whole_or_not_at_all(tmp_path, ending):
         write_predictions(model, broken, path, block_rows=10)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
-    with pytest.raises(ValueError, match=r"the ending '\.doc' is not one of"):
+    with pytest.raises(ValueError, match=r"the extension '\.doc' is not one of"):
         write_predictions(model, X, tmp_path / "a.doc")
 
 
@@ -413,44 +413,44 @@ def test_predictions_for_tasks_by_blocks():
 @pytest.mark.parametrize(
     ("source", "more", "message"),
     [
-        (X, {"y": np.zeros(3)}, "y has 3 rows, X has 57"),
-        (X[:, 0], {}, r"shape \(57,\): give rows and columns"),
+        (X, {"y": np.zeros(3)}, "y has 3 rows, but X has 57"),
+        (X[:, 0], {}, r"shape \(57,\), but must be two-dimensional"),
         (X, {"target": "a"}, r"the columns \['a'\] cannot be given with an array"),
         (X, {"features": ["a"]}, "cannot be given with an array"),
-        (X, {"block_rows": 0}, "block_rows=0 must be a whole number"),
-        (X, {"block_rows": 2.5}, "block_rows=2.5 must be a whole number"),
-        (X, {"y": 3}, "3 is no array"),
+        (X, {"block_rows": 0}, "block_rows=0 must be a positive integer"),
+        (X, {"block_rows": 2.5}, "block_rows=2.5 must be a positive integer"),
+        (X, {"y": 3}, "3 is not an array"),
         (TABLE, {"target": "finding", "y": X}, "both given"),
         (TABLE, {"target": "finding"}, 'column "site" holds text, not numbers: encode it first'),
         (TABLE, {"target": "findin"}, "did you mean 'finding'"),
-        (TABLE, {"target": "label", "weight": "label", "features": NAMES}, "'label' is asked for twice"),
-        (TABLE, {"features": "size"}, "must be a list of names"),
+        (TABLE, {"target": "label", "weight": "label", "features": NAMES}, "'label' is used twice"),
+        (TABLE, {"features": "size"}, "must be a list of column names"),
         (TABLE, {"features": []}, "leaves no inputs"),
-        ({"a": [1.0]}, {"target": "a"}, "no column is left for inputs"),
+        ({"a": [1.0]}, {"target": "a"}, "no column is left for the inputs"),
         ({"a": [1.0], "b": [1.0, 2.0]}, {}, "different numbers of rows"),
-        (TABLE, {"features": NAMES, "y": np.zeros(3)}, "y has 3 rows, the table has 57"),
-        (7, {}, "int is no source of rows"),
+        (TABLE, {"features": NAMES, "y": np.zeros(3)}, "y has 3 rows, but the table has 57"),
+        (7, {}, "int is not a source of rows"),
         (lambda: 7, {}, "it must return an iterator of blocks"),
-        ([7], {}, "block 0: int is no block"),
+        ([7], {}, "block 0: int is not a block"),
         ([], {}, "The stream has no rows"),
         (np.zeros((0, 3)), {}, "The stream has no rows"),
-        ([X[:3], (X[:3], np.zeros(3))], {}, "block 1: y is not as in blocks before"),
-        ([X[:3], X[:3, :2]], {}, "block 1: X has 2 columns; in blocks before it had 4"),
-        ([(X[:3], np.zeros(4))], {}, "block 0: y has 4 rows, X has 3"),
+        ([X[:3], (X[:3], np.zeros(3))], {}, "block 1: y differs from earlier blocks"),
+        ([X[:3], X[:3, :2]], {}, "block 1: X has 2 columns, but earlier blocks had 4"),
+        ([(X[:3], np.zeros(4))], {}, "block 0: y has 4 rows, but X has 3"),
         ([(X[:3], np.zeros((3, 1, 1)))], {}, r"y has shape \(3, 1, 1\)"),
         ([(X, 1, 2, 3)], {}, "a tuple of 4 parts"),
         ([{"X": X, "z": 1}], {}, "'z' is not one of"),
         ([X], {"y": np.zeros(3)}, "arrays for y cannot be given with an iterator"),
-        ([X], {"target": "a"}, "it is an array, and has no columns with the names"),
-        ([X.astype(str)], {}, "not of numbers: encode it first"),
-        ([(X, None, -np.ones(N))], {}, "the weight is -1.0: weights are 0 or more"),
-        ([(X, None, np.array(["a"] * N))], {}, "weights are of type <U1"),
+        ([X], {"target": "a"}, "an array has no named columns"),
+        ([X.astype(str)], {}, "X must be numeric, but has type .*: encode it first"),
+        ([(X, None, -np.ones(N))], {}, "the weight is -1.0, but weights must be 0 or more"),
+        ([(X, None, np.array(["a"] * N))], {}, "weights must be numeric; their type is <U1"),
         ([(X, np.where(np.arange(N) == 5, np.nan, 1.0))], {}, "block 0, row 5: the target is nan"),
         ([Block(X, None, tasks=np.array([None] * N))], {}, "row 0: the task is None"),
         ([{"a": np.ones(3)}, {"b": np.ones(3)}], {}, "block 1: there is no column 'a'"),
-        ([{"a": np.ones(3)}, {"a": np.ones(3), "b": np.ones(3)}], {}, "the column 'b' is not in the first table"),
-        ("nowhere.parquet", {}, "nowhere.parquet: it cannot be read"),
-        ("nowhere/*.parquet", {}, "no file has such a name"),
+        ([{"a": np.ones(3)}, {"a": np.ones(3), "b": np.ones(3)}], {}, "column 'b' is not in the first table"),
+        ("nowhere.parquet", {}, "nowhere.parquet: the file cannot be read"),
+        ("nowhere/*.parquet", {}, "no file matches"),
     ],
 )
 def test_wrong_input_is_named(source, more, message):
@@ -463,33 +463,33 @@ def test_wrong_files_are_named(folder, tmp_path):
         with pytest.raises(StreamError, match=message):
             list(open_blocks(source, **(ROLES | more)))
 
-    refused(tmp_path, "the folder has no files of rows")
+    refused(tmp_path, "the folder has no data files")
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "notes.doc").touch()
-    refused(tmp_path, "also has 'notes.doc'")
-    refused(tmp_path / "notes.doc", "the ending '.doc' is not one of")
+    refused(tmp_path, "also contains 'notes.doc'")
+    refused(tmp_path / "notes.doc", "the extension '.doc' is not one of")
     (tmp_path / "a.parquet.gz").touch()
-    refused(tmp_path / "a.parquet.gz", "only text can be packed")
+    refused(tmp_path / "a.parquet.gz", "only text files can be gzipped")
     refused([folder / "whole.csv", folder / "whole.csv"], "in the list twice")
     refused(folder / "whole.csv", "arrays for y cannot be given with files", y=np.zeros(N), target=None)
     refused(folder / "whole.parquet", 'column "site" holds text', features=None, task=None)
     refused(folder / "whole.csv", 'column "site" holds text', features=None, task=None)
     refused(folder / "whole.arrow", "no column 'sizes'", features=["sizes"])
     (tmp_path / "empty.csv").touch()
-    refused(tmp_path / "empty.csv", "line 1: the first line")
+    refused(tmp_path / "empty.csv", "line 1: the file is empty")
     (tmp_path / "twice.csv").write_text("a,a\n1,2\n")
-    refused(tmp_path / "twice.csv", "more than one column has the name 'a'")
+    refused(tmp_path / "twice.csv", 'columns 1 and 2 are both named "a"')
     np.save(tmp_path / "X.npy", X)
-    refused(tmp_path / "X.npy", "which have no names")
-    refused([tmp_path / "X.npy", folder / "whole.csv"], "do not go together")
+    refused(tmp_path / "X.npy", "which have no column names")
+    refused([tmp_path / "X.npy", folder / "whole.csv"], "cannot be in one list")
 
 
 def test_values_that_no_fit_takes_are_named():
-    for value, what in ((np.nan, "a missing value"), (np.inf, "inf")):
+    for value, what in ((np.nan, "missing value"), (np.inf, "the value is inf")):
         broken = X.copy()
         broken[23, 2] = value
         for source in (broken, sparse.csr_matrix(broken)):
-            with pytest.raises(StreamError, match=rf'X, row 23, column "X\[:, 2\]": here is {what}') as caught:
+            with pytest.raises(StreamError, match=rf'X, row 23, column "X\[:, 2\]": {what}') as caught:
                 list(open_blocks(source, block_rows=10))
             assert (caught.value.where, caught.value.rows) == ("X", (23, 23))
         with pytest.raises(StreamError, match=r'block 1, row 3, column "b"'):

@@ -175,11 +175,11 @@ def test_hashes_are_the_same_in_every_process():
         (lambda s: s.by_task(stream(), n_parts=0), "n_parts=0 must be"),
         (lambda s: s.by_task(stream(), part_rows=2.5), "part_rows=2.5 must be"),
         (lambda s: s.by_task(stream(), n_parts=2, part_rows=2), "not both"),
-        (lambda s: s.by_task((np.ones((3, 1)), np.ones(3))), "have no tasks: name their column by task="),
+        (lambda s: s.by_task((np.ones((3, 1)), np.ones(3))), "have no tasks: name the column with task="),
         (lambda s: s.keep(iter([Block(np.ones((1, 1)), np.array([[]], dtype=object), groups=np.array([{}]))])),
-         "groups has values that cannot be told apart"),
+         "groups has values that are not hashable"),
         (lambda s: s.keep(iter([(np.ones((1, 1)), np.ones(1)), (np.ones((1, 1)), np.array(["a"], dtype=object))])),
-         "y holds objects in one block"),
+         "y contains objects in one block"),
     ],
 )  # fmt: skip
 def test_wrong_input(call, message):
@@ -207,7 +207,7 @@ def test_parts_of_sparse_rows_are_cut_by_what_they_hold():
 
 
 def test_a_folder_that_is_none(tmp_path):
-    with pytest.raises(SpillError, match="Nothing can be kept there"):
+    with pytest.raises(SpillError, match="No temporary folder can be created"):
         Spool(folder=tmp_path / "nowhere")
 
 

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from leastwise.sources.formats.cells import boolean, date, number, strip_cell
 from leastwise.tables import Table, TableEncoder, TableError, read_table
-from leastwise.tables.cells import boolean, date, number, stripped
 
 
 @parametrize_with_checks([TableEncoder()])
@@ -34,7 +34,7 @@ def column(cells, name="a", **options):
 
 @pytest.mark.parametrize("cell", ["", " ", "NA", "n/a", "NaN", "null", "None", "?", "-", None])
 def test_missing_cells(cell):
-    assert stripped(cell) is None
+    assert strip_cell(cell) is None
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_notes_say_why_columns_are_not_used():
         {"id": np.arange(30), "name": [f"n {i}" for i in range(30)], "one": ["x"] * 30, "none": [None] * 30}
     )
     assert [c.note for c in found.columns_] == [
-        "rises by one from row to row: a row number",
-        "30 different texts in 30 rows: names, ids or free text",
+        "increases by one from row to row: a row number",
+        "30 distinct texts in 30 rows: names, ids or free text",
         "constant",
         "no values",
     ]
@@ -140,7 +140,7 @@ def test_kinds_may_be_said():
         TableError, match=r"kinds= and ignore= name the column 'b', not found; the columns are \['a'\]"
     ):
         column(cells, kinds={"b": "category"})
-    with pytest.raises(TableError, match=r"kinds= says 'word' of column \"a\": use one of"):
+    with pytest.raises(TableError, match=r"kinds= has 'word' for column \"a\": use one of"):
         column(cells, kinds={"a": "word"})
 
 
@@ -151,7 +151,7 @@ def test_a_word_among_numbers_is_a_mistake():
     with pytest.raises(TableError) as caught:
         TableEncoder().fit(csv(text))
     assert str(caught.value).startswith(
-        '<stream>: line 11, column "size": "abc" is not a number, and 49 of 50 cells of this column are: correct it'
+        '<stream>, line 11, column "size": "abc" is not a number, but 49 of 50 cells of this column are: correct it'
     )
     with pytest.raises(TableError, match=r'line 11, column "size": "abc" is not a number\.$'):
         TableEncoder(kinds={"size": "number"}).fit(csv(text))
@@ -223,10 +223,10 @@ def test_values_that_training_has_not_seen_are_counted():
     plain = TableEncoder().fit({"k": ["x", "x", "y", "y"]}).encode({"k": ["x", "new", "new", None]})
     assert plain.X.tolist() == [[1, 0], [0, 0], [0, 0], [0, 0]]
     assert plain.unseen == {"k": 2}
-    assert plain.gaps == {"k": 1}
+    assert plain.missing == {"k": 1}
     assert plain.notes == [
-        'Column "k": 2 cells with values that training has not seen.',
-        'Column "k": 1 cells missing; in training there were none.',
+        'Column "k": 2 cells with values that did not occur in training.',
+        'Column "k": 1 missing cells; training had none.',
     ]
     pooled = TableEncoder().fit({"k": ["x", "x", "y", "y", "z"]}).encode({"k": ["z", "new"]})
     assert pooled.X.tolist() == [[0, 0, 1], [0, 0, 1]]
@@ -253,19 +253,19 @@ def test_columns_in_another_order_and_others_beside():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("size,line,ok\n1,north,yes\n", "the model needs the column 'day', not found; the columns are ['size', "),
-        ("line\nnorth\n", "the model needs the columns 'size', 'ok', 'day', not found"),
-        (TRAINING + "abc,north,no,2024-01-01\n", 'line 22, column "size": "abc" is not a number.'),
-        (TRAINING + "1,north,maybe,2024-01-01\n", 'line 22, column "ok": "maybe" is not true or false'),
-        (TRAINING + "1,north,no,1.1.2024\n", 'line 22, column "day": "1.1.2024" is not an ISO date'),
-        (TRAINING + "inf,north,no,2024-01-01\n", 'line 22, column "size": inf is not a finite number'),
+        ("size,line,ok\n1,north,yes\n", ": the model needs the column 'day', not found; the columns are ['size', "),
+        ("line\nnorth\n", ": the model needs the columns 'size', 'ok', 'day', not found"),
+        (TRAINING + "abc,north,no,2024-01-01\n", ', line 22, column "size": "abc" is not a number.'),
+        (TRAINING + "1,north,maybe,2024-01-01\n", ', line 22, column "ok": "maybe" is not true or false'),
+        (TRAINING + "1,north,no,1.1.2024\n", ', line 22, column "day": "1.1.2024" is not an ISO date'),
+        (TRAINING + "inf,north,no,2024-01-01\n", ', line 22, column "size": inf is not a finite number'),
     ],
 )
 def test_what_does_not_fit_is_named(text, message):
     encoder = TableEncoder().fit(csv(TRAINING))
     with pytest.raises(TableError) as caught:
         encoder.transform(csv(text))
-    assert str(caught.value).startswith(f"<stream>: {message}")
+    assert str(caught.value).startswith(f"<stream>{message}")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,11 @@ def test_what_does_not_fit_is_named(text, message):
     [
         ("ok", np.array([0.0, 3.0]), 'row 2, column "ok": 3 is not true or false'),
         ("day", np.array([np.nan, 3.5]), 'row 2, column "day": 3.5 is not an ISO date'),
-        ("size", np.array(["2024-01-01"] * 2, dtype="datetime64[D]"), 'row 1, column "size": the column holds dates'),
+        (
+            "size",
+            np.array(["2024-01-01"] * 2, dtype="datetime64[D]"),
+            'row 1, column "size": the column contains dates',
+        ),
     ],
 )
 def test_types_that_do_not_fit_are_named(name, values, message):

@@ -20,9 +20,8 @@ from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.metrics.calibration import calibration_error
 from leastwise.metrics.probabilities import brier_score
 from leastwise.tables import Table, TableError, TableModel, read_table, write_table
-from leastwise.tables.cells import text_cells
-from leastwise.tables.rows import group_numbers, task_ids
-from leastwise.tables.targets import find_target_kind, known_classes, read_target
+from leastwise.tables.columns import text_cells
+from leastwise.tables.prepare import find_target_kind, group_numbers, known_classes, read_target, task_ids
 
 N = 140
 
@@ -116,13 +115,13 @@ def test_kinds_of_targets(cells, kind):
 
 def test_targets_that_are_none_are_refused_unless_said():
     names = Table.of({"y": [f"n{i}" for i in range(30)]})
-    with pytest.raises(TableError, match=r'column "y" cannot be the target as it is \(30 different texts in 30 rows'):
+    with pytest.raises(TableError, match=r'column "y" cannot be the target as it is \(30 distinct texts in 30 rows'):
         find_target_kind(names, "y")
-    with pytest.raises(TableError, match="it holds dates"):
+    with pytest.raises(TableError, match="it contains dates"):
         find_target_kind(Table.of({"y": ["2024-01-01", "2024-01-02"]}), "y")
     assert read_target(names, "y", "classes").y.tolist() == names["y"].tolist()
     assert read_target(Table.of({"y": ["1", "0", ""]}), "y", "numbers").y.tolist() == [1.0, 0.0]
-    with pytest.raises(TableError, match="holds no values"):
+    with pytest.raises(TableError, match="has no values"):
         read_target(Table.of({"y": ["", "NA"]}), "y", "numbers")
 
 
@@ -146,7 +145,7 @@ def test_classes_are_as_they_were_and_are_known_again(given, classes, cells):
 
 def test_a_class_that_is_not_known_is_named():
     with pytest.raises(
-        TableError, match=r'row 2, column "y": "c" is none of the classes of training, .* \[\'a\', \'b\'\]'
+        TableError, match=r'row 2, column "y": "c" is not one of the classes of training, .* \[\'a\', \'b\'\]'
     ):
         known_classes(Table.of({"y": ["a", "c"]}), "y", np.array(["a", "b"]))
 
@@ -241,7 +240,7 @@ def test_tasks(tmp_path):
     assert tasks["site 1"]["rows"] == rows.sum()
     assert tasks["site 1"]["log_loss"] == pytest.approx(log_loss(NEW["finding"][rows].astype(str), P[rows]))
     elsewhere = Table.of({**NEW.columns, "site": ["elsewhere", "", *NEW["site"][2:]]})
-    assert "2 rows are of tasks that training has not seen." in model.predict_table(elsewhere).notes
+    assert "2 rows belong to tasks that did not occur in training." in model.predict_table(elsewhere).notes
     with pytest.raises(TableError, match="the model needs its task in the column 'site', not found"):
         model.predict_table(NEW.without(["site"]))
     missing = Table.of({**TRAIN.columns, "site": ["", *TRAIN["site"][1:]]})
@@ -278,7 +277,7 @@ def test_rows_without_a_target_are_left_out_with_a_count(finding):
 def test_weights_are_numbers_of_0_or_more(finding):
     for cell in ("-1", ""):
         table = Table.of({**TRAIN.columns, "weight": ["1", cell, *TRAIN["weight"][2:]]})
-        with pytest.raises(TableError, match=rf'row 2, column "weight": \'{cell}\' is no weight'):
+        with pytest.raises(TableError, match=rf'row 2, column "weight": \'{cell}\' is not a weight'):
             model_of(target="finding", weight="weight").fit(table)
 
 
@@ -306,9 +305,9 @@ def test_scores_by_their_definitions(finding):
 
 
 def test_evaluate_needs_the_target(finding):
-    with pytest.raises(TableError, match="to be compared with, there must be the column 'finding', not found"):
+    with pytest.raises(TableError, match="the evaluation needs the column 'finding', not found"):
         finding.evaluate(NEW.without(["finding"]))
-    with pytest.raises(TableError, match="there is nothing to compare with"):
+    with pytest.raises(TableError, match="there is nothing to evaluate"):
         finding.evaluate({**NEW.columns, "finding": [""] * len(NEW)})
 
 
@@ -346,7 +345,7 @@ def test_a_wrong_cell_of_a_file_is_named(finding):
     cells = text[11].split(",")
     cells[2] = "abc"
     text[11] = ",".join(cells)
-    with pytest.raises(TableError, match=r'^<stream>: line 12, column "size": "abc" is not a number\.$'):
+    with pytest.raises(TableError, match=r'^<stream>, line 12, column "size": "abc" is not a number\.$'):
         finding.predict_table(read_table(io.StringIO("\n".join(text))))
 
 
@@ -363,17 +362,17 @@ def test_frames(finding):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "give target=, the column to be predicted, or labels="),
-        ({"target": "finding", "labels": ["hot", "wet"]}, "give target=, the column to be predicted, or labels="),
+        ({}, "give either target=, the column to predict, or labels="),
+        ({"target": "finding", "labels": ["hot", "wet"]}, "give either target=, the column to predict, or labels="),
         ({"labels": "hot"}, "labels='hot' must be a list of columns"),
-        ({"labels": ["hot", "wet"], "task": "site"}, "labels= goes with neither task= nor kind="),
+        ({"labels": ["hot", "wet"], "task": "site"}, "labels= cannot be combined with task= or kind="),
         ({"target": "y"}, "the model is to use the column 'y', not found; the columns are"),
-        ({"target": "finding", "task": "finding"}, 'column "finding" is given two parts'),
-        ({"target": "finding", "kind": "class"}, "kind='class' is not known"),
+        ({"target": "finding", "task": "finding"}, 'column "finding" has two roles'),
+        ({"target": "finding", "kind": "class"}, "kind='class' is unknown"),
         ({"target": "finding", "kind": "numbers"}, 'row 1, column "finding": "'),
-        ({"target": "amount", "max_error": 0.1}, 'column "amount" holds numbers: max_error'),
+        ({"target": "amount", "max_error": 0.1}, 'column "amount" contains numbers: max_error'),
         ({"labels": ["line", "wet"]}, 'column "line": "'),
-        ({"target": "amount", "recalibrate": True}, 'column "amount" holds numbers: max_error'),
+        ({"target": "amount", "recalibrate": True}, 'column "amount" contains numbers: max_error'),
     ],
 )
 def test_wrong_calls_are_named(options, message):
@@ -393,9 +392,9 @@ def test_what_is_said_of_columns():
 
 
 def test_nothing_to_learn_from_is_an_error():
-    with pytest.raises(TableError, match=r'there is no column to learn from \("x": constant\)'):
+    with pytest.raises(TableError, match=r'there is no usable input column \("x": constant\)'):
         TableModel(target="y").fit({"x": ["a"] * 20, "y": ["0", "1"] * 10})
-    with pytest.raises(TableError, match="there is none but the target"):
+    with pytest.raises(TableError, match="there is no input column: all columns are the target"):
         TableModel(target="y").fit({"y": ["0", "1"] * 10})
 
 
@@ -419,7 +418,7 @@ def test_many_rows_stand_on_some_centres(monkeypatch):
     monkeypatch.setattr("leastwise.tables.model.CENTERS", 20)
     model = model_of(target="finding").fit(TRAIN)
     assert model.model_.centers_.shape[0] == 20
-    assert f"Of {N} rows 20 carry kernels (n_centers); all are learned from." in model.notes_
+    assert f"20 of {N} rows are kernel centres (n_centers); all rows are used for training." in model.notes_
     assert model_of(target="finding", n_centers=None).fit(TRAIN).model_.centers_.shape[0] == N
 
 
@@ -568,7 +567,7 @@ def test_a_pipeline_is_as_good_as_a_model(options):
         assert piped.evaluate(NEW) == bare.evaluate(NEW)
         assert piped.summary() == bare.summary()
         if name == "labels":
-            assert piped._spoken.labels_.tolist() == bare._spoken.labels_.tolist() == ["hot", "wet"]
+            assert piped._predictor.labels_.tolist() == bare._predictor.labels_.tolist() == ["hot", "wet"]
 
 
 def test_a_pipeline_has_intervals():
@@ -598,7 +597,7 @@ def test_rows_of_no_weight_are_left_out():
 @pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "trust"])
 def test_labels_whose_columns_would_be_lost_are_refused(name):
     table = Table.of({"size": TRAIN["size"], "hot": TRAIN["hot"], name: TRAIN["wet"]})
-    with pytest.raises(TableError, match=f'label "{name}": predictions have a column of that name'):
+    with pytest.raises(TableError, match=f'label "{name}": predictions have another column of that name'):
         TableModel(labels=["hot", name]).fit(table)
 
 

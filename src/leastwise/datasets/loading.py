@@ -1,28 +1,19 @@
-"""Data sets of the papers' experiments, read from files that you have."""
+"""Load the data sets of the papers' experiments from local files."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from leastwise.datasets.checking import read_dataset
-from leastwise.datasets.dermatology import DERMATOLOGY
-from leastwise.datasets.enron import ENRON
-from leastwise.datasets.files import Dataset, Entry
+from leastwise.datasets.files import Dataset, Entry, read_dataset
+from leastwise.datasets.multi_label import ENRON
 from leastwise.datasets.multi_task import MULTI_TASK
-from leastwise.datasets.school import SCHOOL
-from leastwise.datasets.single_task import SINGLE_TASK
+from leastwise.datasets.single_task import DERMATOLOGY, SINGLE_TASK
 
-#: Environment variable that names the folder.
+#: The environment variable with the folder.
 VARIABLE = "LEASTWISE_DATA"
 
-REGISTRY: dict[str, Entry] = {
-    **SINGLE_TASK,
-    **MULTI_TASK,
-    "school": SCHOOL,
-    "dermatology": DERMATOLOGY,
-    "enron": ENRON,
-}
+REGISTRY: dict[str, Entry] = {**SINGLE_TASK, **MULTI_TASK, "dermatology": DERMATOLOGY, "enron": ENRON}
 
 
 def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool = False) -> Dataset:
@@ -31,9 +22,9 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
     Parameters
     ----------
     name : {"mnist", "usps", "satimage", "letter", "landmine", "umist", "school", "dermatology", "enron"}
-        Which one.
+        The data set.
     folder : path, optional
-        Where its files are; by default what the environment variable ``LEASTWISE_DATA`` says. The files are
+        The folder of its files; by default that of the environment variable ``LEASTWISE_DATA``. The files are
         those of the LIBSVM page (plain or compressed), the original ones (MNIST's idx files, UCI's
         ``letter-recognition.data`` and ``dermatology.data``, Statlog's ``sat.trn`` and ``sat.tst``,
         ``LandmineData.mat``, ``umist_cropped.mat``, ``school_b.mat`` with ``school_1_indexes.mat`` to
@@ -41,36 +32,36 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
         Mulan's ``enron.xml`` with ``enron-train.arff`` and ``enron-test.arff`` or with ``enron.arff``, or one archive
         ``<name>.npz``.
     full_size : bool, default=False
-        For ``"umist"``: the pictures of 112 x 92 pixels as they are, instead of every fourth pixel of every fourth
-        row (28 x 23, ``picture[2::4, 2::4]``). ``umist.npz`` has 488 of the 575 in this size and gives those.
+        For ``"umist"``: pictures of 112 x 92 pixels, instead of every fourth pixel of every fourth row (28 x 23,
+        ``picture[2::4, 2::4]``). ``umist.npz`` contains 488 of the 575 in this size.
 
     Returns
     -------
     Dataset
-        Landmine has a ``task``, the minefield. In UMIST the class is the person, and ``female`` says who presents
-        as a woman, which makes the tasks of the paper: pairs of a man and a woman. School is regression: ``y`` is
-        a score, the ``task`` is the school, and ``splits`` are the ten that are published. In Dermatology the last
-        of 34 columns is the age, NaN where it is missing. Enron has 53 labels, of which a message has any number:
-        ``Y`` has a column for each, named by ``label_names``, and X has one for each word.
+        Landmine has a ``task``, the minefield. In UMIST the class is the person, and ``female`` is True for persons
+        who present as women, for the tasks of the paper: pairs of a man and a woman. School is regression: ``y`` is
+        a score, the ``task`` is the school, and ``splits`` are the ten published ones. In Dermatology the last of 34
+        columns is the age, NaN if missing. Enron has 53 labels: ``Y`` has a column for each, named by
+        ``label_names``, and X has one for each word.
 
     Raises
     ------
     FileNotFoundError
-        If the files are not there. The message says which would do.
+        If there are no files. The message lists the possible ones.
     ValueError
-        If a file cannot be read as what its name says.
+        If a file cannot be read in the format of its name.
 
     Notes
     -----
-    ``female`` is a reading of the UMIST pictures and no record of their makers: no source names the sexes. Four of
-    the twenty present as women (1g, 1h, 1i, 1t), the number that papers report.
+    ``female`` is judged from the UMIST pictures, not recorded by their makers. Four of the twenty persons present as
+    women (1g, 1h, 1i, 1t), the number that papers report.
     Ten pictures of the second UMIST person are exact copies of others: keep copies on one side of a split.
 
-    School has 27 inputs. The files have one column more, 1 throughout, which is left out: append ones for a method
-    without an intercept of its own. MALSAR's ``school.mat`` holds no splits, so that ``splits`` is None.
+    School has 27 inputs. The files have one more column, constant 1, which is left out: append ones for a method
+    without an intercept. MALSAR's ``school.mat`` has no splits, so that ``splits`` is None.
 
-    Dermatology's age is missing, as NaN, for 8 of 366 patients, and nothing else is. ``X[:, :-1]`` are the 33 other
-    attributes, those of the paper; ``feature_names`` says which is which.
+    Dermatology's age is missing (NaN) for 8 of 366 patients; nothing else is. ``X[:, :-1]`` are the 33 other
+    attributes, those of the paper; ``feature_names`` has their names.
 
     Enron's published split, 1123 and 579 messages, is in the archive and in Mulan's two files; ``enron.arff`` has the
     same messages in another order, so that ``is_train`` is True throughout. The only message with the label D.D18 is
@@ -79,18 +70,18 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
     entry = _entry(name, full_size)
     where = _folder(folder)
     if where is None:
-        raise FileNotFoundError(f"No folder to look for {name!r} in. {_advice(name, entry)}")
+        raise FileNotFoundError(f"No folder is given for {name!r}. {_advice(name, entry)}")
     if not where.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(where)!r} to look for {name!r} in. {_advice(name, entry)}")
+        raise FileNotFoundError(f"There is no folder {str(where)!r} for {name!r}. {_advice(name, entry)}")
     for source in entry.sources:
         paths = source.paths(where)
         if paths:
             return read_dataset(name, entry, source, paths)
-    raise FileNotFoundError(f"No files of {name!r} in the folder {str(where)!r}. {_advice(name, entry)}")
+    raise FileNotFoundError(f"No files of {name!r} are in the folder {str(where)!r}. {_advice(name, entry)}")
 
 
 def available(folder: str | os.PathLike | None = None) -> list[str]:
-    """Names of the data sets whose files are in the folder, as :func:`load` looks for them."""
+    """Names of the data sets whose files are in the folder; see :func:`load`."""
     where = _folder(folder)
     if where is None or not where.is_dir():
         return []
@@ -103,7 +94,7 @@ def _entry(name: str, full_size: bool) -> Entry:
     entry = REGISTRY[name].full_size if full_size else REGISTRY[name]
     if entry is None:
         sized = [other for other, known in REGISTRY.items() if known.full_size]
-        raise ValueError(f"full_size=True: {name!r} comes in one size only; leave it out, or load one of {sized}.")
+        raise ValueError(f"full_size=True: {name!r} has one size only; remove it, or load one of {sized}.")
     return entry
 
 
@@ -115,6 +106,6 @@ def _folder(folder: str | os.PathLike | None) -> Path | None:
 def _advice(name: str, entry: Entry) -> str:
     choices = "; or ".join(" + ".join(source.files) for source in entry.sources)
     return (
-        f"Any of these would do: {choices} (text and idx files also with .gz, .bz2 or .xz). Name their "
-        f"folder by load({name!r}, folder=...) or by the environment variable {VARIABLE}."
+        f"Needed is one of: {choices} (text and idx files also with .gz, .bz2 or .xz). Give their folder with "
+        f"load({name!r}, folder=...) or the environment variable {VARIABLE}."
     )

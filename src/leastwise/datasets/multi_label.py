@@ -1,9 +1,13 @@
-"""Multi-label sets in the files of Mulan and MEKA: rows that have any number of labels."""
+"""Multi-label data sets in ARFF files, as Mulan and MEKA write them; and the Enron data.
+
+The files are read by ``leastwise.sources.formats.arff``; here, values become numbers and labels are found.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,12 +18,14 @@ from xml.etree import ElementTree
 import numpy as np
 from scipy import sparse
 
-from leastwise.datasets.arff import Table, read_table
-from leastwise.datasets.files import Array, blaming, opened
+from leastwise.datasets.files import Array, Entry, Part, Source, file_errors, opened
+from leastwise.sources.blocks import error_at
+from leastwise.sources.formats.arff import NUMERIC, Attribute, read_header, read_rows, tokenize
+from leastwise.sources.formats.cells import number, strip_cell
 
 #: MEKA's option for the number of labels, in the name of the relation.
 _COUNT = re.compile(r"(?:^|[\s:])-C\s+(-?\d+)\b")
-_ADVICE = "Give labels= the XML file that names them, their names, or how many of the first attributes are labels."
+_ADVICE = "Give labels= the XML file that names them, their names, or the number of first attributes that are labels."
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +35,15 @@ class MultiLabelData:
     Attributes
     ----------
     X : ndarray or csr_array of float of shape (n, d)
-        Sparse where a row of the file is; NaN where a value is missing.
+        Sparse if any row of the file is; NaN if a value is missing.
     Y : ndarray of int of shape (n, T)
-        1 where a row has a label, and 0 elsewhere.
+        1 if a row has a label, else 0.
     feature_names : tuple of str
-        Of the columns of X, in the order of the file.
+        Names of the columns of X, in the order of the file.
     label_names : tuple of str
-        Of the columns of Y, in the order of the file.
+        Names of the columns of Y, in the order of the file.
     relation : str
-        The name that the file gives itself.
+        The name of the relation.
     """
 
     X: Array | sparse.csr_array
@@ -50,16 +56,16 @@ class MultiLabelData:
 def load_arff(
     path: str | os.PathLike, labels: str | os.PathLike | int | Sequence[str] | None = None
 ) -> MultiLabelData:
-    r"""Read a multi-label set from an ARFF file, as Mulan and MEKA write them.
+    r"""Read multi-label data from an ARFF file, as Mulan and MEKA write them.
 
     Parameters
     ----------
     path : path
-        The file, plain or with the ending ``.gz``, ``.bz2`` or ``.xz``.
+        The file, plain or with the extension ``.gz``, ``.bz2`` or ``.xz``.
     labels : path, int or sequence of str, optional
-        Which attributes are labels: an XML file of Mulan, ``<labels><label name="..."/></labels>``; a number, of the
-        first attributes or, if negative, of the last; or their names. By default what the file says itself, as MEKA's
-        do by ``@relation 'name: -C 6'``.
+        Which attributes are labels: an XML file of Mulan, ``<labels><label name="..."/></labels>``; the number of
+        leading attributes or, if negative, of trailing ones; or their names. By default what the file itself says, as
+        MEKA's files do with ``@relation 'name: -C 6'``.
 
     Returns
     -------
@@ -70,14 +76,14 @@ def load_arff(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If a file cannot be read, with its name and the line; if an attribute that should be a label is not there or
-        is not 0 or 1 in every row.
+        If a file cannot be read, with its name and the line; if a label is not an attribute, or is not 0 or 1 in
+        every row.
 
     Notes
     -----
-    Rows may be dense or sparse, ``{3 1, 17 0.5}`` with attributes counted from 0. Attributes are numbers, or lists of
-    values: values that are numbers stand for themselves, and of two words the first is 0 and the second 1. What a
-    sparse row leaves out is 0 or, as in Weka, the first value of a list. ``?`` is a missing value, not allowed in
+    Rows may be dense or sparse, ``{3 1, 17 0.5}`` with attributes counted from 0. Attributes are numeric or nominal.
+    Nominal values that are numbers stand for themselves; of two other values the first is 0 and the second 1. Values
+    that a sparse row omits are 0 or, as in Weka, the first nominal value. ``?`` is a missing value, not allowed in
     labels.
 
     Examples
@@ -93,9 +99,9 @@ def load_arff(
     (('red',), array([1, 0]), array([0.5, 2. ]))
     """
     path = _existing(path)
-    table = read_table(path)
+    table = _read_numbers(path)
     is_label = _is_label(table, labels, path)
-    with blaming(path):
+    with file_errors(path):
         Y = _indicator(table, is_label)
     X = table.values[:, np.flatnonzero(~is_label)]
     names = np.array(table.names, dtype=object)
@@ -111,12 +117,12 @@ def load_arff(
 def _existing(path: str | os.PathLike) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise FileNotFoundError(f"There is no file {str(file)!r}: give the path of one, with its ending.")
+        raise FileNotFoundError(f"There is no file {str(file)!r}: give its path, with the extension.")
     return file
 
 
 def read_label_names(path: Path) -> list[str]:
-    """The labels of an XML file of Mulan, also those of a hierarchy, from top to bottom."""
+    """The labels of an XML file of Mulan, also of a hierarchy, from top to bottom."""
     with opened(path) as stream:
         try:
             root = ElementTree.parse(stream).getroot()
@@ -124,15 +130,110 @@ def read_label_names(path: Path) -> list[str]:
             raise ValueError(f"not XML: {error}") from error
         names = [element.get("name") for element in root.iter() if element.tag.rpartition("}")[2] == "label"]
         if not names or None in names:
-            raise ValueError('no labels, or one without a name: <labels><label name="..."/></labels> is needed')
+            raise ValueError('no labels, or a label without a name; expected <labels><label name="..."/></labels>')
         return [str(name) for name in names]
 
 
-# ---------------------------------------------------------------- which columns
+# -------------------------------------------------------------------- numbers
 
 
-def _is_label(table: Table, labels: Any, path: Path) -> Array:
-    """Which attributes are labels."""
+@dataclass(frozen=True, eq=False)
+class NumberTable:
+    """An ARFF file as numbers.
+
+    Attributes
+    ----------
+    relation : str
+        The name of the relation, with the options that MEKA puts there.
+    names : list of str
+        Names of the attributes.
+    values : csr_array of shape (n, m)
+        Zeros are not stored.
+    any_sparse : bool
+        True if a row of the file is sparse.
+    lines : ndarray of int of shape (n,)
+        The line of each row, counted from 1.
+    """
+
+    relation: str
+    names: list[str]
+    values: sparse.csr_array
+    any_sparse: bool
+    lines: Array
+
+
+def _read_numbers(path: Path) -> NumberTable:
+    """Read a file; errors are ValueErrors with its name and the line."""
+    source = path.name
+    with opened(path) as stream:
+        tokens = tokenize(stream, source)
+        relation, attributes = read_header(tokens, source)
+        codes = [_value_codes(attribute, source) for attribute in attributes]
+        defaults = {j: next(iter(c.values())) for j, c in enumerate(codes) if c and next(iter(c.values())) != 0}
+        data, columns, ends, lines = array("d"), array("q"), array("q", [0]), array("q")
+        any_sparse = False
+        for row in read_rows(tokens, len(attributes)):
+            any_sparse |= row.sparse
+            values = dict(defaults) if row.sparse else {}
+            for j, cell in row.cells.items():
+                values[j] = _value(cell, attributes[j], codes[j], source, row.line)
+            columns.extend(values.keys())
+            data.extend(values.values())
+            ends.append(len(data))
+            lines.append(row.line)
+    shape = (len(lines), len(attributes))
+    values_ = sparse.csr_array((np.array(data), np.array(columns), np.array(ends)), shape=shape)
+    values_.sort_indices()
+    values_.eliminate_zeros()
+    return NumberTable(relation, [a.name for a in attributes], values_, any_sparse, np.array(lines))
+
+
+def _value_codes(attribute: Attribute, source: str) -> dict[str, float] | None:
+    """The number of each nominal value; None for numeric attributes."""
+    if attribute.type in NUMERIC:
+        return None
+    if not attribute.values:
+        raise error_at(
+            f"attribute {attribute.name!r} has type {attribute.type!r}; supported are numeric, real, integer and "
+            "lists of values such as {0,1}: remove it from the file, or recode it.",
+            source,
+            line=attribute.line,
+        )
+    numbers = {value: number(value) for value in attribute.values}
+    known = {value: x for value, x in numbers.items() if x is not None}
+    if len(known) == len(numbers):
+        return known
+    if len(attribute.values) == 2:
+        return {attribute.values[0]: 0.0, attribute.values[1]: 1.0}
+    raise error_at(
+        f"attribute {attribute.name!r} has {len(attribute.values)} values that are not all numbers: recode it, with "
+        "one attribute {0,1} for each value.",
+        source,
+        line=attribute.line,
+    )
+
+
+def _value(cell: str, attribute: Attribute, codes: dict[str, float] | None, source: str, line: int) -> float:
+    """The number of a cell; NaN if it is missing."""
+    if codes is not None and cell in codes:
+        return codes[cell]
+    text = strip_cell(cell)
+    if text is None:
+        return np.nan
+    if codes is not None:
+        reason = f"attribute {attribute.name!r} is {cell!r}, which is not one of {list(codes)}."
+        raise error_at(reason, source, line=line)
+    value = number(text)
+    if value is None:
+        raise error_at(f"attribute {attribute.name!r} is {cell!r}, which is not a number.", source, line=line)
+    return value
+
+
+# ------------------------------------------------------------- which are labels
+
+
+def _is_label(table: NumberTable, labels: Any, path: Path) -> Array:
+    """A mask of the attributes that are labels."""
     if labels is None:
         labels = _count_of_relation(table, path)
     if isinstance(labels, Integral) and not isinstance(labels, bool):
@@ -143,17 +244,17 @@ def _is_label(table: Table, labels: Any, path: Path) -> Array:
     return _named(_checked_names(labels), table, "labels= names", path)
 
 
-def _count_of_relation(table: Table, path: Path) -> int:
+def _count_of_relation(table: NumberTable, path: Path) -> int:
     found = _COUNT.search(table.relation)
     if not found:
-        raise ValueError(f"{path} does not say which attributes are labels: no -C in @relation. {_ADVICE}")
+        raise ValueError(f"{path} does not say which attributes are labels: there is no -C in @relation. {_ADVICE}")
     return int(found[1])
 
 
-def _counted(count: int, table: Table, path: Path) -> Array:
+def _counted(count: int, table: NumberTable, path: Path) -> Array:
     m = len(table.names)
     if not 0 < abs(count) <= m:
-        raise ValueError(f"{count} labels cannot be counted off in {path}: it has {m} attributes. {_ADVICE}")
+        raise ValueError(f"{path} has {m} attributes, which cannot include {count} labels. {_ADVICE}")
     position = np.arange(m)
     return position < count if count > 0 else position >= m + count
 
@@ -165,18 +266,70 @@ def _checked_names(labels: Any) -> list[str]:
     return names
 
 
-def _named(names: Sequence[str], table: Table, who: str, path: Path) -> Array:
+def _named(names: Sequence[str], table: NumberTable, who: str, path: Path) -> Array:
     unknown = [name for name in names if name not in table.names]
     if unknown:
-        raise ValueError(f"{who} {unknown[0]!r}, which is no attribute of {path}: use names that are.")
+        raise ValueError(f"{who} {unknown[0]!r}, which is not an attribute of {path}.")
     return np.isin(np.array(table.names, dtype=object), np.array(names, dtype=object))
 
 
-def _indicator(table: Table, is_label: Array) -> Array:
+def _indicator(table: NumberTable, is_label: Array) -> Array:
     Y = table.values[:, np.flatnonzero(is_label)].toarray()
     row, column = np.nonzero(~np.isin(Y, (0, 1)))
     if len(row):
         name = np.array(table.names, dtype=object)[is_label][column[0]]
         value = "missing" if np.isnan(Y[row[0], column[0]]) else f"{Y[row[0], column[0]]:g}"
-        raise ValueError(f"line {table.lines[row[0]]}: label {name!r} is {value}; labels have to be 0 or 1")
+        raise ValueError(f"line {table.lines[row[0]]}: label {name!r} is {value}; labels must be 0 or 1")
     return Y.astype(np.intp)
+
+
+# ---------------------------------------------------------------------- enron
+
+#: Labels of the Enron messages of Mulan, Berkeley's categories: coarse genre, forwarded parts, topics, emotional
+#: tone; in the order of Mulan's files. The features are 1001 words, 1 if a message contains them.
+_SIZES = {"A": 8, "B": 13, "C": 13, "D": 19}
+LABELS = tuple(f"{kind}.{kind}{i}" for kind, size in _SIZES.items() for i in sorted(range(1, size + 1), key=str))
+N_WORDS = 1001
+
+
+def _enron_archive(paths: Sequence[Path]) -> list[Part]:
+    with opened(paths[0]) as stream, np.load(stream, allow_pickle=False) as z:
+        X, train = z["X"], z["is_train"].astype(bool)
+        Y = _in_order(z["Y"], z["label_names"].tolist())
+        if not len(X) == len(Y) == len(train):
+            raise ValueError(f"{len(X)} rows but {len(Y)} of labels, and {len(train)} in is_train")
+        names = tuple(z["feature_names"].tolist())
+        return [Part(X[part], Y[part], feature_names=names) for part in (train, ~train)]
+
+
+def _enron_arff(paths: Sequence[Path]) -> list[Part]:
+    """One file for each part, then the one that names the labels."""
+    *files, labels = paths
+    return [_enron_part(file, labels) for file in files]
+
+
+def _enron_part(file: Path, labels: Path) -> Part:
+    data = load_arff(file, labels)
+    X = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    with file_errors(f"{file} + {labels}"):
+        return Part(X, _in_order(data.Y, data.label_names), feature_names=data.feature_names)
+
+
+def _in_order(Y: Array, names: Sequence[str]) -> Array:
+    """The columns in the order of LABELS."""
+    if sorted(names) != sorted(LABELS) or Y.ndim != 2 or Y.shape[1] != len(names):
+        raise ValueError(f"{len(names)} labels, {', '.join(names[:3])}, ..., are not the {len(LABELS)} of Enron")
+    return Y[:, [list(names).index(label) for label in LABELS]]
+
+
+ENRON = Entry(
+    n_features=N_WORDS,
+    target_names=None,
+    dtype=np.float64,
+    label_names=LABELS,
+    sources=(
+        Source(("enron.npz",), _enron_archive, (0, 1)),
+        Source(("enron-train.arff", "enron-test.arff", "enron.xml"), _enron_arff, (0, 1)),
+        Source(("enron.arff", "enron.xml"), _enron_arff, (0, 1)),
+    ),
+)

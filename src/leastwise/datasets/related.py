@@ -1,4 +1,4 @@
-"""Tasks that are related by as much as one asks for, and whose truth is known."""
+"""Synthetic tasks with a given relatedness and known true functions."""
 
 from __future__ import annotations
 
@@ -9,18 +9,94 @@ from typing import Any
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.utils import check_random_state
-
-from leastwise.datasets.functions import FUNCTIONS, TaskFunctions, draw_functions
+from sklearn.utils import check_array, check_random_state
 
 Array = np.ndarray
 
 KINDS = ("classification", "regression")
+FUNCTIONS = ("smooth", "linear")
+#: Number of cosines in a smooth function; enough to look like a draw from a Gaussian process.
+N_COSINES = 200
+
+
+# ------------------------------------------------------------------- functions
+
+
+@dataclass(frozen=True, eq=False)
+class Cosines:
+    """Random Fourier features, with frequencies of shape (d, m) and phases of shape (m,)."""
+
+    frequencies: Array
+    phases: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Values on rows, of shape (n, m)."""
+        return np.cos(X @ self.frequencies + self.phases)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFunctions:
+    """f_t(x) = sum over j of weights[t, j] b_j(x), where b_j are cosines, or the features themselves.
+
+    Attributes
+    ----------
+    n_features : int
+    basis : Cosines or None
+        None for linear functions.
+    weights : ndarray of shape (T, m, c)
+    """
+
+    n_features: int
+    basis: Cosines | None
+    weights: Array
+
+    def __call__(self, X: Any, task: Any) -> Array:
+        """Scores of rows in their tasks, of shape (n, c)."""
+        X = check_array(X, dtype=np.float64)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} columns; these tasks have {self.n_features} features.")
+        task = self._checked_tasks(task, len(X))
+        values = X if self.basis is None else self.basis(X)
+        F = np.empty((len(X), self.weights.shape[2]))
+        for t in np.unique(task):
+            F[task == t] = values[task == t] @ self.weights[t]
+        return F
+
+    def _checked_tasks(self, task: Any, n: int) -> Array:
+        given, known = np.asarray(task), len(self.weights)
+        if given.shape not in ((), (n,)):
+            raise ValueError(f"task has shape {given.shape}: give one task for all rows, or one for each of the {n}.")
+        if given.dtype.kind not in "iu" or (given < 0).any() or (given >= known).any():
+            raise ValueError(f"task must be from 0 to {known - 1}; it contains {np.unique(given).tolist()}.")
+        return np.broadcast_to(given, (n,))
+
+
+def _draw_functions(
+    rng: Any, function: str, d: int, c: int, group: Array, flipped: Array, relatedness: float
+) -> TaskFunctions:
+    """Functions of variance one on standard normal rows; those of a group have the given correlation."""
+    basis = _draw_cosines(rng, d) if function == "smooth" else None
+    # A cosine of random phase has mean square 1/2, a feature 1.
+    m, scale = (d, np.sqrt(1 / d)) if basis is None else (N_COSINES, np.sqrt(2 / N_COSINES))
+    common = rng.standard_normal((group.max() + 1, m, c))
+    own = rng.standard_normal((len(group), m, c))
+    weights = np.sqrt(relatedness) * common[group] + np.sqrt(1 - relatedness) * own
+    weights *= scale
+    weights[flipped] = np.roll(weights[flipped], 1, axis=2) if c > 1 else -weights[flipped]
+    return TaskFunctions(d, basis, weights)
+
+
+def _draw_cosines(rng: Any, d: int) -> Cosines:
+    frequencies = rng.standard_normal((d, N_COSINES)) / np.sqrt(d)
+    return Cosines(frequencies, rng.uniform(0, 2 * np.pi, N_COSINES))
+
+
+# ----------------------------------------------------------------------- tasks
 
 
 @dataclass(frozen=True, eq=False)
 class RelatedTasks:
-    """Rows of several tasks, and the truth that they were drawn from.
+    """Rows of several tasks, and their true distribution.
 
     Attributes
     ----------
@@ -29,18 +105,18 @@ class RelatedTasks:
     y : ndarray of shape (n,)
         Classes 0, 1, ..., or targets.
     task : ndarray of int of shape (n,)
-        The task 0, 1, ... of every row.
+        The task 0, 1, ... of each row.
     group : ndarray of int of shape (T,)
-        The group of every task. Tasks of different groups have nothing in common.
+        The group of each task. Tasks of different groups are independent.
     is_reversed : ndarray of bool of shape (T,)
-        Which tasks have their classes exchanged, or their function negated.
+        True for tasks whose classes are permuted, or whose function is negated.
     correlation : ndarray of shape (T, T)
-        Between the functions of two tasks, over all draws of functions. In a single draw the functions are few, and
-        what one would measure on rows scatters around it. Intercepts have no part in it.
+        Between the functions of two tasks, over draws of functions. The correlation measured on the rows of one draw
+        scatters around it. Intercepts are not included.
     kind : {"classification", "regression"}
     noise : float
     intercept : ndarray of shape (T,)
-        What is added to the function of every task; zeros unless ``offset`` was given.
+        The intercept of each task; zeros unless ``offset`` is given.
     coef : ndarray of shape (T, d) or None
         For linear regression tasks, the weights of the features: E(y | x, t) = coef[t] @ x + intercept[t].
     """
@@ -64,7 +140,7 @@ class RelatedTasks:
         ----------
         X : array-like of shape (n, d)
         task : int or array-like of shape (n,)
-            One task for all rows, or one a row.
+            One task for all rows, or one for each row.
 
         Returns
         -------
@@ -81,7 +157,7 @@ class RelatedTasks:
         ----------
         X : array-like of shape (n, d)
         task : int or array-like of shape (n,)
-            One task for all rows, or one a row.
+            One task for all rows, or one for each row.
 
         Returns
         -------
@@ -107,43 +183,43 @@ def make_related_tasks(
     offset: float = 0.0,
     random_state: Any = None,
 ) -> RelatedTasks:
-    """Draw tasks that resemble each other by a known amount.
+    """Draw tasks with a given relatedness.
 
-    Every group of tasks has a random function g for each class, every task t an h_t of its own, all of variance one,
-    and the scores of the task are
+    Each group of tasks has a random function g for each class, each task t a function h_t of its own, all of variance
+    one, and the scores of the task are
 
         f_t = sqrt(relatedness) * g + sqrt(1 - relatedness) * h_t.
 
     Rows are standard normal. Classes are drawn from softmax(f_t(x) / noise); targets are f_t(x) plus Gaussian noise,
-    and an intercept of the task's own where ``offset`` asks for it.
+    and an intercept of the task if ``offset`` is given.
 
     Parameters
     ----------
     n_tasks : int, default=10
     n_rows : int or sequence of int, default=50
-        Rows of every task, or of each.
+        Number of rows per task, or of each task.
     n_features : int, default=2
-        Smooth functions vary over distances of sqrt(n_features), so that tasks are as hard in many dimensions as in
-        few.
+        Smooth functions vary over distances of sqrt(n_features), so that the difficulty does not depend on the
+        dimension.
     n_classes : int, default=2
-        Has no meaning for regression.
+        Not used for regression.
     relatedness : float in [0, 1], default=0.8
-        Correlation between the functions of two tasks of a group: 0 means nothing in common, 1 the same function.
+        Correlation between the functions of two tasks of a group: 0 for independent, 1 for equal functions.
     n_groups : int, default=1
         Task t is in group t modulo n_groups.
     reversed_tasks : int, default=0
-        How many of the last tasks have each class called by the name of the next one, or the negative function.
-        With two classes this is the same: it reverses the scores.
+        Number of tasks, the last ones, whose classes are shifted by one, or whose function is negated. With two
+        classes both reverse the scores.
     noise : float, default=0.3
-        Standard deviation of the noise in targets; temperature of the class probabilities. 0 means certainty.
+        Standard deviation of the noise in targets; temperature of the class probabilities. 0 for no noise.
     kind : {"classification", "regression"}
     function : {"smooth", "linear"}, default="smooth"
-        Draws that look like those of a Gaussian process, or weighted sums of the features.
+        Random Fourier features, similar to draws from a Gaussian process, or linear functions of the features.
     offset : float, default=0.0
-        For regression, the standard deviation of the intercepts. Each task has its own, whatever its group and the
-        relatedness, and a reversed task keeps it. Rows, functions and noise are the same for every ``offset``.
+        For regression, the standard deviation of the intercepts, which are independent of group, relatedness and
+        reversal. Rows, functions and noise are the same for every ``offset``.
     random_state : int, RandomState or None, default=None
-        Source of the numbers.
+        Random number generator.
 
     Returns
     -------
@@ -169,12 +245,12 @@ def make_related_tasks(
     rng = check_random_state(random_state)
     group, flipped = np.arange(n_tasks) % n_groups, np.arange(n_tasks) >= n_tasks - reversed_tasks
     c = n_classes if kind == "classification" else 1
-    functions = draw_functions(rng, function, n_features, c, group, flipped, relatedness)
+    functions = _draw_functions(rng, function, n_features, c, group, flipped, relatedness)
     task = np.repeat(np.arange(n_tasks), sizes)
     X = rng.standard_normal((len(task), n_features))
     F = functions(X, task)
     y = _draw_classes(rng, _posterior(F, noise)) if c > 1 else noise * rng.standard_normal(len(F))
-    # Drawn last, so that all else is the same without.
+    # Drawn last, so that everything else is the same for every offset.
     intercept = offset * rng.standard_normal(n_tasks) if offset else np.zeros(n_tasks)
     if c == 1:
         y += F[:, 0] + intercept[task]
@@ -197,9 +273,9 @@ def make_related_tasks(
 
 
 def _correlation(group: Array, flipped: Array, relatedness: float, c: int) -> Array:
-    """Between scores of the same class, taken from their mean over classes, which the softmax does not see.
+    """Between scores of the same class, centred over classes, as the softmax is invariant to their mean.
 
-    Such scores of different classes have correlation -1 / (c - 1); so do those of the same class where one task is
+    Centred scores of different classes have correlation -1 / (c - 1); so do those of the same class if one task is
     reversed. With two classes, and in regression, that is -1.
     """
     same = np.equal.outer(group, group)
@@ -216,7 +292,7 @@ def _posterior(F: Array, noise: float) -> Array:
 
 
 def _draw_classes(rng: Any, P: Array) -> Array:
-    """One class a row by its probabilities: the first at which their running sum passes a uniform number."""
+    """One class per row: the first at which the cumulative probability exceeds a uniform number."""
     passed = np.cumsum(P, axis=1)[:, :-1] <= rng.uniform(size=(len(P), 1))
     return passed.sum(axis=1)
 
@@ -228,33 +304,31 @@ def _checked_sizes(n_tasks: int, n_rows: int | Sequence[int]) -> Array:
     _check_counts(n_tasks=(n_tasks, 1, None))
     sizes = np.asarray(n_rows)
     if sizes.shape not in ((), (n_tasks,)) or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(
-            f"n_rows={n_rows!r} must be a number of rows, 1 or more, or {n_tasks} of them, one for each task."
-        )
+        raise ValueError(f"n_rows={n_rows!r} must be a positive integer, or {n_tasks} of them, one for each task.")
     return np.broadcast_to(sizes, (n_tasks,))
 
 
 def _check_counts(**counts: tuple[Any, int, int | None]) -> None:
-    """Values by name, each with the least and the most that it may be."""
+    """Values by name, each with its minimum and maximum."""
     for name, (value, least, most) in counts.items():
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         if not whole or value < least or (most is not None and value > most):
             allowed = f"{least} or more" if most is None else f"from {least} to the number of tasks, {most}"
-            raise ValueError(f"{name}={value!r} must be a whole number, {allowed}.")
+            raise ValueError(f"{name}={value!r} must be an integer, {allowed}.")
 
 
 def _check_choices(**choices: tuple[Any, Sequence[str]]) -> None:
-    """Values by name, each with those that it may be."""
+    """Values by name, each with the allowed ones."""
     for name, (value, known) in choices.items():
         if value not in known:
-            raise ValueError(f"{name}={value!r} is not known: use one of {list(known)}.")
+            raise ValueError(f"{name}={value!r} is unknown: use one of {list(known)}.")
 
 
 def _check_numbers(relatedness: float, noise: float, offset: float, kind: str) -> None:
     if not 0 <= relatedness <= 1:
-        raise ValueError(f"relatedness={relatedness!r} must be from 0 (nothing in common) to 1 (the same function).")
+        raise ValueError(f"relatedness={relatedness!r} must be from 0 (independent) to 1 (equal functions).")
     for name, value in (("noise", noise), ("offset", offset)):
         if not 0 <= value < np.inf:
             raise ValueError(f"{name}={value!r} must be 0 or more, and finite.")
     if offset and kind != "regression":
-        raise ValueError(f"offset={offset!r} is for regression: leave it out, or give kind='regression'.")
+        raise ValueError(f"offset={offset!r} is for regression: remove it, or set kind='regression'.")

@@ -1,6 +1,6 @@
-"""The single-task sets of the paper's experiments, each in the public forms that can be read.
+"""Single-task data sets of the papers' experiments, each with the public forms of its files.
 
-Whatever the form, the classes are numbered 0, 1, ... in one order. Values are as in the files; the LIBSVM forms whose
+The classes are numbered 0, 1, ... in the same order for every form. Values are as in the files; LIBSVM files whose
 names end in ``.scale`` are scaled already.
 """
 
@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from string import ascii_uppercase
+from typing import IO, Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
 
-from leastwise.datasets.files import Array, Entry, Part, Source, opened, stacked
+from leastwise.datasets.files import Array, Entry, Part, Source, archive, one_file, opened, stacked
+from leastwise.sources.formats.libsvm import read_libsvm
 
 # ------------------------------------------------------------------- formats
 
@@ -23,7 +24,7 @@ def _archive(name: str, labels: Sequence) -> Source:
     """One .npz with X_train, y_train, X_test, y_test, or X, y and is_train."""
 
     def read(paths: Sequence[Path]) -> list[Part]:
-        # Opened here, for np.load leaves a file open that is no archive.
+        # Opened here, as np.load does not close a file that is not an archive.
         with opened(paths[0]) as stream, np.load(stream, allow_pickle=False) as z:
             if "X_train" in z:
                 return [Part(z["X_train"], z["y_train"]), Part(z["X_test"], z["y_test"])]
@@ -34,7 +35,7 @@ def _archive(name: str, labels: Sequence) -> Source:
 
 
 def _by_part(train: Sequence[str], test: Sequence[str], labels: Sequence, read: Callable[[Path], Part]) -> Source:
-    """Files that ``read`` takes one by one: those of the training part, then those of the test part."""
+    """Files that ``read`` reads one by one: those of the training part, then those of the test part."""
 
     def read_all(paths: Sequence[Path]) -> list[Part]:
         parts = [read(path) for path in paths]
@@ -44,19 +45,24 @@ def _by_part(train: Sequence[str], test: Sequence[str], labels: Sequence, read: 
 
 
 def _read_libsvm(path: Path, n_features: int, dtype: type) -> Part:
+    """Indices begin at 1; trailing features that are always zero may be left out."""
     with opened(path) as stream:
-        X, y = load_svmlight_file(stream, n_features=n_features, dtype=dtype, zero_based=False)
-        return Part(X.toarray(), y)
+        rows = read_libsvm(stream, path.name)
+        X = rows.values
+        if X.shape[1] > n_features + 1 or (X.indices == 0).any():
+            raise ValueError(f"indices must be from 1 to {n_features}")
+        X.resize(X.shape[0], n_features + 1)
+        return Part(X[:, 1:].astype(dtype).toarray(), np.array(rows.labels, dtype=float))
 
 
 def _libsvm(stem: str, d: int, labels: Sequence, dtype: type, train: Sequence[str] = ("",)) -> Source:
-    """The files of the LIBSVM page; ``train`` are the endings of the training part's."""
+    """The files of the LIBSVM page; ``train`` are the suffixes of the training files."""
     reader = partial(_read_libsvm, n_features=d, dtype=dtype)
     return _by_part([stem + ending for ending in train], [f"{stem}.t"], labels, reader)
 
 
 def _read_idx(path: Path) -> Array:
-    """Array of unsigned bytes: two zeros, the type 8, the number of axes, their lengths, the values."""
+    """An idx file of unsigned bytes: two zeros, the type 8, the number of axes, their lengths, the values."""
     with opened(path) as stream:
         content = stream.read()
         if len(content) < 4 or content[:3] != b"\0\0\x08":
@@ -84,7 +90,7 @@ def _read_statlog(path: Path) -> Part:
 
 
 def _letter_text(labels: Sequence, n_train: int = 16000) -> Source:
-    """UCI's one file, of which the first 16000 rows are customarily the training part."""
+    """UCI's file, of which the first 16000 rows are usually the training part."""
 
     def read(paths: Sequence[Path]) -> list[Part]:
         with opened(paths[0]) as stream:
@@ -93,6 +99,58 @@ def _letter_text(labels: Sequence, n_train: int = 16000) -> Source:
             return [Part(X[:n_train], y[:n_train]), Part(X[n_train:], y[n_train:])]
 
     return Source(("letter-recognition.data",), read, labels)
+
+
+# ---------------------------------------------------------------- dermatology
+
+#: Dermatology, in UCI's order and spelling: eleven clinical and twenty-two histopathological attributes, and the age,
+#: the only one with missing values (8 of 366 patients). The paper's 33 attributes are the others.
+DERMATOLOGY_FEATURES = (
+    *("erythema", "scaling", "definite_borders", "itching", "koebner_phenomenon", "polygonal_papules"),
+    *("follicular_papules", "oral_mucosal_involvement", "knee_and_elbow_involvement", "scalp_involvement"),
+    *("family_history", "melanin_incontinence", "eosinophils_in_the_infiltrate", "PNL_infiltrate"),
+    *("fibrosis_of_the_papillary_dermis", "exocytosis", "acanthosis", "hyperkeratosis", "parakeratosis"),
+    *("clubbing_of_the_rete_ridges", "elongation_of_the_rete_ridges", "thinning_of_the_suprapapillary_epidermis"),
+    *("spongiform_pustule", "munro_microabcess", "focal_hypergranulosis", "disappearance_of_the_granular_layer"),
+    *("vacuolisation_and_damage_of_basal_layer", "spongiosis", "saw_tooth_appearance_of_retes"),
+    *("follicular_horn_plug", "perifollicular_parakeratosis", "inflammatory_monoluclear_inflitrate"),
+    *("band_like_infiltrate", "age"),
+)
+_DISEASES = (
+    "psoriasis",
+    "seborrheic dermatitis",
+    "lichen planus",
+    "pityriasis rosea",
+    "chronic dermatitis",
+    "pityriasis rubra pilaris",
+)
+_DISEASE_CODES = range(1, 7)
+
+
+def _dermatology_archive(z: Any) -> Part:
+    return Part(np.column_stack([z["X"], z["age"]]), z["y"])
+
+
+def _dermatology_text(stream: IO[bytes]) -> Array:
+    table = np.loadtxt(stream, dtype=str, delimiter=",", ndmin=2)
+    return np.where(np.char.strip(table) == "?", "nan", table).astype(np.float64)
+
+
+def _dermatology_table(table: Array) -> Part:
+    return Part(table[:, :-1], table[:, -1])
+
+
+DERMATOLOGY = Entry(
+    n_features=len(DERMATOLOGY_FEATURES),
+    target_names=_DISEASES,
+    dtype=np.float64,
+    feature_names=DERMATOLOGY_FEATURES,
+    missing=(DERMATOLOGY_FEATURES.index("age"),),
+    sources=(
+        archive("dermatology.npz", _DISEASE_CODES, _dermatology_archive),
+        one_file("dermatology.data", _DISEASE_CODES, _dermatology_table, opening=_dermatology_text),
+    ),
+)
 
 
 # ------------------------------------------------------------------ registry
@@ -106,10 +164,10 @@ _SOILS = (
     "vegetation stubble",
     "very damp grey soil",
 )
-#: Statlog's codes; 6 was a class of mixtures that no row has. LIBSVM's files number the rest 1 to 6.
+#: Statlog's codes; no row has 6, a class of mixtures. LIBSVM's files number the others 1 to 6.
 _SOIL_CODES = (1, 2, 3, 4, 5, 7)
 
-#: Pixels are float32, tables of few columns float64. LIBSVM leaves out MNIST's last pixels, always zero.
+#: Pixels are float32, tables with few columns float64.
 SINGLE_TASK: dict[str, Entry] = {
     "mnist": Entry(
         784,

@@ -1,4 +1,4 @@
-"""Rows by blocks: from arrays, tables, files and iterators, in memory that does not grow with them."""
+"""Blocks of rows from arrays, tables, files and iterators, in memory that does not grow with the rows."""
 
 from leastwise.sources.blocks import Block, Blocks, SpillError, StreamError, gather
 from leastwise.sources.opening import open_blocks

@@ -1,32 +1,39 @@
-"""One thread for matrix products, in all tasks of a process that run at the same time.
+"""Dask collections: parts of a fit on row chunks and partitions, and lazy predictions.
 
-Parts that Dask has: row chunks of its arrays, partitions of its frames.
+Work runs on the scheduler that is in use (threads, processes, a cluster), one thread per task for matrix products.
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.sources.parts import Move, Piece, Work, guarded, joined
-from leastwise.utils.optional import needed
+from leastwise.sources.parts import Move, Piece, Work, error_context, joined
+from leastwise.utils.optional import frames, needed
+
+Array = np.ndarray
+
+#: Number of sums that one task adds: small enough for a worker's memory, large enough for a shallow tree.
+FAN_IN = 8
 
 _LOCK = threading.Lock()
-#: Tasks that are running, and what gives the threads back; limits are those of the whole process.
+#: Number of running tasks, and the object that restores the thread limits, which hold for the whole process.
 _RUNNING: dict[str, Any] = {"tasks": 0, "limits": None}
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Within, matrix products use one thread: Dask starts as many tasks at a time as there are threads for them.
+    """Use one thread for matrix products, as Dask runs as many tasks at a time as there are threads.
 
-    The first task in takes the threads, the last one out gives them back.
+    The first task to enter sets the limit; the last one to leave restores it.
     """
     from threadpoolctl import threadpool_limits
 
@@ -43,67 +50,64 @@ def one_thread() -> Iterator[None]:
                 _RUNNING["limits"].restore_original_limits()
 
 
-Array = np.ndarray
-
-#: So many sums are added by one task: few enough that no worker holds many, many enough that the tree is low.
-FAN_IN = 8
-
-
 def is_dask(A: Any) -> bool:
-    """Whether this is a collection of Dask; Dask is not imported to find out."""
+    """True for Dask collections; Dask is not imported for the check."""
     return type(A).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(A, "__dask_graph__")
+
+
+# ----------------------------------------------------------------------- parts
 
 
 @dataclass(frozen=True)
 class DaskParts:
-    """Parts in the hands of Dask. All work goes to the scheduler that is in use: threads, processes, a cluster.
+    """Parts held by Dask.
 
     Attributes
     ----------
     pieces : list of Delayed
-        Each gives a ``Piece``.
+        Each computes a ``Piece``.
     """
 
     pieces: list[Any]
-    #: Which of the parts that have rows of a task is its home.
+    #: The part to which all rows of a task are moved: the one with most of them.
     home: ClassVar[str] = "most"
 
     @classmethod
     def of(cls, X: Any, y: Any = None, sample_weight: Any = None, tasks: Any = None) -> DaskParts:
-        """From collections that are cut into rows alike, or can be."""
+        """From collections with the same row chunks, or that can be rechunked to them."""
         delayed = needed("dask", "dask").delayed
         blocks = row_blocks(X)
         others = {"y": y, "sample_weight": sample_weight, "tasks": tasks}
-        cut = [aligned(name, A, X, len(blocks)) for name, A in others.items()]
-        return cls([delayed(Piece, pure=False)(*parts) for parts in zip(blocks, *cut, strict=True)])
+        aligned = [aligned_blocks(name, A, X, len(blocks)) for name, A in others.items()]
+        return cls([delayed(Piece, pure=False)(*parts) for parts in zip(blocks, *aligned, strict=True)])
 
     @classmethod
     def with_targets(cls, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> DaskParts:
-        """The same for a fit, which needs targets."""
+        """Like ``of``, for a fit, which needs targets."""
         if y is None or isinstance(y, str):
             raise ValueError(
-                f"y={y!r} is no collection of targets: give a column of the frame, such as frame['target'], or an "
+                f"y={y!r} is not a collection of targets: give a column of the frame, such as frame['target'], or an "
                 "array."
             )
         return cls.of(X, y, sample_weight, tasks)
 
     def tasks(self, work: Work, own: Sequence[Any] | None, shared: Any) -> list[Any]:
-        """The work on all parts, to be done."""
+        """The work on each part, as Delayed."""
         delayed = needed("dask", "dask").delayed
-        told = delayed(shared, pure=False, traverse=False)  # sent once, not with every part
+        sent = delayed(shared, pure=False, traverse=False)  # once, not with every part
         do = delayed(on_worker, pure=False, traverse=False)
         each = [delayed(one, pure=False, traverse=False) for one in own or [None] * len(self.pieces)]
-        return [do(work, k, piece, one, told) for k, (piece, one) in enumerate(zip(self.pieces, each, strict=True))]
+        return [do(work, k, piece, one, sent) for k, (piece, one) in enumerate(zip(self.pieces, each, strict=True))]
 
     def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
-        """What the work makes of each part, in order; ``at_once`` so many are held at a time at most."""
+        """The result of the work on each part, in order; at most ``at_once`` results are held at a time."""
         todo = self.tasks(work, own, shared)
         step = at_once or len(todo)
         for a in range(0, len(todo), step):
             yield from computed(todo[a : a + step])
 
     def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
-        """The sum of what the work makes of the parts, by a tree whose shape depends on their number alone."""
+        """The sum of the results, by a tree whose shape depends on the number of parts alone."""
         delayed, todo = needed("dask", "dask").delayed, self.tasks(work, own, shared)
         while len(todo) > 1:
             add = delayed(added, pure=False)
@@ -111,14 +115,14 @@ class DaskParts:
         return computed(todo)[0]
 
     def regrouped(self, plan: Sequence[Move]) -> DaskParts:
-        """Parts with rows that were moved; those that are not concerned stay as they are."""
+        """The parts after rows have moved; parts that are not affected stay as they are."""
         delayed = needed("dask", "dask").delayed
-        told = [delayed(move, pure=False, traverse=False) for move in plan]
-        send, join = delayed(sent, pure=False), delayed(joined, pure=False)
+        moves = [delayed(move, pure=False, traverse=False) for move in plan]
+        send, join = delayed(moved_rows, pure=False), delayed(joined, pure=False)
         new = []
         for q, piece in enumerate(self.pieces):
-            come = [send(self.pieces[p], told[p], q) for p in range(len(plan)) if p != q and q in plan[p].targets]
-            new.append(join([send(piece, told[q], q), *come]) if come else send(piece, told[q], q))
+            come = [send(self.pieces[p], moves[p], q) for p in range(len(plan)) if p != q and q in plan[p].targets]
+            new.append(join([send(piece, moves[q], q), *come]) if come else send(piece, moves[q], q))
         return DaskParts(new)
 
     def collect(self) -> Piece:
@@ -127,9 +131,9 @@ class DaskParts:
 
 
 def computed(todo: list[Any]) -> tuple:
-    """All of it done, by the scheduler that is in use.
+    """Compute all tasks with the scheduler in use.
 
-    What all parts are told goes with the graph, however large: data that were sent ahead would be lost with a worker.
+    Shared data is part of the graph, whatever its size: data that was scattered before would be lost with a worker.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
@@ -137,45 +141,40 @@ def computed(todo: list[Any]) -> tuple:
 
 
 def on_worker(work: Work, place: int, piece: Piece, own: Any, shared: Any) -> Any:
-    """The work on one part, in one thread."""
-    with one_thread():
-        return guarded(work, f"partition {place}", piece, own, shared)
+    """The work on one part, with one thread."""
+    with one_thread(), error_context(f"partition {place}"):
+        return work(piece, own, shared)
 
 
 def added(parts: list[Any]) -> Any:
-    """Their sum, from the first to the last."""
-    sum_ = parts[0]
-    for more in parts[1:]:
-        sum_ = sum_ + more
-    return sum_
+    """The sum, from first to last."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
 
 
-def sent(piece: Piece, move: Move, target: int) -> Piece:
-    """The rows of a part that go to another one."""
+def moved_rows(piece: Piece, move: Move, target: int) -> Piece:
+    """The rows of a part that move to ``target``."""
     return move.sent(piece, target)
 
 
 def row_blocks(A: Any) -> list[Any]:
-    """The row chunks of an array, or the partitions of a frame, as Delayed."""
+    """The row chunks of an array, or the partitions of a frame, as Delayed.
+
+    Dask merges partitions of files if few columns are used, and differently for X and y; so only the optimisations
+    that skip unused columns are applied to frames.
+    """
+    if hasattr(A, "npartitions") and not hasattr(A, "chunks"):
+        lean = A.simplify() if hasattr(A, "simplify") else A
+        return list(lean.to_delayed(optimize_graph=False))
     if hasattr(A, "chunks") and A.ndim > 1 and len(A.chunks[1]) > 1:
         A = A.rechunk({1: -1})
-    if hasattr(A, "npartitions") and not hasattr(A, "chunks"):
-        return partitions(A)
     return list(np.ravel(np.array(A.to_delayed(), dtype=object)))
 
 
-def partitions(frame: Any) -> list[Any]:
-    """Those of a frame, as many as it says.
-
-    Dask joins partitions of files of which few columns are wanted, of X others than of y. So only its rules that
-    leave unwanted columns unread are applied.
-    """
-    lean = frame.simplify() if hasattr(frame, "simplify") else frame
-    return list(lean.to_delayed(optimize_graph=False))
-
-
-def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
-    """The pieces of y, weights or tasks that belong to the pieces of X."""
+def aligned_blocks(name: str, A: Any, X: Any, count: int) -> list[Any]:
+    """The blocks of y, weights or tasks that belong to the blocks of X."""
     if A is None or isinstance(A, str) or (np.ndim(A) == 0 and not is_dask(A)):
         return [A] * count
     sizes = X.chunks[0] if hasattr(X, "chunks") else (np.nan,)
@@ -185,14 +184,95 @@ def aligned(name: str, A: Any, X: Any, count: int) -> list[Any]:
         return row_blocks(A.rechunk({0: sizes}))
     if not is_dask(A):
         raise ValueError(
-            f"{name} is a {type(A).__name__} of shape {np.shape(A)}, and X a collection of Dask"
-            + (f" with {X.shape[0]} rows." if known else " whose partitions have rows of unknown number.")
-            + f" Give {name} as a collection of Dask with the same partitions."
+            f"{name} is a {type(A).__name__} of shape {np.shape(A)}, but X is a Dask collection"
+            + (f" with {X.shape[0]} rows." if known else " whose partitions have unknown numbers of rows.")
+            + f" Give {name} as a Dask collection with the same partitions."
         )
     blocks = row_blocks(A)
     if len(blocks) != count:
         raise ValueError(
-            f"X has {count} partitions, and {name} has {len(blocks)}: both must be cut into rows alike. Take them "
-            "from the same frame, as frames (.values and to_dask_array may join partitions), or rechunk one of them."
+            f"X has {count} partitions, but {name} has {len(blocks)}: both must have the same row partitions. Take "
+            "them from the same frame, as frames (.values and to_dask_array may merge partitions), or rechunk one of "
+            "them."
         )
     return blocks
+
+
+# ----------------------------------------------------------------- predictions
+
+
+def by_partition(method: Callable) -> Callable:
+    """A method ``(self, X, tasks=None, ...)`` that returns a lazy Dask array for Dask collections.
+
+    With ``set_output(transform="pandas")``, it returns a Dask frame.
+    """
+
+    @wraps(method)
+    def wrapped(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_dask(X):
+            return method(self, X, *args, **kwargs)
+        given = dict(bind(self, X, *args, **kwargs).arguments)
+        return _lazy(self, method.__name__, X, {k: value for k, value in given.items() if k not in ("self", "X")})
+
+    bind = signature(method).bind
+
+    return wrapped
+
+
+def _lazy(model: Any, name: str, X: Any, kwargs: dict) -> Any:
+    """The result of a method of the model for a Dask collection, not computed yet."""
+    delayed, array = needed("dask", "dask").delayed, needed("dask.array", "dask")
+    blocks = row_blocks(X)
+    tasks = aligned_blocks("tasks", kwargs.get("tasks"), X, len(blocks))
+    options = {key: value for key, value in kwargs.items() if key != "tasks"}
+    empty = _empty_result(model, name, options)
+    if not hasattr(empty, "iloc") and hasattr(empty, "to_pandas"):
+        raise ValueError(
+            f"{name}() returns frames of polars (set_output), but Dask supports frames of pandas only: use "
+            "set_output(transform='pandas') or 'default'."
+        )
+    if isinstance(empty, list):
+        raise ValueError(
+            f"{name}() returns a list of arrays for labels with more than two classes, which has no Dask collection: "
+            "call it for one partition at a time (map_partitions)."
+        )
+    sent = delayed(model, pure=False, traverse=False)
+    call = delayed(_block_result, pure=False, traverse=False)
+    results = [
+        call(sent, name, block, t, options, empty, k) for k, (block, t) in enumerate(zip(blocks, tasks, strict=True))
+    ]
+    if hasattr(empty, "iloc"):
+        return needed("dask.dataframe", "dask").from_delayed(results, meta=empty)
+    sizes = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(blocks)
+    shapes = [(size, *empty.shape[1:]) for size in sizes]
+    parts = [array.from_delayed(a, shape, empty.dtype) for a, shape in zip(results, shapes, strict=True)]
+    return array.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def _block_result(model: Any, name: str, X: Any, tasks: Any, options: dict, empty: Any, place: int) -> Any:
+    """The result for one block; ``empty`` if it has no rows."""
+    if not len(X):
+        return empty
+    if tasks is not None:
+        options = {**options, "tasks": tasks}
+    with one_thread(), error_context(f"partition {place}"):
+        return getattr(model, name)(X, **options)
+
+
+def _empty_result(model: Any, name: str, options: dict) -> Any:
+    """The result for no rows, which has the columns and types of all results: call the method for a row of zeros."""
+    names: Any = getattr(model, "feature_names_in_", None)
+    index: Any = getattr(model, "task_index_", None)
+    column = None if index is None else model.task_column
+    X: Any = np.zeros((1, model.n_features_in_), dtype=float if column is None else object)
+    if column is not None and isinstance(column, int | np.integer):
+        X[0, column] = index.ids[0]
+    if names is not None:
+        X = frames("pandas").DataFrame(X, columns=names)
+        if column is not None and not isinstance(column, int | np.integer):
+            X[column] = index.ids[:1]
+    tasks = {} if index is None or column is not None else {"tasks": index.ids[0]}
+    found = getattr(model, name)(X, **options, **tasks)
+    if isinstance(found, list):
+        return found
+    return found.iloc[:0] if hasattr(found, "iloc") else found[:0]

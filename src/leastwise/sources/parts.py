@@ -1,8 +1,8 @@
-"""Rows that lie apart: in parts read one after another, or in the partitions of Dask on many machines.
+"""Rows in several parts: blocks that are read one after another, or the partitions of a Dask collection.
 
-A fit asks three things of its parts, whatever they are: to ``map`` a function over them, to ``total`` what a function
-makes of each (anything with ``+``), and to be ``regrouped`` where rows that belong together lie apart. ``LocalParts``
-does it in this process, a part at a time; ``DaskParts`` where Dask has the rows.
+A fit needs three operations: ``map`` a function over the parts, ``total`` the results of a function (anything with
+``+``), and ``regrouped`` parts, in which all rows of a task are in one part. ``LocalParts`` runs in this process, one
+part at a time; ``DaskParts`` (module ``dask``) runs where Dask holds the rows.
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ from operator import add
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from scipy import sparse
 
 from leastwise.problem.tasks import factor_tasks, split_tasks
-from leastwise.utils.optional import frames
+from leastwise.sources.frames import size_of, stack_rows, take_rows
 
 Array = np.ndarray
 
-#: What a block of rows may have, by the names that ``fit`` has for them.
+#: The fields of a block, named as in ``fit``.
 NAMES = ("X", "y", "sample_weight", "tasks")
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows that are not looked at yet.
+    """Rows before validation.
 
     Attributes
     ----------
     X : array, sparse matrix or frame
     y, sample_weight, tasks : array-like or None
     number : ndarray of int, optional
-        The place of each row among all rows.
+        The position of each row among all rows.
     """
 
     X: Any
@@ -48,28 +47,28 @@ class Piece:
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
-    def __sizeof__(self) -> int:  # what engines that move it go by
+    def __sizeof__(self) -> int:  # used by schedulers that move it
         return sum(size_of(getattr(self, field.name)) for field in fields(self))
 
     def take(self, index: Array) -> Piece:
         """Some of the rows."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: some_rows(a, index) for name, a in given.items() if a is not None})
+        return replace(self, **{name: take_rows(a, index) for name, a in given.items() if a is not None})
 
     def numbered(self, first: int) -> Piece:
-        """With the places of its rows, which follow one another."""
+        """With the positions of its rows, which are consecutive from ``first``."""
         return self if self.number is not None else replace(self, number=np.arange(first, first + len(self)))
 
 
 def read_piece(block: Any) -> Piece:
-    """A piece from what users give: a pair, all four, a mapping, or a thing with such attributes."""
+    """A piece from user input: a pair, all four fields, a mapping, or an object with such attributes."""
     if isinstance(block, Piece):
         return block
     if isinstance(block, Mapping):
         given = dict(block)
     elif isinstance(block, Sequence) and not isinstance(block, str):
         given = dict(zip(NAMES, block, strict=False)) if len(block) in (2, 4) else {}
-    elif isinstance(block, Iterable) and not hasattr(block, "X"):  # several blocks that are one part
+    elif isinstance(block, Iterable) and not hasattr(block, "X"):  # several blocks form one part
         return joined([read_piece(one) for one in block])
     else:
         given = {name: getattr(block, name, None) for name in NAMES}
@@ -77,69 +76,37 @@ def read_piece(block: Any) -> Piece:
     strange = [name for name in given if name not in NAMES]
     if strange or given.get("X") is None or not hasattr(given["X"], "shape"):
         raise ValueError(
-            f"A block of rows is (X, y), (X, y, sample_weight, tasks), or a mapping with some of these names, where X"
-            f"  is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
+            "A block of rows is (X, y), (X, y, sample_weight, tasks), or a mapping with some of these names, where X "
+            f"is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
             + (f" with {strange}." if strange else ".")
         )
     return Piece(**given)
 
 
-def size_of(A: Any) -> int:
-    """About how many bytes rows take."""
-    if sparse.issparse(A):
-        return int(A.data.nbytes) * 2
-    if hasattr(A, "memory_usage"):
-        return int(np.sum(A.memory_usage()))
-    return int(getattr(A, "nbytes", 0))
-
-
-def some_rows(A: Any, index: Array) -> Any:
-    """Some rows of an array, a list, a sparse matrix, a frame or a column."""
-    if hasattr(A, "iloc"):
-        return A.iloc[index]
-    if isinstance(A, np.ndarray) or sparse.issparse(A) or hasattr(A, "to_numpy"):
-        return A[index]
-    return [A[i] for i in index] if isinstance(A, Sequence) and not isinstance(A, str) else A
-
-
 def joined(pieces: Sequence[Piece]) -> Piece:
-    """Pieces one below the other, in the order of their rows where these are numbered."""
+    """Concatenate pieces, in the order of their rows if these are numbered."""
     if len(pieces) == 1:
         whole = pieces[0]
     else:
         columns = {field.name: [getattr(piece, field.name) for piece in pieces] for field in fields(Piece)}
-        whole = Piece(**{name: stacked(parts) for name, parts in columns.items()})
+        whole = Piece(**{name: stack_rows(parts) for name, parts in columns.items()})
     if whole.number is None or np.all(np.diff(whole.number) > 0):
         return whole
     return whole.take(np.argsort(whole.number, kind="stable"))
 
 
-def stacked(parts: list[Any]) -> Any:
-    """Arrays, lists, sparse matrices, frames or columns one below the other; None where all are."""
-    first = parts[0]
-    if first is None:
-        return None
-    if sparse.issparse(first):
-        return sparse.vstack(parts, format="csr")
-    if hasattr(first, "iloc"):
-        return frames("pandas").concat(parts)
-    if hasattr(first, "to_numpy"):
-        return frames("polars").concat(parts)
-    return np.concatenate(parts) if isinstance(first, np.ndarray) else [v for part in parts for v in part]
-
-
 @dataclass(frozen=True)
 class Move:
-    """What becomes of the rows of one part.
+    """Where the rows of one part go.
 
     Attributes
     ----------
     place : int
-        Its number.
+        The number of the part.
     first : int
-        The number of its first row among all rows.
+        The position of its first row among all rows.
     home : dict
-        For ids of tasks that are at home elsewhere, the number of that part.
+        The destination of each task that moves: the number of another part.
     column : str, int or None
         The column of X that holds the task.
     """
@@ -151,11 +118,11 @@ class Move:
 
     @cached_property
     def targets(self) -> set[int]:
-        """Parts that get rows from this one."""
+        """Parts that receive rows from this one."""
         return set(self.home.values())
 
     def sent(self, piece: Piece, target: int) -> Piece:
-        """The rows of the part that are at home in another one, or stay."""
+        """The rows of the part that move to ``target``, or that stay if ``target`` is this part."""
         piece = piece.numbered(self.first)
         if not self.home or not len(piece):
             return piece if target == self.place else piece.take(np.arange(0))
@@ -168,16 +135,16 @@ class Move:
 def moves(
     ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], column: Any = None, home: str = "most"
 ) -> list[Move]:
-    """What has to move so that every task lies in one part.
+    """The moves that bring all rows of each task into one part.
 
     Parameters
     ----------
-    ids, sizes : for every part, the ids of its tasks and how many rows each has there
-    rows : number of rows of every part
+    ids, sizes : for each part, the ids of its tasks and how many rows each has there
+    rows : number of rows of each part
     column : str, int or None
         The column of X that holds the task.
     home : {"most", "last"}
-        Where: the part that has most of its rows, the first of several; or the last that has some.
+        The destination of a task: the part with most of its rows (the first on ties), or the last part with any.
     """
     best: dict[Any, tuple[int, int]] = {}
     apart: set[Any] = set()
@@ -196,26 +163,26 @@ def moves(
     return found
 
 
-#: ``work(piece, own, shared)``: what is to be done with a part, what it alone is told, and what all are told.
+#: ``work(piece, own, shared)``: a function of a part, of data for this part alone, and of data for all parts.
 Work = Callable[[Piece, Any, Any], Any]
 
 
 class Parts(Protocol):
-    """Parts of the rows, wherever they are."""
+    """Parts of the rows, local or remote."""
 
-    #: Where all rows of a task are brought: the "last" part that has some, or the one that has "most".
+    #: The part to which all rows of a task are moved: the "last" part with any of them, or the one with "most".
     home: ClassVar[str]
 
     def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
-        """What the work makes of each part, in order; ``at_once`` so many are held at a time at most."""
+        """The result of the work on each part, in order; at most ``at_once`` results are held at a time."""
         ...
 
     def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
-        """The sum, by ``+``, of what the work makes of the parts."""
+        """The sum of the results, by ``+``."""
         ...
 
     def regrouped(self, plan: Sequence[Move]) -> Parts:
-        """Parts with rows that were moved."""
+        """The parts after rows have moved."""
         ...
 
     def collect(self) -> Piece:
@@ -223,38 +190,31 @@ class Parts(Protocol):
         ...
 
 
-def guarded(work: Work, place: str, piece: Piece, own: Any, shared: Any) -> Any:
-    """Do the work; an error says which part it is about."""
-    with placed(place):
-        return work(piece, own, shared)
-
-
 @contextmanager
-def placed(place: str) -> Iterator[None]:
-    """Errors about rows say where these are."""
+def error_context(place: str) -> Iterator[None]:
+    """Prefix TypeErrors and ValueErrors with the part that they are about."""
     try:
         yield
     except TypeError as error:
         raise TypeError(f"In {place}: {error}") from error
-    except ValueError as error:  # one of its kinds, such as that of a codec, may not take a message
+    except ValueError as error:  # some subclasses, such as UnicodeDecodeError, do not take a message
         raise ValueError(f"In {place}: {error}") from error
 
 
 @dataclass(frozen=True)
 class LocalParts:
-    """Parts that this process goes through one after another; one is held at a time.
+    """Parts that this process reads one after another; one is held at a time.
 
     Attributes
     ----------
     open : callable
-        Gives an iterator over pieces, from the first, each time it is called.
+        Returns a new iterator over the pieces each time it is called.
     plan : sequence of Move, optional
-        What moves. A task is at home in the last part that has rows of it: its rows wait until that comes.
+        The moves. A task goes to the last part that has rows of it: its rows are held until that part is read.
     """
 
     open: Callable[[], Iterable[Piece]]
     plan: Sequence[Move] | None = None
-    #: Which of the parts that have rows of a task is its home.
     home: ClassVar[str] = "last"
 
     def __iter__(self) -> Iterator[Piece]:
@@ -268,17 +228,19 @@ class LocalParts:
             yield joined([*waiting.pop(move.place, []), move.sent(piece, move.place)])
 
     def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
-        """What the work makes of each part, when it is asked for."""
-        told = repeat(None) if own is None else own
-        for k, (piece, each) in enumerate(zip(self, told, strict=own is not None)):
-            yield guarded(work, f"block {k}", piece, each, shared)
+        """The result of the work on each part, computed on demand."""
+        each = repeat(None) if own is None else own
+        for k, (piece, one) in enumerate(zip(self, each, strict=own is not None)):
+            with error_context(f"block {k}"):
+                result = work(piece, one, shared)
+            yield result
 
     def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
-        """The sum of what the work makes of the parts."""
+        """The sum of the results."""
         return reduce(add, self.map(work, own, shared))
 
     def regrouped(self, plan: Sequence[Move]) -> LocalParts:
-        """Parts with rows that were moved."""
+        """The parts after rows have moved."""
         return LocalParts(self.open, plan)
 
     def collect(self) -> Piece:
@@ -287,13 +249,13 @@ class LocalParts:
 
 
 def local_parts(blocks: Any) -> LocalParts:
-    """Parts from what users give: a list of blocks, or of callables that give one; or a callable for an iterator."""
+    """Parts from user input: a list of blocks or of callables that return one, or a callable for an iterator."""
     if callable(blocks):
         return LocalParts(lambda: map(read_piece, blocks()))
     once = hasattr(blocks, "__next__") or not getattr(blocks, "repeatable", True)
     if not isinstance(blocks, Iterable) or once or hasattr(blocks, "shape"):
         raise ValueError(
             f"blocks is a {type(blocks).__name__}: give a list of blocks, or a callable that returns a new iterator "
-            "over them each time, as a fit goes through them several times."
+            "over them each time, as a fit makes several passes."
         )
     return LocalParts(lambda: (read_piece(block() if callable(block) else block) for block in blocks))

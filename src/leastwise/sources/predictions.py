@@ -1,11 +1,7 @@
-"""Predictions for rows that come by blocks.
-
-Predictions for a stream, written to a file as they come.
-"""
+"""Predictions block by block, returned or written to a file."""
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import warnings
@@ -16,29 +12,30 @@ from typing import Any
 import numpy as np
 
 from leastwise.sources.blocks import Array, Block, Blocks, StreamError
+from leastwise.sources.formats.csv import write_csv
 from leastwise.sources.opening import has_names, open_blocks
 from leastwise.utils.atomic_files import write_atomically
 from leastwise.utils.optional import frames
 
 
 def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **opening: Any) -> Iterator[Array]:
-    """What a model says of every block, one after the other.
+    """Predict block by block.
 
     Parameters
     ----------
     model : fitted estimator
-        Where it knows the names of its inputs and the blocks have names, columns are matched by them; of files and
-        tables no other columns are read.
+        If model and blocks have column names, columns are matched by name; other columns of files and tables are
+        not read.
     source : Blocks
-        Or what :func:`open_blocks` makes blocks of.
+        Or any source of :func:`open_blocks`.
     method : str, default="predict_proba"
     **opening
-        For :func:`open_blocks`: ``task=`` and others.
+        Arguments of :func:`open_blocks`, such as ``task=``.
 
     Yields
     ------
     ndarray
-        One row for every row of the block. Tasks of the blocks are passed on where the method takes them.
+        One row for each row of the block. Tasks of the blocks are passed on if the method takes them.
 
     Examples
     --------
@@ -55,10 +52,10 @@ def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **ope
     known = getattr(model, "feature_names_in_", None)
     if known is not None and getattr(model, "task_column", None) is None and has_names(source):
         opening.setdefault("features", list(known))  # there may be more columns: the target, ids
-    return _answers(getattr(model, method), known, open_blocks(source, **opening))
+    return _predictions(getattr(model, method), known, open_blocks(source, **opening))
 
 
-def _answers(call: Any, known: Array | None, blocks: Blocks) -> Iterator[Array]:
+def _predictions(call: Any, known: Array | None, blocks: Blocks) -> Iterator[Array]:
     tasks = "tasks" in signature(call).parameters
     names = getattr(blocks, "names", None)
     for block in blocks:
@@ -67,12 +64,12 @@ def _answers(call: Any, known: Array | None, blocks: Blocks) -> Iterator[Array]:
         with warnings.catch_warnings():
             if names is not None:  # the names have been compared here
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            answer = call(X, **more)
-        yield answer
+            predicted = call(X, **more)
+        yield predicted
 
 
 def _order(known: list, names: list[str], block: Block) -> Any:
-    """Where the columns stand that the model was trained on."""
+    """The positions of the columns that the model was trained on."""
     if known == names:
         return slice(None)
     lacking = [name for name in known if name not in names]
@@ -86,68 +83,65 @@ def _order(known: list, names: list[str], block: Block) -> Any:
 
 
 def write_predictions(model: Any, source: Any, path: Any, method: str = "predict_proba", **opening: Any) -> int:
-    """Write what a model says of every row, in memory that does not grow with the rows.
+    """Write predictions to a file, in memory that does not grow with the rows.
 
-    The file is there as a whole or not at all: it is written beside its place and moved there after the last block.
+    The file is complete or absent: it is written under a temporary name and renamed after the last block.
 
     Parameters
     ----------
     model : fitted estimator
     source : Blocks
-        Or what :func:`open_blocks` makes blocks of.
+        Or any source of :func:`open_blocks`.
     path : path
-        Of the file to write, ending in .csv or .parquet (extra ``frames``).
+        The file to write, with the extension .csv or .parquet (extra ``frames``).
     method : str, default="predict_proba"
-        With several columns these are named by the classes, as ``p_fault``; a single one is ``prediction``.
+        Several columns are named by the classes, such as ``p_fault``; a single one is ``prediction``.
     **opening
-        For :func:`open_blocks`.
+        Arguments of :func:`open_blocks`.
 
     Returns
     -------
     int
-        Rows that were written.
+        Number of rows written.
     """
     path = os.fspath(path)
-    forms = {".csv": _text, ".parquet": _parquet}
-    ending = os.path.splitext(path)[1].lower()
-    if ending not in forms:
-        raise ValueError(f"{path}: the ending {ending!r} is not one of {list(forms)}.")
-    answers = _Counted(predict_blocks(model, source, method, **opening))
-    write_atomically(path, forms[ending](answers, getattr(model, "classes_", None)))
-    return answers.rows
+    writers = {".csv": _csv_parts, ".parquet": _parquet_parts}
+    extension = os.path.splitext(path)[1].lower()
+    if extension not in writers:
+        raise ValueError(f"{path}: the extension {extension!r} is not one of {list(writers)}.")
+    predictions = _Counted(predict_blocks(model, source, method, **opening))
+    write_atomically(path, writers[extension](predictions, getattr(model, "classes_", None)))
+    return predictions.rows
 
 
 class _Counted:
-    def __init__(self, answers: Iterator[Array]) -> None:
-        self.answers, self.rows = answers, 0
+    """Predictions, with the number of rows so far."""
+
+    def __init__(self, predictions: Iterator[Array]) -> None:
+        self.predictions, self.rows = predictions, 0
 
     def __iter__(self) -> Iterator[Array]:
-        for answer in self.answers:
-            self.rows += len(answer)
-            yield np.asarray(answer)
+        for predicted in self.predictions:
+            self.rows += len(predicted)
+            yield np.asarray(predicted)
 
 
-def _columns(answer: Array, classes: Any) -> dict[str, Array]:
-    """The columns of an answer, by name."""
-    if answer.ndim == 1:
-        return {"prediction": answer}
-    named = isinstance(classes, np.ndarray) and len(classes) == answer.shape[1]
-    names = [f"p_{c}" for c in classes] if named else [f"prediction_{k}" for k in range(answer.shape[1])]
-    return {name: answer[:, k] for k, name in enumerate(names)}
+def _columns(predicted: Array, classes: Any) -> dict[str, Array]:
+    """The columns of predictions, by name."""
+    if predicted.ndim == 1:
+        return {"prediction": predicted}
+    named = isinstance(classes, np.ndarray) and len(classes) == predicted.shape[1]
+    names = [f"p_{c}" for c in classes] if named else [f"prediction_{k}" for k in range(predicted.shape[1])]
+    return {name: predicted[:, k] for k, name in enumerate(names)}
 
 
-def _text(answers: _Counted, classes: Any) -> Iterator[bytes]:
-    for k, answer in enumerate(answers):
-        columns, text = _columns(answer, classes), io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        if k == 0:
-            writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-        yield text.getvalue().encode()
+def _csv_parts(predictions: _Counted, classes: Any) -> Iterator[bytes]:
+    for k, predicted in enumerate(predictions):
+        yield write_csv(_columns(predicted, classes), ",", header=k == 0).encode()
 
 
 class _Sink(io.RawIOBase):
-    """Bytes on their way from the writer of pyarrow to the file."""
+    """Collects the bytes that pyarrow writes."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -165,11 +159,11 @@ class _Sink(io.RawIOBase):
         return whole
 
 
-def _parquet(answers: _Counted, classes: Any) -> Iterator[bytes]:
+def _parquet_parts(predictions: _Counted, classes: Any) -> Iterator[bytes]:
     pa, pq = frames("pyarrow"), frames("pyarrow.parquet")
     sink, writer = _Sink(), None
-    for answer in answers:
-        table = pa.table(_columns(answer, classes))
+    for predicted in predictions:
+        table = pa.table(_columns(predicted, classes))
         writer = writer or pq.ParquetWriter(sink, table.schema)
         writer.write_table(table.cast(writer.schema))
         yield sink.drain()

@@ -1,7 +1,4 @@
-"""Records of arrays in plain files: .npy after .npy, appended, read one at a time.
-
-Files that are being written: how much, and what is said and done where that fails.
-"""
+"""Spill files: records of arrays in .npy format, appended and read one at a time; errors if the disk is full."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from leastwise.utils.memory import human
 
 
 class Codes:
-    """Whole numbers for things of any hashable kind, so that files hold numbers only."""
+    """Integer codes for hashable objects, so that files contain numbers only."""
 
     def __init__(self) -> None:
         self.ids: list = []
@@ -31,7 +28,7 @@ class Codes:
         self._array: Array | None = None
 
     def encode(self, values: Any) -> Array:
-        """A number for each; the same for things that are equal."""
+        """The code of each value; equal values have the same code."""
         place, ids = self._place, self.ids
         codes = np.empty(len(values), dtype=np.int64)
         for k, value in enumerate(values):
@@ -43,14 +40,14 @@ class Codes:
         return codes
 
     def decode(self, codes: Array) -> Array:
-        """The things behind numbers."""
+        """The values of codes."""
         if self._array is None or len(self._array) != len(self.ids):
             self._array = _array(self.ids)
         return self._array[codes]
 
 
 def _array(ids: list) -> Array:
-    """Whole numbers as such, where all of them are and have room; else objects."""
+    """An array of integers or floats if all ids are, else of objects."""
     if all(type(v) is int and -(2**63) <= v < 2**63 for v in ids):
         return np.array(ids, dtype=np.int64)
     if all(type(v) is float for v in ids):
@@ -61,62 +58,60 @@ def _array(ids: list) -> Array:
 
 
 @dataclass
-class Form:
-    """What the records of a stream hold; fixed by its first block."""
+class RecordFormat:
+    """The arrays of each record of a stream; fixed by its first block."""
 
     sparse: bool
     fields: tuple[str, ...]
     codes: dict[str, Codes] = field(default_factory=dict)
 
     @staticmethod
-    def of(block: Block, coded: tuple[str, ...] = ()) -> Form:
-        """The form of a block; ``coded`` fields are numbered whatever their type."""
+    def of(block: Block, coded: tuple[str, ...] = ()) -> RecordFormat:
+        """The format of a block; fields in ``coded`` are encoded whatever their type."""
         fields = tuple(name for name in BESIDE if getattr(block, name) is not None)
         objects = [name for name in fields if name in coded or getattr(block, name).dtype.kind == "O"]
-        return Form(sparse.issparse(block.X), fields, {name: Codes() for name in objects})
+        return RecordFormat(sparse.issparse(block.X), fields, {name: Codes() for name in objects})
 
-    def numbered(self, block: Block, done: tuple[str, ...] = ()) -> Block:
-        """The block with numbers for objects, but for fields that have them already."""
+    def encode(self, block: Block, done: tuple[str, ...] = ()) -> Block:
+        """The block with codes for objects, except in fields that are encoded already."""
         fields = [name for name in self.fields if name not in done]
-        numbers: dict[str, Any] = {name: self._numbers(name, getattr(block, name)) for name in fields}
-        return replace(block, **numbers)
+        codes: dict[str, Any] = {name: self._encoded(name, getattr(block, name)) for name in fields}
+        return replace(block, **codes)
 
     def pack(self, block: Block) -> list[Array]:
-        """The arrays of a record, from a block of numbers."""
+        """The arrays of a record, from an encoded block."""
         X = block.X
         arrays = [X.data, X.indices, X.indptr, np.array(X.shape)] if self.sparse else [np.ascontiguousarray(X)]
         return arrays + [np.ascontiguousarray(getattr(block, name)) for name in self.fields]
 
-    def unpack(self, arrays: list[Array], where: str, numbered: bool = False) -> Block:
-        """The block of a record, with the objects behind its numbers or without."""
+    def unpack(self, arrays: list[Array], where: str, encoded: bool = False) -> Block:
+        """The block of a record, decoded unless ``encoded``."""
         n = 4 if self.sparse else 1
         X = sparse.csr_matrix(tuple(arrays[:3]), shape=tuple(arrays[3])) if self.sparse else arrays[0]
         beside = {
-            name: a if numbered else self._objects(name, a) for name, a in zip(self.fields, arrays[n:], strict=True)
+            name: self.codes[name].decode(a) if name in self.codes and not encoded else a
+            for name, a in zip(self.fields, arrays[n:], strict=True)
         }
         return Block(X, **({"y": None} | beside), where=where)
 
     @property
     def n_arrays(self) -> int:
-        """Arrays of a record."""
+        """Number of arrays of a record."""
         return (4 if self.sparse else 1) + len(self.fields)
 
-    def _numbers(self, name: str, values: Array) -> Array:
+    def _encoded(self, name: str, values: Array) -> Array:
         if name not in self.codes:
             if values.dtype.kind == "O":
-                raise StreamError(f"{name} holds objects in one block and none in the first: make them alike.")
+                raise StreamError(f"{name} contains objects in one block, but not in the first: use the same type.")
             return values
         try:
             return self.codes[name].encode(values.ravel().tolist()).reshape(values.shape)
         except TypeError as error:
-            raise StreamError(f"{name} has values that cannot be told apart ({reason_of(error)}).") from error
-
-    def _objects(self, name: str, values: Array) -> Array:
-        return self.codes[name].decode(values) if name in self.codes else values
+            raise StreamError(f"{name} has values that are not hashable ({reason_of(error)}).") from error
 
 
 def append(path: str, arrays: list[Array]) -> int:
-    """Write a record at the end of a file; returns its bytes."""
+    """Append a record to a file; returns the number of bytes."""
     written = 0
     with open(path, "ab", buffering=0) as file:
         for array in arrays:
@@ -132,7 +127,7 @@ def _header(array: Array) -> bytes:
 
 
 def _write(file: Any, data: Any) -> int:
-    """All of it: an unbuffered file may take a part, and then says by an error why not more."""
+    """Write everything: an unbuffered file may accept a part, and raises an error at the next call."""
     view, done = memoryview(data), 0
     while done < len(view):
         done += file.write(view[done:])
@@ -140,7 +135,7 @@ def _write(file: Any, data: Any) -> int:
 
 
 def records(path: str, n_arrays: int) -> Iterator[list[Array]]:
-    """The records of a file, one after the other."""
+    """The records of a file, one at a time."""
     if not os.path.exists(path):
         return
     size = os.path.getsize(path)
@@ -149,16 +144,16 @@ def records(path: str, n_arrays: int) -> Iterator[list[Array]]:
             try:
                 yield [np.lib.format.read_array(file, allow_pickle=False) for _ in range(n_arrays)]
             except (OSError, ValueError, EOFError) as error:
-                raise StreamError(f"{path}: the kept rows are broken ({reason_of(error)}).", where=path) from error
+                raise StreamError(f"{path}: the spilled rows are broken ({reason_of(error)}).", where=path) from error
 
 
-#: No room on the disk, none left for this user, or none in one file.
+#: The disk is full, the quota is exceeded, or the file is too large.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass
-class Writing:
-    """A stream on its way to disk; files that were begun go if it does not arrive."""
+class SpillWriter:
+    """Counts what is written; deletes the files if writing fails."""
 
     folder: str
     blocks: Blocks
@@ -166,7 +161,7 @@ class Writing:
     rows: int = 0
     files: set[str] = field(default_factory=set)
 
-    def __enter__(self) -> Writing:
+    def __enter__(self) -> SpillWriter:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -177,7 +172,7 @@ class Writing:
 
     @contextmanager
     def to(self, path: str, rows: int) -> Iterator[None]:
-        """Write rows to this file."""
+        """Write rows to this file; OSErrors for lack of space become SpillErrors."""
         self.files.add(path)
         try:
             yield
@@ -187,13 +182,12 @@ class Writing:
             raise self._full(error.errno, self._needed(self.bytes, self.rows)) from error
         self.rows += rows
 
-    def fitting(self, arrays: list, rows: int) -> list:
-        """The arrays of a first block, if there is room for all the rows that there are."""
+    def check_space(self, arrays: list, rows: int) -> None:
+        """Before the first block, an error if all rows do not fit on the disk, as far as their number is known."""
         size = sum(array.nbytes for array in arrays)
         needed = self._needed(size, rows) if not self.rows else None
         if needed is not None and needed > shutil.disk_usage(self.folder).free:
             raise self._full(errno.ENOSPC, needed)
-        return arrays
 
     def _needed(self, size: int, rows: int) -> float | None:
         n = self.blocks.n_rows
@@ -205,6 +199,7 @@ class Writing:
         return SpillError(
             number,
             f"The disk is full: {human(self.bytes)} ({self.rows} rows) were written, {about}, {human(free)} are free "
-            "now. What was written is taken away. Choose another folder by Spool(folder=...) or the variable TMPDIR",
+            "now. What was written is deleted. Choose another folder with Spool(folder=...) or the environment "
+            "variable TMPDIR",
             self.folder,
         )

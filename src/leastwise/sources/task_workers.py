@@ -1,17 +1,17 @@
-r"""Models of many tasks from parts of the rows, each of which holds whole tasks.
+r"""Multi-task models from rows in parts, each of which contains whole tasks.
 
-The shared system of the block-arrow problem (``linalg.arrow``) is a sum over tasks, so that a part tells no more than
-a matrix of b x b for all of its tasks. A fit goes through the parts
+The shared system of the block-arrow problem (``linalg.arrow``) is a sum over tasks, so that a part returns one b x b
+matrix for all of its tasks. A fit makes these passes over the parts:
 
-    once      to know what there is (``facts``): tasks and their sizes, classes, weights;
-    once      for a sample of whole tasks, on which centres, sigma, sharing and alpha are chosen in memory;
-    once      for the sums at these parameters, and for each other alpha where that is refined on all rows;
-    once      for the coefficients of the tasks, with the solution of the shared system put back.
+    one       for statistics (``task_statistics``): tasks and their sizes, classes, weights;
+    one       for a sample of whole tasks, on which centres, sigma, sharing and alpha are chosen in memory;
+    one       for the sums at these parameters, and one for each further alpha that is tried on all rows;
+    one       for the coefficients of the tasks, given the solution of the shared system.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,12 +21,11 @@ from leastwise.linalg.arrow import Arrow, Sums, System, Triangle, arrow_sums, ar
 from leastwise.linalg.arrow_batches import Chunk
 from leastwise.linalg.whitening import Whitening
 from leastwise.model_selection.folds import observation_counts
-from leastwise.problem.basis import given_basis
-from leastwise.problem.coupling import Tie
+from leastwise.problem.basis import Basis, given_basis
+from leastwise.problem.coupling import Coupling, Tie
 from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Kernel
-from leastwise.problem.tasks import Tasks
-from leastwise.solvers.arrow_evaluator import Stream
+from leastwise.solvers.arrow_evaluator import ArrowTrial, Stream
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.heldout import Held
 from leastwise.solvers.solve_tasks import (
@@ -38,18 +37,20 @@ from leastwise.solvers.solve_tasks import (
     empty_coef,
     unwhitened,
 )
+from leastwise.sources.frames import stack_rows
 from leastwise.sources.parts import Parts, Piece
 from leastwise.sources.task_reading import Clean, Rules, clean, kept_rows
+from leastwise.sources.task_statistics import Own
 
 Array = np.ndarray
 
-#: Bytes of coefficients that are on their way at a time.
+#: Bytes of coefficients that are transferred at a time.
 ROOM = 2**28
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What all parts are told once.
+    """Data for all parts.
 
     Attributes
     ----------
@@ -58,13 +59,13 @@ class Terms:
     targets : Targets
         With the classes or units of all rows.
     factors : dict
-        Weights of the classes.
+        Class weights.
     mass : float
-        Mean weight of all rows that count.
+        Mean weight of all rows with a positive weight.
     share : float
-        Which share of the rows of the tasks that were chosen is in the sample.
+        Share of the rows of the chosen tasks that is in the sample.
     fewest : int
-        Rows of every class of a task that are in the sample at least.
+        Minimum number of rows of each class of a task in the sample.
     centers : array or sparse matrix of shape (b, d)
     norm : str
     n_outputs : int
@@ -92,7 +93,7 @@ class Terms:
         return self.share, self.fewest, None if self.values else self.targets.classes
 
     def weights(self, y: Array, w: Array) -> Array:
-        """Weights with those of the classes, as they would be given in one."""
+        """Weights of the rows times class weights."""
         if self.values:
             return w
         classes = self.targets.classes
@@ -100,22 +101,8 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Own:
-    """What a part alone is told: its tasks, their numbers among all, penalties, and which were chosen for the sample.
-
-    ``chosen`` counts the tasks of the part. ``first`` is the number of its first row among all, where none moved.
-    """
-
-    tasks: Tasks
-    codes: Array
-    penalty: Array
-    chosen: Array
-    first: int
-
-
-@dataclass(frozen=True)
 class Point:
-    """Where the model is to be solved; ``spread`` is in units of the noise of a row of mean weight."""
+    """Hyperparameters of a solve; ``spread`` is in units of the noise of a row of mean weight."""
 
     kernel: Kernel
     sigma: float
@@ -126,20 +113,20 @@ class Point:
     penalty: Whitening | None
 
     def width(self, terms: Terms) -> int:
-        """Columns of the design."""
+        """Number of columns of the design matrix."""
         return int(terms.centers.shape[0]) if self.penalty is None else self.penalty.rank
 
 
 @dataclass(frozen=True)
 class Width:
-    """What stands for a judge where nothing is judged."""
+    """Stands in for an objective where nothing is scored."""
 
     n_outputs: int
 
 
 @dataclass(frozen=True)
 class Share:
-    """The tasks of a part, as the block-arrow solver wants them."""
+    """The tasks of a part, as input of the block-arrow solver."""
 
     stream: Stream
     tie: Tie
@@ -148,7 +135,7 @@ class Share:
 
     @classmethod
     def of(cls, rows: Rows, penalty: Array, terms: Terms, point: Point) -> Share:
-        """Of rows whose tasks have these penalties."""
+        """For rows whose tasks have these penalties."""
         assert rows.task is not None
         settings = Settings(point.kernel, terms.norm, point.bias, Width(terms.n_outputs))  # type: ignore[arg-type]
         stream = Stream.of(rows, len(penalty), given_basis(terms.centers, terms.n_outputs), settings)
@@ -157,11 +144,11 @@ class Share:
         return cls(stream, Tie(point.sharing, (1 - point.sharing) / penalty), centring, point)
 
     def chunks(self) -> Iterator[tuple[Array, Chunk]]:
-        """Some tasks, then the next."""
+        """Batches of tasks, each with the indices of its rows."""
         return self.stream.chunks(self.point.sigma, self.tie, self.point.penalty, self.centring)
 
     def source(self) -> Iterator[Chunk]:
-        """The same without the numbers of the rows."""
+        """The batches without the indices of the rows."""
         return (chunk for _, chunk in self.chunks())
 
 
@@ -177,31 +164,31 @@ def training_rows(rows: Clean, task: Array, terms: Terms) -> Rows:
 
 
 def share_of(piece: Piece, own: Own, terms: Terms, point: Point) -> Share | None:
-    """The tasks of a part; None where it has none."""
+    """The tasks of a part; None if it has none."""
     rows = clean(piece, terms.rules)
     if rows is None:
         return None
     return Share.of(training_rows(rows, own.tasks.codes(rows.names)[rows.index], terms), own.penalty, terms, point)
 
 
-def part_sums(piece: Piece, own: Own, told: tuple[Terms, Point]) -> Sums:
+def part_sums(piece: Piece, own: Own, shared: tuple[Terms, Point]) -> Sums:
     """The sums of a part."""
-    terms, point = told
-    share, none = share_of(piece, own, *told), Sums.zeros(point.width(terms), terms.n_outputs + 1, terms.dtype)
+    terms, point = shared
+    share, none = share_of(piece, own, *shared), Sums.zeros(point.width(terms), terms.n_outputs + 1, terms.dtype)
     return none if share is None else arrow_sums(share.source, point.rho, none)
 
 
-def part_triangle(piece: Piece, own: Own, told: tuple[Terms, Point]) -> Triangle:
-    """What takes the place of the sums where products lose the digits."""
-    (terms, point), share = told, share_of(piece, own, *told)
+def part_triangle(piece: Piece, own: Own, shared: tuple[Terms, Point]) -> Triangle:
+    """The triangular factor that replaces the sums if their products lose precision."""
+    (terms, point), share = shared, share_of(piece, own, *shared)
     width = point.width(terms) + point.bias + terms.n_outputs
     source = (lambda: iter(())) if share is None else share.source
     return arrow_triangle(source, point.sharing, point.rho, point.bias, width)
 
 
-def part_coef(piece: Piece, own: Own, told: tuple[Terms, Point, Arrow]) -> tuple[Array, Array | None]:
-    """Coefficients of the tasks of a part, and what each adds to the intercept."""
-    terms, point, arrow = told
+def part_coef(piece: Piece, own: Own, shared: tuple[Terms, Point, Arrow]) -> tuple[Array, Array | None]:
+    """Coefficients of the tasks of a part, and the intercept of each task."""
+    terms, point, arrow = shared
     share = share_of(piece, own, terms, point)
     if share is None:
         return empty_coef(0, arrow, point.penalty), None
@@ -210,9 +197,9 @@ def part_coef(piece: Piece, own: Own, told: tuple[Terms, Point, Arrow]) -> tuple
     return np.concatenate([coef for coef, _ in found]), added
 
 
-def part_heldout(piece: Piece, own: Own, told: tuple[Terms, Point, System]) -> tuple[Array, Array]:
-    """Held-out scores, and their rounding, of the rows of a part that are in the sample."""
-    terms, point, system = told
+def part_heldout(piece: Piece, own: Own, shared: tuple[Terms, Point, System]) -> tuple[Array, Array]:
+    """Held-out scores, and their rounding errors, of the rows of a part that are in the sample."""
+    terms, point, system = shared
     none = np.empty((0, terms.n_outputs), terms.dtype), np.empty(0)
     rows = clean(piece, terms.rules) if len(own.chosen) else None
     if rows is None:
@@ -234,14 +221,14 @@ def part_heldout(piece: Piece, own: Own, told: tuple[Terms, Point, System]) -> t
 
 @dataclass(frozen=True)
 class Remote:
-    """All parts, and what they are told: who asks need not know where they are."""
+    """All parts with their data; callers need not know where they are."""
 
     parts: Parts
     own: list[Own]
     terms: Terms
 
     def system(self, point: Point) -> System:
-        """The shared part of the model: one reduction, two where the ridge is so small that products lose digits."""
+        """The shared system: one reduction, or two if the ridge is so small that products lose precision."""
         sums = self.parts.total(part_sums, self.own, (self.terms, point))
         if sums.keep_digits(point.sharing):
             return sums.system(point.sharing, point.bias)
@@ -249,23 +236,129 @@ class Remote:
         return triangle.system(point.width(self.terms), point.sharing, point.bias, np.dtype(self.terms.dtype))
 
     def solution(self, point: Point, system: System) -> TaskSolution:
-        """The model: coefficients of all tasks, as the parts have them."""
+        """The coefficients of all tasks."""
         arrow, T = Arrow.of(system, point.rho), sum(len(own.tasks) for own in self.own)
         coef = empty_coef(T + 1, arrow, point.penalty)
         own = None if point.spread == 0 else np.zeros((T, coef.shape[2]), dtype=coef.dtype)
         size = max(len(own.tasks) for own in self.own) * coef[0].nbytes
         found = self.parts.map(part_coef, self.own, (self.terms, point, arrow), max(1, ROOM // max(size, 1)))
-        for told, (part, added) in zip(self.own, found, strict=True):
-            coef[told.codes] = part
+        for each, (part, added) in zip(self.own, found, strict=True):
+            coef[each.codes] = part
             if own is not None and added is not None:
-                own[told.codes] = added
+                own[each.codes] = added
         coef[-1:] = unwhitened(arrow.shared[None], point.penalty)
         jitter = max(arrow.jitter, 0.0 if point.penalty is None else point.penalty.jitter)
         intercept, own = common_intercept(arrow.intercept, own, point.bias)
         return TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
 
     def heldout(self, point: Point, system: System, order: Array) -> Held:
-        """Held-out scores of the sample, whose rows come in this order."""
+        """Held-out scores of the sample, with its rows in this order."""
         found = list(self.parts.map(part_heldout, self.own, (self.terms, point, system)))
         F, noise = (np.concatenate([part[k] for part in found])[order] for k in (0, 1))
         return Held(F, noise)
+
+
+# ---------------------------------------------------------------------- sample
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of the chosen tasks.
+
+    Attributes
+    ----------
+    rows : Clean
+        ``index`` counts all tasks, ``names`` is empty.
+    order : ndarray of int
+        Their positions among the rows of the parts, one part after the other.
+    """
+
+    rows: Clean
+    order: Array
+
+
+def gathered(parts: Parts, own: list[Own], terms: Terms) -> Sample:
+    """The rows of the chosen tasks, in the order that they have among all rows."""
+    found = [rows for rows in parts.map(chosen_rows, own, terms) if rows is not None]
+    y, w, index, number = (
+        np.concatenate([getattr(rows, name) for rows in found]) for name in ("y", "w", "index", "number")
+    )
+    whole = Clean(stack_rows([rows.X for rows in found]), y, w, [], index, number)
+    order = np.argsort(whole.number, kind="stable")
+    return Sample(whole.part(order), order)
+
+
+def chosen_rows(piece: Piece, own: Own, terms: Terms) -> Clean | None:
+    """The rows of a part that are in the sample; ``index`` counts all tasks."""
+    if not len(own.chosen):
+        return None
+    rows = clean(piece.numbered(own.first), terms.rules)
+    if rows is None:
+        return None
+    code = own.tasks.codes(rows.names)[rows.index]
+    mine = np.flatnonzero(np.isin(code, own.chosen))
+    mine = mine[kept_rows(rows.part(mine), code[mine], *terms.taken)]
+    some = rows.part(mine)
+    X: Any = some.X.astype(terms.dtype, copy=False)
+    return Clean(X, some.y, some.w, [], own.codes[code[mine]], some.number)
+
+
+class PartsTrial(ArrowTrial):
+    """Evaluates hyperparameters on a sample of tasks, with the shared system of all tasks.
+
+    Each point takes one reduction over the parts. The rows have the weights that they have among all. The ridge is
+    that of all rows, not of all but a fold.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows of the sample.
+    basis, settings, coupling
+        As in ``ArrowTrial``; the coupling is that of the tasks in the sample.
+    remote : Remote
+    n : int
+        Number of all rows.
+    order : ndarray of int, or None
+        The order of the sample among the rows of the parts, if it has only some rows of its tasks; None if it has
+        whole tasks, whose held-out scores do not need another pass.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        basis: Basis,
+        settings: Settings,
+        coupling: Coupling,
+        remote: Remote,
+        n: int,
+        order: Array | None,
+    ) -> None:
+        super().__init__(rows, basis, settings, coupling)
+        self.remote, self.n, self.order = remote, n, order
+
+    def point(self, sigma: float, alpha: float) -> Point:
+        """The hyperparameters for the parts."""
+        penalty, rho = self.stream.penalty(sigma), float(alpha * self.n)
+        return Point(self.settings.kernel, sigma, self.tie.sharing, rho, self.unit_spread, self.bias, penalty)
+
+    def held(self, point: Point, system: System) -> Held:
+        """Held-out scores of the sample."""
+        if self.order is not None:
+            return self.remote.heldout(point, system, self.order)
+        held = self.arrow(point.sigma).given(system, point.rho)
+        return replace(held, F=self.back(held.F), noise=None if held.noise is None else self.back(held.noise))
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma."""
+
+        def at(alpha: float) -> Held:
+            point = self.point(sigma, alpha)
+            return self.held(point, self.remote.system(point))
+
+        return at
+
+    def solved(self, sigma: float, alpha: float, hold: bool) -> tuple[TaskSolution, Held | None]:
+        """The model of all rows, and held-out scores of the sample."""
+        point = self.point(sigma, alpha)
+        system = self.remote.system(point)
+        return self.remote.solution(point, system), self.held(point, system) if hold else None

@@ -1,4 +1,4 @@
-"""From columns of any kind to numbers, by rules that are found in training and kept."""
+"""From columns of any kind to numeric features, by rules that are learned in training."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from leastwise.tables.cells import text_cells, values_of
-from leastwise.tables.kinds import KINDS, Column, Found, find_kind, fit_column
-from leastwise.tables.table import Array, Table, TableError
+from leastwise.sources.blocks import TableError
+from leastwise.tables.columns import KINDS, Column, Found, find_kind, fit_column, text_cells, values_of
+from leastwise.tables.table import Array, Table
 from leastwise.utils.memory import available_memory, human
 
-#: Standardised values beyond this are taken for this: a million standard deviations is far from all data, and squares
-#: of more might overflow.
+#: Standardised values are clipped to this range: a million standard deviations is far from all data, and squares of
+#: larger values might overflow.
 FAR = 1e6
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """Features, and what had to be decided on the way.
+    """Features, and what was unusual about the rows.
 
     Attributes
     ----------
     X : ndarray of shape (n, n_features)
     unseen : dict of str to int
-        For each column with categories that training has not seen, the number of such cells.
-    gaps : dict of str to int
-        For each column that had no missing cells in training, the number of missing ones.
+        The number of cells with categories that did not occur in training, for each column with any.
+    missing : dict of str to int
+        The number of missing cells, for each column without missing cells in training.
     extra : list of str
-        Columns that the model does not know.
+        Columns that did not occur in training.
     """
 
     X: Array
     unseen: dict[str, int]
-    gaps: dict[str, int]
+    missing: dict[str, int]
     extra: list[str]
 
     @property
     def notes(self) -> list[str]:
-        """The same in words."""
-        notes = [f'Column "{c}": {k} cells with values that training has not seen.' for c, k in self.unseen.items()]
-        notes += [f'Column "{c}": {k} cells missing; in training there were none.' for c, k in self.gaps.items()]
+        """The same as text."""
+        notes = [
+            f'Column "{c}": {k} cells with values that did not occur in training.' for c, k in self.unseen.items()
+        ]
+        notes += [f'Column "{c}": {k} missing cells; training had none.' for c, k in self.missing.items()]
         if self.extra:
             more = f" and {len(self.extra) - 10} more" if len(self.extra) > 10 else ""
             notes.append(f"Columns that the model does not use: {', '.join(self.extra[:10])}{more}.")
@@ -53,34 +55,32 @@ class Encoded:
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Make features of a table: numbers standardised, categories one-hot, missing values by stated rules.
+    """Encode a table: numbers standardised, categories one-hot, missing values filled and indicated.
 
-    The kinds of the columns are found in ``fit`` and kept; ``describe`` shows them. All rules stand on the page
-    "Tables".
+    The kinds of the columns are found in ``fit``; ``describe`` shows them. The page "Tables" documents all rules.
 
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        Kinds of columns where what is found is not what is meant: "number", "date", "boolean", "category" or
-        "ignore".
+        Kinds of columns, to override what is found: "number", "date", "boolean", "category" or "ignore".
     ignore : sequence of str, default=()
         Columns that are not used.
     max_categories : int, default=50
-        So many of the most frequent values of a category have a feature each.
+        Maximum number of values of a category with a feature of their own, the most frequent ones.
     min_share : float, default=0.005
-        Values that are in a smaller share of the rows, or in one row only, have none. All of these share one.
+        Values in a smaller share of the rows, or in a single row, have no feature of their own. They share one.
 
     Attributes
     ----------
     columns_ : list of Column
         What was found in every column.
     n_features_in_, feature_names_in_
-        As in scikit-learn. (For a table, the columns of ``fit``, also those that are ignored.)
+        As in scikit-learn; for a table, all columns of ``fit``, including ignored ones.
 
     Notes
     -----
-    In ``transform`` columns may stand in any order, and there may be others. A column that is not there is an error,
-    and so is a cell that is not of the kind of its column; both are named.
+    In ``transform``, columns may come in any order, and there may be others. A missing column is an error, and so is
+    a cell that is not of the kind of its column; the message names them.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------------ fit
 
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
-        """Find the kinds of the columns, and what they need.
+        """Find the kinds of the columns, and learn their encoding.
 
         Parameters
         ----------
@@ -124,27 +124,28 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._learn(table, np.arange(len(table)))
 
     def fit_rows(self, table: Table, rows: Array) -> TableEncoder:
-        """The same, with what columns need learned from some rows only; kinds are found by all of them."""
+        """Like ``fit``, but learn the encoding from some rows only; kinds are found from all of them."""
         return self._learn(self._table(table, reset=True), rows)
 
     def _learn(self, table: Table, rows: Array) -> TableEncoder:
         if not len(rows):
-            raise TableError("there are no rows to learn from: Found array with 0 sample(s).")
+            raise TableError("there are no training rows: Found array with 0 sample(s).")
         found, some = self._found(table), table.take(rows)
         self.columns_ = [fit_column(some, name, f, self.max_categories, self.min_share) for name, f in found.items()]
         return self
 
     def _found(self, table: Table) -> dict[str, Found]:
-        """The kinds that were said, then those that are found."""
-        said = {**dict(self.kinds or {}), **dict.fromkeys(self.ignore, "ignore")}
-        lost = [name for name in said if name not in table.columns]
-        if lost:
-            raise table.lacks(lost, "kinds= and ignore= name")
-        for name, kind in said.items():
+        """The given kinds, and those that are found."""
+        given = {**dict(self.kinds or {}), **dict.fromkeys(self.ignore, "ignore")}
+        absent = [name for name in given if name not in table.columns]
+        if absent:
+            raise table.missing_error(absent, "kinds= and ignore= name")
+        for name, kind in given.items():
             if kind not in KINDS:
-                raise TableError(f'kinds= says {kind!r} of column "{name}": use one of {list(KINDS)}.')
+                raise TableError(f'kinds= has {kind!r} for column "{name}": use one of {list(KINDS)}.')
         return {
-            name: Found(said[name], "as said") if name in said else find_kind(table, name) for name in table.names
+            name: Found(given[name], "as specified") if name in given else find_kind(table, name)
+            for name in table.names
         }
 
     def _table(self, X: Any, reset: bool) -> Table:
@@ -168,38 +169,38 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self.encode(X).X
 
     def encode(self, X: Any) -> Encoded:
-        """Features of the rows, with what is worth saying about them."""
+        """Features of the rows, with notes on unusual cells and columns."""
         check_is_fitted(self)
         table = self._table(X, reset=False)
         used = [column for column in self.columns_ if column.features]
-        lost = [column.name for column in used if column.name not in table.columns]
-        if lost and table.absent is None:
-            raise table.lacks(lost)
-        if lost:
-            zeros = {name: np.full(len(table), table.absent) for name in lost}
+        absent = [column.name for column in used if column.name not in table.columns]
+        if absent and table.absent is None:
+            raise table.missing_error(absent)
+        if absent:
+            zeros = {name: np.full(len(table), table.absent) for name in absent}
             table = replace(table, columns={**table.columns, **zeros})
         width = sum(len(column.features) for column in used)
         if 8 * len(table) * width > available_memory():
             raise TableError(
-                f"{len(table)} rows with {width} features need {human(8 * len(table) * width)}, more than there is: "
-                "leave columns out (ignore=), or rows."
+                f"{len(table)} rows with {width} features need {human(8 * len(table) * width)}, more than the "
+                "available memory: use fewer columns (ignore=) or fewer rows."
             )
         out, at = np.zeros((len(table), width)), 0
-        unseen, gaps = {}, {}
+        unseen, missing = {}, {}
         for column in used:
-            unseen[column.name], gaps[column.name] = _encode(table, column, out[:, at : at + len(column.features)])
+            unseen[column.name], missing[column.name] = _encode(table, column, out[:, at : at + len(column.features)])
             at += len(column.features)
         known = {column.name for column in self.columns_}
         extra = [name for name in table.names if name not in known]
-        return Encoded(out, _some(unseen), _some(gaps), extra)
+        return Encoded(out, _positive(unseen), _positive(missing), extra)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features: those of the columns, with ``=value`` for categories and ``=(missing)``."""
+        """Names of the features: column names, with ``=value`` for categories and ``=(missing)``."""
         check_is_fitted(self)
         return np.array([name for column in self.columns_ for name in column.features], dtype=object)
 
     def describe(self) -> Table:
-        """What was found: a row for every column, with its kind, missing cells, values, features and a note."""
+        """A row for each column: its kind, missing cells, values, features and a note."""
         check_is_fitted(self)
         return Table.of(
             {
@@ -217,12 +218,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sum(len(column.features) for column in self.columns_)
 
 
-def _some(counts: dict[str, int]) -> dict[str, int]:
+def _positive(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
 def _encode(table: Table, column: Column, out: Array) -> tuple[int, int]:
-    """Write the features of a column; count cells that training has not seen, and gaps where it had none."""
+    """Write the features of a column; count unseen categories, and missing cells if training had none."""
     if column.kind == "category":
         return _encode_category(text_cells(table[column.name]), column, out)
     values = values_of(table, column.name, column.kind)

@@ -1,4 +1,4 @@
-"""From a table with a target to decisions on new tables."""
+"""A model of a table: from training columns to predictions and decisions for new tables."""
 
 from __future__ import annotations
 
@@ -19,85 +19,83 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
-from leastwise.tables.answers import Answer, answer_classes, answer_labels, answer_numbers
-from leastwise.tables.kinds import Column
-from leastwise.tables.prepared import prepare
-from leastwise.tables.roles import Roles
-from leastwise.tables.rows import task_ids
-from leastwise.tables.story import evaluated, heldout_scores, plain, summarised
-from leastwise.tables.table import Array, Table, TableError
-from leastwise.tables.targets import Target
+from leastwise.sources.blocks import TableError
+from leastwise.tables.columns import Column
+from leastwise.tables.evaluation import evaluate_model, heldout_scores, json_values, summarize_model
+from leastwise.tables.predictions import Predictions, predict_classes, predict_labels, predict_numbers
+from leastwise.tables.prepare import Roles, Target, prepare, task_ids
+from leastwise.tables.table import Array, Table
 from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
 
-#: Beyond so many rows the kernels stand on some of them,
+#: With more rows than this, classifiers have fewer kernel centres than rows,
 MANY_ROWS = 5000
-#: namely so many.
+#: namely this many.
 CENTERS = 500
 
 
 class TableModel(FittedRepr, BaseEstimator):
-    """A model of a table: columns of any kind in, predictions with their probabilities, sets and decisions out.
+    """A model of a table: columns of any kind in, predictions with probabilities, sets and decisions out.
 
-    Kinds of columns, and of the target, are found by stated rules; see the page "Tables".
+    The kinds of the columns and of the target are found by documented rules; see the page "Tables".
 
     Parameters
     ----------
     target : str, optional
-        The column to be predicted: classes or numbers.
+        The column to predict: classes or numbers.
     labels : sequence of str, optional
-        Instead of a target: columns of 0 and 1 (yes and no, true and false), any of which may be missing.
+        Instead of a target: columns of 0 and 1 (yes and no, true and false); cells may be missing.
     task : str, optional
-        The column that says which of many related tasks (sites, persons, products) a row belongs to.
+        The column with the task of each row, such as a site, person or product.
     group : str, optional
-        Rows with the same value are held out together, as rows of one person should be. A missing one is a group of
-        its own. "duplicates", if there is no such column, holds equal rows out together.
+        Rows with the same value are held out together, such as rows of one person. A row with a missing value is a
+        group of its own. "duplicates", if there is no such column, holds equal rows out together.
     weight : str, optional
-        The column of the weights of the rows.
+        The column with the sample weights.
     id : str or sequence of str, optional
-        Columns that are no inputs, and are kept in predictions.
+        Columns that are not inputs, and are copied to the predictions.
     kind : {"classes", "numbers"}, optional
-        What the target is; by default found.
+        The kind of the target; by default found.
     model : estimator, optional
-        What is fitted, of this library or another; by default ``LSPC`` for classes, ``LSSVR`` for numbers,
+        The estimator, of this library or another; by default ``LSPC`` for classes, ``LSSVR`` for numbers,
         ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task.
     kinds, ignore
         As in :class:`TableEncoder`.
     max_error : float, optional
-        Decide only where so many errors, as a share, are kept among what is decided; see
+        Maximum error rate of the decisions; rows are left undecided to keep it, see
         :class:`leastwise.Abstaining`.
     min_confidence : float, optional
-        Decide only from this probability on.
+        Minimum probability of a decision.
     coverage : float, default=0.9
-        Of sets of classes, and of intervals.
+        Coverage of prediction sets and intervals.
     recalibrate : bool, default=False
-        Calibrate once more on held-out predictions, see :class:`leastwise.Recalibrated`.
+        Calibrate again on held-out predictions, see :class:`leastwise.Recalibrated`.
     n_centers : "auto", int or None, default="auto"
-        Kernels on so many rows. "auto" takes all; for classes and labels of more than 5,000 rows it takes 500.
+        Number of kernel centres. "auto" uses all rows; for classes and labels with more than 5,000 rows, 500.
     random_state : int, RandomState or None, default=0
-        For centres that are drawn. None is a fixed seed, too.
+        For random centres. None is a fixed seed, too.
 
     Attributes
     ----------
     kind_ : {"classes", "numbers", "labels"}
     encoder_ : TableEncoder
     columns_ : list of Column
-        What was found in the input columns.
+        The input columns.
     model_ : estimator
         The fitted estimator.
     decider_ : Abstaining or None
         With ``max_error`` or ``min_confidence``: ``model_`` and the threshold.
     fitted_ : Abstaining, Recalibrated or estimator
-        The outermost of these, which holds the others.
+        The outermost of these, which contains the others.
     classes_ : ndarray
-        Classes, where the target has such.
+        The classes, if the target has any.
     baseline_ : ndarray or float
-        Weighted class shares of training, shares of ones of each label, or the weighted mean number.
+        Weighted class frequencies of training, the frequency of 1 of each label, or the weighted mean number.
     n_rows_, left_out_ : int and dict
-        Rows that were learned from, and how many were left out, by reason.
+        Number of training rows, and of rows left out, by reason.
     rows_used_ : ndarray of int
-        Which rows of the table were learned from, counted from 0.
+        Indices of the training rows in the table.
     heldout_ : dict
-        Scores of held-out predictions. They chose the parameters: a little optimistic.
+        Scores of held-out predictions, slightly optimistic as they also chose the hyperparameters.
     notes_ : list of str
 
     Examples
@@ -154,12 +152,12 @@ class TableModel(FittedRepr, BaseEstimator):
 
     @all_or_nothing
     def fit(self, table: Any, y: Any = None) -> TableModel:
-        """Find kinds, make features, choose parameters, solve, calibrate, set the threshold.
+        """Find kinds, encode, choose hyperparameters, fit, calibrate, set the threshold.
 
         Parameters
         ----------
         table : Table, frame or mapping of columns
-            With the target in it.
+            Including the target.
         y : ignored
         """
         table = Table.of(table)
@@ -169,13 +167,13 @@ class TableModel(FittedRepr, BaseEstimator):
         X = self.encoder_.transform(used)
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         self._fit_model(X, target.y, params, roles)
-        self._keep(target, roles, params.get("sample_weight", np.ones(len(used))))
+        self._store(target, roles, params.get("sample_weight", np.ones(len(used))))
         self.notes_ = self._notes(table)
         return self
 
     def look(self, table: Any) -> dict[str, Any]:
-        """What ``fit`` would learn from, without learning: kinds of the columns and of the target, rows, classes."""
-        return plain(prepare(self, Table.of(table)).story())
+        """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes."""
+        return json_values(prepare(self, Table.of(table)).summary())
 
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
         model = self._chosen(len(X), roles.task)
@@ -186,10 +184,10 @@ class TableModel(FittedRepr, BaseEstimator):
         self.fitted_ = fit_inside(model, X, y, *split_params(model, params))
 
     def _chosen(self, n: int, task: str | None) -> Any:
-        """The estimator: the user's, or the one for this kind of target."""
+        """The given estimator, or the default for this kind of target."""
         if self.model is not None:
             return clone(self.model)
-        many = n > MANY_ROWS and self.kind_ != "numbers"  # those have a solver for many rows
+        many = n > MANY_ROWS and self.kind_ != "numbers"  # regression has a solver for many rows
         centers = (CENTERS if many else None) if self.n_centers == "auto" else self.n_centers
         classes: dict[tuple[str, bool], Any] = {
             ("classes", False): LSPC,
@@ -200,11 +198,11 @@ class TableModel(FittedRepr, BaseEstimator):
         }
         return classes[self.kind_, task is not None](n_centers=centers, random_state=self.random_state)
 
-    def _keep(self, target: Target, roles: Roles, w: Array) -> None:
-        """What is known of the training rows, as few plain values."""
+    def _store(self, target: Target, roles: Roles, w: Array) -> None:
+        """Set label names, classes, baseline and held-out scores."""
         inner = self._inner
         if self.kind_ == "labels":
-            for holder in (inner, self._spoken):
+            for holder in (inner, self._predictor):
                 holder.label_index_ = replace(holder.label_index_, names=tuple(roles.labels))
                 holder.labels_ = np.array(roles.labels)
             self.baseline_: Any = np.nanmean(target.y, axis=0)
@@ -221,17 +219,19 @@ class TableModel(FittedRepr, BaseEstimator):
         notes += [f'Column "{c.name}" is not used: {c.note}.' for c in self._unused()]
         centers = getattr(self._inner, "n_centers", None)
         if self.model is None and centers is not None and centers < self.n_rows_:
-            notes.append(f"Of {self.n_rows_} rows {centers} carry kernels (n_centers); all are learned from.")
+            notes.append(
+                f"{centers} of {self.n_rows_} rows are kernel centres (n_centers); all rows are used for training."
+            )
         return notes
 
     @property
     def columns_(self) -> list[Column]:
-        """What was found in the input columns."""
+        """The input columns."""
         return self.encoder_.columns_
 
     @property
     def decider_(self) -> Abstaining | None:
-        """The model with its threshold, where there is one."""
+        """The model with its threshold, if there is one."""
         return self.fitted_ if isinstance(self.fitted_, Abstaining) else None
 
     @property
@@ -240,79 +240,80 @@ class TableModel(FittedRepr, BaseEstimator):
         return self.fitted_.estimator_ if isinstance(self.fitted_, Abstaining) else self.fitted_
 
     def _unused(self) -> list[Column]:
-        """Input columns that are left out for a reason of their own."""
-        said = {*self.ignore, *(name for name, kind in (self.kinds or {}).items() if kind == "ignore")}
-        return [column for column in self.columns_ if column.kind == "ignore" and column.name not in said]
+        """Input columns that are left out, but not by request."""
+        requested = {*self.ignore, *(name for name, kind in (self.kinds or {}).items() if kind == "ignore")}
+        return [column for column in self.columns_ if column.kind == "ignore" and column.name not in requested]
 
     @property
-    def _spoken(self) -> Any:
-        """What predictions come from, at the end of a pipeline: the estimator, or its second calibration."""
+    def _predictor(self) -> Any:
+        """The source of predictions, at the end of a pipeline: the estimator, or its second calibration."""
         return inner_model(self.model_)
 
     @property
     def _inner(self) -> Any:
-        """The estimator itself, beneath pipelines and a second calibration."""
+        """The estimator itself, inside pipelines and a second calibration."""
         return core(self.model_)
 
     # -------------------------------------------------------------- predict
 
-    def answer(self, table: Any) -> Answer:
-        """What the model says of the rows of a table, as arrays."""
+    def answer(self, table: Any) -> Predictions:
+        """Predictions for the rows of a table, as arrays."""
         check_is_fitted(self)
         roles, table = Roles.of(self), Table.of(table)
         if not len(table):
             raise TableError("there are no rows to predict.")
         if roles.task and roles.task not in table.columns:
-            raise table.lacks([roles.task], "the model needs its task in")
+            raise table.missing_error([roles.task], "the model needs its task in")
         encoded = self.encoder_.encode(table.without(roles.all))
         params, notes = {}, list(encoded.notes)
         if roles.task:
             params["tasks"] = task_ids(table, roles.task)
-            strange = ~np.isin(params["tasks"], self._inner.tasks_)
-            if strange.any():
-                notes.append(f"{strange.sum()} rows are of tasks that training has not seen.")
-        make = {"classes": answer_classes, "labels": answer_labels, "numbers": answer_numbers}[self.kind_]
+            unseen = ~np.isin(params["tasks"], self._inner.tasks_)
+            if unseen.any():
+                notes.append(f"{unseen.sum()} rows belong to tasks that did not occur in training.")
+        make = {"classes": predict_classes, "labels": predict_labels, "numbers": predict_numbers}[self.kind_]
         return replace(make(self, encoded.X, params), notes=tuple(notes), tasks=params.get("tasks"))
 
     def predict_table(self, table: Any) -> Table:
-        """Predictions, a row for every row.
+        """Predictions, one row for each row.
 
         Returns
         -------
         Table
-            The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for every
-            class, ``confidence`` (that of the prediction), ``decision`` (the prediction, or empty where a person has
-            to look; only with ``max_error`` or ``min_confidence``), ``set`` (classes that cannot be excluded, with a
-            bar between) and ``trust`` (from 1, near the training rows, to 0). For numbers ``prediction``, ``lower``
-            and ``upper``. For labels the name of each, ``p_``, ``decision_`` and ``set_`` with it, and ``trust``.
+            The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for each
+            class, ``confidence`` (the probability of the prediction), ``decision`` (the prediction, or empty where a
+            person has to decide; only with ``max_error`` or ``min_confidence``), ``set`` (the prediction set, its
+            classes separated by a bar) and ``trust`` (from 1, near the training rows, to 0). For numbers
+            ``prediction``, ``lower`` and ``upper``. For labels the name of each, the same with the prefixes ``p_``,
+            ``decision_`` and ``set_``, and ``trust``.
         """
-        answer, given = self.answer(table), Table.of(table)
+        predicted, given = self.answer(table), Table.of(table)
         ids = Roles.of(self).ids
         kept = {name: given[name] for name in ids} if ids else {"row": np.arange(1, len(given) + 1)}
-        said = answer.columns(self)
-        double = sorted(set(kept) & set(said))
+        columns = predicted.columns(self)
+        double = sorted(set(kept) & set(columns))
         if double:
             raise TableError(f"the columns {double} are in the table and in the predictions: rename them.")
-        return Table({**kept, **said}, notes=answer.notes)
+        return Table({**kept, **columns}, notes=predicted.notes)
 
     def evaluate(self, table: Any) -> dict[str, Any]:
-        """Scores on a table with the target in it; rows where it is missing are left out.
+        """Scores on a table that includes the target; rows without it are left out.
 
         Returns
         -------
         dict
-            Plain numbers. For classes ``rows``, ``log_loss``, ``brier``, ``ece`` (debiased, 0 at least),
+            For classes ``rows``, ``log_loss``, ``brier``, ``ece`` (debiased, 0 at least),
             ``accuracy``, ``auc``, ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers
             ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and ``interval_width``; for labels those of each and of
-            all. ``baseline`` has those of class shares, or of the mean; ``tasks`` some of every task; ``notes`` what
-            was strange about the rows. Every row counts once, whatever its weight.
+            all. ``baseline`` has those of the class frequencies, or of the mean; ``tasks`` some for each task;
+            ``notes`` what was unusual about the rows. Rows are not weighted.
         """
-        return evaluated(self, Table.of(table))
+        return evaluate_model(self, Table.of(table))
 
     def summary(self) -> dict[str, Any]:
-        """What was learned from what, as plain values (JSON)."""
+        """A summary of the fit, as JSON values."""
         check_is_fitted(self)
-        return summarised(self)
+        return summarize_model(self)
 
     kind_: str
     fitted_: Any

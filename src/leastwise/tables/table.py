@@ -1,4 +1,4 @@
-"""Named columns of equal length, and where in a file their rows stand."""
+"""Named columns of equal length, with the position of their rows in a file."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.tables.preview import preview
+from leastwise.sources.blocks import TableError
+from leastwise.sources.formats.cells import object_column
+from leastwise.sources.frames import columns_of
 from leastwise.utils.optional import frames
 
 Array = np.ndarray
 
-
-class TableError(ValueError):
-    """A table that cannot be used; the message says which file, line and column, and what to do."""
-
-
-class TableFileError(TableError, OSError):
-    """A file that is not there, or cannot be read or written."""
+#: Integers above this are not exact as floats.
+EXACT = 2**53
+#: Types that a cell cannot have.
+_UNSUPPORTED = (list, tuple, dict, set, bytes, complex, np.ndarray)
+#: Rows of a preview, characters of a cell, and characters of a line.
+PREVIEW_ROWS, PREVIEW_CELL, PREVIEW_LINE = 5, 32, 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,20 +32,20 @@ class Table:
     Attributes
     ----------
     columns : dict of str to ndarray of shape (n,)
-        Text as objects (str, or None where missing), or numbers, booleans or dates as arrays of their own type. Text
-        files give text only: what it means is for :class:`TableEncoder` to say.
+        Text as objects (str, or None if missing), or numbers, booleans or dates as arrays of their own type. Text
+        files give text only; :class:`TableEncoder` decides what it means.
     source : str
-        The file, for messages; empty where there is none.
+        The file, for messages; empty if there is none.
     lines : ndarray of int of shape (n,), optional
-        Where in the file the rows are, counted from 1.
+        The position of each row in the file, counted from 1.
     unit : {"row", "line"}
-        What is counted there.
+        What ``lines`` counts.
     declared : dict of str to str
-        Kinds that the file itself states, such as the categories of an ARFF file.
+        Column kinds that the file itself declares, such as the nominal attributes of an ARFF file.
     absent : float, optional
-        What a column that is not there means: 0 in libsvm files.
+        The value of a column that is not in the file: 0 for libsvm.
     notes : tuple of str
-        What had to be decided while reading.
+        Decisions made while reading.
 
     Examples
     --------
@@ -76,20 +77,20 @@ class Table:
         return next((len(column) for column in self.columns.values()), 0)
 
     def __repr__(self) -> str:
-        return preview(self.columns, len(self), self.source)
+        return _preview(self.columns, len(self), self.source)
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns."""
+        """Column names."""
         return list(self.columns)
 
     def __getitem__(self, name: str) -> Array:
         if name not in self.columns:
-            raise TableError(f"{self._file()}there is no column {name!r}{self._near([name])}; {self._listed()}")
+            raise TableError(f"{self._prefix()}there is no column {name!r}{self._similar([name])}; {self._listed()}")
         return self.columns[name]
 
     def take(self, rows: Any) -> Table:
-        """Some of the rows, by their places or by a mask."""
+        """Some of the rows, by index or mask."""
         lines = self.line_numbers()[rows]
         return replace(self, columns={name: column[rows] for name, column in self.columns.items()}, lines=lines)
 
@@ -97,6 +98,11 @@ class Table:
         """The table without some columns."""
         out = set(names)
         return replace(self, columns={name: c for name, c in self.columns.items() if name not in out})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        cells = zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        return [dict(zip(self.columns, row, strict=True)) for row in cells]
 
     def to_pandas(self) -> Any:
         """The table as a frame of pandas."""
@@ -108,43 +114,51 @@ class Table:
         if isinstance(data, Table):
             return data
         if isinstance(data, Mapping):
-            return _from_columns({str(name): values for name, values in data.items()})
-        if hasattr(data, "column_names") and hasattr(data, "schema"):
-            from leastwise.tables.arrow import from_arrow
-
-            return from_arrow(data)
-        if hasattr(data, "columns") and hasattr(data, "__getitem__"):
-            return _from_frame(data)
-        if isinstance(data, str | PathLike):
+            return Table({str(name): column_of(values, str(name)) for name, values in data.items()})
+        adapter = columns_of(data)
+        if adapter is None and isinstance(data, str | PathLike):
             raise TableError(
-                f"a table is needed, not the name of a file: give leastwise.tables.read_table({str(data)!r})."
+                f"a table is needed, not the name of a file: use leastwise.tables.read_table({str(data)!r})."
             )
-        raise TableError(
-            f"{type(data).__name__} is no table: give a frame of pandas or polars, a mapping from names to columns, "
-            "or what leastwise.tables.read_table returns."
-        )
+        if adapter is None:
+            raise TableError(
+                f"{type(data).__name__} is not a table: give a frame of pandas or polars, a mapping from names to "
+                "columns, or the result of leastwise.tables.read_table."
+            )
+        schema = adapter.schema(data)
+        other = next((name for name, kind in schema.items() if kind.name == "other"), None)
+        if other is not None:
+            raise TableError(
+                f'column "{other}" contains values of type {schema[other].type}: remove it, or convert it to text.'
+            )
+        columns = {str(name): column_of(adapter.values(data, name), str(name)) for name in schema}
+        declared = {str(name): "category" for name, kind in schema.items() if kind.name == "category"}
+        return Table(columns, declared=declared)
 
     # ------------------------------------------------------------- messages
 
     def line_numbers(self) -> Array:
-        """Where the rows stand: lines of the file, or row numbers counted from 1."""
+        """The position of each row: its line in the file, or its row number counted from 1."""
         return np.arange(1, len(self) + 1) if self.lines is None else self.lines
 
     def error(self, row: int, column: str, message: str) -> TableError:
         """An error about one cell."""
-        return TableError(f'{self._file()}{self.unit} {self.line_numbers()[row]}, column "{column}": {message}')
+        file = f"{self.source}, " if self.source else ""
+        return TableError(f'{file}{self.unit} {self.line_numbers()[row]}, column "{column}": {message}')
 
-    def lacks(self, names: list[str], what: str = "the model needs") -> TableError:
-        """An error about columns that are not there."""
+    def missing_error(self, names: list[str], what: str = "the model needs") -> TableError:
+        """An error about columns that are not in the table."""
         some = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         word = "column" if len(names) == 1 else "columns"
-        return TableError(f"{self._file()}{what} the {word} {some}, not found{self._near(names)}; {self._listed()}")
+        return TableError(
+            f"{self._prefix()}{what} the {word} {some}, not found{self._similar(names)}; {self._listed()}"
+        )
 
-    def _file(self) -> str:
+    def _prefix(self) -> str:
         return f"{self.source}: " if self.source else ""
 
-    def _near(self, names: list[str]) -> str:
-        """What may have been meant."""
+    def _similar(self, names: list[str]) -> str:
+        """A hint at columns with similar names."""
         small = {name.casefold(): name for name in reversed(self.names)}
         near = [small[close[0]] for n in names[:3] if (close := get_close_matches(n.casefold(), small, 1, 0.7))]
         return f" (did you mean {', '.join(map(repr, near))}?)" if near else ""
@@ -154,90 +168,81 @@ class Table:
         return f"the columns are {self.names[:20]}{more}."
 
 
-# ------------------------------------------------------------------- reading
-
-
-def _from_frame(frame: Any) -> Table:
-    names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        double = next(name for name in names if names.count(name) > 1)
-        raise TableError(f"the frame has more than one column of the name {double!r}: rename them.")
-    series = [frame[name] for name in frame.columns]
-    declared = {
-        name: "category"
-        for name, s in zip(names, series, strict=True)
-        if str(s.dtype).lower().startswith(_CATEGORIES)
-    }
-    columns = {name: _from_series(s, name) for name, s in zip(names, series, strict=True)}
-    return Table(columns, declared=declared)
-
-
-#: How names of dtypes begin, of pandas and polars, whose values are categories whatever they look like.
-_CATEGORIES = ("categor", "enum")
-
-
-def _from_series(series: Any, name: str) -> Array:
-    values = series.to_numpy()
-    if values.dtype.kind == "f" and str(series.dtype).lower().startswith(("int", "uint")):  # by its gaps
-        cells = zip(series.to_list(), np.isnan(values).tolist(), strict=True)
-        return column_of([None if gap else value for value, gap in cells], name)
-    if values.dtype.kind == "O" and hasattr(series, "isna"):  # pandas: pd.NA, NaN and None are all missing
-        values = np.where(series.isna().to_numpy(), None, values)
-    return column_of(values, name)
-
-
-def _from_columns(columns: Mapping[str, Any]) -> Table:
-    return Table({name: column_of(values, name) for name, values in columns.items()})
+# --------------------------------------------------------------------- columns
 
 
 def column_of(values: Any, name: str = "") -> Array:
-    """One column: numbers, booleans and dates as they are, everything else as text, with None where missing."""
+    """A column: numbers, booleans and dates in their own type, everything else as text with None if missing."""
     array = values if isinstance(values, np.ndarray) else _array(list(values))
     if array.ndim != 1:
-        raise TableError(f'column "{name}" has shape {array.shape}: give one value for every row.')
+        raise TableError(f'column "{name}" has shape {array.shape}: give one value for each row.')
     if array.dtype.kind in "iufbM":
         return array
     if array.dtype.kind in "cmV":
-        raise TableError(f'column "{name}" holds values of type {array.dtype}: give numbers, text, or dates.')
+        raise TableError(f'column "{name}" contains values of type {array.dtype}: give numbers, text, or dates.')
     cells = array.tolist()
-    strange = next((type(v) for v in cells if isinstance(v, _STRANGE)), None)
-    if strange is not None:
-        raise TableError(f'column "{name}" holds values of type {strange.__name__}: give numbers, text, or dates.')
-    return _mixed(cells)
-
-
-#: Beyond this floats skip whole numbers.
-WHOLE = 2**53
-#: What has no meaning as a cell.
-_STRANGE = (list, tuple, dict, set, bytes, complex, np.ndarray)
+    wrong = next((type(v) for v in cells if isinstance(v, _UNSUPPORTED)), None)
+    if wrong is not None:
+        raise TableError(f'column "{name}" contains values of type {wrong.__name__}: give numbers, text, or dates.')
+    return _object_column(cells)
 
 
 def _array(values: list) -> Array:
-    """Numbers as numbers; anything mixed as objects, since numpy would make text of 1 and None."""
+    """Numbers and booleans as such, everything else as objects: numpy would turn 1 and None into text."""
     kinds = {type(v) for v in values}
     if kinds and kinds <= {bool, np.bool_}:
         return np.array(values, dtype=bool)
     if kinds and all(issubclass(k, int | float | np.number) and k is not bool for k in kinds):
         return np.array(values)
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out
+    return object_column(values)
 
 
-def _mixed(values: list) -> Array:
-    """Objects: numbers with gaps become floats, other things text, also ids too long for floats; None is missing."""
-    known = [v for v in values if not _is_nothing(v)]
+def _object_column(values: list) -> Array:
+    """Numbers with missing values as floats; everything else, and integers that floats cannot hold, as text."""
+    known = [v for v in values if not _is_missing(v)]
     numbers = known and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in known)
-    if numbers and not any(isinstance(v, int | np.integer) and abs(int(v)) > WHOLE for v in known):
-        return np.array([np.nan if _is_nothing(v) else float(v) for v in values])
-    out = np.empty(len(values), dtype=object)
-    out[:] = [None if _is_nothing(v) else _text(v) for v in values]
-    return out
+    if numbers and not any(isinstance(v, int | np.integer) and abs(int(v)) > EXACT for v in known):
+        return np.array([np.nan if _is_missing(v) else float(v) for v in values])
+    return object_column([None if _is_missing(v) else text_of(v) for v in values])
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or (isinstance(value, float | np.floating) and value != value)
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A value as it is written to a file."""
     return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
+# --------------------------------------------------------------------- preview
+
+
+def _preview(columns: dict[str, Array], n_rows: int, source: str = "") -> str:
+    """The numbers of rows and columns, and the first rows of as many columns as fit on a line."""
+    head = f"{_counted(n_rows, 'row')}, {_counted(len(columns), 'column')}" + (f", from {source}" if source else "")
+    shown = [
+        [_preview_cell(name), *map(_preview_cell, column[:PREVIEW_ROWS])]
+        for name, column in list(columns.items())[:PREVIEW_LINE]
+    ]
+    widths = [max(map(len, column)) for column in shown]
+    fits = int(np.searchsorted(np.cumsum([w + 2 for w in widths]), PREVIEW_LINE + 2, side="right"))
+    lines = [
+        "  ".join(f"{column[i]:<{width}}" for column, width in zip(shown[:fits], widths, strict=False)).rstrip()
+        for i in range(min(PREVIEW_ROWS, n_rows) + 1)
+    ]
+    left = {"more row": n_rows - PREVIEW_ROWS, "more column": len(columns) - fits}
+    more = " and ".join(_counted(count, what) for what, count in left.items() if count > 0)
+    return "\n".join([head, *lines] + ([f"... {more}"] if more else []))
+
+
+def _preview_cell(value: Any) -> str:
+    """A value on one line, shortened if it is long; empty if it is missing."""
+    if value is None or value != value:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float | np.floating) else " ".join(str(value).split())
+    return text if len(text) <= PREVIEW_CELL else text[: PREVIEW_CELL - 3] + "..."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")

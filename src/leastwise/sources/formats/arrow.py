@@ -1,0 +1,170 @@
+"""Parquet and Arrow IPC (Feather) files through pyarrow, as record batches.
+
+Batches are validated as they are read, so that a broken file gives the rows before the damage and an error that names
+the rows and the column.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from leastwise.sources.blocks import Array, StreamError, error_at, reason_of
+from leastwise.sources.frames import ArrowColumns
+from leastwise.utils.optional import frames
+
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+#: Bytes that are read ahead of each column, instead of a whole row group.
+BUFFER = 2**20
+
+
+class ArrowReader:
+    """Record batches of one file in the IPC file format or the IPC stream format.
+
+    The file format is the stream format between two marks. It is read as a stream from the first mark on, so that a
+    truncated file gives the batches that it has.
+
+    Parameters
+    ----------
+    path : str
+        The file; also its name in messages.
+    data : bytes, optional
+        The content, if it does not come from this file.
+    """
+
+    n_rows = None
+
+    def __init__(self, path: str, data: bytes | None = None) -> None:
+        self.path, self._data = path, data
+        with self._open() as file:
+            self.schema = self._stream(file).schema
+        self.kinds = ArrowColumns().schema(self.schema)
+
+    def batches(self, columns: list[str] | None = None) -> Iterator[Any]:
+        """Record batches as they were written, with the given columns."""
+        with self._open() as file:
+            stream, done = self._stream(file, columns), 0
+            while (batch := self._next(stream, done)) is not None:
+                done += batch.num_rows
+                yield batch
+            if self._is_truncated(file):
+                raise error_at(f"the file was cut off after row {done - 1}.", self.path, (done, done))
+
+    def _open(self) -> Any:
+        pa = frames("pyarrow")
+        try:
+            return pa.memory_map(self.path) if self._data is None else pa.BufferReader(self._data)
+        except (pa.ArrowException, OSError) as error:
+            raise error_at(f"the file cannot be read ({reason_of(error)}).", self.path) from error
+
+    def _stream(self, file: Any, columns: list[str] | None = None) -> Any:
+        pa, ipc = frames("pyarrow"), frames("pyarrow.ipc")
+        order = [] if columns is None else list(self.kinds)
+        fields = None if columns is None else sorted(order.index(name) for name in columns)
+        options = ipc.IpcReadOptions(use_threads=False, included_fields=fields)
+        try:
+            file.seek(8 if file.read_at(6, 0) == b"ARROW1" else 0)
+            return ipc.open_stream(file, options=options)
+        except (pa.ArrowException, OSError) as error:
+            raise error_at(f"not a readable Arrow file ({reason_of(error)}).", self.path) from error
+
+    def _next(self, stream: Any, done: int) -> Any:
+        pa = frames("pyarrow")
+        try:
+            batch = stream.read_next_batch()
+            batch.validate(full=True)  # offsets of a broken file may point outside of its data
+        except StopIteration:
+            return None
+        except (pa.ArrowException, OSError) as error:
+            reason = f"the record batch that begins here is broken or cut off ({reason_of(error)})."
+            raise error_at(reason, self.path, (done, done)) from error
+        return batch
+
+    def _is_truncated(self, file: Any) -> bool:
+        """The file format ends with its mark; a stream may end after any batch."""
+        return file.read_at(6, 0) == b"ARROW1" and file.read_at(6, file.size() - 6) != b"ARROW1"
+
+
+class ParquetReader:
+    """Record batches of one Parquet file. No batch spans two row groups, so that a broken one affects no other.
+
+    Parameters
+    ----------
+    path : str
+        The file; also its name in messages.
+    data : bytes, optional
+        The content, if it does not come from this file.
+    """
+
+    def __init__(self, path: str, data: bytes | None = None) -> None:
+        self.path, self._data = path, data
+        with self._open() as file:
+            self.schema = file.schema_arrow
+            self.n_rows = file.metadata.num_rows
+        self.kinds = ArrowColumns().schema(self.schema)
+
+    def batches(self, columns: list[str] | None = None, rows: int = 2**16) -> Iterator[Any]:
+        """Record batches of at most ``rows`` rows."""
+        with self._open() as file:
+            first = 0
+            for group in range(file.num_row_groups):
+                last = first + file.metadata.row_group(group).num_rows
+                yield from self._group_batches(file, group, columns, rows, (first, last))
+                first = last
+
+    def _open(self) -> Any:
+        pa, pq = frames("pyarrow"), frames("pyarrow.parquet")
+        source = self.path if self._data is None else pa.BufferReader(self._data)
+        try:
+            return pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False, page_checksum_verification=True)
+        except (pa.ArrowException, OSError) as error:
+            raise error_at(f"not a readable Parquet file ({reason_of(error)}).", self.path) from error
+
+    def _group_batches(
+        self, file: Any, group: int, columns: list[str] | None, rows: int, limits: tuple[int, int]
+    ) -> Iterator[Any]:
+        pa, done = frames("pyarrow"), limits[0]
+        try:
+            for batch in file.iter_batches(rows, row_groups=[group], columns=columns, use_threads=False):
+                batch.validate(full=True)  # offsets of a broken file may point outside of its data
+                yield batch
+                done += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            bad = [name for name in columns or list(self.kinds) if not self._is_readable(group, name)]
+            more = f" here and in {len(bad) - 1} more columns" if len(bad) > 1 else ""
+            reason = f"row group {group} is broken{more} ({reason_of(error)})."
+            raise error_at(reason, self.path, (done, limits[1] - 1), bad[0] if bad else None) from error
+
+    def _is_readable(self, group: int, name: str) -> bool:
+        try:
+            with self._open() as file:
+                for batch in file.iter_batches(2**16, row_groups=[group], columns=[name], use_threads=False):
+                    batch.validate(full=True)
+        except (frames("pyarrow").ArrowException, OSError, StreamError):
+            return False
+        return True
+
+
+def read_arrow(format: str, path: str, data: bytes | None = None) -> Any:
+    """A whole file as a table of pyarrow."""
+    pa = frames("pyarrow")
+    reader = ParquetReader(path, data) if format == "parquet" else ArrowReader(path, data)
+    return pa.Table.from_batches(list(reader.batches()), schema=reader.schema)
+
+
+def write_arrow(columns: dict[str, Array], format: str) -> bytes:
+    """The content of a file with these columns; columns of objects are text, also if all values are missing."""
+    pa, target = frames("pyarrow"), io.BytesIO()
+    table = pa.table(
+        {
+            name: pa.array(v.tolist(), pa.string()) if v.dtype.kind == "O" else pa.array(v, from_pandas=True)
+            for name, v in columns.items()
+        }
+    )
+    if format == "parquet":
+        frames("pyarrow.parquet").write_table(table, target)
+    else:
+        with frames("pyarrow.ipc").new_file(target, table.schema) as writer:
+            writer.write_table(table)
+    return target.getvalue()

@@ -1,0 +1,227 @@
+"""What a column is (numbers, dates, booleans, categories, or not usable) and how it becomes features."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leastwise.sources.formats.cells import CELL_READERS, boolean, date, number, quoted, strip_cell
+from leastwise.tables.table import EXACT, Array, Table
+
+KINDS = ("number", "boolean", "date", "category", "ignore")
+#: Text with more distinct values than this, and than half of the rows, is not a category: names, ids, free text.
+FEW_TEXTS = 10
+#: Numbers with more distinct values than this are not category codes: text among them is a mistake,
+FEW_CODES = 20
+#: if at least this share of the cells are numbers.
+MOSTLY = 0.9
+#: A column 0, 1, 2, ... with at least this many rows is a row number.
+COUNTED = 10
+
+
+# ----------------------------------------------------------------------- cells
+
+
+def text_cells(column: Array) -> list[str | None]:
+    """The cells as text; whole numbers without a decimal point, so that 3 and 3.0 are one category."""
+    kind = column.dtype.kind
+    if kind == "O":
+        meaning = {cell: strip_cell(cell) for cell in set(column.tolist())}
+        return [meaning[cell] for cell in column.tolist()]
+    if kind == "M":
+        return [None if np.isnat(v) else str(v) for v in column]
+    if kind == "b":
+        return ["true" if v else "false" for v in column.tolist()]
+    if kind in "iu":  # ids may have more digits than floats
+        return [str(v) for v in column.tolist()]
+    return [None if v != v else _shortest(v) for v in column.tolist()]
+
+
+def _shortest(value: float) -> str:
+    value = float(value)
+    return str(int(value)) if value.is_integer() and abs(value) < EXACT else repr(value)
+
+
+def values_of(table: Table, name: str, kind: str) -> Array:
+    """A column as floats, NaN where missing; an error names the first cell that is not of this kind."""
+    column, (reader, expected) = table[name], CELL_READERS[kind]
+    if column.dtype.kind == "M":
+        if kind != "date":
+            raise table.error(0, name, f"the column contains dates; expected {expected}.")
+        moments = column.astype("datetime64[us]")
+        return np.where(np.isnat(moments), np.nan, moments.astype("int64") / 86_400e6)
+    if column.dtype.kind == "O":
+        cells = column.tolist()
+        meaning = {cell: np.nan if (text := strip_cell(cell)) is None else reader(text) for cell in set(cells)}
+        wrong = {cell for cell, value in meaning.items() if value is None}
+        if wrong:
+            row = next(i for i, cell in enumerate(cells) if cell in wrong)
+            raise table.error(row, name, f"{quoted(cells[row])} is not {expected}.")
+        values = np.array([meaning[cell] for cell in cells], dtype=float)
+    else:
+        values = column.astype(float)
+        valid = np.isnan(values) | (kind == "number") | ((kind == "boolean") & np.isin(values, [0, 1]))
+        if not valid.all():
+            row = int(np.argmin(valid))
+            raise table.error(row, name, f"{_shortest(values[row])} is not {expected}.")
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        row = int(infinite[0])
+        raise table.error(row, name, f"{column[row]} is not a finite number: correct it, or leave it empty.")
+    return values
+
+
+# ----------------------------------------------------------------------- kinds
+
+
+@dataclass(frozen=True)
+class Found:
+    """The kind of a column, and why."""
+
+    kind: str
+    note: str = ""
+
+
+_EMPTY = Found("ignore", "no values")
+_DATES = Found("date", "read as days since 1970-01-01")
+
+
+def find_kind(table: Table, name: str) -> Found:
+    """The kind of a column according to its cells, and to what its file declares."""
+    column = table[name]
+    if table.declared.get(name) == "category":
+        return Found("category") if any(t is not None for t in text_cells(column)) else _EMPTY
+    if column.dtype.kind == "b":
+        return Found("boolean")
+    if column.dtype.kind == "M":
+        return _DATES if not np.isnat(column).all() else _EMPTY
+    if column.dtype.kind == "O":
+        return _kind_of_text(table, name)
+    values = column[~np.isnan(column)] if column.dtype.kind == "f" else column
+    return _kind_of_numbers(values.astype(float), len(column)) if len(values) else _EMPTY
+
+
+def _kind_of_text(table: Table, name: str) -> Found:
+    cells = table[name].tolist()
+    texts = {cell: text for cell in set(cells) if (text := strip_cell(cell)) is not None}
+    if not texts:
+        return _EMPTY
+    numbers = {cell: value for cell, text in texts.items() if (value := number(text)) is not None}
+    if len(numbers) == len(texts):
+        return _kind_of_numbers(np.array([numbers[cell] for cell in cells if cell in numbers]), len(cells))
+    for read, found in ((boolean, Found("boolean")), (date, _DATES)):
+        if all(read(text) is not None for text in texts.values()):
+            return found
+    known = [cell for cell in cells if cell in texts]
+    _check_mistakes(table, name, numbers, known)
+    values = len(set(texts.values()))
+    if values > max(FEW_TEXTS, len(known) / 2):
+        return Found("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
+    return Found("category")
+
+
+def _kind_of_numbers(values: Array, n: int) -> Found:
+    if n >= COUNTED and len(values) == n and (np.diff(values) == 1).all():
+        return Found("ignore", "increases by one from row to row: a row number")
+    return Found("number")
+
+
+def _check_mistakes(table: Table, name: str, numbers: dict[Any, float], known: list) -> None:
+    """A few texts among many distinct numbers are mistakes, or an unknown marker of missing values."""
+    texts = [cell for cell in known if cell not in numbers]
+    n_numbers = len(known) - len(texts)
+    if len(set(numbers.values())) > FEW_CODES and n_numbers >= MOSTLY * len(known):
+        raise table.error(
+            table[name].tolist().index(texts[0]),
+            name,
+            f"{quoted(texts[0])} is not a number, but {n_numbers} of {len(known)} cells of this column are: correct "
+            "it, leave it empty, or declare the column to be of kind 'category'.",
+        )
+
+
+# -------------------------------------------------------------------- features
+
+
+@dataclass(frozen=True)
+class Column:
+    """What was found in a column, and how it becomes features.
+
+    Attributes
+    ----------
+    name, kind : str
+        The kind is one of "number", "date", "boolean", "category" and "ignore".
+    n_missing : int
+        Number of missing cells in training. If there are any, one feature indicates them.
+    n_values : int
+        Number of distinct values in training.
+    fill : float
+        The value for missing cells: the median of numbers and dates, the share of true of booleans.
+    mean, scale : float
+        Numbers and dates become ``(value - mean) / scale``. With a scale of 0, the column is constant and left out.
+    categories : tuple of str
+        Values with a feature of their own.
+    pooled : tuple of str
+        Rare values, which share a feature.
+    note : str
+        A remark on the column.
+    """
+
+    name: str
+    kind: str
+    n_missing: int = 0
+    n_values: int = 0
+    fill: float = 0.0
+    mean: float = 0.0
+    scale: float = 1.0
+    categories: tuple[str, ...] = ()
+    pooled: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the features."""
+        if self.kind == "ignore":
+            return []
+        if self.kind == "category":
+            own = [f"{self.name}={c}" for c in self.categories] + ([f"{self.name}=(other)"] if self.pooled else [])
+        else:
+            own = [self.name] if self.scale > 0 else []
+        return own + ([f"{self.name}=(missing)"] if self.n_missing else [])
+
+
+def fit_column(table: Table, name: str, found: Found, max_categories: int, min_share: float) -> Column:
+    """The column of the training rows."""
+    if found.kind == "ignore":
+        return Column(name, "ignore", note=found.note)
+    if found.kind == "category":
+        return _fit_category(table, name, max_categories, min_share)
+    values = values_of(table, name, found.kind)
+    known = values[~np.isnan(values)]
+    counts: dict[str, Any] = {"n_missing": len(values) - len(known), "n_values": len(np.unique(known))}
+    if counts["n_values"] < 2:
+        kind = found.kind if len(known) and counts["n_missing"] else "ignore"
+        return Column(name, kind, **counts, scale=0.0, note="constant" if len(known) else "no values")
+    if found.kind == "boolean":
+        return Column(name, "boolean", **counts, fill=float(known.mean()))
+    fill = float(np.median(known / 2) * 2)  # the mean of two halves cannot overflow
+    size = np.abs(known).max()
+    parts = np.where(np.isnan(values), fill, values) / size
+    mean, scale = float(parts.mean() * size), float(parts.std() * size)
+    return Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=found.note)
+
+
+def _fit_category(table: Table, name: str, max_categories: int, min_share: float) -> Column:
+    texts = [text for text in text_cells(table[name]) if text is not None]
+    counts = Counter(texts)
+    enough = max(2, min_share * len(texts))
+    frequent = sorted(counts, key=lambda value: (-counts[value], value))[:max_categories]
+    kept = tuple(sorted(value for value in frequent if counts[value] >= enough))
+    pooled, missing = tuple(sorted(set(counts) - set(kept))), len(table) - len(texts)
+    if len(counts) > 1 and kept:
+        note = f"{len(pooled)} rare values pooled as (other)" if pooled else ""
+        return Column(name, "category", missing, len(counts), categories=kept, pooled=pooled, note=note)
+    note = "constant" if len(counts) == 1 else f"{len(counts)} values, all of them rare" if texts else "no values"
+    return Column(name, "category" if missing and texts else "ignore", missing, len(counts), note=note)

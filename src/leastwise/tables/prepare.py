@@ -1,0 +1,307 @@
+"""From a table to training data: roles of columns, kind of the target, usable rows, and the fitted encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from leastwise.sources.blocks import TableError
+from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
+from leastwise.tables.columns import find_kind, text_cells, values_of
+from leastwise.tables.encoder import TableEncoder
+from leastwise.tables.table import Array, Table, text_of
+
+#: Whole numbers are classes if there are at most this many distinct values,
+FEW_CLASSES = 20
+#: each in this many rows on average.
+ROWS_PER_CLASS = 5
+#: The task of rows whose task is missing, which does not occur in training.
+NO_TASK = "(missing)"
+
+
+# ----------------------------------------------------------------------- roles
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Names of the columns that are not inputs; empty or None if there is none."""
+
+    target: str
+    labels: list[str]
+    task: str | None
+    group: str | None
+    weight: str | None
+    ids: list[str]
+
+    @staticmethod
+    def of(model: Any) -> Roles:
+        """The roles given by a model's parameters."""
+        ids = [model.id] if isinstance(model.id, str) else list(model.id or ())
+        if isinstance(model.labels, str):
+            raise TableError(f"labels={model.labels!r} must be a list of columns; for one column use target=.")
+        roles = Roles(model.target or "", list(model.labels or ()), model.task, model.group, model.weight, ids)
+        if bool(roles.target) == bool(roles.labels):
+            raise TableError("give either target=, the column to predict, or labels=, a list of columns.")
+        if roles.labels and (roles.task or model.kind):
+            raise TableError("labels= cannot be combined with task= or kind=: remove these, or give one target=.")
+        if model.kind not in (None, "classes", "numbers"):
+            raise TableError(f"kind={model.kind!r} is unknown: use 'classes' or 'numbers'.")
+        return roles
+
+    @property
+    def all(self) -> list[str]:
+        """All columns that are not inputs."""
+        single = [self.target, self.task, self.group, self.weight]
+        return [name for name in [*single, *self.labels, *self.ids] if name]
+
+    def by_duplicates(self, table: Table) -> bool:
+        """True if group="duplicates" is a request, not a column: equal rows are held out together."""
+        return self.group == "duplicates" and self.group not in table.columns
+
+    def check(self, table: Table) -> None:
+        """All columns exist, none has two roles, and labels do not collide with columns of predictions."""
+        named = [name for name in self.all if name != self.group or not self.by_duplicates(table)]
+        absent = [name for name in named if name not in table.columns]
+        if absent:
+            raise table.missing_error(absent, "the model is to use")
+        different = [name for name in self.all if name != self.group]  # a task may be the group too
+        double = next((name for name in different if different.count(name) > 1), None)
+        if double is not None or self.group in (self.target, *self.labels):
+            raise TableError(
+                f'column "{double or self.group}" has two roles: choose one of target, labels, task, ...'
+            )
+        taken = {
+            "trust",
+            *(() if self.ids else ("row",)),
+            *(part + name for part in ("p_", "decision_", "set_") for name in self.labels),
+        }
+        clash = next((name for name in self.labels if name in taken), None)
+        if clash is not None:
+            raise TableError(f'label "{clash}": predictions have another column of that name: rename it.')
+
+
+# ---------------------------------------------------------------------- target
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target of the rows where it is known.
+
+    Attributes
+    ----------
+    kind : {"classes", "numbers", "labels"}
+    y : ndarray of shape (n,) or (n, T)
+        Classes as text, whole numbers or booleans, as in the table; labels as 0, 1 or NaN.
+    known : ndarray of bool
+        The rows of the table that ``y`` belongs to.
+    """
+
+    kind: str
+    y: Array
+    known: Array
+
+
+def read_target(table: Table, name: str, kind: str | None) -> Target:
+    """The target of training rows, as classes or as numbers."""
+    kind = kind or find_target_kind(table, name)
+    if kind == "numbers":
+        values = values_of(table, name, "number")
+        known = ~np.isnan(values)
+        y = values[known]
+    else:
+        texts = text_cells(table[name])
+        known = np.array([text is not None for text in texts], dtype=bool)
+        numbers = [number(text) for text in texts if text is not None]
+        if table[name].dtype.kind == "b":
+            y = table[name][known]
+        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers):
+            y = np.array(numbers, dtype=float).astype(np.int64)
+        else:
+            y = np.array([text for text in texts if text is not None])
+    if not len(y):
+        raise TableError(f'column "{name}", the target, has no values.')
+    return Target(kind, y, known)
+
+
+def find_target_kind(table: Table, name: str) -> str:
+    """Classes for text, booleans and few whole numbers; numbers for others."""
+    found = find_kind(table, name)
+    if found.kind in ("boolean", "category"):
+        return "classes"
+    if found.kind == "number":
+        values = values_of(table, name, "number")
+        values = values[~np.isnan(values)]
+        distinct = len(np.unique(values))
+        few = distinct <= FEW_CLASSES and len(values) >= ROWS_PER_CLASS * distinct
+        return "classes" if few and (values == np.round(values)).all() else "numbers"
+    if found.note == "no values":
+        raise TableError(f'column "{name}", the target, has no values.')
+    why = "it contains dates" if found.kind == "date" else found.note
+    raise TableError(
+        f'column "{name}" cannot be the target as it is ({why}). Set kind="classes" or kind="numbers" to force it.'
+    )
+
+
+def read_labels(table: Table, names: list[str]) -> Target:
+    """0, 1 or NaN for each label of each row; rows without any known label are left out."""
+    Y = np.column_stack([values_of(table, name, "boolean") for name in names])
+    known = ~np.isnan(Y).all(axis=1)
+    if not known.any():
+        raise TableError(f"the label columns {names[:10]} have no values.")
+    return Target("labels", Y[known], known)
+
+
+def known_classes(table: Table, name: str, classes: Array) -> Target:
+    """The target of new rows, as codes of known classes; upper and lower case may differ."""
+    exact = {_class_key(text_of(c), classes): k for k, c in enumerate(classes)}
+    folded = [text_of(c).casefold() for c in classes]
+    code_of = {f: k for k, f in enumerate(folded) if folded.count(f) == 1} | exact
+    texts = text_cells(table[name])
+    codes = np.full(len(texts), -1)
+    for i, text in enumerate(texts):
+        if text is None:
+            continue
+        code = code_of.get(_class_key(text, classes), code_of.get(text.casefold()))
+        if code is None:
+            shown = [text_of(c) for c in classes[:10]]
+            raise table.error(i, name, f"{quoted(text)} is not one of the classes of training, which are {shown}.")
+        codes[i] = code
+    return Target("classes", codes[codes >= 0], codes >= 0)
+
+
+def _class_key(text: str, classes: Array) -> Any:
+    if classes.dtype.kind in "iu":
+        return number(text)
+    return boolean_or_digit(text) if classes.dtype.kind == "b" else text
+
+
+# ------------------------------------------------------------------------ rows
+
+
+def complete(
+    table: Table, target: Target, task: str | None, weight: str | None = None
+) -> tuple[Table, Target, dict[str, int]]:
+    """The rows with a target, a task and a positive weight, and the numbers of rows left out."""
+    keep = target.known.copy()
+    left_out = {"no target": int((~keep).sum())}
+    if task:
+        given = task_ids(table, task) != NO_TASK
+        left_out["no task"] = int((keep & ~given).sum())
+        keep &= given
+    if not keep.any():
+        raise TableError("no row has both a target and a task.")
+    if weight:
+        heavy = np.ones(len(table), dtype=bool)
+        heavy[keep] = weights(table.take(np.flatnonzero(keep)), weight) > 0
+        left_out["weight 0"] = int((~heavy).sum())
+        keep &= heavy
+        if not keep.any():
+            raise TableError(f'column "{weight}": all weights are 0.')
+    return table.take(np.flatnonzero(keep)), replace(target, y=target.y[keep[target.known]], known=keep), left_out
+
+
+def task_ids(table: Table, name: str) -> Array:
+    """The tasks as text."""
+    return np.array([NO_TASK if text is None else text for text in text_cells(table[name])], dtype=object)
+
+
+def group_numbers(table: Table, name: str) -> Array:
+    """Group numbers; a row with a missing group is a group of its own."""
+    texts = text_cells(table[name])
+    number: dict[Any, int] = {}
+    return np.array([number.setdefault(i if text is None else text, len(number)) for i, text in enumerate(texts)])
+
+
+def weights(table: Table, name: str) -> Array:
+    """Numbers of 0 or more; an error names the first other cell."""
+    w = values_of(table, name, "number")
+    wrong = np.flatnonzero(np.isnan(w) | (w < 0))
+    if len(wrong):
+        row = int(wrong[0])
+        raise table.error(row, name, f"{table[name][row]!r} is not a weight: give a number of 0 or more.")
+    return w
+
+
+# ----------------------------------------------------------------- preparation
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training data of a table.
+
+    Attributes
+    ----------
+    roles : Roles
+    used : Table
+        The rows with a target, a task and a positive weight.
+    target : Target
+    left_out : dict of str to int
+        Number of rows that are not used, by reason.
+    params : dict
+        Weights, groups and tasks of the rows, if there are any.
+    encoder : TableEncoder
+        Fitted.
+    """
+
+    roles: Roles
+    used: Table
+    target: Target
+    left_out: dict[str, int]
+    params: dict[str, Any]
+    encoder: TableEncoder
+
+    def summary(self) -> dict[str, Any]:
+        """A summary, as a dictionary."""
+        summary: dict[str, Any] = {
+            "kind": self.target.kind,
+            "target": self.roles.target or self.roles.labels,
+            "rows": len(self.used),
+            "left_out": self.left_out,
+            "columns": self.encoder.describe().rows(),
+        }
+        if self.target.kind == "classes":
+            classes, counts = np.unique(self.target.y, return_counts=True)
+            summary["classes"] = {text_of(c): int(k) for c, k in zip(classes, counts, strict=True)}
+        if "tasks" in self.params:
+            summary["tasks"] = len(set(self.params["tasks"].tolist()))
+        return summary
+
+
+def prepare(model: Any, table: Table) -> Prepared:
+    """The training data of a table, according to a model's parameters."""
+    roles = Roles.of(model)
+    roles.check(table)
+    target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, model.kind)
+    _check_decisions(model, target.kind, roles)
+    used, target, left_out = complete(table, target, roles.task, roles.weight)
+    params: dict[str, Any] = {}
+    if roles.weight:
+        params["sample_weight"] = weights(used, roles.weight)
+    if roles.group:
+        params["groups"] = roles.group if roles.by_duplicates(used) else group_numbers(used, roles.group)
+    if roles.task:
+        params["tasks"] = task_ids(used, roles.task)
+    inputs = table.without(roles.all)
+    if not inputs.names:
+        raise TableError("there is no input column: all columns are the target or have another role.")
+    # Kinds given for columns that are not inputs have no meaning here.
+    kinds = {name: kind for name, kind in (model.kinds or {}).items() if name not in roles.all}
+    encoder = TableEncoder(kinds=kinds, ignore=[name for name in model.ignore if name not in roles.all])
+    encoder.fit_rows(inputs, np.flatnonzero(target.known))
+    if not any(column.features for column in encoder.columns_):
+        found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
+        raise TableError(f"there is no usable input column ({found}).")
+    return Prepared(roles, used, target, left_out, params, encoder)
+
+
+def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
+    if not 0 < model.coverage < 1:
+        raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
+    rule = model.max_error is not None or model.min_confidence is not None
+    if kind == "numbers" and (rule or model.recalibrate):
+        raise TableError(
+            f'column "{roles.target}" contains numbers: max_error, min_confidence and recalibrate are for classes '
+            "and labels. Numbers have intervals (coverage=)."
+        )

@@ -395,7 +395,11 @@ def test_quiet_says_results_only(made, tmp_path):
         ("predict cases.lw absent.csv", SYSTEM, "absent.csv: there is no such file"),
         ("predict absent.lw new.csv", SYSTEM, "absent.lw: No such file"),
         ("predict cases.csv new.csv", MODEL, "'cases.csv' cannot be read: it is not a leastwise model"),
-        ("predict cases.lw new.csv -o o.xlsx", USAGE, "o.xlsx: the extension '.xlsx' .* give --output-format, one of"),
+        (
+            "predict cases.lw new.csv -o o.xlsx",
+            USAGE,
+            "o.xlsx: the extension '.xlsx' .* give --output-format, one of",
+        ),
         ("predict cases.lw new.csv -o no/o.csv", USAGE, "no/o.csv: the directory .* does not exist"),
         ("predict cases.lw new.csv --json", USAGE, "write the predictions to a file with -o"),
         ("predict cases.lw new.csv --keep cas", DATA, "new.csv: there is no column 'cas' .did you mean 'case'"),

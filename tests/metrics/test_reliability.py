@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastwise.metrics.calibration import calibration_error, equal_mass
-from leastwise.metrics.probabilities import expected_calibration_error
+from leastwise.metrics.calibration import calibration_error, equal_mass, expected_calibration_error
 from leastwise.metrics.reliability import (
     bin_count,
     centred_quantiles,

@@ -168,7 +168,9 @@ def test_many_copies_are_looked_at_once(kind, monkeypatch):
     seen = []
     real = sums_module.moment_evaluator
     monkeypatch.setattr(
-        sums_module, "moment_evaluator", lambda spec, data, rows, *a: seen.append(len(rows)) or real(spec, data, rows, *a)
+        sums_module,
+        "moment_evaluator",
+        lambda spec, data, rows, *a: seen.append(len(rows)) or real(spec, data, rows, *a),
     )
     some = clone(model).fit(X, y, w)
     assert seen[-1] < 280

@@ -27,7 +27,7 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.calibration.extrapolation import MEASURED, REFERENCE
-from leastwise.estimators import _by_moments
+from leastwise.estimators import sums
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.linalg.moments import Moments
@@ -295,7 +295,7 @@ def test_the_same_fit_of_others(model, y, to):
 
 
 def test_the_same_fit_of_large_folds(to, monkeypatch):
-    monkeypatch.setattr(_by_moments, "LARGE_FOLD", 5)
+    monkeypatch.setattr(sums, "LARGE_FOLD", 5)
     params = {**SEARCHED, "cv": 4}
     one = LSPC(solver="moments", **params).fit(X, Y)
     check_same_fit(one, LSPC(solver="moments", **params).fit(to(X), to(Y)))
@@ -354,7 +354,7 @@ def moved(monkeypatch):
 def test_rows_do_not_come_over(dispatch, moved, monkeypatch):
     """Sums, and as many rows as are looked at, however many there are: y and ranks of rows are columns, no tables."""
     most = 400
-    monkeypatch.setattr(_by_moments, "SAMPLE_ROWS", most)
+    monkeypatch.setattr(sums, "SAMPLE_ROWS", most)
     monkeypatch.setattr("leastwise.problem.basis.CHUNK", 8 * 20 * 256)
     params = {"solver": "moments", "n_centers": 20, "sigma": [1, 2], "search_rows": most, "random_state": 0}
     total = []

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
 from leastwise.baselines._base import LabelClassifier, check_gram, count, number
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 
@@ -116,7 +116,7 @@ class InsDif(LabelClassifier):
     prototype_labels_ : ndarray of int
         Which labels these are.
     medoids_ : ndarray of int of shape (M,)
-        Training rows whose bags are the medoids.
+        Dataset rows whose bags are the medoids.
     medoid_rows_ : ndarray of shape (M, n_features)
         These rows.
     groups_ : ndarray of int of shape (n,)

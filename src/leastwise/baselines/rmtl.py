@@ -17,8 +17,8 @@ from leastwise.baselines._base import (
     kernel_matrix,
     number,
 )
-from leastwise.estimators._checks import choose
-from leastwise.estimators._model import all_or_nothing
+from leastwise.estimators.checks import choose
+from leastwise.estimators.validation import all_or_nothing
 
 Array = np.ndarray
 
@@ -111,7 +111,7 @@ class RMTLRegressor(_RMTL, TaskRegressor):
     machine_ : sklearn.svm.SVR
         The machine with the kernel of rows and tasks.
     support_ : ndarray of int
-        Training rows that are support vectors.
+        Dataset rows that are support vectors.
 
     Examples
     --------

@@ -15,7 +15,7 @@ import numpy as np
 from leastwise import __version__
 from leastwise.model_selection.checkpoint import Diary, Entry, Step
 from leastwise.persistence import FileError
-from leastwise.persistence.objects import read_thing, write_thing
+from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel
 from leastwise.utils.atomic_files import write_atomically
 
@@ -110,7 +110,7 @@ class SearchCheckpoint:
         """Read a step from the directory; None if it is missing, damaged or a different step."""
         self.write()
         try:
-            entry, _ = read_thing(self._file(step), mmap=False)
+            entry, _ = read_object(self._file(step), mmap=False)
         except (OSError, FileError):
             return None
         if not isinstance(entry, Entry) or entry.step != step:
@@ -132,7 +132,7 @@ class SearchCheckpoint:
             write_atomically(str(self.directory / "fingerprint"), [self.fingerprint.encode()])
             self._has_fingerprint = True
         for number, (step, entry) in list(self._pending.items()):
-            write_thing(entry, self._file(step))
+            write_object(entry, self._file(step))
             self.n_written += 1
             del self._pending[number]
 

@@ -54,7 +54,7 @@ def _classify(error: BaseException) -> tuple[int, str]:
         return USAGE, str(error)
     from leastwise.persistence import FileError
     from leastwise.tables import TableError
-    from leastwise.tables.table import TableFileError
+    from leastwise.tables.files import TableFileError
 
     if isinstance(error, TableError):
         return SYSTEM if isinstance(error, TableFileError) else DATA, str(error)

@@ -13,8 +13,8 @@ from leastwise.cli.output import Output, show_data, show_model
 from leastwise.model_selection.checkpoint import diary
 from leastwise.persistence import save
 from leastwise.tables import Table, TableError, TableModel
-from leastwise.tables.kinds import KINDS
-from leastwise.tables.roles import Roles
+from leastwise.tables.columns import KINDS
+from leastwise.tables.prepare import Roles
 
 #: Options of the table's reader.
 READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")

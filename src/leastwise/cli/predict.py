@@ -12,8 +12,8 @@ from leastwise.cli.errors import UsageError
 from leastwise.cli.options import check_fraction, check_output, open_model, open_table, split_names
 from leastwise.cli.output import Output
 from leastwise.tables import Table, TableError, TableModel, write_table
-from leastwise.tables.formats import WRITTEN, checked_format
-from leastwise.tables.roles import Roles
+from leastwise.tables.files import WRITTEN, checked_format
+from leastwise.tables.prepare import Roles
 
 #: In text formats: decimals of probabilities, confidence and trust, and significant digits of numbers.
 DECIMALS, DIGITS = 6, 7

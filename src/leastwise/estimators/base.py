@@ -26,7 +26,7 @@ from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import all_or_nothing, read_numpy_rows, read_rows, read_task_rows
 from leastwise.problem.targets import in_units
 from leastwise.solvers.solve_tasks import DualForm, PrimalForm
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import back_like, bring, here, library
 
 Array = np.ndarray

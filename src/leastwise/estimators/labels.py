@@ -19,7 +19,7 @@ from leastwise.metrics.labels import subset_of
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.problem.targets import as_column, is_flat
 from leastwise.problem.weights import entry_weights
-from leastwise.sources.lazy import by_partition
+from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import at_home, back_like, bring, here
 
 Array = np.ndarray

@@ -31,7 +31,7 @@ from leastwise.problem.kernels import Linear, Precomputed, Sum
 from leastwise.solvers.arrow_evaluator import ArrowTrial
 from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
 from leastwise.solvers.heldout import Held
-from leastwise.solvers.krylov import Bonds, SolverOptions, Iterated, KrylovProblem, solve_by_krylov
+from leastwise.solvers.krylov import Bonds, Iterated, KrylovProblem, SolverOptions, solve_by_krylov
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_modes import Tied
 from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd

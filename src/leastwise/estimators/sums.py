@@ -144,7 +144,9 @@ def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
     return few.basis_of(data.rows, data.seed, settings)
 
 
-def moment_evaluator(spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Settings, sums: SumsBySigma) -> Any:
+def moment_evaluator(
+    spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Settings, sums: SumsBySigma
+) -> Any:
     """Held-out scores of some rows by sums over all."""
     if not spec.many_labels:
         return MomentTrial(rows, basis, settings, sums)

@@ -38,11 +38,9 @@ from leastwise.sources.dask import DaskParts
 from leastwise.sources.opening import has_names, open_blocks
 from leastwise.sources.parts import Move, Parts, Piece, local_parts
 from leastwise.sources.spill import Spool
-from leastwise.sources.task_evaluator import PartsTrial
-from leastwise.sources.task_reading import Rules, facts_of
-from leastwise.sources.task_sampling import Sample, choose_tasks, gathered, told
-from leastwise.sources.task_statistics import Known, known_of
-from leastwise.sources.task_workers import Remote, Terms
+from leastwise.sources.task_reading import Rules
+from leastwise.sources.task_statistics import Known, choose_tasks, facts_of, known_of, told
+from leastwise.sources.task_workers import PartsTrial, Remote, Sample, Terms, gathered
 from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray

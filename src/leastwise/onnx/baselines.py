@@ -16,7 +16,7 @@ from leastwise.baselines import (
     RMTLClassifier,
     RMTLRegressor,
 )
-from leastwise.baselines._checks import KERNELS
+from leastwise.baselines._base import KERNELS
 from leastwise.onnx.encoders import split_tasks
 from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.models import (

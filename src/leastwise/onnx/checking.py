@@ -11,7 +11,7 @@ import numpy as np
 
 from leastwise.onnx.encoders import is_missing
 from leastwise.tables import Table, TableModel
-from leastwise.tables.cells import text_cells, values_of
+from leastwise.tables.columns import text_cells, values_of
 from leastwise.utils.optional import needed
 
 Array = np.ndarray

@@ -17,10 +17,10 @@ from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.registry import transformers
 from leastwise.onnx.transformers import Block, Columns
 from leastwise.problem.tasks import Tasks
+from leastwise.sources.formats.cells import FALSE, MISSING, TRUE
 from leastwise.tables import TableEncoder
-from leastwise.tables.cells import FALSE, MISSING, TRUE
+from leastwise.tables.columns import Column
 from leastwise.tables.encoder import FAR
-from leastwise.tables.kinds import Column
 
 Array = np.ndarray
 

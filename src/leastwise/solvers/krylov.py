@@ -261,7 +261,9 @@ class KrylovProblem:
     effort : SolverOptions
     """
 
-    def __init__(self, rows: Rows, settings: Settings, sigma: float, bonds: Bonds | None, effort: SolverOptions) -> None:
+    def __init__(
+        self, rows: Rows, settings: Settings, sigma: float, bonds: Bonds | None, effort: SolverOptions
+    ) -> None:
         # Vectors are in double precision whatever the rows: only kernel values are many.
         self.rows, self.bonds, self.effort = rows, bonds, effort
         self.root = np.sqrt(rows.w.astype(float))
@@ -332,7 +334,13 @@ class KrylovProblem:
 
 
 def solve_by_krylov(
-    rows: Rows, settings: Settings, sigma: float, alpha: float, bonds: Bonds | None, effort: SolverOptions, start: Any = None
+    rows: Rows,
+    settings: Settings,
+    sigma: float,
+    alpha: float,
+    bonds: Bonds | None,
+    effort: SolverOptions,
+    start: Any = None,
 ) -> Iterated:
     """A :class:`KrylovProblem` at one alpha."""
     return KrylovProblem(rows, settings, sigma, bonds, effort).solve(alpha, start)

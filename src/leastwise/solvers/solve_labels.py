@@ -15,7 +15,7 @@ from leastwise.linalg.kronecker import solve_matrix_free
 from leastwise.linalg.sylvester import solve_sylvester
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers.evaluator import Settings
-from leastwise.solvers.krylov import RANK, SolverOptions, KernelTimes, kernel_budget
+from leastwise.solvers.krylov import RANK, KernelTimes, SolverOptions, kernel_budget
 from leastwise.solvers.label_evaluators import IncompleteTrial, LabelRows, LabelTrial
 from leastwise.solvers.label_modes import Tied
 from leastwise.utils.random import generator

@@ -188,7 +188,9 @@ class CoupledTrial(TiedTrial):
 class CoupledRefits(CoupledTrial, Refits):
     """Refits of many tasks: the kernel logistic regression of rows and tasks together."""
 
-    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: RefitOptions) -> None:
+    def __init__(
+        self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: RefitOptions
+    ) -> None:
         Refits.__init__(self, rows, basis, settings, effort)
         assert rows.task is not None
         self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)

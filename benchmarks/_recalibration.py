@@ -22,7 +22,7 @@ from papers._common.timing import timed, timed_median
 from papers.ml_lspc.draws import calmly, enron
 
 Array = np.ndarray
-Found = Iterator[tuple[str, Any, dict]]
+SearchResult = Iterator[tuple[str, Any, dict]]
 
 PAPER = ("usps", "satimage", "letter", "digits")
 SMALL = {"wine": load_wine, "breast_cancer": load_breast_cancer, "iris": load_iris}
@@ -87,7 +87,7 @@ def fixed(model: Any, fitted: Any) -> Any:
     return clone(model).set_params(**{k: getattr(fitted, f"{k}_") for k in names if hasattr(fitted, f"{k}_")})
 
 
-def of_classes(split: Split, model: Any, draws: int) -> Found:
+def of_classes(split: Split, model: Any, draws: int) -> SearchResult:
     """Method, family and figures."""
     for method, found, times in _fitted(split, model):
         ours = not method.startswith("by folds")
@@ -95,7 +95,7 @@ def of_classes(split: Split, model: Any, draws: int) -> Found:
         yield method, str(getattr(found, "method_", "")), times | figures
 
 
-def _fitted(split: Split, model: Any) -> Found:
+def _fitted(split: Split, model: Any) -> SearchResult:
     """Method, model, and seconds of the processor: those beyond a fit with the parameters that were chosen."""
     plain = timed(lambda: clone(model).fit(split.X, split.y))
     same = fixed(model, plain.value)

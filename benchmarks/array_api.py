@@ -19,7 +19,7 @@ from sklearn import config_context
 
 from benchmarks._common import capped, parse, parser, print_table, write_json
 from leastwise import LSPC
-from leastwise.utils.arrays import here
+from leastwise.utils.arrays import to_numpy
 from papers._common.timing import timed_median
 
 Array = np.ndarray
@@ -54,15 +54,15 @@ def measure(n: int, b: int, repeats: int, device: str) -> list[dict]:
     X, y = sample(n)
     reference, found = None, []
     given = {"sigma": SIGMA, "alpha": ALPHA, "solver": "moments", "cv": None, "calibration": None}
-    for library, dtype, rows in kinds(X, device):
+    for get_namespace, dtype, rows in kinds(X, device):
         model = LSPC(centers=X[:b].astype(dtype), **given)
         fit = timed_median(lambda m=model, r=rows: finished(m.fit(r, y), device), repeats, budget=60)
         predict = timed_median(lambda m=model, r=rows: finished(m.predict_proba(r), device), repeats, budget=60)
-        P = here(predict.value)
+        P = to_numpy(predict.value)
         reference = P if reference is None else reference
         found.append(
             {
-                "library": library,
+                "library": get_namespace,
                 "dtype": dtype,
                 "predict_seconds": predict.wall,
                 "predict_processor": predict.cpu,

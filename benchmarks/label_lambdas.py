@@ -22,7 +22,7 @@ from benchmarks._labels import enron_draws
 from leastwise.linalg.spectrum import square_spectrum
 from leastwise.linalg.sylvester import Modes, distinct, solve_sylvester
 from leastwise.metrics import label_f1
-from leastwise.model_selection.label_folds import label_fold_labels
+from leastwise.model_selection.label_folds import label_fold_ids
 from leastwise.problem.coupling import laplacian
 from leastwise.problem.kernels import RBF
 from papers._common.data import median_distance
@@ -57,7 +57,7 @@ def scores(K: Array, k: Array, Y: Array, truth: Array) -> Array:
 
 def draw(data: LabelSplit, seed: int) -> dict:
     """Held-out and test scores of all points of all sigmas."""
-    fold, held, test = label_fold_labels(5, data.Y, seed), [], []
+    fold, held, test = label_fold_ids(5, data.Y, seed), [], []
     for sigma in np.multiply(SIGMAS, median_distance(data.X)):
         K, k = RBF()(data.X, data.X, sigma), RBF()(data.X_test, data.X, sigma)
         parts = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(5)]

@@ -37,7 +37,7 @@ ATTRIBUTES = {
     "coupling": "coupling_",
     "threshold": "threshold_",
     "task_thresholds": "task_thresholds_",
-    "unseen_task_threshold": "stranger_threshold_",
+    "unseen_task_threshold": "unseen_task_threshold_",
     "coverage": "coverage_",
     "error_bound": "error_bound_",
     "task_intercept": "task_intercept_",

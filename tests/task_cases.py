@@ -3,14 +3,14 @@
 import numpy as np
 from reference import rbf
 
-from leastwise.model_selection.objective import ClassJudge
+from leastwise.model_selection.objective import ClassObjective
 from leastwise.model_selection.scoring import resolve_scoring
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.problem.coupling import Pairwise, Shared
 from leastwise.problem.kernels import RBF
 from leastwise.solvers.evaluator import Rows, Settings
-from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.solvers.task_evaluators import CoupledEvaluator
 
 N, T, C = 40, 4, 3
 
@@ -42,10 +42,10 @@ def coupling(kind):
 
 
 def settings(norm="function", bias=False):
-    return Settings(RBF(), norm, bias, ClassJudge(np.arange(C), None, resolve_scoring("log_loss")))
+    return Settings(RBF(), norm, bias, ClassObjective(np.arange(C), None, resolve_scoring("log_loss")))
 
 
-def trial(rows, kind="shared", norm="function", bias=False, cls=CoupledTrial, **recipe):
+def evaluator(rows, kind="shared", norm="function", bias=False, cls=CoupledEvaluator, **recipe):
     rng = np.random.default_rng(0)
     basis = make_basis(Recipe(norm=norm, **recipe), rows.X, rows.y, rows.w, rows.fold, rows.copy, rng)
     return cls(rows, basis, settings(norm, bias), coupling(kind))

@@ -42,7 +42,7 @@ class Draw:
         """The folds: training rows and held-out rows."""
         return [(np.flatnonzero(self.fold != f), np.flatnonzero(self.fold == f)) for f in range(N_FOLDS)]
 
-    def judge(self, score: Array) -> float:
+    def objective(self, score: Array) -> float:
         """The selection criterion: pooled AUC, or accuracy; a positive score is the second class."""
         return pooled_auc(self.y, score) if self.by == "auc" else float(np.mean((score > 0) == self.y))
 

@@ -24,6 +24,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
+from leastwise.estimators.fitting import prepare, refit_evaluator
+from leastwise.estimators.task_choice import coupling_of, task_evaluator
 from leastwise.model_selection.grid import Grid
 from leastwise.problem.coupling import from_lambda_gamma
 from leastwise.problem.kernels import RBF
@@ -84,7 +86,7 @@ def best_point(draw: Draw, held: Callable[..., Iterator[tuple[Point, Array]]], k
     """The best point by cross-validation; alphas are multiplied by ``unit``."""
     pairs = [(sharing, alpha * unit) for sharing, alpha in ties(kind, draw.n_tasks)]
     found = [
-        Point(**point.values, score=draw.judge(score))
+        Point(**point.values, score=draw.objective(score))
         for sigma in sigmas(draw)
         for point, score in held(draw, sigma, pairs)
     ]
@@ -131,12 +133,12 @@ def lspc_heldout(draw: Draw, sigma: float, pairs: Sequence[tuple[float, float]])
 
 
 def parts_heldout(
-    trial: Any, score: Callable[[Array], Array], draw: Draw, sigma: float, pairs: Sequence[tuple[float, float]]
+    evaluator: Any, score: Callable[[Array], Array], draw: Draw, sigma: float, pairs: Sequence[tuple[float, float]]
 ) -> Iterator[tuple[Point, Array]]:
     """Held-out scores by the library: one spectrum for each sharing and fold, or for KLR one path of refits."""
     for sharing, alphas in itertools.groupby(pairs, key=lambda p: p[0]):
         wanted = [a for _, a in alphas]
-        at = trial.tied(sharing).heldout(sigma, len(wanted))
+        at = evaluator.tied(sharing).heldout(sigma, len(wanted))
         for alpha in wanted:
             yield Point(sigma, alpha, sharing), score(at(alpha).F)
 
@@ -144,20 +146,18 @@ def parts_heldout(
 def lspc_trial(draw: Draw) -> Any:
     """The library's evaluator of LSPC-MT on this draw."""
     model = MultiTaskLSPC(1.0, 1.0, 1.0, norm="coefficients", cv=draw.splits, calibration="temperature")
-    kernel, _ = model._checked()
-    data = model._training(draw.X, draw.y, None, None, kernel, draw.task)
-    settings = model._settings(data.kernel, model._judge(data.classes, model.calibration), model.norm)
-    return model._trial(data, data.rows, settings, model._coupling(data))
+    spec = model._spec()
+    data, settings = prepare(model, spec, draw.X, draw.y, tasks=draw.task)
+    return task_evaluator(spec, data, data.rows, settings, coupling_of(spec, data))
 
 
 def klr_trial(draw: Draw) -> Any:
     """The library's evaluator of KLR-MT on this draw."""
     model = MultiTaskKernelLogisticRegression(1.0, 1.0, 1.0, bias=None, cv=draw.splits)
-    kernel, _ = model._checked_all()
-    data = model._training(draw.X, draw.y, None, None, kernel, draw.task)
-    trial = model._refits(data, model._settings(data.kernel, model._judge(data.classes)), model._shared())
-    trial.effort = type(trial.effort)(Grid(()), trial.effort.solver, trial.effort.stop)
-    return trial
+    spec = model._spec()
+    evaluator = refit_evaluator(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task))
+    evaluator.effort = type(evaluator.effort)(Grid(()), evaluator.effort.solver, evaluator.effort.stop)
+    return evaluator
 
 
 def lspc(draw: Draw, kind: str) -> Fitted:
@@ -238,8 +238,8 @@ def textbook_seconds(draw: Draw, count: int, seed: int, scale: str) -> dict[str,
 
 def other_loops(draw: Draw, count: int) -> dict[str, float]:
     """Processor seconds of LSPC-MT's search by the library's spectra, and by one fit for every point and fold."""
-    trial, score = lspc_trial(draw), partial(odds, by=draw.by)
-    parts = timed(lambda: best_point(draw, partial(parts_heldout, trial, score), "MT"))
+    evaluator, score = lspc_trial(draw), partial(odds, by=draw.by)
+    parts = timed(lambda: best_point(draw, partial(parts_heldout, evaluator, score), "MT"))
     pairs = ties("MT", draw.n_tasks)[:: max(len(ties("MT", draw.n_tasks)) // count, 1)]
     stay, out = draw.splits[0]
 

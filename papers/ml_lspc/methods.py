@@ -41,7 +41,7 @@ class Protocol:
     scaled: bool = False
     folds: int = 5
 
-    def judge(self, Y: Array, decisions: Array) -> float:
+    def objective(self, Y: Array, decisions: Array) -> float:
         """The score that the search maximises."""
         return float(label_f1(Y, decisions) if self.scoring == "f1_micro" else -hamming(Y, decisions))
 
@@ -102,7 +102,7 @@ def nearest_score(case: Case, k: int) -> float:
     decisions = np.empty_like(Y)
     for stay, out in KFold(case.protocol.folds, shuffle=True, random_state=case.seed).split(X):
         decisions[out] = MLkNN(k).fit(X[stay], Y[stay]).predict(X[out])
-    return case.protocol.judge(Y, decisions)
+    return case.protocol.objective(Y, decisions)
 
 
 def insdif(case: Case) -> Fitted:

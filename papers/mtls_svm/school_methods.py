@@ -18,6 +18,8 @@ from sklearn.linear_model import RidgeCV
 
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.baselines import BMTLRegressor, MTLFeatRegressor, RMTLRegressor
+from leastwise.estimators.fitting import prepare
+from leastwise.estimators.task_choice import coupling_of, task_evaluator
 from leastwise.problem.coupling import from_gamma_lambda
 from papers._common.data import Array
 from papers._common.timing import timed
@@ -91,20 +93,19 @@ def rbf_fit(data: Split, rows: Array, at: tuple[int, ...]) -> LSSVR:
 def linear_trial(data: Split) -> tuple[Any, float]:
     """The library's evaluator for a linear kernel and intercepts without penalty, and the unit of its predictions."""
     model = MultiTaskLSSVR(1.0, 1.0, 1.0, kernel="linear", bias="task")
-    kernel, _ = model._checked(calibrated=False)
-    rows = model._training(data.X, data.y, None, None, kernel, data.task)
-    settings = model._settings(rows.kernel, model._judge(rows))
-    return model._trial(rows, rows.rows, settings, model._coupling(rows)), rows.targets.unit
+    spec = model._spec()
+    train, settings = prepare(model, spec, data.X, data.y, tasks=data.task)
+    return task_evaluator(spec, train, train.rows, settings, coupling_of(spec, train)), train.targets.unit
 
 
 def mtls_svm(data: Split) -> tuple[Array, dict]:
     """The paper's model on its grid."""
-    trial, unit = linear_trial(data)
+    evaluator, unit = linear_trial(data)
     n, m = len(data.y), len(data.tasks)
 
     def line(rest: tuple[int, ...], gammas: Sequence[int]) -> Array:
         points = [from_gamma_lambda(2.0**g, 2.0 ** rest[0], n, m) for g in gammas]
-        at = trial.tied(points[0]["sharing"]).heldout(1.0, len(points))
+        at = evaluator.tied(points[0]["sharing"]).heldout(1.0, len(points))
         more = n / (n - 1)  # gamma does not change when a row is held out; alpha, relative to the mean loss, does
         return np.array([-np.sum((data.y - unit * at(more * point["alpha"]).F[:, 0]) ** 2) for point in points])
 

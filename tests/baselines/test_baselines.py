@@ -91,7 +91,7 @@ def test_rmtl_regressor_is_svr_on_stacked_features(rng, intercept):
     assert np.allclose(model.predict(X, tasks=task), long_way.predict(Z), atol=1e-3)
     w_0 = long_way.coef_[0, : Z.shape[1] // 5] / np.sqrt(0.3)
     inputs = np.column_stack([X, np.ones(len(X))])[:, : len(w_0)]
-    shared = model.predict(X, tasks="stranger")
+    shared = model.predict(X, tasks="unseen_task")
     assert np.allclose(shared, inputs @ w_0 + long_way.intercept_, atol=1e-3)
 
 
@@ -332,7 +332,7 @@ def test_bmtl_finds_the_model_that_made_the_data(rng):
     assert model.noise_ == pytest.approx(0.2, rel=0.15)
     assert mse < 0.5 * error_alone(lambda: Ridge(1.0), X, y, task, train, test)
     assert mse < 0.5 * error_alone(LinearRegression, X, y, task, train, test)
-    prior = model.predict(X, tasks="stranger")  # the mean over tasks is known up to the scatter of 40 of them
+    prior = model.predict(X, tasks="unseen_task")  # the mean over tasks is known up to the scatter of 40 of them
     assert np.corrcoef(prior, common)[0, 1] > 0.98
     assert np.abs(np.mean(prior - common)) < 3 * 1.2 / np.sqrt(40)
 
@@ -344,7 +344,7 @@ def test_bmtl_says_how_sure_it_is(rng):
     mean, std = model.predict(X[test], tasks=task[test], return_std=True)
     inside = np.abs(y[test] - mean) < 1.96 * std
     assert 0.9 < inside.mean() < 0.99
-    unsure = model.predict(X[test], tasks="stranger", return_std=True)[1]
+    unsure = model.predict(X[test], tasks="unseen_task", return_std=True)[1]
     assert (unsure > std).all()
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.calibration.families import FAMILIES, CalibrationSet, Family, Predictions, Setting, fit_family
+from leastwise.calibration.families import FAMILIES, CalibrationSet, LabelGroup, Predictions, Setting, fit_family
 from leastwise.calibration.newton import Logits, fit_slopes, fit_temperature, matrices, minimise, nonnegative_step
 from leastwise.calibration.recalibration import choose_family, fold_of
 from leastwise.datasets import load, make_related_tasks, make_rotated_labels
@@ -450,8 +450,8 @@ def test_task_columns_and_tasks():
     P = by_argument.predict_proba(data.X, tasks=data.task)
     np.testing.assert_allclose(P, by_column.predict_proba(column))
     assert by_argument.score(data.X, data.y, tasks=data.task) > 0.7
-    strange = by_argument.predict_proba(data.X[:3], tasks="new")
-    np.testing.assert_allclose(strange, by_argument.estimator_.predict_proba(data.X[:3], tasks="new"))
+    unseen = by_argument.predict_proba(data.X[:3], tasks="new")
+    np.testing.assert_allclose(unseen, by_argument.estimator_.predict_proba(data.X[:3], tasks="new"))
 
 
 def test_tasks_that_are_miscalibrated_in_two_ways():
@@ -570,7 +570,7 @@ def test_a_registered_family_is_a_value_of_method(monkeypatch):
     X, y = blobs(90, 3)
     with pytest.raises(ValueError, match=r"method='even' is not known: use one of \['auto', None, .*'dirichlet'\]"):
         Recalibrated(LSPC(), method="even").fit(X, y)
-    monkeypatch.setitem(FAMILIES, "even", Family(lambda sample, setting, near: Even()))
+    monkeypatch.setitem(FAMILIES, "even", LabelGroup(lambda sample, setting, near: Even()))
     model = Recalibrated(LSPC(), method="even").fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X[:3]), 1 / 3)
     assert model.method_ == "even"

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.datasets import available, load, make_related_tasks
-from leastwise.model_selection.objective import ValueJudge, caution
+from leastwise.model_selection.objective import ValueObjective, caution
 from leastwise.model_selection.scoring import resolve_value_scoring
 from leastwise.problem.coupling import from_gamma_lambda
 from leastwise.problem.kernels import RBF
@@ -24,8 +24,8 @@ def rows(values):
     return Rows(np.zeros((n, 1)), np.zeros(n, int), np.ones(n), everyone, everyone, everyone, values=values)
 
 
-def judge(values, scoring="cautious"):
-    return ValueJudge.of(values, np.ones(len(values)), None, resolve_value_scoring(scoring), 1.0)
+def objective(values, scoring="cautious"):
+    return ValueObjective.of(values, np.ones(len(values)), None, resolve_value_scoring(scoring), 1.0)
 
 
 def test_the_charge_grows_with_the_degrees_of_freedom_and_fades_with_the_rows():
@@ -34,8 +34,8 @@ def test_the_charge_grows_with_the_degrees_of_freedom_and_fades_with_the_rows():
     for n in (30, 100, 1000, 10000):
         Z = rng.normal(size=(n, 1))
         F = 0.5 * Z
-        plain = judge(Z, "r2")(rows(Z), Held(F, np.zeros(1), freedom=n / 2), None)[0]
-        scores = [judge(Z)(rows(Z), Held(F, np.zeros(1), freedom=f * n), None)[0] for f in (0, 0.25, 0.5)]
+        plain = objective(Z, "r2")(rows(Z), Held(F, np.zeros(1), freedom=n / 2), None)[0]
+        scores = [objective(Z)(rows(Z), Held(F, np.zeros(1), freedom=f * n), None)[0] for f in (0, 0.25, 0.5)]
         assert scores[0] == pytest.approx(plain)
         assert scores[0] > scores[1] > scores[2]
         costs.append(np.log((1 - scores[2]) / (1 - plain)))
@@ -48,9 +48,9 @@ def test_a_model_has_to_be_clearly_better():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(80, 1))
     simple = Z + rng.normal(size=Z.shape)
-    assert judge(Z).clearly_better(rows(Z), 0.5 * (Z + simple), simple)
-    assert not judge(Z).clearly_better(rows(Z), simple, simple)
-    assert not judge(Z).clearly_better(rows(Z), simple + 1e-3 * rng.normal(size=Z.shape), simple)
+    assert objective(Z).clearly_better(rows(Z), 0.5 * (Z + simple), simple)
+    assert not objective(Z).clearly_better(rows(Z), simple, simple)
+    assert not objective(Z).clearly_better(rows(Z), simple + 1e-3 * rng.normal(size=Z.shape), simple)
 
 
 @pytest.mark.parametrize(("alpha", "bias"), [(1e-3, "shared"), (0.1, None)])
@@ -60,9 +60,9 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(alpha, bias, monkeypat
     X, y = rng.normal(size=(25, 2)), rng.normal(size=25)
     seen = []
 
-    real = ValueJudge.__call__
+    real = ValueObjective.__call__
     monkeypatch.setattr(
-        ValueJudge,
+        ValueObjective,
         "__call__",
         lambda self, rows, held, last: seen.append(held.freedom) or real(self, rows, held, last),
     )
@@ -127,7 +127,7 @@ def test_iterations_have_to_beat_the_linear_model_of_all_rows(monkeypatch, bend)
     y = X @ [1.0, 2.0] + bend * np.sin(2 * X[:, 0]) + rng.normal(size=700)
     monkeypatch.setattr("leastwise.solvers.choose.DIRECT_ROWS", 500)
     monkeypatch.setattr("leastwise.estimators.spec.MANY_ROWS", 500)
-    monkeypatch.setattr(ValueJudge, "clearly_better", clearly_better := Watched(ValueJudge.clearly_better))
+    monkeypatch.setattr(ValueObjective, "clearly_better", clearly_better := Watched(ValueObjective.clearly_better))
     model = LSSVR(random_state=0, search_rows=60, linear_weight=[1.0, np.inf]).fit(X, y)
     linear = LSSVR(random_state=0, kernel="linear").fit(X, y)
     if bend:

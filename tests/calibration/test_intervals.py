@@ -259,8 +259,8 @@ def test_unknown_tasks_get_wider_intervals_that_cover(bias):
         old = data.task < 11
         model = tasks(bias=bias).fit(data.X[old], data.y[old], tasks=data.task[old])
         shares.append(covered(model, data.X[~old], data.y[~old], tasks="new"))
-        known, strange = (np.diff(model.predict_interval(NEW, tasks=who), axis=1).mean() for who in (1, "new"))
-        widths.append(strange / known)
+        known, unseen = (np.diff(model.predict_interval(NEW, tasks=who), axis=1).mean() for who in (1, "new"))
+        widths.append(unseen / known)
     assert np.median(widths) > 1.3
     assert 0.8 < np.mean(shares) <= 1
 

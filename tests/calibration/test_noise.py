@@ -233,7 +233,7 @@ def test_noise_for_tasks_that_are_not_known(unshrunk):
             rng = np.random.default_rng(seed)
             X, y, task = rng.standard_normal((60, 5)), rng.permutation(np.repeat([0, 1], 30)), np.repeat(range(6), 10)
             model = MultiTaskLSPC().fit(X, y, tasks=task)
-            assert model.stranger_calibrator_ is not None
+            assert model.unseen_task_calibrator_ is not None
             P = model.predict_proba(rng.standard_normal((200, 5)), tasks=np.full(200, 99))
             losses.append(-np.mean(np.log(2 * P)))
         return np.mean(losses)

@@ -413,14 +413,14 @@ def test_small_tasks_are_one_together():
 def test_tasks_that_are_not_known_need_other_tasks_as_witnesses():
     X, y, task = tasks_data()
     model = Abstaining(multi(), max_error=0.1).fit(X, y, tasks=task)
-    assert model.stranger_threshold_ == np.inf
+    assert model.unseen_task_threshold_ == np.inf
     assert not model.accepts(X[:5], tasks="new").any()
     assert model.accepts(X, tasks=task).any()
     many = make_related_tasks(60, 12, relatedness=1.0, random_state=0)
     sure = Abstaining(multi(sharing=1.0), max_error=0.45).fit(many.X, many.y, tasks=many.task)
-    assert sure.stranger_threshold_ < np.inf
+    assert sure.unseen_task_threshold_ < np.inf
     fixed = Abstaining(multi(), min_confidence=0.8).fit(X, y, tasks=task)
-    assert fixed.stranger_threshold_ == 0.8
+    assert fixed.unseen_task_threshold_ == 0.8
 
 
 def test_a_frozen_model_of_tasks_counts_the_tasks_that_it_knows():

@@ -292,6 +292,6 @@ def test_one_problem_serves_many_alphas(narrow):
     start = None
     for alpha in (1e-1, 1e-3, 1e-5):
         found = problem.solve(alpha, start)
-        start = found.story.X
+        start = found.summary.X
         want = fixed("auto", alpha=alpha).fit(X, Y, sample_weight=WEIGHTS)
         np.testing.assert_allclose(found.A, want.coef_, atol=1e-5 * np.abs(want.coef_).max())

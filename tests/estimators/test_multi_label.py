@@ -360,8 +360,8 @@ def folds_made(monkeypatch):
 
 
 def test_a_number_of_folds_is_that_of_stratified_folds(monkeypatch):
-    real, made = validation.label_fold_labels, []
-    monkeypatch.setattr(validation, "label_fold_labels", lambda *args: made.append(real(*args)) or made[-1])
+    real, made = validation.label_fold_ids, []
+    monkeypatch.setattr(validation, "label_fold_ids", lambda *args: made.append(real(*args)) or made[-1])
     found = model(cv=3).fit(X, Y)
     assert sorted(np.bincount(made[0]).tolist()) == [8, 9, 9]
     same(found.heldout_scores_, by_refits(X, Y, np.ones((N, T)), label_matrix(0.4), made[0]))

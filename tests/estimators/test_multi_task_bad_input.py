@@ -496,7 +496,7 @@ def test_a_new_fit_leaves_nothing_of_the_old_one():
     assert hasattr(model, "coef_")
     model.set_params(n_centers=None).fit(X, Y, tasks=np.repeat(["b", "a"], 30))
     assert not hasattr(model, "coef_")
-    assert not hasattr(model, "stranger_scores_")  # two tasks are too few to learn about others
+    assert not hasattr(model, "unseen_task_scores_")  # two tasks are too few to learn about others
     assert model.tasks_.tolist() == ["a", "b"]
 
 
@@ -626,7 +626,7 @@ def test_every_row_its_own_task_and_everything_chosen():
     model = MultiTaskLSPC(random_state=0).fit(X, Y, tasks=np.arange(60))
     np.testing.assert_allclose(model.predict_proba(X, "new").sum(axis=1), 1)
     # leaving out a row is leaving out its task
-    np.testing.assert_allclose(model.stranger_scores_, model.heldout_scores_, atol=0.05)
+    np.testing.assert_allclose(model.unseen_task_scores_, model.heldout_scores_, atol=0.05)
 
 
 @both

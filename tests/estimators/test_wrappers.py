@@ -20,7 +20,7 @@ from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.prior_shift import estimate_class_prior
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.estimators.sets import Wanted
+from leastwise.estimators.sets import SetOptions
 from leastwise.inspection.calibration_report import calibration_report
 from leastwise.utils.unwrap import split_params
 
@@ -162,8 +162,8 @@ def test_tasks_recalibrated_and_rejected():
         own = TASKS.task == t
         d = Decisions(P.max(axis=1)[own], (P.argmax(axis=1) != TASKS.y)[own], np.ones(own.sum()))
         assert model.task_thresholds_[t] == safe_threshold(d, 0.3, 1 - 0.95)
-    stranger = Abstaining(piped(multi()), max_error=0.3).fit(TASKS.X, TASKS.y, tasks=TASKS.task)
-    assert model.stranger_threshold_ == stranger.stranger_threshold_
+    unseen_task = Abstaining(piped(multi()), max_error=0.3).fit(TASKS.X, TASKS.y, tasks=TASKS.task)
+    assert model.unseen_task_threshold_ == unseen_task.unseen_task_threshold_
     sure = model.predict_proba(TASKS.X, tasks=TASKS.task).max(axis=1)
     np.testing.assert_array_equal(
         model.accepts(TASKS.X, tasks=TASKS.task), sure >= model.task_thresholds_[TASKS.task]
@@ -234,7 +234,7 @@ def test_recalibrated_sets_use_recalibrated_probabilities(method, by_class):
     model = Recalibrated(piped(lspc(calibration=None)), "vector").fit(X, Y, groups=PERSON)
     flags = {"by_class": by_class, "by_task": False, "allow_empty": False}
     evidence = gather(model.heldout_proba_, model.heldout_rows_)
-    expected = Wanted.checked(0.9, method, 0, **flags).of(model.predict_proba(NEW), evidence)
+    expected = SetOptions.checked(0.9, method, 0, **flags).of(model.predict_proba(NEW), evidence)
     found = model.predict_set(NEW, 0.9, method=method, by_class=by_class)
     np.testing.assert_array_equal(found, expected)
     assert (
@@ -265,8 +265,8 @@ def test_recalibrated_sets_of_tasks_and_labels():
         inside = model.predict_set(TASKS.X[own], 0.9, tasks=TASKS.task[own], by_task=True, allow_empty=True)
         new = 1 - model.predict_proba(TASKS.X[own], tasks=TASKS.task[own])
         np.testing.assert_array_equal(inside, new <= scores[int(np.ceil(81 * 0.9)) - 1] + 1e-12)
-    strange = model.estimator_.predict_set(TASKS.X[:9], tasks="new")
-    np.testing.assert_array_equal(model.predict_set(TASKS.X[:9], tasks="new"), strange)
+    unseen = model.estimator_.predict_set(TASKS.X[:9], tasks="new")
+    np.testing.assert_array_equal(model.predict_set(TASKS.X[:9], tasks="new"), unseen)
     tagger = warmed(labelled()).fit(LABELS.X, LABELS.Y)
     sets, p = tagger.predict_set(LABELS.X, 0.9, allow_empty=True), tagger.predict_proba(LABELS.X)
     for t in range(3):

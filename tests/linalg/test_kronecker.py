@@ -87,11 +87,11 @@ def solved(solver, G, name, Z, W, rho, rank=6, dtype=float, **options):
     Z, W = Z.astype(dtype), W.astype(dtype)
     if solver == "spectral":
         U, s = (a.astype(dtype) for a in spectrum(G))
-        story = solve_spectral(U, s, ties, Z, W, rho, **options)
-        return U @ (s[:, None] * story.Q) + story.intercept[:, None], story
+        summary = solve_spectral(U, s, ties, Z, W, rho, **options)
+        return U @ (s[:, None] * summary.Q) + summary.intercept[:, None], summary
     L, pivots = factor(G, rank)
-    story = solve_matrix_free(lambda V: G.astype(dtype) @ V, (L.astype(dtype), pivots), ties, Z, W, rho, **options)
-    return G @ story.Q @ B + story.intercept[:, None], story
+    summary = solve_matrix_free(lambda V: G.astype(dtype) @ V, (L.astype(dtype), pivots), ties, Z, W, rho, **options)
+    return G @ summary.Q @ B + summary.intercept[:, None], summary
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -100,12 +100,12 @@ def solved(solver, G, name, Z, W, rho, rank=6, dtype=float, **options):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_direct_solve(solver, name, weights, bias):
     G, Z, W = gram(), targets(), WEIGHTS[weights]
-    F, story = solved(solver, G, name, Z, W, 0.2, bias=bias, tol=1e-11)
+    F, summary = solved(solver, G, name, Z, W, 0.2, bias=bias, tol=1e-11)
     expected, intercept = direct(G, TIES[name][0], Z, W, 0.2, bias)
-    assert story.converged
-    assert story.residual.shape == (2,)
+    assert summary.converged
+    assert summary.residual.shape == (2,)
     np.testing.assert_allclose(F, expected, atol=1e-7)
-    np.testing.assert_allclose(story.intercept, intercept, atol=1e-7)
+    np.testing.assert_allclose(summary.intercept, intercept, atol=1e-7)
 
 
 @pytest.mark.parametrize("c", [1, 2, 3])
@@ -113,8 +113,8 @@ def test_direct_solve(solver, name, weights, bias):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_fewer_functions_than_rows(solver, rank, c):
     G, Z, W = gram(rank=rank), targets(c), WEIGHTS["some unknown"]
-    F, story = solved(solver, G, "full", Z, W, 0.1, rank=rank, tol=1e-11)
-    assert story.converged
+    F, summary = solved(solver, G, "full", Z, W, 0.1, rank=rank, tol=1e-11)
+    assert summary.converged
     np.testing.assert_allclose(F, direct(G, FULL, Z, W, 0.1)[0], atol=1e-7)
 
 
@@ -123,9 +123,9 @@ def test_fewer_functions_than_rows(solver, rank, c):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_single_precision(solver, name, weights):
     G, Z, W = gram(), targets(), WEIGHTS[weights]
-    F, story = solved(solver, G, name, Z, W, 1.0, rank=4, dtype=np.float32, tol=1e-5)
-    assert story.converged
-    assert story.Q.dtype == story.intercept.dtype == np.float32
+    F, summary = solved(solver, G, name, Z, W, 1.0, rank=4, dtype=np.float32, tol=1e-5)
+    assert summary.converged
+    assert summary.Q.dtype == summary.intercept.dtype == np.float32
     np.testing.assert_allclose(F, direct(G, TIES[name][0], Z, W, 1.0)[0], atol=2e-3)
 
 
@@ -134,29 +134,29 @@ def test_single_precision(solver, name, weights):
 @pytest.mark.parametrize("weights", ["equal", "both", "some unknown"])
 def test_any_factor_will_do(weights, rank, bias):
     G, Z, W = gram(), targets(), WEIGHTS[weights]
-    F, story = solved("free", G, "full", Z, W, 0.2, rank=rank, bias=bias, tol=1e-11)
-    assert story.converged
+    F, summary = solved("free", G, "full", Z, W, 0.2, rank=rank, bias=bias, tol=1e-11)
+    assert summary.converged
     np.testing.assert_allclose(F, direct(G, FULL, Z, W, 0.2, bias)[0], atol=1e-7)
     if rank == n and weights != "some unknown":  # the preconditioner is the inverse
-        assert story.n_iter == 1
+        assert summary.n_iter == 1
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("weights", ["equal", "labels"])
 @pytest.mark.parametrize("name", TIES)
 def test_closed_form_takes_one_step(name, weights, bias):
-    _, story = solved("spectral", gram(), name, targets(), WEIGHTS[weights], 0.2, bias=bias, tol=1e-9)
-    assert story.n_iter == 1
+    _, summary = solved("spectral", gram(), name, targets(), WEIGHTS[weights], 0.2, bias=bias, tol=1e-9)
+    assert summary.n_iter == 1
     # The step and the residual, computed anew, of two classes.
-    assert story.n_products == 4 * T
+    assert summary.n_products == 4 * T
 
 
 def test_row_weights_can_go_into_the_design():
     G, Z, w = gram(), targets(), WEIGHTS["rows"][:, :1]
     W = WEIGHTS["some unknown"]
     root = np.sqrt(w)
-    F, story = solved("spectral", root * G * root.T, "full", root * Z, W, 0.2, tol=1e-11)
-    assert story.converged
+    F, summary = solved("spectral", root * G * root.T, "full", root * Z, W, 0.2, tol=1e-11)
+    assert summary.converged
     np.testing.assert_allclose(F / root, direct(G, FULL, Z, w * W, 0.2)[0], atol=1e-6)
 
 
@@ -173,13 +173,13 @@ def test_eq_1_of_the_paper(solver):
     Theta = np.linalg.solve(H, (Phi.T @ Pi[0]).T.ravel()).reshape(T, 7).T
     np.testing.assert_allclose(Phi.T @ Phi @ Theta + Theta @ C, Phi.T @ Pi[0], atol=1e-10)
     B, G = np.linalg.inv(C), Phi @ Phi.T
-    F, story = solved(solver, G, (B, modes(B)), Pi, np.ones((n, T)), 1.0, tol=1e-12)
+    F, summary = solved(solver, G, (B, modes(B)), Pi, np.ones((n, T)), 1.0, tol=1e-12)
     np.testing.assert_allclose(F[0], Phi @ Theta, atol=1e-9)
     if solver == "free":
-        np.testing.assert_allclose(Phi.T @ story.Q[0] @ B, Theta, atol=1e-9)
+        np.testing.assert_allclose(Phi.T @ summary.Q[0] @ B, Theta, atol=1e-9)
     else:
         U, s = spectrum(G)
-        np.testing.assert_allclose((Phi.T @ U / s) @ story.Q[0], Theta, atol=1e-9)
+        np.testing.assert_allclose((Phi.T @ U / s) @ summary.Q[0], Theta, atol=1e-9)
 
 
 def test_products_with_a_kernel_that_is_never_held():
@@ -191,11 +191,11 @@ def test_products_with_a_kernel_that_is_never_held():
     G = KernelTimes(RBF(), 2.0, X, budget=2**16)
     part = pivoted_cholesky(G.diagonal(), G.columns, 60, np.random.default_rng(0))
     Z = np.stack([1 - Y, Y])
-    story = solve_matrix_free(G, part, modes(B), Z, W, 0.3, tol=1e-9)
+    summary = solve_matrix_free(G, part, modes(B), Z, W, 0.3, tol=1e-9)
     U, s = spectrum(G.times(np.eye(rows)))
     other = solve_spectral(U, s, modes(B), Z, W, 0.3, tol=1e-9)
-    assert story.converged
-    F = np.stack([G.times(Q) for Q in story.Q]) @ B
+    assert summary.converged
+    F = np.stack([G.times(Q) for Q in summary.Q]) @ B
     np.testing.assert_allclose(F, U @ (s[:, None] * other.Q), atol=1e-7)
 
 
@@ -206,18 +206,18 @@ def test_products_with_a_kernel_that_is_never_held():
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_classes_do_not_disturb_one_another(solver, weights):
     G, W, Z = gram(), WEIGHTS[weights], targets(3) * np.array([1e-6, 1.0, 1e6])[:, None, None]
-    F, story = solved(solver, G, "full", Z, W, 0.2, tol=1e-9)
+    F, summary = solved(solver, G, "full", Z, W, 0.2, tol=1e-9)
     alone = [solved(solver, G, "full", z[None], W, 0.2, tol=1e-9) for z in Z]
     for f, (one, _), z in zip(F, alone, Z, strict=True):
         np.testing.assert_allclose(f, one[0], atol=1e-9 * np.abs(z).max())
-    assert story.n_iter == max(s.n_iter for _, s in alone)
+    assert summary.n_iter == max(s.n_iter for _, s in alone)
 
 
 def test_modes_that_have_converged_are_left_alone():
     B = np.diag([1e-6, 1e-6, 1e-6, 1e-6, 1.0])
-    _, story = solved("free", gram(), (B, modes(B)), targets(1), WEIGHTS["rows"], 0.1, rank=0)
-    assert story.converged
-    assert story.n_products < 2 * story.n_iter + 40 < T * story.n_iter
+    _, summary = solved("free", gram(), (B, modes(B)), targets(1), WEIGHTS["rows"], 0.1, rank=0)
+    assert summary.converged
+    assert summary.n_products < 2 * summary.n_iter + 40 < T * summary.n_iter
 
 
 @pytest.mark.parametrize("weights", ["equal", "some unknown", "rare"])
@@ -251,11 +251,11 @@ def test_residual_is_that_of_the_solution():
     W = np.random.default_rng(5).permuted(np.outer(np.arange(n) < 11, np.ones(T)), axis=0)
     U, s = spectrum(G)
     B, ties = TIES["full"]
-    story = solve_spectral(U, s, ties, Z, W, 0.2, max_iter=4)
+    summary = solve_spectral(U, s, ties, Z, W, 0.2, max_iter=4)
     b, V = np.linalg.eigh(W.mean() * B)
     K = np.kron(U * s, V * np.sqrt(b / W.mean()))
     M = np.outer(s**2, b).ravel() + 0.2
-    for Q, z, residual in zip(story.Q, Z, story.residual, strict=True):
+    for Q, z, residual in zip(summary.Q, Z, summary.residual, strict=True):
         x = (Q @ V / np.sqrt(b / W.mean())).ravel()
         right = K.T @ (W * z).ravel() / np.sqrt(M)
         left = right - (K.T @ (W.ravel() * (K @ x)) + 0.2 * x) / np.sqrt(M)
@@ -267,9 +267,9 @@ def test_residual_is_that_of_the_solution():
 @pytest.mark.parametrize("G", [-np.eye(n), np.full((n, n), np.nan)], ids=["indefinite", "not a number"])
 def test_what_cannot_be_solved_is_told(G, weights):
     part = np.zeros((n, 0)), np.zeros(0, dtype=int)
-    story = solve_matrix_free(lambda V: G @ V, part, modes(FULL), targets(), WEIGHTS[weights], 1e-3, max_iter=50)
-    assert not story.converged
-    assert story.n_iter < 10
+    summary = solve_matrix_free(lambda V: G @ V, part, modes(FULL), targets(), WEIGHTS[weights], 1e-3, max_iter=50)
+    assert not summary.converged
+    assert summary.n_iter < 10
 
 
 def test_systems_that_are_parts_of_one():
@@ -298,20 +298,20 @@ def test_what_the_factor_misses_is_allowed_for(monkeypatch):
     rows = 120
     G, Z = gram(rows=rows) + 0.5 * np.eye(rows), targets(rows=rows)
     W = (np.random.default_rng(2).random((rows, T)) < 0.7) * 1.0
-    _, story = solved("free", G, "full", Z, W, 0.01, rank=20)
+    _, summary = solved("free", G, "full", Z, W, 0.01, rank=20)
     monkeypatch.setattr(kronecker, "_tail", lambda G, L: 0.0)
     _, other = solved("free", G, "full", Z, W, 0.01, rank=20)
-    assert story.n_iter < 0.7 * other.n_iter
+    assert summary.n_iter < 0.7 * other.n_iter
 
 
 def test_rare_labels_cost_few_iterations(monkeypatch):
     """Half of the labels on a tenth of the rows: their weights are in the preconditioner."""
     rows = 200
     W = (np.random.default_rng(2).random((rows, T)) < [1, 0.1, 1, 0.1, 1]) * 1.0
-    _, story = solved("spectral", gram(rows=rows), "full", targets(rows=rows), W, 2.0)
+    _, summary = solved("spectral", gram(rows=rows), "full", targets(rows=rows), W, 2.0)
     monkeypatch.setattr(kronecker, "EVEN", np.inf)
     _, other = solved("spectral", gram(rows=rows), "full", targets(rows=rows), W, 2.0)
-    assert story.n_iter < 0.7 * other.n_iter
+    assert summary.n_iter < 0.7 * other.n_iter
 
 
 @pytest.mark.parametrize("weights", ["equal", "labels", "rare"])

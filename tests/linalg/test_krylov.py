@@ -311,8 +311,8 @@ def test_three_steps_equal_the_bordered_system(form, tasks, rng):
         three_steps(partial(block_cg, times, tol=1e-12), A, Z),
         three_steps(partial(block_cg, matrix_free, precondition=M, tol=1e-12), A, Z),
     ]
-    for got_alpha, got_b, story in answers:
-        assert story.converged
+    for got_alpha, got_b, summary in answers:
+        assert summary.converged
         np.testing.assert_allclose(got_alpha, alpha, atol=1e-8)
         np.testing.assert_allclose(got_b, b, atol=1e-8)
         np.testing.assert_allclose(A.T @ got_alpha, 0, atol=1e-9)

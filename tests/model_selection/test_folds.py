@@ -6,7 +6,7 @@ from conftest import blobs
 from scipy import sparse
 from sklearn.model_selection import KFold, ShuffleSplit
 
-from leastwise.model_selection.folds import distinct_rows, fold_labels
+from leastwise.model_selection.folds import distinct_rows, fold_ids
 
 
 def same_partition(a, b):
@@ -26,7 +26,7 @@ def test_explicit_zeros_in_sparse_rows_do_not_matter():
 
 def labels(cv, n=12, groups=None):
     _, y = blobs(n)
-    return fold_labels(cv, y, groups, seed=0)
+    return fold_ids(cv, y, groups, seed=0)
 
 
 def test_leave_one_out_and_groups():

@@ -60,8 +60,8 @@ def test_jobs_keep_nothing_in_common(name, monkeypatch):
     monkeypatch.setattr(step, "in_order", lambda function, tasks, n: sent.extend(tasks) or begin(function, tasks, n))
     fitted(*CASES[name], n_jobs=2)
     assert sent
-    for _, trial, _ in sent:
-        assert not any(getattr(trial, kept, None) for kept in ("_kept", "past", "_pasts", "unsettled"))
+    for _, evaluator, _ in sent:
+        assert not any(getattr(evaluator, kept, None) for kept in ("_kept", "past", "_pasts", "unsettled"))
 
 
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 
-from leastwise.model_selection.label_folds import label_fold_labels
+from leastwise.model_selection.label_folds import label_fold_ids
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 
 
@@ -58,7 +58,7 @@ def unevenness(codes, fold, k):
 @pytest.mark.parametrize("k", [2, 5, 10])
 def test_more_even_than_plain_folds_and_iterative_stratification(k):
     codes = rare_labels(400, 25, seed=k)
-    fold = label_fold_labels(k, codes, seed=0)
+    fold = label_fold_ids(k, codes, seed=0)
     splits = KFold(k, shuffle=True, random_state=0).split(codes)
     plain = np.empty(400, dtype=int)
     for f, (_, test) in enumerate(splits):
@@ -71,7 +71,7 @@ def test_more_even_than_plain_folds_and_iterative_stratification(k):
 
 def test_rare_positives_are_apart():
     codes = rare_labels(300, 20, seed=1)
-    C = counts(codes, label_fold_labels(5, codes, seed=3), 5)
+    C = counts(codes, label_fold_ids(5, codes, seed=3), 5)
     rare = (codes == 1).sum(axis=0) <= 10
     assert rare.sum() >= 3
     assert np.ptp(C[:, rare], axis=0).max() <= 1
@@ -80,14 +80,14 @@ def test_rare_positives_are_apart():
 @pytest.mark.parametrize(("unknown", "classes"), [(0.3, 2), (0.0, 4), (0.3, 4)])
 def test_classes_and_unknown_entries(unknown, classes):
     codes = rare_labels(300, 12, seed=2, unknown=unknown, classes=classes)
-    fold = label_fold_labels(5, codes, seed=0)
+    fold = label_fold_ids(5, codes, seed=0)
     random = np.random.default_rng(0).permutation(np.arange(300) % 5)
     assert unevenness(codes, fold, 5) < 0.35 * unevenness(codes, random, 5)
 
 
 def test_one_label_is_dealt_out_as_evenly_as_possible():
     codes = np.repeat([0, 1, 2], [50, 13, 4])[:, None]
-    fold = label_fold_labels(5, codes, seed=0)
+    fold = label_fold_ids(5, codes, seed=0)
     for c in range(3):
         assert np.ptp(counts(codes, fold, 5, c)) <= 1
 
@@ -101,31 +101,31 @@ def test_properties(case):
     n, T, k, seed = case
     rng = np.random.default_rng(seed)
     codes = rng.integers(-1, rng.integers(1, 4), size=(n, T))
-    fold = label_fold_labels(k, codes, seed)
+    fold = label_fold_ids(k, codes, seed)
     sizes = np.bincount(fold, minlength=k)
     assert np.ptp(sizes) <= 1
     assert len(sizes) == k
-    np.testing.assert_array_equal(fold, label_fold_labels(k, codes, seed))
-    np.testing.assert_array_equal(fold, label_fold_labels(k, codes[:, rng.permutation(T)], seed))
+    np.testing.assert_array_equal(fold, label_fold_ids(k, codes, seed))
+    np.testing.assert_array_equal(fold, label_fold_ids(k, codes[:, rng.permutation(T)], seed))
     renamed = np.where(codes >= 0, 7 * codes + 3, -1)
-    np.testing.assert_array_equal(fold, label_fold_labels(k, renamed, seed))
+    np.testing.assert_array_equal(fold, label_fold_ids(k, renamed, seed))
 
 
 def test_seeds_differ_and_none_needs_no_luck():
     codes = rare_labels(60, 5, seed=0)
-    assert (label_fold_labels(3, codes, 0) != label_fold_labels(3, codes, 1)).any()
-    np.testing.assert_array_equal(label_fold_labels(3, codes, None), label_fold_labels(3, codes, None))
+    assert (label_fold_ids(3, codes, 0) != label_fold_ids(3, codes, 1)).any()
+    np.testing.assert_array_equal(label_fold_ids(3, codes, None), label_fold_ids(3, codes, None))
 
 
 def test_nothing_known_and_nothing_that_varies():
     for codes in (np.full((7, 2), -1), np.zeros((7, 2), dtype=int)):
-        assert sorted(np.bincount(label_fold_labels(3, codes, 0))) == [2, 2, 3]
+        assert sorted(np.bincount(label_fold_ids(3, codes, 0))) == [2, 2, 3]
 
 
 @pytest.mark.parametrize("k", [1, 8])
 def test_a_number_of_folds_that_cannot_be(k):
     with pytest.raises(ValueError, match="with 7 rows use a number from 2 to 7"):
-        label_fold_labels(k, np.zeros((7, 2), dtype=int), 0)
+        label_fold_ids(k, np.zeros((7, 2), dtype=int), 0)
 
 
 # ------------------------------------------------------------------ the splitter

@@ -11,7 +11,7 @@ from leastwise.model_selection.search import natural_height, natural_length
 from leastwise.model_selection.subsample import held_out_tenth, stratified_rows
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
-from leastwise.solvers.evaluator import Outcome, Rows
+from leastwise.solvers.evaluator import Candidate, Rows
 from leastwise.solvers.heldout import Folds
 from leastwise.solvers.search_rows import SEARCH_ROWS, cheaper_to_refit, rows_to_search
 
@@ -194,7 +194,7 @@ def test_a_plateau_is_not_followed():
 
     def visit(value, last):
         visited.append(value)
-        return Outcome(1.0, value, -0.5, np.empty(0), None)
+        return Candidate(1.0, value, -0.5, np.empty(0), None)
 
     assert explore(Grid((1.0, 2.0, 4.0), 2.0), visit).alpha == 4
     assert visited == [1, 2, 4]

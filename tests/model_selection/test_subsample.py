@@ -10,9 +10,9 @@ from sklearn.base import clone, is_regressor
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
 from leastwise.estimators import task_choice, task_streaming
-from leastwise.model_selection.subsample import content_keys, search_sample
+from leastwise.model_selection.subsample import content_hashes, search_sample
 from leastwise.solvers.evaluator import Rows
-from leastwise.utils.hashing import row_keys, sample_keys, unit_keys
+from leastwise.utils.hashing import row_hashes, sample_hashes, unit_hashes
 from leastwise.utils.random import generator, seed_of
 
 
@@ -136,9 +136,9 @@ def test_a_weight_of_two_leaves_other_rows_where_they_were():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
     twice = np.r_[np.arange(100), np.arange(20)]
-    doubled = content_keys(rows_of(X[twice], y[twice]), "sample")
+    doubled = content_hashes(rows_of(X[twice], y[twice]), "sample")
     w = np.where(np.arange(100) < 20, 2.0, 1.0)
-    once = content_keys(rows_of(X, y, w), "sample")
+    once = content_hashes(rows_of(X, y, w), "sample")
     assert set(once) < set(doubled)
     np.testing.assert_array_equal(once[20:], doubled[20:100])
 
@@ -156,20 +156,20 @@ def test_single_and_double_precision_have_the_same_sample():
 
 
 def test_purposes_have_samples_of_their_own():
-    x = row_keys(np.arange(1000.0)[:, None])
-    one, other = (np.argsort(sample_keys(x, [], [], name))[:100] for name in ("sample", "scale"))
+    x = row_hashes(np.arange(1000.0)[:, None])
+    one, other = (np.argsort(sample_hashes(x, [], [], name))[:100] for name in ("sample", "scale"))
     assert len(np.intersect1d(one, other)) < 30
 
 
 def test_keys_of_groups_do_not_depend_on_their_sizes_or_their_order():
     rng = np.random.default_rng(0)
-    x, unit = row_keys(rng.normal(size=(4000, 2))), rng.integers(0, 200, 4000)
+    x, unit = row_hashes(rng.normal(size=(4000, 2))), rng.integers(0, 200, 4000)
     unit[unit < 20] = unit[unit < 20] % 2  # two large ones
     _, unit = np.unique(unit, return_inverse=True)
     order = rng.permutation(4000)
-    keys = unit_keys(x, unit, "sample")
-    np.testing.assert_array_equal(keys, unit_keys(x[order], unit[order], "sample"))
-    np.testing.assert_array_equal(keys, unit_keys(np.r_[x, x[:50]], np.r_[unit, unit[:50]], "sample"))
+    keys = unit_hashes(x, unit, "sample")
+    np.testing.assert_array_equal(keys, unit_hashes(x[order], unit[order], "sample"))
+    np.testing.assert_array_equal(keys, unit_hashes(np.r_[x, x[:50]], np.r_[unit, unit[:50]], "sample"))
     assert 0.4 < keys.astype(float).mean() / 2.0**64 < 0.6
 
 

@@ -649,9 +649,9 @@ def test_a_frame_with_text_and_gaps():
     proto = to_onnx(model, dtype="float64")
     assert [i.name for i in proto.graph.input] == ["age", "city", "dose", "grade"]
     agrees(model, frame, dtype="float64")
-    strange = frame.assign(city="Rom")
+    unseen = frame.assign(city="Rom")
     with pytest.raises(Exception, match="unknown_category_is_an_error"):
-        run(proto, strange)
+        run(proto, unseen)
 
 
 def test_a_frame_with_tasks_beside_it_and_within_it():
@@ -701,8 +701,8 @@ def test_rare_categories(unknown, drop, rare):
     model = make_pipeline(step, LSPC(**FIXED)).fit(frame, rng.integers(3, size=80))
     agrees(model, frame, dtype="float64")
     if unknown != "error":
-        strange = frame.assign(city=np.where(np.arange(80) % 2, "Oslo", frame["city"]), grade=99)
-        agrees(model, strange, dtype="float64")
+        unseen = frame.assign(city=np.where(np.arange(80) % 2, "Oslo", frame["city"]), grade=99)
+        agrees(model, unseen, dtype="float64")
 
 
 def test_the_pipeline_of_the_tutorial():

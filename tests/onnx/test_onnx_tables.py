@@ -52,7 +52,7 @@ def cases(n=200, seed=0, gaps=0.06):
     return table
 
 
-def strange(table):
+def unseen(table):
     """Rows with what training has not seen: categories, tasks, gaps, and numbers far away."""
     new = {name: cells.copy() for name, cells in table.items()}
     new["colour"][::4], new["site"][::5], new["site"][1::5], new["size"][::7] = "mauve", "Rom", "", "1e30"
@@ -87,7 +87,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_models_of_all_kinds(name):
     model = MODELS[name]()
-    for table in (cases(seed=1), strange(cases(seed=2))):
+    for table in (cases(seed=1), unseen(cases(seed=2))):
         answer = model.answer(table)
         out = run(to_onnx(model), table)
         if model.kind_ == "numbers":
@@ -125,7 +125,7 @@ def test_inputs_are_the_columns_that_are_used():
 
 def test_cells_as_another_language_reads_them():
     """Numbers parsed, everything else as it stands there."""
-    model, table = MODELS["tasks"](), strange(cases(seed=3))
+    model, table = MODELS["tasks"](), unseen(cases(seed=3))
     table["colour"][2], table["wet"][4], table["site"][3] = "NULL", "Na", "None"
     proto = to_onnx(model)
     fed = {i.name: table[i.name][:, None] for i in proto.graph.input}
@@ -162,9 +162,9 @@ def test_sets_and_intervals():
     table = cases(seed=4)
     for name in ("classes", "tasks again", "labels"):
         model = MODELS[name]()
-        out = run(to_onnx(model, coverage=0.8), strange(table))
+        out = run(to_onnx(model, coverage=0.8), unseen(table))
         model.coverage = 0.8
-        assert np.array_equal(out["set"], model.answer(strange(table)).inside)
+        assert np.array_equal(out["set"], model.answer(unseen(table)).inside)
     model = MODELS["numbers"]()
     out = run(to_onnx(model, interval=0.8), table)
     ends = model.model_.predict_interval(model.encoder_.transform(table), 0.8, method="jackknife")
@@ -204,7 +204,7 @@ def test_the_encoder_in_pipelines():
     model = make_pipeline(TableEncoder(ignore=["site"]), LSPC(**FIXED)).fit(frame, y)
     proto = to_onnx(model, dtype="float64")
     assert [i.name for i in proto.graph.input] == ["size", "colour", "wet", "seen", "same"]
-    new = pandas.DataFrame(strange(table))
+    new = pandas.DataFrame(unseen(table))
     np.testing.assert_allclose(run(proto, new)["probabilities"], model.predict_proba(new), rtol=0, atol=1e-9)
     assert check(model, to_onnx(model), frame) < 1e-6
     tasks = make_pipeline(TableEncoder(ignore=["site"]), MultiTaskLSPC(**TASKS))
@@ -245,7 +245,7 @@ def test_columns_that_are_zero_where_they_are_not_there(tmp_path):
 
 @pytest.mark.parametrize("name", ["tasks", "labels"])
 def test_another_runtime_and_no_rows(name):
-    proto, table = to_onnx(MODELS[name](), coverage=0.8), strange(cases(seed=5))
+    proto, table = to_onnx(MODELS[name](), coverage=0.8), unseen(cases(seed=5))
     wanted = run(proto, table)
     places = [output.name for output in proto.graph.output]
     found = dict(zip(places, ReferenceEvaluator(proto).run(None, feeds(proto, table)), strict=True))

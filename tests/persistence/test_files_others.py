@@ -17,5 +17,5 @@ def test_pickle_joblib_and_skops(name, tmp_path):
     if name == "labels-pandas":
         pytest.skip("skops knows no types of pandas columns")
     data = skops.dumps(model)
-    strange = skops.get_untrusted_types(data=data)
-    assert_same(said, answers(skops.loads(data, trusted=strange), rows, more))
+    unseen = skops.get_untrusted_types(data=data)
+    assert_same(said, answers(skops.loads(data, trusted=unseen), rows, more))

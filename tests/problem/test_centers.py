@@ -131,8 +131,8 @@ def test_kernels_of_low_rank_and_not_of_a_distance(rng):
 def test_lonely_rows_become_centres_more_often():
     X = np.vstack([0.1 * np.random.default_rng(0).normal(size=(400, 2)), 5 * np.eye(2)])
     for way in ("kmeans++", "leverage"):
-        lonely = [np.isin([400, 401], basis_of(X, way, 15, seed=seed).rows).mean() for seed in range(30)]
-        assert np.mean(lonely) > 0.8, way  # 0.04 by a random choice
+        isolated = [np.isin([400, 401], basis_of(X, way, 15, seed=seed).rows).mean() for seed in range(30)]
+        assert np.mean(isolated) > 0.8, way  # 0.04 by a random choice
 
 
 def test_values_that_overflow_are_refused():

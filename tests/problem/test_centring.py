@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from reference import intercept_fit, intercept_heldout_by_refits
-from task_cases import FOLDS, C, N, T, kernel, tied_rows, trial
+from task_cases import FOLDS, C, N, T, evaluator, kernel, tied_rows
 
 from leastwise.problem.intercepts import Centring, centred_share, shrunk_means
 from leastwise.solvers import arrow_evaluator as arrow_module
-from leastwise.solvers.arrow_evaluator import ArrowTrial
-from leastwise.solvers.solve_tasks import solve_tasks, stranger_scores, stream_tasks
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores
 
 SPREADS = [0.0, 0.3, 20.0, np.inf]
 SEED = 3  # every task has rows in several folds
@@ -59,7 +59,7 @@ def test_a_task_without_rows_is_left_alone():
 @pytest.mark.parametrize("spread", SPREADS)
 def test_heldout_scores_are_those_of_refits(bias, kind, fold, weighted, sharing, spread):
     rows = rows_with(weighted, fold)
-    tied = trial(rows, kind, bias=bias).tied(sharing).spreading(spread)
+    tied = evaluator(rows, kind, bias=bias).tied(sharing).spreading(spread)
     refits = intercept_heldout_by_refits(
         coupled_gram(tied, rows), np.eye(C)[rows.y], rows.task, rows.w, 0.01, spread, bias, rows.fold
     )
@@ -73,7 +73,7 @@ def test_heldout_scores_are_those_of_refits(bias, kind, fold, weighted, sharing,
 @pytest.mark.parametrize("spread", SPREADS)
 def test_the_solution_is_that_of_the_bordered_system(bias, weighted, sharing, spread):
     rows = rows_with(weighted)
-    tied = trial(rows, bias=bias).tied(sharing).spreading(spread)
+    tied = evaluator(rows, bias=bias).tied(sharing).spreading(spread)
     solution = solve_tasks(tied, 1.0, 0.02)
     A, b, own = intercept_fit(coupled_gram(tied, rows), np.eye(C)[rows.y], rows.task, rows.w, 0.02 * N, spread, bias)
     np.testing.assert_allclose(solution.form.A, A, atol=1e-9)
@@ -92,8 +92,8 @@ def test_the_solution_is_that_of_the_bordered_system(bias, weighted, sharing, sp
 def test_arrow_is_the_dual(bias, fold, weighted, sharing, n_centers, spread):
     rows = rows_with(weighted, fold)
     recipe = {"bias": bias, "n_centers": n_centers}
-    dual = trial(rows, **recipe).tied(sharing).spreading(spread)
-    arrow = trial(rows, cls=ArrowTrial, **recipe).tied(sharing).spreading(spread)
+    dual = evaluator(rows, **recipe).tied(sharing).spreading(spread)
+    arrow = evaluator(rows, cls=ArrowEvaluator, **recipe).tied(sharing).spreading(spread)
     X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % (T + 1) - 1  # -1 is not known
     one, other = solve_tasks(dual, 1.0, 0.02), solve_tasks(arrow, 1.0, 0.02)
     K = kernel(X, dual.basis.centers)
@@ -104,13 +104,15 @@ def test_arrow_is_the_dual(bias, fold, weighted, sharing, n_centers, spread):
     if not (weighted or fold == "copies"):  # the ridge of a fold is the average one in the arrow
         np.testing.assert_allclose(arrow.heldout(1.0, 9)(0.02).F, dual.heldout(1.0, 9)(0.02).F, atol=1e-8)
     tolerance = 1e-5 if np.isinf(spread) else 1e-8  # there the spread is wide only
-    np.testing.assert_allclose(stranger_scores(arrow, 1.0, 0.02), stranger_scores(dual, 1.0, 0.02), atol=tolerance)
+    np.testing.assert_allclose(
+        unseen_task_scores(arrow, 1.0, 0.02), unseen_task_scores(dual, 1.0, 0.02), atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("spread", SPREADS)
 def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch, spread):
     rows = rows_with(weighted=True)
-    arrow = trial(rows, cls=ArrowTrial, bias=True, n_centers=7).tied(0.4).spreading(spread)
+    arrow = evaluator(rows, cls=ArrowEvaluator, bias=True, n_centers=7).tied(0.4).spreading(spread)
     # A stream has the ridge of all rows, leave-one-out that of all but one.
     at_once, solution = arrow.heldout(1.0, 1)(0.01 * N / (N - 1)).F, solve_tasks(arrow, 1.0, 0.01)
     monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
@@ -124,8 +126,8 @@ def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch, spread):
 @pytest.mark.parametrize("spread", [0.3, 20.0, np.inf])
 def test_scores_of_strangers_are_those_of_a_fit_without_the_task(spread):
     rows, alpha = rows_with(weighted=True), 0.03
-    tied = trial(rows, bias=True).tied(0.5).spreading(spread)
-    F, G = stranger_scores(tied, 1.0, alpha), coupled_gram(tied, rows)
+    tied = evaluator(rows, bias=True).tied(0.5).spreading(spread)
+    F, G = unseen_task_scores(tied, 1.0, alpha), coupled_gram(tied, rows)
     K = kernel(rows.X, rows.X)
     for code in range(T):
         out = rows.task == code

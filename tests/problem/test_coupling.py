@@ -11,9 +11,9 @@ from reference import rbf
 from leastwise import MultiTaskLSPC
 from leastwise.problem.coupling import (
     STEP,
+    CouplingMatrix,
     Pairwise,
     Shared,
-    Tie,
     from_lambda_gamma,
     from_omegas,
     from_pairwise,
@@ -148,7 +148,7 @@ def test_ones_as_similarities_are_none():
     for sharing in SHARINGS:
         one, other = Shared(penalty).at(sharing), Shared(penalty, np.ones((4, 4))).at(sharing)
         np.testing.assert_array_equal(one.matrix, other.matrix)
-        np.testing.assert_allclose(one.stranger, other.stranger, rtol=1e-14)
+        np.testing.assert_allclose(one.unseen_task, other.unseen_task, rtol=1e-14)
 
 
 # ------------------------------------------------------------------ properties
@@ -176,7 +176,7 @@ def test_permuted_tasks_permute_the_matrix(T, seed, sharing, data):
     for coupling in (*couplings(T, seed, 0.4), Shared(penalties(T, seed), similarities(T, seed))):
         permuted, tie = coupling.take(order).at(sharing), coupling.at(sharing)
         np.testing.assert_allclose(permuted.matrix, tie.matrix[np.ix_(order, order)], atol=1e-9)
-        np.testing.assert_allclose(permuted.stranger, tie.stranger[order], atol=1e-9)
+        np.testing.assert_allclose(permuted.unseen_task, tie.unseen_task[order], atol=1e-9)
 
 
 @given(st.integers(2, 8), st.integers(0, 10**6), st.floats(0.01, 100))
@@ -226,11 +226,11 @@ def test_couple_and_between_against_loops(kind, n, dtype, rng):
     tie = ties()[kind]
     t, u = rng.integers(-1, 5, size=n), rng.integers(0, 5, size=11)
     G = rng.normal(size=(n, 11)).astype(dtype)
-    B, stranger = tie.matrix, tie.stranger
+    B, unseen_task = tie.matrix, tie.unseen_task
     expected = np.empty((n, 11))
     for i in range(n):
         for j in range(11):
-            expected[i, j] = stranger[u[j]] if t[i] < 0 else B[t[i], u[j]]
+            expected[i, j] = unseen_task[u[j]] if t[i] < 0 else B[t[i], u[j]]
     np.testing.assert_allclose(tie.between(t, u), expected, rtol=1e-14)
     before, coupled = G.copy(), tie.couple(G, t, u)
     assert coupled is G
@@ -243,8 +243,8 @@ def test_strangers_have_what_others_have_on_average(kind):
     tie = ties()[kind]
     B = tie.matrix
     expected = [np.mean([B[t, u] for t in range(5) if t != u]) for u in range(5)]
-    np.testing.assert_allclose(tie.stranger, expected, rtol=1e-13, atol=1e-16)
-    np.testing.assert_array_equal(tie.extended, np.vstack([B, tie.stranger]))
+    np.testing.assert_allclose(tie.unseen_task, expected, rtol=1e-13, atol=1e-16)
+    np.testing.assert_array_equal(tie.extended, np.vstack([B, tie.unseen_task]))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_strangers_have_what_others_have_on_average(kind):
 def test_one_task(coupling, sharing):
     tie = coupling.at(sharing)
     np.testing.assert_allclose(tie.matrix, [[1]])
-    np.testing.assert_allclose(tie.stranger, [sharing])
+    np.testing.assert_allclose(tie.unseen_task, [sharing])
     np.testing.assert_array_equal(tie.components, [0])
 
 
@@ -314,11 +314,11 @@ def test_lonely_against_loops(seed, kind, n_folds):
     expected = [
         not any(label[task[j]] == label[task[i]] and fold[j] != fold[i] for j in range(20)) for i in range(20)
     ]
-    np.testing.assert_array_equal(tie.lonely(task, fold), expected)
+    np.testing.assert_array_equal(tie.isolated(task, fold), expected)
 
 
 def test_a_tie_without_a_matrix_is_of_two_numbers():
-    tie = Tie(0.25, np.array([0.75, 1.5]))
+    tie = CouplingMatrix(0.25, np.array([0.75, 1.5]))
     np.testing.assert_allclose(tie.matrix, [[1, 0.25], [0.25, 1.75]])
 
 

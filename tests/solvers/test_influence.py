@@ -114,8 +114,8 @@ def test_unknown_task(name):
 def test_independent_tasks_owe_nothing_to_others():
     found = asked(made("tasks", sharing=0.0), "tasks", top=None)
     np.testing.assert_allclose(found.others, 0, atol=1e-12)
-    strange = TASK[found.rows] != NEW_TASK[:, None]
-    assert np.abs(found.effect[strange]).max() < 1e-12
+    unseen = TASK[found.rows] != NEW_TASK[:, None]
+    assert np.abs(found.effect[unseen]).max() < 1e-12
 
 
 @settings(max_examples=10, deadline=None)

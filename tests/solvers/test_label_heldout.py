@@ -13,7 +13,7 @@ from leastwise.problem.label_coupling import Alike, Covariance, Differences, own
 from leastwise.solvers.heldout import Folds, Problem
 from leastwise.solvers.label_modes import (
     BATCHES,
-    Family,
+    LabelGroup,
     LabelHeldout,
     LabelRefits,
     LabelSpectrum,
@@ -97,7 +97,7 @@ FOLDS = {
 def test_held_out_scores_are_those_of_refits(name, bias, kind, weighted, folds):
     Bmatrix, ties = matrices()[name]
     K, Z, w = data(weighted)
-    labels, alpha, family = FOLDS[folds], 0.01, Family(np.arange(T), np.arange(C * T).reshape(T, C).T)
+    labels, alpha, family = FOLDS[folds], 0.01, LabelGroup(np.arange(T), np.arange(C * T).reshape(T, C).T)
     D, own = design(kind, K, np.sqrt(w))
     problem = Problem(Z * np.sqrt(w)[:, None], np.sqrt(w), bias, own, Folds.from_labels(labels))
     want = np.empty_like(Z)

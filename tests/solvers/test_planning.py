@@ -19,12 +19,12 @@ import leastwise
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR, Plan
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers import choose as choice
-from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator
 from leastwise.solvers.choose import candidates, draft, largest_n_centers
 from leastwise.solvers.costs import Facts
 from leastwise.solvers.plan import Work, duration, eigen
 from leastwise.solvers.probe import _measured, speed
-from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.memory import _container, _process, available_memory, block_bytes, memory_limit, set_memory_limit
 
 RNG = np.random.default_rng(0)
@@ -105,12 +105,12 @@ def test_the_solver_of_the_plan_is_the_one_that_runs(monkeypatch, model, y, more
     assert plan.solver == solver
     assert plan.fits
     assert (repr(model), dict(vars(model))) == before
-    seen, trials = spied(monkeypatch), []
-    for kind, word in ((ArrowTrial, "arrow"), (CoupledTrial, "dual")):
+    seen, evaluators = spied(monkeypatch), []
+    for kind, word in ((ArrowEvaluator, "arrow"), (CoupledEvaluator, "dual")):
         real = kind.__init__
-        monkeypatch.setattr(kind, "__init__", lambda s, *a, r=real, w=word: (trials.append(w), r(s, *a))[1])
+        monkeypatch.setattr(kind, "__init__", lambda s, *a, r=real, w=word: (evaluators.append(w), r(s, *a))[1])
     model.fit(X, y, **more)
-    ran = set(seen) or set(trials)
+    ran = set(seen) or set(evaluators)
     assert ran == {solver}
 
 

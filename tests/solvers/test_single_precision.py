@@ -10,7 +10,7 @@ from leastwise.linalg.cholesky import solve_design
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.solvers import evaluator as trial_module
-from leastwise.solvers.evaluator import Settings, Trial
+from leastwise.solvers.evaluator import Evaluator, Settings
 
 RNG = np.random.default_rng(0)
 N = 300
@@ -106,14 +106,14 @@ def made_trial(n=4000, b=100, dtype=np.float32):
 
     recipe = Recipe(n_centers=b)
     basis = make_basis(recipe, X, rows.y, rows.w, label, label, rng)
-    return Trial(rows, basis, Settings(kernel, "function", False, Two()))
+    return Evaluator(rows, basis, Settings(kernel, "function", False, Two()))
 
 
 def test_large_arrays_stay_single():
-    trial = made_trial()
-    (design,) = trial.designs(1.0)
+    evaluator = made_trial()
+    (design,) = evaluator.designs(1.0)
     spectrum = design.function_spectrum()
-    assert trial.pairs.dtype == design.K.dtype == spectrum.U.dtype == spectrum.V.dtype == np.float32
+    assert evaluator.pairs.dtype == design.K.dtype == spectrum.U.dtype == spectrum.V.dtype == np.float32
     assert design.whitening.T.dtype == np.float64
 
 
@@ -121,10 +121,10 @@ def test_no_design_in_double_precision():
     """Rows are whitened, and summed, a part at a time."""
     peaks = {}
     for dtype in (np.float32, np.float64):
-        trial = made_trial(n=120_000, dtype=dtype)
+        evaluator = made_trial(n=120_000, dtype=dtype)
         tracemalloc.start()
-        (design,) = trial.designs(1.0, deletes=False)
-        solve_design(design.scaled, trial.Z, 1.0, None)
+        (design,) = evaluator.designs(1.0, deletes=False)
+        solve_design(design.scaled, evaluator.Z, 1.0, None)
         peaks[dtype] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     whole = 120_000 * 100 * 4

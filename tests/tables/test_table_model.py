@@ -312,14 +312,14 @@ def test_evaluate_needs_the_target(finding):
 
 
 def test_the_summary_says_what_was_learned(finding):
-    story = json.loads(json.dumps(finding.summary(), allow_nan=False))
-    assert story["kind"] == "classes"
-    assert story["rows"] == N
-    assert story["classes"] == ["Fault", "fine"]
-    assert story["decisions"]["max_error"] == 0.1
-    assert story["chosen"]["sigma"] in (2.0, 4.0)
-    assert [c["kind"] for c in story["columns"] if c["column"] == "line"] == ["category"]
-    assert "shade=(missing)" in story["features"]
+    summary = json.loads(json.dumps(finding.summary(), allow_nan=False))
+    assert summary["kind"] == "classes"
+    assert summary["rows"] == N
+    assert summary["classes"] == ["Fault", "fine"]
+    assert summary["decisions"]["max_error"] == 0.1
+    assert summary["chosen"]["sigma"] in (2.0, 4.0)
+    assert [c["kind"] for c in summary["columns"] if c["column"] == "line"] == ["category"]
+    assert "shade=(missing)" in summary["features"]
 
 
 # ----------------------------------------------------------------------- files
@@ -537,13 +537,13 @@ def test_look_finds_what_fit_finds():
     model = TableModel(target="finding", task="site")
     found = model.look(table)
     assert not hasattr(model, "encoder_")
-    story = model.fit(table).summary()
+    summary = model.fit(table).summary()
     assert {name: found[name] for name in ("kind", "target", "rows", "left_out", "columns")} == {
-        name: story[name] for name in ("kind", "target", "rows", "left_out", "columns")
+        name: summary[name] for name in ("kind", "target", "rows", "left_out", "columns")
     }
-    assert list(found["classes"]) == story["classes"]
+    assert list(found["classes"]) == summary["classes"]
     assert sum(found["classes"].values()) == found["rows"] == 59
-    assert found["tasks"] == len(story["tasks"])
+    assert found["tasks"] == len(summary["tasks"])
 
 
 # ---------------------------------------------------------- pipelines, weights, names

@@ -33,7 +33,7 @@ from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import distinct_rows
 from leastwise.utils import arrays
-from leastwise.utils.hashing import row_keys
+from leastwise.utils.hashing import row_hashes
 
 torch = pytest.importorskip("torch", reason="torch is not there")
 
@@ -76,7 +76,7 @@ def check_alike(model, to, rows=NEW, methods=METHODS, tol=1e-12, **params):
         for a, b in zip(*((one, other) if isinstance(one, list) else ([one], [other])), strict=True):
             assert isinstance(b, type(to(rows))), name
             assert b.device == to(rows).device, name
-            b = arrays.here(b)
+            b = arrays.to_numpy(b)
             assert a.dtype == b.dtype
             np.testing.assert_allclose(b, a, rtol=tol, atol=tol, err_msg=name)
 
@@ -389,18 +389,18 @@ def test_keys_are_those_of_numpy(rows):
         patch.setenv("SCIPY_ARRAY_API", "1")
         for dtype in (np.float64, np.float32):
             A = np.array(rows, dtype=dtype)
-            np.testing.assert_array_equal(row_keys(arrays.Away(torch.from_numpy(A))), row_keys(A))
+            np.testing.assert_array_equal(row_hashes(arrays.DeviceRows(torch.from_numpy(A))), row_hashes(A))
 
 
 def test_rows_that_are_away(to):
-    rows = arrays.Away(to(X))
+    rows = arrays.DeviceRows(to(X))
     some, mask = np.array([3, 1, 80]), X[:, 0] > 0
     assert rows.shape == X.shape
     assert rows.dtype == X.dtype
     for index in (some, mask, slice(5, 9), slice(80, 200), slice(None)):
         assert isinstance(rows[index], np.ndarray)
         np.testing.assert_array_equal(rows[index], X[index])
-    np.testing.assert_array_equal(arrays.here(rows.only(some)), X[some])
+    np.testing.assert_array_equal(arrays.to_numpy(rows.only(some)), X[some])
 
 
 @settings(max_examples=60, deadline=None)
@@ -409,7 +409,7 @@ def test_copies_are_found_where_they_are(rows):
     A = np.array(rows)
     with config_context(array_api_dispatch=True), pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIPY_ARRAY_API", "1")
-        found = distinct_rows(arrays.Away(torch.from_numpy(A)))
+        found = distinct_rows(arrays.DeviceRows(torch.from_numpy(A)))
     np.testing.assert_array_equal(found, distinct_rows(A))
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from leastwise.utils.hashing import id_keys, row_keys, threshold
+from leastwise.utils.hashing import id_keys, row_hashes, threshold
 
 
 @given(arrays(float, (12, 3), elements=st.sampled_from([0.0, -0.0, 1.0, 2.5, -1e300, 5e-324])))
 @settings(max_examples=50, deadline=None)
 def test_rows_have_the_same_key_where_they_are_equal(X):
-    keys = row_keys(X)
+    keys = row_hashes(X)
     for i in range(12):
         for j in range(12):
             assert (keys[i] == keys[j]) == bool((X[i] == X[j]).all())
@@ -25,27 +25,27 @@ def test_rows_have_the_same_key_where_they_are_equal(X):
 def test_sparse_rows_and_single_precision_have_the_keys_of_dense_doubles():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 6)) * (rng.random((50, 6)) < 0.3)
-    assert np.array_equal(row_keys(sparse.csr_matrix(X)), row_keys(X))
-    assert np.array_equal(row_keys(sparse.coo_matrix(X)), row_keys(X))
+    assert np.array_equal(row_hashes(sparse.csr_matrix(X)), row_hashes(X))
+    assert np.array_equal(row_hashes(sparse.coo_matrix(X)), row_hashes(X))
     single = X.astype(np.float32)
-    assert np.array_equal(row_keys(single), row_keys(single.astype(float)))
+    assert np.array_equal(row_hashes(single), row_hashes(single.astype(float)))
     doubled = sparse.csr_matrix((np.array([1.0, 1.0]), np.array([2, 2]), np.array([0, 2])), shape=(1, 6))
-    assert np.array_equal(row_keys(doubled), row_keys(doubled.toarray()))
+    assert np.array_equal(row_hashes(doubled), row_hashes(doubled.toarray()))
 
 
 def test_order_and_blocks_make_no_difference(monkeypatch):
     X = np.random.default_rng(1).normal(size=(40, 3))
-    keys = row_keys(X)
-    assert np.array_equal(row_keys(X[::-1]), keys[::-1])
+    keys = row_hashes(X)
+    assert np.array_equal(row_hashes(X[::-1]), keys[::-1])
     monkeypatch.setattr("leastwise.utils.hashing.ROOM", 7)
-    assert np.array_equal(row_keys(X), keys)
-    assert not np.array_equal(row_keys(X[:, [1, 0, 2]]), keys)  # columns are no set
+    assert np.array_equal(row_hashes(X), keys)
+    assert not np.array_equal(row_hashes(X[:, [1, 0, 2]]), keys)  # columns are no set
 
 
 def test_keys_are_spread_evenly():
     """Small whole numbers differ in few bits: their keys must not."""
     X = np.array([[i, j] for i in range(100) for j in range(100)], dtype=float)
-    keys = row_keys(X)
+    keys = row_hashes(X)
     assert len(np.unique(keys)) == 10_000
     parts = np.bincount((keys >> np.uint64(60)).astype(int), minlength=16)
     assert parts.min() > 500
@@ -64,12 +64,12 @@ def test_ids_of_any_kind():
 def test_other_processes_have_the_same_keys():
     code = "from leastwise.utils.hashing import *; print(*row_keys(__import__('numpy').eye(2)), *id_keys(['a', 'b']))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.split() == [str(k) for k in [*row_keys(np.eye(2)), *id_keys(["a", "b"])]]
+    assert out.stdout.split() == [str(k) for k in [*row_hashes(np.eye(2)), *id_keys(["a", "b"])]]
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])
 def test_the_lowest_of_the_lowest_are_the_lowest(count):
-    keys = row_keys(np.random.default_rng(2).integers(0, 3, size=(60, 2)).astype(float))
+    keys = row_hashes(np.random.default_rng(2).integers(0, 3, size=(60, 2)).astype(float))
     whole = threshold(keys, count)
     low = np.concatenate([part[part <= threshold(part, count)] for part in np.split(keys, [10, 25])])
     assert set(low[low <= threshold(low, count)].tolist()) == set(keys[keys <= whole].tolist())
@@ -77,7 +77,7 @@ def test_the_lowest_of_the_lowest_are_the_lowest(count):
 
 @pytest.mark.parametrize("count", [1, 20, 40, 100])
 def test_as_many_rows_as_there_is_room_for(count):
-    keys = row_keys(np.random.default_rng(2).integers(0, 3, size=(60, 2)).astype(float))
+    keys = row_hashes(np.random.default_rng(2).integers(0, 3, size=(60, 2)).astype(float))
     bound = threshold(keys, count, rows=True)
     kept, above = keys[keys <= bound], np.unique(keys[keys > bound])
     assert len(kept) <= count or len(np.unique(kept)) == 2

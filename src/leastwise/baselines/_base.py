@@ -142,10 +142,10 @@ class TaskRegressor(RegressorMixin, TaskEstimator):
 
     def _training_numbers(self, X: Any, y: Any, tasks: Any) -> tuple[Array, Array, Array]:
         X, y, codes = self._training_rows(X, y, tasks)
-        strange = [value for value in y.tolist() if not isinstance(value, Real)]
-        if strange:
+        unseen = [value for value in y.tolist() if not isinstance(value, Real)]
+        if unseen:
             raise ValueError(
-                f"y must be numeric for {type(self).__name__}; it contains {strange[0]!r}. (For classes, use a "
+                f"y must be numeric for {type(self).__name__}; it contains {unseen[0]!r}. (For classes, use a "
                 "classifier.)"
             )
         y = y.astype(np.float64)
@@ -207,17 +207,17 @@ def _as_array(y: Any) -> Array:
 
 def _as_bool(table: Array) -> Array:
     if table.dtype.kind not in "biuf":
-        strange = [value for value in table.ravel().tolist() if not isinstance(value, Real)]
-        if strange:
-            raise ValueError(f"y contains {strange[0]!r}; its values must be 0 or 1 (or False and True).")
+        unseen = [value for value in table.ravel().tolist() if not isinstance(value, Real)]
+        if unseen:
+            raise ValueError(f"y contains {unseen[0]!r}; its values must be 0 or 1 (or False and True).")
     values = table.astype(np.float64)
     missing = int(np.isnan(values).sum())
     if missing:
         raise ValueError(f"y contains {missing} NaN values: remove these rows, or set the values to 0 or 1.")
-    strange = np.unique(values[(values != 0) & (values != 1)]).tolist()
-    if strange:
-        hint = " For -1 and 1 give y > 0." if strange == [-1.0] else ""
-        raise ValueError(f"y contains {strange[:5]}; its values must be 0 or 1 (or False and True).{hint}")
+    unseen = np.unique(values[(values != 0) & (values != 1)]).tolist()
+    if unseen:
+        hint = " For -1 and 1 give y > 0." if unseen == [-1.0] else ""
+        raise ValueError(f"y contains {unseen[:5]}; its values must be 0 or 1 (or False and True).{hint}")
     return values == 1
 
 

@@ -43,7 +43,7 @@ from leastwise.calibration.label_calibrators import (
     fit_label_isotonic,
 )
 from leastwise.calibration.newton import minimise, nonnegative_step
-from leastwise.utils.arrays import here, library, like, scalar, softmax
+from leastwise.utils.arrays import get_namespace, scalar, softmax, to_namespace, to_numpy
 
 Array = np.ndarray
 
@@ -115,10 +115,10 @@ class ClipNormalise:
     shares: Array
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
-        xp = library(F)
+        xp = get_namespace(F)
         P = xp.clip(F, 0, None)
         total = xp.sum(P, axis=1, keepdims=True)
-        return xp.where(total > 0, P / xp.where(total > 0, total, 1), like(self.shares, F))
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1), to_namespace(self.shares, F))
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         return self.proba(F)
@@ -135,12 +135,12 @@ class Blend:
     power: float
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
-        score, log_score = _features(F, like(self.shares, F), self.doubt)
+        score, log_score = _features(F, to_namespace(self.shares, F), self.doubt)
         evidence = self.sharpness * score + self.power * log_score
-        return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
+        return to_namespace(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
-        shares = like(self.shares, F)
+        shares = to_namespace(self.shares, F)
         floor = scalar(self.floor, shares)
         return (1 - floor) * softmax(self.decision(F, trust)) + floor * shares
 
@@ -168,10 +168,10 @@ class Isotonic:
     steps: tuple[Array, ...]
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
-        known, shares = here(F), like(self.shares, F)
+        known, shares = to_numpy(F), to_namespace(self.shares, F)
         columns = zip(known.T, self.knots, self.steps, strict=True)
         P = np.column_stack([np.interp(f, x, p) for f, x, p in columns]).astype(known.dtype, copy=False)
-        P = ClipNormalise(self.shares).proba(like(P, F))
+        P = ClipNormalise(self.shares).proba(to_namespace(P, F))
         believed = scalar(1 - self.floor, shares) * (1 if trust is None else trust[:, None])
         return believed * P + (1 - believed) * shares
 
@@ -222,7 +222,7 @@ def fit_isotonic(sample: Sample, start: Calibrator | None = None, believed: floa
 
 
 def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:
-    xp = library(F)
+    xp = get_namespace(F)
     return F, xp.log(xp.clip(F, 0, None) / shares + scalar(doubt, F))
 
 

@@ -28,8 +28,8 @@ from sklearn.metrics.pairwise import manhattan_distances
 from leastwise.calibration.heldout_rows import witnesses
 from leastwise.problem.basis import Basis, row_chunks
 from leastwise.problem.kernels import Kernel, squared_distances
-from leastwise.utils.arrays import library, scalar
-from leastwise.utils.hashing import row_keys, sample_keys
+from leastwise.utils.arrays import get_namespace, scalar
+from leastwise.utils.hashing import row_hashes, sample_hashes
 
 Array = np.ndarray
 
@@ -57,7 +57,7 @@ class Reach:
 
     def trust(self, distance: Array) -> Array:
         """Between 0 and 1; 1 up to the radius."""
-        xp = library(distance)
+        xp = get_namespace(distance)
         with np.errstate(over="ignore"):
             beyond = xp.clip(distance / scalar(self.radius, distance) - 1, 0, None)
             return xp.exp(-0.5 * beyond**2)
@@ -162,7 +162,7 @@ def fit_neighbourhood(
     """From training rows with weights, groups and counts; ``centers`` are the rows that are centres of the model."""
     n = X.shape[0]
     ties = [-w] if group is None else [-w, group]
-    key = np.empty(0) if n <= MEASURED else sample_keys(row_keys(X), [], ties, "familiarity")
+    key = np.empty(0) if n <= MEASURED else sample_hashes(row_hashes(X), [], ties, "familiarity")
     places = None if centers is None else _lowest(key if n <= MEASURED else key[centers], len(centers), REFERENCE)
     reference = _lowest(key, n, REFERENCE) if centers is None else centers[places]
     measured = _lowest(key, n, MEASURED)

@@ -301,7 +301,7 @@ def _class_stairs(sample: CalibrationSet) -> tuple[tuple[Array, Array], ...]:
 
 
 @dataclass(frozen=True)
-class Family:
+class LabelGroup:
     """A value of ``method=`` of ``Recalibrated``.
 
     Attributes
@@ -327,13 +327,13 @@ class Family:
 
 
 #: Every allowed name, simplest first: if held-out rows do not separate two families the first one is taken.
-FAMILIES: dict[str | None, Family] = {
-    None: Family(lambda sample, setting, near: Unchanged(), lambda c, grouped: 0, group_pulls=()),
-    "temperature": Family(partial(_fit_linear, kind="temperature"), lambda c, grouped: 1),
-    "vector": Family(partial(_fit_linear, kind="vector"), lambda c, grouped: 2 * c if c > 2 else None, True),
-    "beta": Family(_fit_beta, lambda c, grouped: 6 if c == 2 else None, True),
-    "isotonic": Family(_fit_steps, group_pulls=(100.0,)),
-    "dirichlet": Family(
+FAMILIES: dict[str | None, LabelGroup] = {
+    None: LabelGroup(lambda sample, setting, near: Unchanged(), lambda c, grouped: 0, group_pulls=()),
+    "temperature": LabelGroup(partial(_fit_linear, kind="temperature"), lambda c, grouped: 1),
+    "vector": LabelGroup(partial(_fit_linear, kind="vector"), lambda c, grouped: 2 * c if c > 2 else None, True),
+    "beta": LabelGroup(_fit_beta, lambda c, grouped: 6 if c == 2 else None, True),
+    "isotonic": LabelGroup(_fit_steps, group_pulls=(100.0,)),
+    "dirichlet": LabelGroup(
         partial(_fit_linear, kind="dirichlet"),
         lambda c, grouped: c * c + c if c > 2 and not grouped else None,
         penalised=True,

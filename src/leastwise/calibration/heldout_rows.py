@@ -71,7 +71,7 @@ class Evidence:
         beside = (None if a is None else a[rows] for a in (self.group, self.task, self.count))
         return Evidence(self.P[rows], self.codes[rows], self.w[rows], *beside)
 
-    def of_strangers(self) -> Evidence:
+    def of_unseen_tasks(self) -> Evidence:
         """The same with each task as one observation, to predict what happens in unseen tasks."""
         return replace(self, group=self.task, task=None, count=None)
 

@@ -44,7 +44,7 @@ import numpy as np
 from scipy.special import expit
 
 from leastwise.calibration.newton import minimise, nonnegative_step, regularised
-from leastwise.utils.hashing import row_keys
+from leastwise.utils.hashing import row_hashes
 
 Array = np.ndarray
 
@@ -290,7 +290,7 @@ class BlendFit:
         sample, n = self.sample, len(self.sample.codes)
         order = np.arange(n)
         if step > 1:
-            ties = sample.W.sum(axis=1), row_keys(sample.codes)
+            ties = sample.W.sum(axis=1), row_hashes(sample.codes)
             order = np.lexsort((*ties, np.round(sample.F[:, 0].astype(float), 9)))
         rows = np.arange(0, n, step)[:, None] + labels % step
         valid, rows = rows < n, order[np.minimum(rows, n - 1)]

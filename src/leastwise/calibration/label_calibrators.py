@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression, isotonic_regression
 
 from leastwise.calibration.label_blend import BlendFit, LabelSample, class_counts, credibility, mean_share
-from leastwise.utils.arrays import at_home, here, library, like, mapped, spread_over
+from leastwise.utils.arrays import get_namespace, is_numpy, mapped, spread_over, to_namespace, to_numpy
 
 Array = np.ndarray
 
@@ -61,10 +61,10 @@ class LabelClip:
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
-        xp = library(F)
+        xp = get_namespace(F)
         P = xp.clip(F, 0, None)
         total = _over_labels(np.add, P, self.starts)
-        return xp.where(total > 0, P / xp.where(total > 0, total, 1), like(self.shares, F))
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1), to_namespace(self.shares, F))
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
@@ -92,10 +92,10 @@ class LabelBlend:
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Logarithms of probabilities, up to a constant per row and label."""
-        xp, shares = library(F), like(self.shares, F)
-        sharpness, power, doubt = (like(self._spread(x), F) for x in (self.sharpness, self.power, self.doubt))
+        xp, shares = get_namespace(F), to_namespace(self.shares, F)
+        sharpness, power, doubt = (to_namespace(self._spread(x), F) for x in (self.sharpness, self.power, self.doubt))
         evidence = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + doubt)
-        return like(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
+        return to_namespace(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
@@ -103,9 +103,9 @@ class LabelBlend:
         L -= _over_labels(np.maximum, L, self.starts)
         P = mapped("exp", L, L)
         P /= _over_labels(np.add, P, self.starts)
-        floor = like(self._spread(self.floor), F)
+        floor = to_namespace(self._spread(self.floor), F)
         P *= 1 - floor
-        P += floor * like(self.shares, F)
+        P += floor * to_namespace(self.shares, F)
         return P
 
     @property
@@ -141,13 +141,13 @@ class LabelIsotonic:
 
     def proba(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
-        known = here(F)  # step functions are evaluated by numpy
+        known = to_numpy(F)  # step functions are evaluated by numpy
         parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
         P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(known.T, parts, strict=True)])
-        P = LabelClip(self.starts, self.shares).proba(like(P.astype(known.dtype, copy=False), F))
-        believed = like(np.repeat(1 - self.floor, np.diff(self.starts)), F)
+        P = LabelClip(self.starts, self.shares).proba(to_namespace(P.astype(known.dtype, copy=False), F))
+        believed = to_namespace(np.repeat(1 - self.floor, np.diff(self.starts)), F)
         believed = believed * (1 if trust is None else trust[:, None])
-        return believed * P + (1 - believed) * like(self.shares, F)
+        return believed * P + (1 - believed) * to_namespace(self.shares, F)
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
         """Probabilities."""
@@ -278,7 +278,7 @@ def _agreement(gain: Array, W: Array) -> float:
 
 def _over_labels(reduce: np.ufunc, A: Array, starts: Array) -> Array:
     """Sums or maxima over the columns of each label, repeated for each of these columns."""
-    if not at_home(A):
+    if not is_numpy(A):
         return spread_over("sum" if reduce is np.add else "max", A, starts)
     if np.all(np.diff(starts) == 2):  # much faster than reduceat
         return np.repeat(reduce(A[:, ::2], A[:, 1::2]), 2, axis=1)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.utils.arrays import at_home, library, like, spread_over
+from leastwise.utils.arrays import get_namespace, is_numpy, spread_over, to_namespace
 
 Array = np.ndarray
 ALLOWED = "Give a mapping of classes to their shares, an array in the order of classes_, or 'uniform'."
@@ -40,7 +40,7 @@ class Shift:
 
     def proba(self, P: Array) -> Array:
         """P, of shape (n, O), under the new shares; the new shares if all classes with a share above 0 had P = 0."""
-        if not at_home(P):
+        if not is_numpy(P):
             return self._proba_there(P)
         P = P * (self.new / self.trained).astype(P.dtype)
         sums = np.add.reduceat(P, self.starts[:-1], axis=1)
@@ -48,14 +48,14 @@ class Shift:
         return np.where(total > 0, P / np.where(total > 0, total, 1), self.new.astype(P.dtype))
 
     def _proba_there(self, P: Any) -> Any:
-        xp, P = library(P), P * like(self.new / self.trained, P)
+        xp, P = get_namespace(P), P * to_namespace(self.new / self.trained, P)
         total = spread_over("sum", P, self.starts)
-        return xp.where(total > 0, P / xp.where(total > 0, total, 1.0), like(self.new, P))
+        return xp.where(total > 0, P / xp.where(total > 0, total, 1.0), to_namespace(self.new, P))
 
     def decision(self, P: Array) -> Array:
         """Logarithms of these probabilities."""
         with np.errstate(divide="ignore"):
-            return library(P).log(self.proba(P))
+            return get_namespace(P).log(self.proba(P))
 
 
 def read_prior(class_prior: Any, classes: Array, name: str = "class_prior") -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
-from leastwise.model_selection.checkpoint import Diary, Entry, Step
+from leastwise.model_selection.checkpoint import CheckpointListener, Entry, Step
 from leastwise.persistence import FileError
 from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel
@@ -39,7 +39,7 @@ class ProgressListener:
     """
 
     spinner: Any
-    inner: Diary | None = None
+    inner: CheckpointListener | None = None
     best: Entry | None = None
 
     def recall(self, step: Step) -> Entry | None:

@@ -48,7 +48,7 @@ class HeldOutDecisions:
     decisions: list[Decisions]
     labels: bool = False
     task: Array | None = None
-    stranger: Decisions | None = None
+    unseen_task: Decisions | None = None
 
 
 def is_labels(model: Any) -> bool:
@@ -77,9 +77,9 @@ def heldout_decisions(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Hel
     evidence = inner._evidence()
     if not isinstance(core(inner), TaskClassifier):
         return HeldOutDecisions([_decisions(evidence)])
-    stranger = inner._stranger_evidence()
-    unseen = None if stranger is None else _decisions(stranger)
-    return HeldOutDecisions([_decisions(evidence)], task=evidence.task, stranger=unseen)
+    unseen_task = inner._unseen_task_evidence()
+    unseen = None if unseen_task is None else _decisions(unseen_task)
+    return HeldOutDecisions([_decisions(evidence)], task=evidence.task, unseen_task=unseen)
 
 
 def _frozen_decisions(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]) -> HeldOutDecisions:
@@ -201,20 +201,20 @@ class Thresholds:
     coverage: Any
     error_bound: Any
     risk_coverage: Any
-    stranger_threshold: float | None = None
+    unseen_task_threshold: float | None = None
     task_thresholds: Array | None = None
     task_guarantees: Array | None = None
 
 
 def row_thresholds(rule: Rule, heldout: HeldOutDecisions, tasks: list | None) -> Thresholds:
     """Thresholds of all rows, of unseen tasks, and of the tasks with these ids."""
-    decisions, stranger, own, promised = heldout.decisions[0], None, None, None
+    decisions, unseen_task, own, promised = heldout.decisions[0], None, None, None
     threshold = rule.threshold(decisions)
     level = np.full(len(decisions), threshold)
     if heldout.task is not None:
-        stranger = rule.threshold(decisions if heldout.stranger is None else heldout.stranger)
-        if rule.max_error is not None and heldout.stranger is None:
-            stranger = np.inf
+        unseen_task = rule.threshold(decisions if heldout.unseen_task is None else heldout.unseen_task)
+        if rule.max_error is not None and heldout.unseen_task is None:
+            unseen_task = np.inf
         if tasks is not None:
             own, promised = rule.task_thresholds(decisions, heldout.task, len(tasks), threshold)
             level = own[heldout.task]
@@ -224,7 +224,7 @@ def row_thresholds(rule: Rule, heldout: HeldOutDecisions, tasks: list | None) ->
     elif own is not None and np.isinf(own).any():
         assert tasks is not None
         rule.warn_tasks([tasks[t] for t in np.flatnonzero(np.isinf(own))])
-    return Thresholds(threshold, coverage, bound, risk_coverage(decisions, rule.delta), stranger, own, promised)
+    return Thresholds(threshold, coverage, bound, risk_coverage(decisions, rule.delta), unseen_task, own, promised)
 
 
 def label_thresholds(rule: Rule, heldout: HeldOutDecisions, names: tuple) -> Thresholds:

@@ -74,7 +74,7 @@ class Abstaining(FittedRepr, Wrapping, ClassifierMixin, MetaEstimatorMixin, Base
     task_guarantees_ : ndarray of str of shape (T,)
         With ``by_task``: the guarantee of each task. "own": ``max_error`` on its own rows; "together": ``max_error``
         on the rows of all such tasks together; "none": no guarantee, for too few rows or other criteria.
-    stranger_threshold_ : float
+    unseen_task_threshold_ : float
         Threshold of tasks that were not in training. With ``max_error`` it is set on tasks that were held out
         completely, each of which is one observation: with few tasks it is inf.
     coverage_ : float, or ndarray of shape (T,)
@@ -248,7 +248,7 @@ class Abstaining(FittedRepr, Wrapping, ClassifierMixin, MetaEstimatorMixin, Base
         level, task = self.threshold_, task_codes(self.estimator_, X, params)
         if task is not None:
             known = getattr(self, "task_thresholds_", np.full(int(task.max(initial=0)) + 1, self.threshold_))
-            level = np.where(task < 0, self.stranger_threshold_, known[np.maximum(task, 0)])
+            level = np.where(task < 0, self.unseen_task_threshold_, known[np.maximum(task, 0)])
         accepted = confidence >= level
         return (codes[:, 0], accepted[:, 0]) if is_flat(inner_model(self.estimator_)) else (codes, accepted)
 
@@ -285,4 +285,4 @@ class Abstaining(FittedRepr, Wrapping, ClassifierMixin, MetaEstimatorMixin, Base
     coverage_: Any
     error_bound_: Any
     risk_coverage_: Any
-    stranger_threshold_: float
+    unseen_task_threshold_: float

@@ -21,13 +21,13 @@ from leastwise.estimators import intervals
 from leastwise.estimators._html_repr import FittedRepr
 from leastwise.estimators.fitting import fit
 from leastwise.estimators.predicting import Answer, framed, raw_scores, set_output
-from leastwise.estimators.sets import Wanted, evidence_of, held_rows, unseen_task_evidence
+from leastwise.estimators.sets import SetOptions, evidence_of, held_rows, unseen_task_evidence
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import all_or_nothing, read_numpy_rows, read_rows, read_task_rows
 from leastwise.problem.targets import in_units
 from leastwise.solvers.solve_tasks import DualForm, PrimalForm
 from leastwise.sources.dask import by_partition
-from leastwise.utils.arrays import back_like, bring, here, library
+from leastwise.utils.arrays import back_like, bring, get_namespace, to_numpy
 
 Array = np.ndarray
 
@@ -190,8 +190,8 @@ class Classifier(ClassifierMixin, KernelEstimator):
             The columns follow ``classes_``. All classes where there are too few held-out rows for that coverage.
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
-        wanted, evidence = Wanted.checked(coverage, method, random_state, **flags), self._evidence()
-        return wanted.of(here(self._answer(X).proba()), evidence)
+        wanted, evidence = SetOptions.checked(coverage, method, random_state, **flags), self._evidence()
+        return wanted.of(to_numpy(self._answer(X).proba()), evidence)
 
     def set_output(self, *, transform: str | None = None) -> Any:
         """Choose what ``predict_proba`` and a multi-class ``decision_function`` return.
@@ -223,7 +223,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
     def _named(self, codes: Any) -> Array:
         """Classes by their codes; numbers in the library of the rows, text in numpy."""
-        return back_like(self.classes_[here(codes)], codes)
+        return back_like(self.classes_[to_numpy(codes)], codes)
 
     def _framed(self, values: Array, X: Any, classes: Any = None) -> Any:
         return framed(self, values, X, classes)
@@ -386,30 +386,30 @@ class TaskClassifier(TaskCoefficients, Classifier):
             as those of the known tasks.
         """
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
-        wanted = Wanted.checked(coverage, method, random_state, **flags)
-        evidence, unseen = self._evidence(), self._stranger_evidence()
+        wanted = SetOptions.checked(coverage, method, random_state, **flags)
+        evidence, unseen = self._evidence(), self._unseen_task_evidence()
         answer = self._answer(X, tasks)
         assert answer.task is not None
-        return wanted.of_tasks(here(answer.proba()), answer.task, evidence, unseen)
+        return wanted.of_tasks(to_numpy(answer.proba()), answer.task, evidence, unseen)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Share of rows, over all tasks, whose most probable class is the true one."""
-        right = here(self.predict(X, tasks)) == np.asarray(bring(y))
+        right = to_numpy(self.predict(X, tasks)) == np.asarray(bring(y))
         return float(np.average(right, weights=bring(sample_weight)))
 
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         check_is_fitted(self)
         rows, task = read_task_rows(self, X, tasks)
         F, trust = raw_scores(self, rows, task)
-        return Answer(F, trust, self.calibrator_, task < 0, self.stranger_calibrator_, task)
+        return Answer(F, trust, self.calibrator_, task < 0, self.unseen_task_calibrator_, task)
 
     def _shifted(self, shift: Shift | None, X: Any, tasks: Any = None) -> Answer:
         return replace(self._answer(X, tasks), shift=shift)
 
-    def _stranger_evidence(self) -> Evidence | None:
+    def _unseen_task_evidence(self) -> Evidence | None:
         return unseen_task_evidence(self)
 
-    stranger_calibrator_: Any
+    unseen_task_calibrator_: Any
     task_column: Any
     unknown_task: str
 
@@ -522,4 +522,4 @@ class TaskRegressor(TaskCoefficients, Regressor):
 def logarithm(P: Any) -> Any:
     """Of probabilities, in whatever library; minus infinity for zero."""
     with np.errstate(divide="ignore"):
-        return library(P).log(P)
+        return get_namespace(P).log(P)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.grid import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
 from leastwise.problem.tasks import Tasks
@@ -146,20 +146,20 @@ def check_task_memory(T: int, b: int, c: int, itemsize: int) -> None:
         )
 
 
-def check_levels(name: str, value: Any, auto: tuple[float, ...], what: str = "tasks") -> Levels:
+def check_levels(name: str, value: Any, auto: tuple[float, ...], what: str = "tasks") -> SharingGrid:
     """Values from 0 to 1, from a number, a sequence or "auto"."""
     allowed = f"use 'auto', a number from 0 ({what} independent) to 1 ({what} pooled), or several of them"
     if isinstance(value, str):
         if value != "auto":
             raise ValueError(f"{name}={value!r} is not known: {allowed}.")
-        return Levels(auto, every=False)
+        return SharingGrid(auto, every=False)
     if isinstance(value, Iterator):
         raise ValueError(f"{name} is an iterator, which can be read only once: give a list.")
     values = list(value) if isinstance(value, Iterable) and np.ndim(value) else [value]  # type: ignore[arg-type]
     values = [v[()] if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in values]
     if not values or not all(_is_level(v) for v in values):
         raise ValueError(f"{name}={value!r} is not possible: {allowed}.")
-    return Levels(tuple(sorted({float(v) for v in values})))
+    return SharingGrid(tuple(sorted({float(v) for v in values})))
 
 
 def _is_level(value: Any) -> bool:
@@ -174,10 +174,10 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
     if hasattr(value, "index") and hasattr(value, "to_dict"):  # a pandas Series
         value = value.to_dict()
     if isinstance(value, Mapping):
-        strange = [name for name in value if name not in (tasks.given or tasks.ids)]
-        if strange:
+        unseen = [name for name in value if name not in (tasks.given or tasks.ids)]
+        if unseen:
             raise ValueError(
-                f"task_penalty has values for {strange[:10]}, which are no tasks; the tasks are {tasks.ids[:10]}. "
+                f"task_penalty has values for {unseen[:10]}, which are no tasks; the tasks are {tasks.ids[:10]}. "
                 "Tasks that are not named have 1."
             )
         value = [value.get(name, 1.0) for name in tasks.ids]
@@ -285,10 +285,10 @@ def _for_labels(name: str, value: Any, labels: Labels, otherwise: float) -> Arra
     if hasattr(value, "to_dict"):  # a pandas Series
         value = value.to_dict()
     if isinstance(value, Mapping):
-        strange = [key for key in value if key not in labels.names]
-        if strange:
+        unseen = [key for key in value if key not in labels.names]
+        if unseen:
             raise ValueError(
-                f"{name} has values for {strange[:10]}, which are no labels; the labels are "
+                f"{name} has values for {unseen[:10]}, which are no labels; the labels are "
                 f"{list(labels.names[:10])}. Labels that are not named have {otherwise:g}."
             )
         value = [value.get(key, otherwise) for key in labels.names]

@@ -15,12 +15,12 @@ import numpy as np
 from leastwise.calibration.calibrators import ClipNormalise, Signed, fit_label_calibrator
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.grid import Grid, Levels, best_of
-from leastwise.model_selection.objective import ValueJudge
+from leastwise.model_selection.grid import Grid, SharingGrid, best_of
+from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import Search
 from leastwise.model_selection.subsample import search_sample
 from leastwise.problem.kernels import Linear, Precomputed, Sum
-from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.search_rows import SEARCH_ROWS, rows_to_search
 
@@ -28,7 +28,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Result of a search.
 
     Attributes
@@ -45,17 +45,19 @@ class Found:
         Coupling of the tasks, where no evaluator of all rows holds it.
     """
 
-    outcome: Outcome
+    outcome: Candidate
     seen: list[dict]
-    trial: Any
+    evaluator: Any
     searched: Any
     coupling: Any = None
 
 
-def fixed_point(spec: Spec, data: Dataset, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+def fixed_point(
+    spec: Spec, data: Dataset, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None
+) -> Candidate:
     """The point that was given, where nothing is held out."""
     sharing = None if sharings is None else sharings.values[0]
-    return Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), plain_calibrator(data), sharing)
+    return Candidate(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), plain_calibrator(data), sharing)
 
 
 def plain_calibrator(data: Dataset) -> Any:
@@ -75,7 +77,7 @@ def scaled_alphas(seen: list[dict], ratio: float) -> list[dict]:
     return [{**point, "alpha": point["alpha"] * ratio} for point in seen]
 
 
-def for_all_rows(guess: Outcome, seen: list[dict], alphas: Grid, ratio: float) -> tuple[Outcome, list[dict]]:
+def for_all_rows(guess: Candidate, seen: list[dict], alphas: Grid, ratio: float) -> tuple[Candidate, list[dict]]:
     """A point that was found on a share ``ratio`` of the rows, and all points seen, with alphas for all rows.
 
     What suits a task of so many rows is a ridge on the sum of the losses, and alphas are on the mean.
@@ -88,7 +90,9 @@ def for_all_rows(guess: Outcome, seen: list[dict], alphas: Grid, ratio: float) -
 # --------------------------------------------------------------------- a search
 
 
-def run_search(spec: Spec, search: Search, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+def run_search(
+    spec: Spec, search: Search, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None
+) -> Candidate:
     """A whole search: sigma, alpha and sharing, then other options where it ended, then the rest once more.
 
     With the scorer "cautious" a linear model replaces one that is not clearly better.
@@ -98,89 +102,91 @@ def run_search(spec: Spec, search: Search, sigmas: Grid, alphas: Grid, sharings:
         found = search.vary(found, options, change, alphas, start)
     if found is not first and alphas.ratio:
         found = search.settle(found, alphas, sharings)
-    judge = search.trial.settings.judge
-    if not isinstance(judge, ValueJudge) or not judge.scorer.cautious:
+    objective = search.evaluator.settings.objective
+    if not isinstance(objective, ValueObjective) or not objective.scorer.cautious:
         return found
     simple = _simplest(spec, search, found, alphas, sharings)
-    if simple is None or judge.clearly_better(search.trial.rows, found.F, simple[1].F):
+    if simple is None or objective.clearly_better(search.evaluator.rows, found.F, simple[1].F):
         return found
-    search.trial = simple[0]
+    search.evaluator = simple[0]
     return simple[1]
 
 
 def _options(spec: Spec, search: Search) -> Iterator[tuple[Sequence[float], Callable, float]]:
     """What else there is to choose: the values, how an evaluator gets one, and which it has."""
-    weights = spec.linear_weights(search.trial.settings.kernel)
+    weights = spec.linear_weights(search.evaluator.settings.kernel)
     if len(weights) > 1:
-        assert search.trial.weight is not None
-        yield weights, lambda weight: search.trial.weighing(weight), search.trial.weight
-    trial: Any = search.trial
-    if len(getattr(trial, "spreads", ())) > 1:
-        yield trial.spreads, lambda spread: search.trial.spreading(spread), trial.spread
+        assert search.evaluator.weight is not None
+        yield weights, lambda weight: search.evaluator.weighing(weight), search.evaluator.weight
+    evaluator: Any = search.evaluator
+    if len(getattr(evaluator, "spreads", ())) > 1:
+        yield evaluator.spreads, lambda spread: search.evaluator.spreading(spread), evaluator.spread
 
 
 def _simplest(
-    spec: Spec, search: Search, found: Outcome, alphas: Grid, sharings: Levels | None
-) -> tuple[Trial, Outcome] | None:
+    spec: Spec, search: Search, found: Candidate, alphas: Grid, sharings: SharingGrid | None
+) -> tuple[Evaluator, Candidate] | None:
     """The linear model that all tasks share, with its intercepts: its evaluator, and its best point.
 
     None if that is what was found, or was not asked for.
     """
-    trial, kernel, sharing = search.trial, search.trial.settings.kernel, None if sharings is None else 1.0
+    evaluator, kernel, sharing = search.evaluator, search.evaluator.settings.kernel, None if sharings is None else 1.0
     if isinstance(kernel, Sum) and np.inf in spec.linear_weights(kernel):
-        trial = trial.weighing(np.inf)
+        evaluator = evaluator.weighing(np.inf)
     elif not isinstance(kernel, Linear):
         return None
     pooled = sharings is None or (1.0 in sharings.values and found.sharing == 1)
     if (pooled and found.weight in (None, np.inf)) or (sharings is not None and 1.0 not in sharings.values):
         return None
-    trials = [trial.spreading(spread) for spread in getattr(trial, "spreads", ()) or (0.0,)]
-    outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in trials]
+    evaluators = [evaluator.spreading(spread) for spread in getattr(evaluator, "spreads", ()) or (0.0,)]
+    outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in evaluators]
     best = best_of(outcomes)
-    trial = trials[outcomes.index(best)]
-    return trial, Search(trial, search.seen).refine(best, alphas, known=True) if alphas.ratio else best
+    evaluator = evaluators[outcomes.index(best)]
+    return evaluator, Search(evaluator, search.seen).refine(best, alphas, known=True) if alphas.ratio else best
 
 
 # -------------------------------------------------------------------- one task
 
 
-def choose_single(spec: Spec, data: Dataset, settings: Settings) -> Found:
+def choose_single(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
     """Search on some rows or all; then alpha on all."""
     rows, basis = data.rows, spec.basis_of(data.rows, data.seed, settings, spec.basis)
     some = some_rows(data, rows_to_search(basis, len(rows), spec.search_rows), settings)
     sigmas, alphas = spec.data_grids(rows, settings)
-    whole = Search(Trial(rows, basis, settings))
+    whole = Search(Evaluator(rows, basis, settings))
     if spec.cv is None:
-        return Found(fixed_point(spec, data, sigmas, alphas), [], whole.trial, whole.trial)
+        return SearchResult(fixed_point(spec, data, sigmas, alphas), [], whole.evaluator, whole.evaluator)
     if some is rows or (sigmas.single and alphas.single):
         found = run_search(spec, whole, sigmas, alphas)
-        return Found(found, whole.seen, whole.trial, whole.trial)
-    part = Search(Trial(some, spec.basis_of(some, data.seed, settings, spec.basis), settings))
+        return SearchResult(found, whole.seen, whole.evaluator, whole.evaluator)
+    part = Search(Evaluator(some, spec.basis_of(some, data.seed, settings, spec.basis), settings))
     guess = run_search(spec, part, sigmas, alphas)
-    whole = Search(Trial(rows, basis, part.trial.settings))
+    whole = Search(Evaluator(rows, basis, part.evaluator.settings))
     found = whole.refine(replace(guess, alpha=guess.alpha * len(some) / len(rows)), alphas)
-    return Found(found, part.seen + whole.seen, whole.trial, whole.trial)
+    return SearchResult(found, part.seen + whole.seen, whole.evaluator, whole.evaluator)
 
 
-def first_look(spec: Spec, data: Dataset, settings: Settings) -> Found:
+def first_look(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
     """The best point on some rows in closed form, with the alpha that suits all rows; no evaluator of all rows."""
     count = SEARCH_ROWS if spec.search_rows == "auto" else spec.search_rows or len(data.rows)
     some = some_rows(data, min(int(count), len(data.rows)), settings)
     sigmas, alphas = spec.data_grids(data.rows, settings)
-    search = Search(Trial(some, spec.basis_of(some, data.seed, settings), settings))
+    search = Search(Evaluator(some, spec.basis_of(some, data.seed, settings), settings))
     if spec.cv is None:
-        return Found(fixed_point(spec, data, sigmas, alphas), [], None, search.trial)
+        return SearchResult(fixed_point(spec, data, sigmas, alphas), [], None, search.evaluator)
     found = run_search(spec, search, sigmas, alphas)
     ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
-    return Found(replace(found, alpha=found.alpha * ratio), scaled_alphas(search.seen, ratio), None, search.trial)
+    return SearchResult(
+        replace(found, alpha=found.alpha * ratio), scaled_alphas(search.seen, ratio), None, search.evaluator
+    )
 
 
 def some_rows(data: Dataset, count: int, settings: Settings) -> Rows:
     """About ``count`` rows, the classes in proportion; all if there are no more, or no two folds among them."""
     if count >= len(data.rows):
-        return data.rows.here()
+        return data.rows.to_numpy()
     precomputed = isinstance(settings.kernel, Precomputed)
     index = search_sample(data.rows, count, precomputed)
     if len(np.unique(data.rows.fold[index])) < 2:
-        return data.rows.here()
+        return data.rows.to_numpy()
     return data.rows.take(index, precomputed)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators.checks import check_memory
-from leastwise.estimators.choosing import Found
+from leastwise.estimators.choosing import SearchResult
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
 from leastwise.estimators.solving import Fitted, fit_by
 from leastwise.estimators.spec import Spec
@@ -26,13 +26,13 @@ from leastwise.estimators.validation import Dataset, read_dataset
 from leastwise.linalg.logistic import Stop
 from leastwise.model_selection.search import Search
 from leastwise.solvers.choose import timed
-from leastwise.solvers.evaluator import Outcome, Settings
-from leastwise.solvers.newton import RefitOptions, Refits, Softmax
+from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.solvers.newton import RefitEvaluator, RefitOptions, Softmax
 from leastwise.solvers.plan import Plan
 from leastwise.solvers.search_rows import ARRAYS
 from leastwise.solvers.solve import Solution
 from leastwise.solvers.solve_tasks import DualForm, TaskSolution
-from leastwise.solvers.task_evaluators import CoupledRefits
+from leastwise.solvers.task_evaluators import CoupledRefitEvaluator
 from leastwise.sources.dask import is_dask
 from leastwise.utils.warn import warn_user
 
@@ -49,7 +49,7 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
     solver = choose_solver(spec, data, settings)
     if solver == "moments":
         return store(model, spec, data, fit_by_sums(spec, data, settings))
-    data = data.here()
+    data = data.to_numpy()
     return store(model, spec, data, fit_by(solver, spec, data, settings))
 
 
@@ -147,27 +147,30 @@ def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     b = b if isinstance(spec.centers, str) else np.shape(spec.centers)[0]
     # The solver works in double precision whatever X has.
     check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
-    basis = spec.basis_of(rows, data.seed, settings)
+    refits = refit_evaluator(spec, data, settings)
     sigmas, alphas = spec.data_grids(rows, settings)
-    effort = RefitOptions(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
-    refits: Any = (
-        CoupledRefits(rows, basis, settings, shared_coupling(spec, data), effort)
-        if spec.many_tasks
-        else Refits(rows, basis, settings, effort)
-    )
     search, sharings = Search(refits), spec.task_sharings if spec.many_tasks else None
     if spec.cv is None:
         sharing = None if sharings is None else sharings.values[0]
-        point = Outcome(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharing)
+        point = Candidate(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharing)
     else:
         point = search.run(sigmas, alphas, sharings)
     refits = refits.tied(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)
-    choice = Found(point, search.seen, refits, refits)
-    return Fitted(choice, settings, basis, solution, False, point.alpha, {"n_iter_": n_iter})
+    choice = SearchResult(point, search.seen, refits, refits)
+    return Fitted(choice, settings, refits.basis, solution, False, point.alpha, {"n_iter_": n_iter})
 
 
-def _solve_logistic(spec: Spec, refits: Any, point: Outcome) -> tuple[Any, int]:
+def refit_evaluator(spec: Spec, data: Dataset, settings: Settings) -> Any:
+    """Held-out scores by refits of all folds."""
+    basis, alphas = spec.basis_of(data.rows, data.seed, settings), spec.data_grids(data.rows, settings)[1]
+    options = RefitOptions(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
+    if spec.many_tasks:
+        return CoupledRefitEvaluator(data.rows, basis, settings, shared_coupling(spec, data), options)
+    return RefitEvaluator(data.rows, basis, settings, options)
+
+
+def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int]:
     """Fit to all rows at the chosen point."""
     design, dtype = refits.design(point.sigma), refits.Z.dtype
     found = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
@@ -182,6 +185,6 @@ def _solve_logistic(spec: Spec, refits: Any, point: Outcome) -> tuple[Any, int]:
     coef = coef if refits.penalised else coef.astype(dtype)
     intercept, jitter = found.intercept.astype(dtype), design.factor.jitter
     n_iter = max(found.n_iter, 1)
-    if isinstance(refits, CoupledRefits):
+    if isinstance(refits, CoupledRefitEvaluator):
         return TaskSolution(DualForm(coef, refits.task, refits.tie), intercept, jitter), n_iter
     return Solution(coef, intercept, jitter), n_iter

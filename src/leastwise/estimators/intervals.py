@@ -16,10 +16,10 @@ from leastwise.model_selection.optimism import excess, inflation
 from leastwise.problem.basis import row_chunks
 from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Precomputed
-from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.heldout import Folds
 from leastwise.solvers.solve_tasks import DualForm
-from leastwise.solvers.task_deletion import Bordered, bordered_inverse
+from leastwise.solvers.task_deletion import BorderedInverse, bordered_inverse
 from leastwise.utils.arrays import bring
 from leastwise.utils.memory import available_memory, human
 
@@ -75,8 +75,8 @@ class Residuals:
     bias: bool
     centring: Centring | None = None
     rows: bool = True
-    stranger: Array | None = None
-    stranger_w: Array | None = None
+    unseen_task: Array | None = None
+    unseen_task_w: Array | None = None
     level: float = 0.0
     kernel: Array | None = None
     values: Array | None = None
@@ -85,7 +85,7 @@ class Residuals:
     split: bool = False
     excess: Array | None = None
     inflation: float = 1.0
-    inverse: Bordered | None = None
+    inverse: BorderedInverse | None = None
     same: Array | None = None
 
     @property
@@ -103,11 +103,11 @@ class Residuals:
         nothing = np.zeros((1, self.residual.shape[1]))
         return jackknife(nothing, self.sizes(self.residual), self.witness, coverage)[1]
 
-    def stranger_half_widths(self, coverage: float) -> Array:
+    def unseen_task_half_widths(self, coverage: float) -> Array:
         """The same for tasks that are not known."""
-        assert self.stranger is not None
-        assert self.stranger_w is not None
-        return jackknife(np.zeros((1, self.stranger.shape[1])), self.stranger, self.stranger_w, coverage)[1]
+        assert self.unseen_task is not None
+        assert self.unseen_task_w is not None
+        return jackknife(np.zeros((1, self.unseen_task.shape[1])), self.unseen_task, self.unseen_task_w, coverage)[1]
 
     def at_same_ridge(self) -> Array:
         """Residuals of the models that have the ridge on the sum of losses of the whole one: ``M_ff^-1 (M z)_f``.
@@ -132,7 +132,7 @@ class Residuals:
         return {**vars(self), "inverse": None, "same": None}  # large, and can be had again
 
 
-def residuals(data: Dataset, best: Outcome, settings: Settings, plain: bool, seen: list[dict]) -> Residuals:
+def residuals(data: Dataset, best: Candidate, settings: Settings, plain: bool, seen: list[dict]) -> Residuals:
     """What is known of held-out rows.
 
     ``plain`` says that every row has a coefficient; ``seen`` are the points of the search.
@@ -190,7 +190,7 @@ def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: st
     F, rows, task = model._values(bring(X), tasks)
     plus = known.rows and method != "jackknife" and _room_for_plus(len(known.fold), method)
     low, high = np.empty(F.shape), np.empty(F.shape)
-    own = np.ones(len(F), dtype=bool) if task is None or known.stranger is None else task >= 0
+    own = np.ones(len(F), dtype=bool) if task is None or known.unseen_task is None else task >= 0
     for part in row_chunks(len(F), len(known.fold) * 4, 8):
         i = np.flatnonzero(own[part]) + part.start
         if plus and len(i):
@@ -204,7 +204,7 @@ def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: st
             half = known.half_widths(coverage)
             low[i], high[i] = F[i] - half, F[i] + half
     if not own.all():
-        half = known.stranger_half_widths(coverage)
+        half = known.unseen_task_half_widths(coverage)
         low[~own], high[~own] = F[~own] - half, F[~own] + half
     return np.stack([model._shown(low), model._shown(high)], axis=-1)
 

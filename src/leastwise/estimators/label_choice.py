@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators.checks import label_penalties
-from leastwise.estimators.choosing import Found, fixed_point, for_all_rows
+from leastwise.estimators.choosing import SearchResult, fixed_point, for_all_rows
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.grid import Grid, Levels
-from leastwise.model_selection.label_folds import grouped_folds, label_fold_labels
-from leastwise.model_selection.objective import LabelJudge
+from leastwise.model_selection.grid import Grid, SharingGrid
+from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
+from leastwise.model_selection.objective import LabelObjective
 from leastwise.model_selection.search import Search
-from leastwise.model_selection.subsample import LEAST_GROUPS, content_keys, input_keys
+from leastwise.model_selection.subsample import LEAST_GROUPS, content_hashes, input_hashes
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Precomputed
 from leastwise.problem.label_coupling import Alike, Covariance, Differences, Relation, own_part
 from leastwise.problem.label_similarity import check_label_similarity, correlation, learned_relation
-from leastwise.solvers.evaluator import Outcome, Settings
-from leastwise.solvers.label_evaluators import IncompleteTrial, LabelRows, LabelTrial
-from leastwise.solvers.label_modes import Family
+from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
+from leastwise.solvers.label_modes import LabelGroup
 from leastwise.solvers.search_rows import SEARCH_ROWS, rows_to_search
 
 Array = np.ndarray
@@ -38,7 +38,7 @@ ROUGH = 1e-3
 PARTS = 20
 
 
-def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool) -> Found:
+def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool) -> SearchResult:
     """Search on some rows and labels, then settle on all; if ``iterated``, all rows are too many to settle on."""
     rows = data.rows
     assert isinstance(rows, LabelRows)
@@ -51,8 +51,8 @@ def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool)
     last = rows if basis is not None else some
     whole = _evaluator(spec, data, last, basis or part, settings, relation)
     if spec.cv is None:
-        return Found(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
-    search = Search(whole.roughly(ROUGH) if isinstance(whole, IncompleteTrial) else whole)
+        return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
+    search = Search(whole.roughly(ROUGH) if isinstance(whole, IncompleteLabelEvaluator) else whole)
     if sigmas.single and alphas.single and len(sharings.values) == 1:
         found = search.at(sigmas.values[0], sharings.values[0], alphas)
     elif some is last and some.complete and _few_labels(spec, some) is None:
@@ -68,13 +68,13 @@ def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool)
     spec.report(f"chosen: sigma {found.sigma:.4g}, alpha {found.alpha:.2g}, sharing {found.sharing:.3g}")
     if last is not rows and alphas.ratio:
         found, search.seen = for_all_rows(found, search.seen, alphas, len(last) / len(rows))
-    return Found(found, search.seen, whole, whole)
+    return SearchResult(found, search.seen, whole, whole)
 
 
-def sharings_of(spec: Spec, relation: Relation) -> Levels:
+def sharings_of(spec: Spec, relation: Relation) -> SharingGrid:
     """Sharings to try; one where there is nothing to choose."""
     sharings = spec.label_sharings
-    return sharings if sharings.every or relation.related else Levels((0.0,))
+    return sharings if sharings.every or relation.related else SharingGrid((0.0,))
 
 
 def _rows_to_search(spec: Spec, basis: Basis | None, n: int) -> int:
@@ -84,18 +84,26 @@ def _rows_to_search(spec: Spec, basis: Basis | None, n: int) -> int:
 
 
 def look_at_labels(
-    spec: Spec, data: Dataset, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, sharings: Levels
-) -> tuple[Outcome, list[dict]]:
+    spec: Spec,
+    data: Dataset,
+    rows: LabelRows,
+    basis: Basis,
+    settings: Settings,
+    relation: Relation,
+    sharings: SharingGrid,
+) -> tuple[Candidate, list[dict]]:
     """A first choice in closed form: unknown labels are filled in, and of very many labels some are used."""
-    labels, judge, classes = _few_labels(spec, rows), settings.judge, data.targets.labels.classes
+    labels, objective, classes = _few_labels(spec, rows), settings.objective, data.targets.labels.classes
     sigmas, alphas = spec.data_grids(data.rows, settings)
-    assert isinstance(judge, LabelJudge)
+    assert isinstance(objective, LabelObjective)
     if labels is not None:
-        rows, relation, judge = rows.narrowed(labels), relation.take(labels), judge.take(labels)
+        rows, relation, objective = rows.narrowed(labels), relation.take(labels), objective.take(labels)
         classes = tuple(classes[t] for t in labels)
-    trial = LabelTrial(rows.filled(), basis, replace(settings, judge=judge), relation, label_families(classes))
-    trial.note = ", first look"
-    search = Search(trial)
+    evaluator = LabelEvaluator(
+        rows.filled(), basis, replace(settings, objective=objective), relation, label_families(classes)
+    )
+    evaluator.note = ", first look"
+    search = Search(evaluator)
     return search.run(sigmas, alphas, sharings), search.seen
 
 
@@ -110,7 +118,7 @@ def _few_labels(spec: Spec, rows: LabelRows) -> Array | None:
 
 def _evaluator(
     spec: Spec, data: Dataset, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation
-) -> LabelTrial:
+) -> LabelEvaluator:
     """Held-out scores in closed form, or by refits where labels are known in part."""
     families = label_families(data.targets.labels.classes)
     folds = len(np.unique(rows.fold))
@@ -120,8 +128,8 @@ def _evaluator(
             f"refitted: use {MANY_FOLDS} or fewer, or cv='loo', for which five folds stand in then."
         )
     if rows.complete:
-        return LabelTrial(rows, basis, settings, relation, families)
-    return IncompleteTrial(rows, basis, settings, relation, families, spec.tol, int(spec.max_iter))
+        return LabelEvaluator(rows, basis, settings, relation, families)
+    return IncompleteLabelEvaluator(rows, basis, settings, relation, families, spec.tol, int(spec.max_iter))
 
 
 def some_label_rows(data: Dataset, count: int, settings: Settings) -> LabelRows:
@@ -138,11 +146,11 @@ def some_label_rows(data: Dataset, count: int, settings: Settings) -> LabelRows:
 def _even_sample(rows: LabelRows, count: int, precomputed: bool) -> Array:
     """About ``count`` row numbers, in order: some of many even parts; of whole groups, if there are many."""
     if rows.group is not None and len(np.unique(rows.group)) >= LEAST_GROUPS:
-        fold = grouped_folds(PARTS, rows.y, rows.group, input_keys(rows, precomputed))
+        fold = grouped_folds(PARTS, rows.y, rows.group, input_hashes(rows, precomputed))
         return np.flatnonzero(fold < max(1, round(PARTS * count / len(rows))))
     # Dealing out very many rows evenly takes long: ten times as many as are wanted will do.
-    index = np.argsort(content_keys(rows, "sample", precomputed), kind="stable")[: 10 * count]
-    fold = label_fold_labels(PARTS, rows.y[index], None)
+    index = np.argsort(content_hashes(rows, "sample", precomputed), kind="stable")[: 10 * count]
+    fold = label_fold_ids(PARTS, rows.y[index], None)
     return np.sort(index[fold < max(1, round(PARTS * count / len(index)))])
 
 
@@ -164,7 +172,7 @@ def relation_of(spec: Spec, data: Dataset) -> Relation:
     return Differences(own, check_label_similarity(S, labels.names, labels.n_labels), penalty)
 
 
-def label_families(classes: Sequence[Array]) -> list[Family]:
+def label_families(classes: Sequence[Array]) -> list[LabelGroup]:
     """Labels by the classes that they have in common: class y of one label is coupled to class y of others.
 
     Classes that exactly the same labels have make one group.
@@ -177,4 +185,4 @@ def label_families(classes: Sequence[Array]) -> list[Family]:
     families: dict[tuple[int, ...], list[list[int]]] = {}
     for owners in columns.values():
         families.setdefault(tuple(owners), []).append(list(owners.values()))
-    return [Family(np.array(labels), np.array(places)) for labels, places in families.items()]
+    return [LabelGroup(np.array(labels), np.array(places)) for labels, places in families.items()]

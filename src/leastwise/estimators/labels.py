@@ -13,14 +13,14 @@ from leastwise.calibration.label_thresholds import decide
 from leastwise.calibration.prior import Shift, read_label_prior
 from leastwise.estimators.base import Classifier, logarithm
 from leastwise.estimators.predicting import container_of
-from leastwise.estimators.sets import Wanted, held_rows, label_tables
+from leastwise.estimators.sets import SetOptions, held_rows, label_tables
 from leastwise.estimators.validation import row_index
 from leastwise.metrics.labels import subset_of
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.problem.targets import as_column, is_flat
 from leastwise.problem.weights import entry_weights
 from leastwise.sources.dask import by_partition
-from leastwise.utils.arrays import at_home, back_like, bring, here
+from leastwise.utils.arrays import back_like, bring, is_numpy, to_numpy
 
 Array = np.ndarray
 
@@ -96,12 +96,12 @@ class LabelClassifier(MultiOutputMixin, Classifier):
         classes the most probable one is. ``class_prior`` as in ``predict_proba``; thresholds stay as they are.
         """
         P = self._shifted(self._shift(class_prior), X).proba()
-        codes = decide(here(P), self.label_index_.starts, self.threshold_)
+        codes = decide(to_numpy(P), self.label_index_.starts, self.threshold_)
         return back_like(self.label_index_.decode(codes, row_index(X)), P)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows all of whose known labels are right; rows without a known label do not count."""
-        P, y, sample_weight = here(self._answer(X).proba()), bring(y), bring(sample_weight)
+        P, y, sample_weight = to_numpy(self._answer(X).proba()), bring(y), bring(sample_weight)
         y = as_column(y) if is_flat(y) else y
         codes = encode_known(y, self.label_index_, len(P), self.missing)
         W = entry_weights(sample_weight, codes, self.label_index_)
@@ -118,7 +118,7 @@ class LabelClassifier(MultiOutputMixin, Classifier):
         if self.label_index_.binary:
             if difference:
                 return A[:, 1::2] - A[:, 0::2]
-            return np.ascontiguousarray(A[:, 1::2]) if at_home(A) else A[:, 1::2]
+            return np.ascontiguousarray(A[:, 1::2]) if is_numpy(A) else A[:, 1::2]
         parts = [A[:, a:b] for a, b in pairwise(starts.tolist())]
         return [D[:, 1] - D[:, 0] if difference and D.shape[1] == 2 else D for D in parts]
 
@@ -131,7 +131,9 @@ class LabelClassifier(MultiOutputMixin, Classifier):
             return values
         if self.label_index_.form == "flat":
             return self._framed(values, X)
-        return self.label_index_.frame(values if container == "default" else here(values), container, row_index(X))
+        return self.label_index_.frame(
+            values if container == "default" else to_numpy(values), container, row_index(X)
+        )
 
     @by_partition
     def predict_set(
@@ -156,9 +158,9 @@ class LabelClassifier(MultiOutputMixin, Classifier):
             Of shape (n, n_classes) for one label that was given as one class a row.
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
-        wanted = Wanted.checked(coverage, method, random_state, **flags)
+        wanted = SetOptions.checked(coverage, method, random_state, **flags)
         held = held_rows(self)
-        P, labels = here(self._answer(X).proba()), self.label_index_
+        P, labels = to_numpy(self._answer(X).proba()), self.label_index_
         return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held, labels)
 
     threshold: Any

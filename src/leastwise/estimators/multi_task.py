@@ -122,16 +122,16 @@ class MultiTaskLSPC(TaskClassifier):
     centers_ : array or sparse matrix of shape (b, n_features)
         The centres; ``center_indices_`` with a precomputed kernel.
     intercept_ : ndarray of shape (n_classes,)
-    calibrator_, stranger_calibrator_ : object
+    calibrator_, unseen_task_calibrator_ : object
         From scores to probabilities, for the tasks and for tasks that are not known.
     reach_ : Reach or None
         How far from the data the model is trusted.
     heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
         What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
         Not there with ``cv=None``.
-    stranger_scores_ : ndarray of shape (n, n_classes)
+    unseen_task_scores_ : ndarray of shape (n, n_classes)
         What ``scores`` would say of the training rows if their whole task were not known. There only where all rows
-        were searched, and ``stranger_calibrator_`` is not None.
+        were searched, and ``unseen_task_calibrator_`` is not None.
     heldout_rows_ : HeldRows
         The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
     cv_results_ : dict of ndarray

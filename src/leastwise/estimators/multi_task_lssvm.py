@@ -315,7 +315,7 @@ class MultiTaskLSSVC(TaskClassifier):
         That of a task that is not known.
     task_intercept_ : ndarray of shape (T, n_classes)
         Those of the tasks, where they have some of their own.
-    calibrator_, stranger_calibrator_, reach_, heldout_scores_, heldout_decision_, heldout_proba_, heldout_rows_
+    calibrator_, unseen_task_calibrator_, reach_, heldout_scores_, heldout_decision_, heldout_proba_, heldout_rows_
         As in :class:`leastwise.MultiTaskLSPC`.
     cv_results_
         As in :class:`leastwise.MultiTaskLSPC`.

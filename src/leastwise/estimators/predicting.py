@@ -14,7 +14,7 @@ from leastwise.estimators.checks import check_range
 from leastwise.estimators.validation import row_index
 from leastwise.problem.basis import evaluate
 from leastwise.solvers.solve_tasks import evaluate_tasks
-from leastwise.utils.arrays import at_home, here, is_finite, library, like, numbers_like
+from leastwise.utils.arrays import get_namespace, is_finite, is_numpy, numbers_like, to_namespace, to_numpy
 from leastwise.utils.optional import frames
 
 Array = np.ndarray
@@ -31,8 +31,8 @@ class Answer:
     F: Array
     trust: Array
     calibrator: Calibrator
-    strange: Array | None = None
-    stranger: Calibrator | None = None
+    unseen: Array | None = None
+    unseen_task: Calibrator | None = None
     task: Array | None = None
     shift: Shift | None = None
 
@@ -52,25 +52,27 @@ class Answer:
         D = self.table()
         return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
 
-    def here(self) -> Answer:
+    def to_numpy(self) -> Answer:
         """The same in numpy arrays."""
-        return replace(self, F=here(self.F), trust=here(self.trust))
+        return replace(self, F=to_numpy(self.F), trust=to_numpy(self.trust))
 
     def best(self) -> Array:
         """Code of the most probable class."""
         P = self.proba()
-        return library(P).argmax(P, axis=1)
+        return get_namespace(P).argmax(P, axis=1)
 
     def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
-        if self.strange is None or self.stranger is None or not self.strange.any():
+        if self.unseen is None or self.unseen_task is None or not self.unseen.any():
             return apply(self.calibrator, ...)
-        if not at_home(self.F):  # all rows both ways: other libraries cannot write to some rows by number
-            strange = library(self.F).astype(numbers_like(self.strange.astype(int), self.F), library(self.F).bool)
-            known, other = apply(self.calibrator, ...), apply(self.stranger, ...)
-            return library(self.F).where(strange[:, None], other, known)
+        if not is_numpy(self.F):  # all rows both ways: other libraries cannot write to some rows by number
+            unseen = get_namespace(self.F).astype(
+                numbers_like(self.unseen.astype(int), self.F), get_namespace(self.F).bool
+            )
+            known, other = apply(self.calibrator, ...), apply(self.unseen_task, ...)
+            return get_namespace(self.F).where(unseen[:, None], other, known)
         values = np.empty_like(self.F)
-        values[~self.strange] = apply(self.calibrator, ~self.strange)
-        values[self.strange] = apply(self.stranger, self.strange)
+        values[~self.unseen] = apply(self.calibrator, ~self.unseen)
+        values[self.unseen] = apply(self.unseen_task, self.unseen)
         return values
 
 
@@ -85,11 +87,11 @@ def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Ar
         F, nearest = evaluate_tasks(model.kernel_, model.sigma_, X, task, centers, index, model.form_)
         own = getattr(model, "task_intercept_", None)
         intercept = model.intercept_ if own is None else np.vstack([own, model.intercept_])[task]
-    F += like(intercept, F)
+    F += to_namespace(intercept, F)
     if not is_finite(F):
         raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
     reach = getattr(model, "reach_", None)
-    return F, library(F).ones_like(nearest) if reach is None else reach.trust(nearest)
+    return F, get_namespace(F).ones_like(nearest) if reach is None else reach.trust(nearest)
 
 
 def container_of(model: Any) -> str:
@@ -103,8 +105,8 @@ def framed(model: Any, values: Array, X: Any, classes: Any = None) -> Any:
     if container == "default":
         return values
     if container == "pandas":
-        return frames("pandas").DataFrame(here(values), columns=classes, index=row_index(X))
-    return frames("polars").DataFrame(here(values), schema=[str(c) for c in classes])
+        return frames("pandas").DataFrame(to_numpy(values), columns=classes, index=row_index(X))
+    return frames("polars").DataFrame(to_numpy(values), schema=[str(c) for c in classes])
 
 
 def set_output(model: Any, transform: str | None) -> Any:

@@ -19,7 +19,7 @@ from leastwise.estimators.base import Classifier, TaskClassifier
 from leastwise.estimators.checks import choose
 from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.predicting import Answer
-from leastwise.estimators.sets import Wanted, evidence_of, held_rows, label_tables, unseen_task_evidence
+from leastwise.estimators.sets import SetOptions, evidence_of, held_rows, label_tables, unseen_task_evidence
 from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.problem.labels import encode_known
 from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
@@ -251,7 +251,7 @@ class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, Ba
         if by_task and not isinstance(model, TaskClassifier):
             raise ValueError(f"by_task=True needs a multi-task model, and {type(model).__name__} is not one.")
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
-        wanted = Wanted.checked(coverage, method, random_state, **flags)
+        wanted = SetOptions.checked(coverage, method, random_state, **flags)
         answer = self._answer(X, tasks)
         P = self._mapped(answer)
         if isinstance(model, MultiLabelLSPC):
@@ -259,7 +259,7 @@ class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, Ba
             return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held_rows(self), labels)
         if answer.task is None:
             return wanted.of(P, evidence_of(self))
-        return wanted.of_tasks(P, answer.task, evidence_of(self), self._stranger_evidence())
+        return wanted.of_tasks(P, answer.task, evidence_of(self), self._unseen_task_evidence())
 
     # ------------------------------------------------------------------ parts
 
@@ -282,7 +282,7 @@ class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, Ba
     def _evidence(self) -> Evidence:
         return evidence_of(self)
 
-    def _stranger_evidence(self) -> Evidence | None:
+    def _unseen_task_evidence(self) -> Evidence | None:
         """That of the model: unseen tasks keep its probabilities."""
         return unseen_task_evidence(self._model) if isinstance(self._model, TaskClassifier) else None
 
@@ -290,17 +290,17 @@ class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, Ba
         """Predictions of the model before recalibration."""
         model, rows = arrive(self.estimator_, X)
         if isinstance(model, TaskClassifier):
-            return model._answer(rows, tasks).here()
+            return model._answer(rows, tasks).to_numpy()
         if tasks is not None:
             raise ValueError(f"tasks= was given, and {type(model).__name__} is not a multi-task model: leave it out.")
-        return model._answer(rows).here()
+        return model._answer(rows).to_numpy()
 
     def _mapped(self, answer: Answer) -> Array:
         """Recalibrated probabilities; unseen tasks keep those of the model if it has a calibration for them."""
         P = answer.proba()
         new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.trust)
-        if answer.stranger is not None and answer.strange is not None:
-            new[answer.strange] = P[answer.strange]
+        if answer.unseen_task is not None and answer.unseen is not None:
+            new[answer.unseen] = P[answer.unseen]
         return new
 
     @property

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SetOptions:
     """What kind of sets are asked for."""
 
     coverage: float
@@ -30,7 +30,7 @@ class Wanted:
     rng: np.random.Generator
 
     @staticmethod
-    def checked(coverage: Any, method: str, random_state: Any, **flags: bool) -> Wanted:
+    def checked(coverage: Any, method: str, random_state: Any, **flags: bool) -> SetOptions:
         """The arguments of ``predict_set``, checked."""
         choose("method", method, list(METHODS))
         number = isinstance(coverage, int | float | np.number) and not isinstance(coverage, bool)
@@ -38,7 +38,7 @@ class Wanted:
             hint = " (Tasks are given by name: tasks=.)" if np.ndim(coverage) else ""
             raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.{hint}")
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-        return Wanted(float(coverage), method, flags["by_class"], flags["by_task"], flags["allow_empty"], rng)
+        return SetOptions(float(coverage), method, flags["by_class"], flags["by_task"], flags["allow_empty"], rng)
 
     def of(self, P: Array, evidence: Evidence, task: Array | None = None) -> Array:
         """The sets of new rows with probabilities P (m x c), of tasks that have levels of their own or not."""
@@ -48,11 +48,11 @@ class Wanted:
             level[task == t] = values
         return sets(nonconformity(P, self.method, self.rng), level, self.allow_empty)
 
-    def of_tasks(self, P: Array, task: Array, evidence: Evidence, stranger: Evidence | None) -> Array:
+    def of_tasks(self, P: Array, task: Array, evidence: Evidence, unseen_task: Evidence | None) -> Array:
         """The same, where tasks that are not known (-1) have evidence of their own, if there is any."""
-        inside, strange = self.of(P, evidence, task), task < 0
-        if strange.any() and stranger is not None:
-            inside[strange] = self.of(P[strange], stranger)
+        inside, unseen = self.of(P, evidence, task), task < 0
+        if unseen.any() and unseen_task is not None:
+            inside[unseen] = self.of(P[unseen], unseen_task)
         return inside
 
     def of_labels(self, P: Array, known: list[Array], held: HeldRows, labels: Labels) -> Any:
@@ -85,14 +85,14 @@ def evidence_of(model: Any) -> Evidence:
 
 def unseen_task_evidence(model: Any) -> Evidence | None:
     """The same, as if the model had not known the tasks of its rows; None where that is not known."""
-    held, F = held_rows(model), vars(model).get("stranger_scores_")
-    calibrator = vars(model).get("stranger_calibrator_")
+    held, F = held_rows(model), vars(model).get("unseen_task_scores_")
+    calibrator = vars(model).get("unseen_task_calibrator_")
     if F is None or calibrator is None:
         return None
     known = ~np.isnan(F[:, 0])
     P = np.full(F.shape, np.nan)
     P[known] = calibrator.proba(F[known], held.trust[known])
-    return gather(P, held).of_strangers()
+    return gather(P, held).of_unseen_tasks()
 
 
 def label_tables(P: Any, form: str) -> list[Array]:

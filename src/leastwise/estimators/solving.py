@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.calibration.calibrators import fit_calibrator
-from leastwise.estimators.choosing import Found, choose_single, first_look, some_rows
+from leastwise.estimators.choosing import SearchResult, choose_single, first_look, some_rows
 from leastwise.estimators.label_choice import choose_labels
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.task_choice import choose_tasks, guess_tasks
@@ -24,14 +24,14 @@ from leastwise.estimators.validation import STAND_IN, Dataset
 from leastwise.linalg.krylov import Krylov
 from leastwise.model_selection.grid import Grid
 from leastwise.model_selection.label_folds import grouped_folds
-from leastwise.model_selection.objective import ValueJudge
-from leastwise.model_selection.subsample import held_out_tenth, input_keys
+from leastwise.model_selection.objective import ValueObjective
+from leastwise.model_selection.subsample import held_out_tenth, input_hashes
 from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Precomputed, Sum
-from leastwise.solvers.arrow_evaluator import ArrowTrial
-from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Held
-from leastwise.solvers.krylov import Bonds, Iterated, KrylovProblem, SolverOptions, solve_by_krylov
+from leastwise.solvers.krylov import KrylovProblem, KrylovSolution, RowCoupling, SolverOptions, solve_by_krylov
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_modes import Tied
 from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd
@@ -44,7 +44,7 @@ from leastwise.solvers.solve_tasks import (
     solve_tasks,
     stream_tasks,
 )
-from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -81,7 +81,7 @@ class Fitted:
         Fitted attributes of this solver, such as ``n_iter_``.
     """
 
-    choice: Found
+    choice: SearchResult
     settings: Settings
     basis: Basis
     solution: Any
@@ -90,7 +90,7 @@ class Fitted:
     attributes: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Candidate:
         """The chosen point."""
         return self.choice.outcome
 
@@ -121,54 +121,54 @@ def _direct(spec: Spec, data: Dataset, settings: Settings, seen: list[dict]) -> 
     choice = replace(choice, seen=seen + choice.seen)
     if spec.prune is not None:
         return _prune(spec, data, choice)
-    trial, best = choice.trial, choice.outcome
-    solution = _solved(trial, best) if solution is None else solution
+    evaluator, best = choice.evaluator, choice.outcome
+    solution = _solved(evaluator, best) if solution is None else solution
     attributes: dict[str, Any] = {}
     if isinstance(solution, LabelSolution):
         attributes = label_attributes(spec, solution)
     elif spec.machine:
         attributes = {"n_iter_": 1}  # a factorisation is one step
-    plain = trial.basis.square and not trial.streams
-    return Fitted(choice, trial.settings, trial.basis, solution, plain, best.alpha, attributes)
+    plain = evaluator.basis.square and not evaluator.streams
+    return Fitted(choice, evaluator.settings, evaluator.basis, solution, plain, best.alpha, attributes)
 
 
 def _with_scores_of_all(
-    spec: Spec, data: Dataset, settings: Settings, found: Found
-) -> tuple[Found, TaskSolution | None]:
+    spec: Spec, data: Dataset, settings: Settings, found: SearchResult
+) -> tuple[SearchResult, TaskSolution | None]:
     """The choice at its sharing; where it was judged on some tasks only, with held-out scores of all rows.
 
     These come with the solution.
     """
-    best, trial, solution = found.outcome, found.trial.tied(found.outcome.sharing), None
+    best, evaluator, solution = found.outcome, found.evaluator.tied(found.outcome.sharing), None
     if spec.cv is not None and len(best.F) != len(data.rows):
-        assert isinstance(trial, ArrowTrial)
-        solution, held = stream_tasks(trial, best.sigma, best.alpha, hold=True)
+        assert isinstance(evaluator, ArrowEvaluator)
+        solution, held = stream_tasks(evaluator, best.sigma, best.alpha, hold=True)
         assert held is not None
-        held = trial.settled(held)
-        score, calibrator = settings.judge(data.rows, held, None)
+        held = evaluator.settled(held)
+        score, calibrator = settings.objective(data.rows, held, None)
         best = replace(best, F=held.F, score=score, calibrator=calibrator)
-    return Found(best, found.seen, trial, found.searched.tied(best.sharing)), solution
+    return SearchResult(best, found.seen, evaluator, found.searched.tied(best.sharing)), solution
 
 
-def _solved(trial: Any, best: Outcome, keep: bool = False) -> Any:
+def _solved(evaluator: Any, best: Candidate, keep: bool = False) -> Any:
     """The exact solution of an evaluator, which is not to be used afterwards unless ``keep``."""
-    if isinstance(trial.rows, LabelRows):
-        return solve_labels(trial, best.sigma, best.alpha, best.sharing or 0.0)
-    if isinstance(trial, CoupledTrial | ArrowTrial):
-        return solve_tasks(trial, best.sigma, best.alpha)
+    if isinstance(evaluator.rows, LabelRows):
+        return solve_labels(evaluator, best.sigma, best.alpha, best.sharing or 0.0)
+    if isinstance(evaluator, CoupledEvaluator | ArrowEvaluator):
+        return solve_tasks(evaluator, best.sigma, best.alpha)
     if keep:  # the solver writes into the pairs
-        trial = copy.copy(trial)
-        trial.pairs = trial.pairs.copy()
-    return solve(trial, best.sigma, best.alpha)
+        evaluator = copy.copy(evaluator)
+        evaluator.pairs = evaluator.pairs.copy()
+    return solve(evaluator, best.sigma, best.alpha)
 
 
 def label_attributes(spec: Spec, solution: LabelSolution) -> dict[str, Any]:
     """Iterations and residual of conjugate gradients; warns where these did not converge."""
-    if not solution.story:
+    if not solution.summary:
         return {"n_iter_": 1}  # two decompositions are one step
-    n_iter = max(1, *(story.n_iter for story in solution.story))
-    residual = max(float(np.max(story.residual, initial=0.0)) for story in solution.story)
-    if not all(story.converged for story in solution.story):
+    n_iter = max(1, *(summary.n_iter for summary in solution.summary))
+    residual = max(float(np.max(summary.residual, initial=0.0)) for summary in solution.summary)
+    if not all(summary.converged for summary in solution.summary):
         warn_user(
             f"Conjugate gradients stopped after {n_iter} iterations with a residual of "
             f"{residual:.1e} of the right-hand side (tol={spec.tol:g}): raise max_iter, tol or alpha; "
@@ -181,20 +181,20 @@ def label_attributes(spec: Spec, solution: LabelSolution) -> dict[str, Any]:
 # ----------------------------------------------------------------------- pruning
 
 
-def _prune(spec: Spec, data: Dataset, choice: Found) -> Fitted:
+def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
     """Remove the rows of the smallest coefficients, a few at a time, and judge what is left on all rows.
 
     The ridge on the sum of the losses stays as it was. Rows that are left are held out one by one, the others are
     predicted: the model has not seen them.
     """
-    trial, best = choice.trial, choice.outcome
+    evaluator, best = choice.evaluator, choice.outcome
     n, w, index = len(data.rows), data.rows.w, np.arange(len(data.rows))
-    some, alpha = trial, best.alpha
+    some, alpha = evaluator, best.alpha
     for count in prune_sizes(n, spec.rows_after_pruning(n)):
         solution = _solved(some, replace(best, alpha=alpha), keep=True)
         keep = heaviest(np.linalg.norm(_row_coef(solution), axis=1), count, some.rows.task)
         index = index[keep]
-        some = _part(spec, data, trial, index)
+        some = _part(spec, data, evaluator, index)
         alpha = best.alpha * float(w.sum() / w[index].sum())
     held = None if spec.cv is None else some.settled(some.heldout(best.sigma, 1)(alpha))
     solution = _solved(some, replace(best, alpha=alpha))
@@ -205,28 +205,28 @@ def _prune(spec: Spec, data: Dataset, choice: Found) -> Fitted:
         F[index], gone = held.F, np.setdiff1d(np.arange(n), index)
         if len(gone):
             F[gone] = _predicted(some, solution, best.sigma, data.rows, gone, index)
-        judge = trial.settings.judge
-        score, calibrator = judge(data.rows, Held(F), None)
+        objective = evaluator.settings.objective
+        score, calibrator = objective(data.rows, Held(F), None)
         whole = best.score
-        if isinstance(judge, ValueJudge):  # without any charge for degrees of freedom, as the pruned one
-            whole, _ = judge(data.rows, Held(best.F), None)
+        if isinstance(objective, ValueObjective):  # without any charge for degrees of freedom, as the pruned one
+            whole, _ = objective(data.rows, Held(best.F), None)
         pruning |= {"score": whole, "pruned_score": score}
-        _warn_ruined(spec, data.rows, judge, pruning)
+        _warn_ruined(spec, data.rows, objective, pruning)
         pruned = replace(pruned, F=F, calibrator=calibrator, score=score)
     basis = replace(some.basis, rows=index)
     attributes = {"n_iter_": 1, "pruning_": pruning}
-    return Fitted(replace(choice, outcome=pruned), trial.settings, basis, solution, False, best.alpha, attributes)
+    return Fitted(replace(choice, outcome=pruned), evaluator.settings, basis, solution, False, best.alpha, attributes)
 
 
-def _part(spec: Spec, data: Dataset, trial: Any, index: Array) -> Any:
+def _part(spec: Spec, data: Dataset, evaluator: Any, index: Array) -> Any:
     """The evaluator of some of its rows."""
-    settings = trial.settings
+    settings = evaluator.settings
     rows = data.rows.take(index, isinstance(settings.kernel, Precomputed))
     basis = spec.basis_of(rows, data.seed, settings)
-    if not isinstance(trial, CoupledTrial):
-        return Trial(rows, basis, settings)
-    part = CoupledTrial(rows, basis, settings, trial.coupling)
-    return part.tied(trial.tie.sharing).spreading(trial.spread)
+    if not isinstance(evaluator, CoupledEvaluator):
+        return Evaluator(rows, basis, settings)
+    part = CoupledEvaluator(rows, basis, settings, evaluator.coupling)
+    return part.tied(evaluator.tie.sharing).spreading(evaluator.spread)
 
 
 def _row_coef(solution: Any) -> Array:
@@ -238,33 +238,33 @@ def _row_coef(solution: Any) -> Array:
     return solution.form.A
 
 
-def _predicted(trial: Any, solution: Any, sigma: float, rows: Rows, gone: Array, kept: Array) -> Array:
+def _predicted(evaluator: Any, solution: Any, sigma: float, rows: Rows, gone: Array, kept: Array) -> Array:
     """Scores of the rows ``gone`` by a model of the rows ``kept``."""
-    precomputed = isinstance(trial.settings.kernel, Precomputed)
+    precomputed = isinstance(evaluator.settings.kernel, Precomputed)
     if isinstance(solution, Solution):
         if precomputed:
             return rows.X[np.ix_(gone, kept)] @ solution.coef + solution.intercept
-        return scores(solution, trial.settings, sigma, rows.X[gone], trial.basis)
+        return scores(solution, evaluator.settings, sigma, rows.X[gone], evaluator.basis)
     assert rows.task is not None
     task = rows.task[gone]
     if precomputed:
         F = solution.form.weigh(rows.X[np.ix_(gone, kept)].copy(), task)
     else:
-        kernel = trial.settings.kernel
-        F, _ = evaluate_tasks(kernel, sigma, rows.X[gone], task, trial.basis.centers, None, solution.form)
+        kernel = evaluator.settings.kernel
+        F, _ = evaluate_tasks(kernel, sigma, rows.X[gone], task, evaluator.basis.centers, None, solution.form)
     return F + solution.intercept + (0 if solution.own is None else solution.own[task])
 
 
-def _warn_ruined(spec: Spec, rows: Rows, judge: Any, pruning: dict[str, Any]) -> None:
+def _warn_ruined(spec: Spec, rows: Rows, objective: Any, pruning: dict[str, Any]) -> None:
     """Warn where pruning lost more than half of what there was to learn."""
-    mean = np.average(rows.targets(judge.n_outputs), axis=0, weights=rows.w).astype(rows.X.dtype)
-    nothing, _ = judge(rows, Held(np.tile(mean, (len(rows), 1))), None)
+    mean = np.average(rows.targets(objective.n_outputs), axis=0, weights=rows.w).astype(rows.X.dtype)
+    nothing, _ = objective(rows, Held(np.tile(mean, (len(rows), 1))), None)
     whole, left = pruning["score"], pruning["pruned_score"]
     if whole > nothing and left - nothing < (whole - nothing) / 2:
         warn_user(
-            f"prune={spec.prune!r} ruins this model: {judge.scorer.name} on held-out rows is "
-            f"{judge.scorer.shown(left):.3g} after it, {judge.scorer.shown(whole):.3g} before, and "
-            f"{judge.scorer.shown(nothing):.3g} for the mean alone. The rows of the largest weights are those "
+            f"prune={spec.prune!r} ruins this model: {objective.scorer.name} on held-out rows is "
+            f"{objective.scorer.shown(left):.3g} after it, {objective.scorer.shown(whole):.3g} before, and "
+            f"{objective.scorer.shown(nothing):.3g} for the mean alone. The rows of the largest weights are those "
             f"that fit worst, noise among them. Take less away, or use n_centers={pruning['n_kept']}, "
             "which is as fast and learns from all rows."
         )
@@ -326,15 +326,15 @@ def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
 
 def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
     """True if iterations are better, with caution clearly so, on the rows that they held out."""
-    F, judge = iterated.outcome.F, iterated.settings.judge
+    F, objective = iterated.outcome.F, iterated.settings.objective
     held = np.flatnonzero(~np.isnan(F[:, 0]))
     rows, other = data.rows.part(held), rival.outcome.F[held]
-    if isinstance(judge, ValueJudge) and judge.scorer.cautious:
-        return judge.clearly_better(rows, F[held], other)
-    return iterated.outcome.score > judge(rows, Held(other), None)[0]
+    if isinstance(objective, ValueObjective) and objective.scorer.cautious:
+        return objective.clearly_better(rows, F[held], other)
+    return iterated.outcome.score > objective(rows, Held(other), None)[0]
 
 
-def _iterate(spec: Spec, data: Dataset, choice: Found) -> Fitted:
+def _iterate(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
     """With parameters chosen on some rows, judge a tenth of all rows that is held out, then solve for all."""
     effort = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     if spec.cv is not None and not spec.many_tasks:
@@ -343,7 +343,7 @@ def _iterate(spec: Spec, data: Dataset, choice: Found) -> Fitted:
     bonds = None
     if spec.many_tasks:
         assert rows.task is not None
-        bonds = Bonds(choice.coupling.at(best.sharing), rows.task, choice.searched.spread)
+        bonds = RowCoupling(choice.coupling.at(best.sharing), rows.task, choice.searched.spread)
     F, start, runs = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
     if spec.cv is not None:
         start, run = _hold_out_tenth(spec, rows, settings, best, bonds, effort, F)
@@ -351,16 +351,22 @@ def _iterate(spec: Spec, data: Dataset, choice: Found) -> Fitted:
     spec.report("all rows:")
     last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
     if spec.cv is not None:
-        score, calibrator = settings.judge(rows, Held(F), None)
+        score, calibrator = settings.objective(rows, Held(F), None)
         best = replace(best, score=score, calibrator=calibrator)
     basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
     choice = replace(choice, outcome=replace(best, F=F))
-    attributes = _iteration_attributes(spec, [*runs, last.story])
+    attributes = _iteration_attributes(spec, [*runs, last.summary])
     return Fitted(choice, settings, basis, _krylov_solution(last, bonds), False, best.alpha, attributes)
 
 
 def _hold_out_tenth(
-    spec: Spec, rows: Rows, settings: Settings, best: Outcome, bonds: Bonds | None, effort: SolverOptions, F: Array
+    spec: Spec,
+    rows: Rows,
+    settings: Settings,
+    best: Candidate,
+    bonds: RowCoupling | None,
+    effort: SolverOptions,
+    F: Array,
 ) -> tuple[Array, Krylov]:
     """Fill in the scores of a tenth of the rows by a model of the others; a start for all rows, and its run."""
     held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
@@ -369,13 +375,19 @@ def _hold_out_tenth(
     train, part = rows.take(rest, precomputed=False), None if bonds is None else bonds.part(rest)
     model = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
     F[held] = _krylov_scores(settings, best.sigma, rows, held, rest, bonds, model)
-    start = np.zeros((len(rows), model.story.X.shape[1]))
-    start[rest] = model.story.X
-    return start, model.story
+    start = np.zeros((len(rows), model.summary.X.shape[1]))
+    start[rest] = model.summary.X
+    return start, model.summary
 
 
 def _krylov_scores(
-    settings: Settings, sigma: float, rows: Rows, held: Array, rest: Array, bonds: Bonds | None, model: Iterated
+    settings: Settings,
+    sigma: float,
+    rows: Rows,
+    held: Array,
+    rest: Array,
+    bonds: RowCoupling | None,
+    model: KrylovSolution,
 ) -> Array:
     """Scores of the rows ``held`` by a model of the rows ``rest``."""
     if bonds is None:
@@ -386,18 +398,18 @@ def _krylov_scores(
     return F + model.intercept + (0 if model.own is None else model.own[task])
 
 
-def _krylov_solution(model: Iterated, bonds: Bonds | None) -> Solution | TaskSolution:
+def _krylov_solution(model: KrylovSolution, bonds: RowCoupling | None) -> Solution | TaskSolution:
     if bonds is None:
         return Solution(model.A, model.intercept)
     intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(bonds.spread)))
     return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own)
 
 
-def _settle_alpha(spec: Spec, data: Dataset, choice: Found, effort: SolverOptions) -> Found:
+def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, effort: SolverOptions) -> SearchResult:
     """A better alpha for classes: what a tenth of some rows says, in proportion for all."""
     rows, settings, best = data.rows, choice.searched.settings, choice.outcome
     alphas = spec.data_grids(rows, settings)[1]
-    if not alphas.ratio or not settings.judge.of_classes:
+    if not alphas.ratio or not settings.objective.of_classes:
         return choice
     some = some_rows(data, max(SETTLE_ROWS, len(rows) // 4), settings)
     held = held_out_tenth(some, "krylov")
@@ -409,12 +421,12 @@ def _settle_alpha(spec: Spec, data: Dataset, choice: Found, effort: SolverOption
     def score(alpha: float) -> float:
         nonlocal start
         model = problem.solve(alpha, start)
-        start = model.story.X
+        start = model.summary.X
         F[held] = _krylov_scores(settings, best.sigma, some, held, rest, None, model)
-        found = settings.judge(some, Held(F), None)[0]
+        found = settings.objective(some, Held(F), None)[0]
         point = {"sigma": best.sigma, "sharing": None, "spread": best.spread, "weight": best.weight}
         seen.append({**point, "alpha": alpha * ratio, "score": found, "rows": len(some)})
-        spec.report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.story.n_iter} iterations")
+        spec.report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.summary.n_iter} iterations")
         return found
 
     # Few rows may choose tiny ridges, which take hundreds of iterations with more rows.
@@ -501,16 +513,16 @@ def _labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     start, runs = None, []
     if spec.cv is not None:
         every = len(rows) ** 2 * settings.n_outputs <= IN_TURN
-        fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, input_keys(rows))
+        fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, input_hashes(rows))
         F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
         for k in range(int(fold.max()) + 1) if every else range(1):
             start, run = _hold_out_labels(spec, rows, settings, best, ties, effort, fold == k, F)
             runs += run
-        score, calibrator = settings.judge(rows, Held(F), best.calibrator)
+        score, calibrator = settings.objective(rows, Held(F), best.calibrator)
         choice = replace(choice, outcome=replace(best, F=F, score=score, calibrator=calibrator))
     spec.report("all rows:")
     last = solve_labels_free(rows, settings, best.sigma, best.alpha, ties, effort, start)
-    solution = replace(last, story=runs + last.story)
+    solution = replace(last, summary=runs + last.summary)
     basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
     return Fitted(choice, settings, basis, solution, False, best.alpha, label_attributes(spec, solution))
 
@@ -519,7 +531,7 @@ def _hold_out_labels(
     spec: Spec,
     rows: LabelRows,
     settings: Settings,
-    best: Outcome,
+    best: Candidate,
     ties: list[Tied],
     effort: SolverOptions,
     out: Array,
@@ -533,8 +545,8 @@ def _hold_out_labels(
     values, _ = evaluate(settings.kernel, best.sigma, rows.X[out], part.X, None, found.coef)
     F[out] = values + found.intercept
     starts = []
-    for story in found.story:
-        wide = np.zeros((story.Q.shape[0], len(rows), story.Q.shape[2]), dtype=story.Q.dtype)
-        wide[:, rest] = story.Q
+    for summary in found.summary:
+        wide = np.zeros((summary.Q.shape[0], len(rows), summary.Q.shape[2]), dtype=summary.Q.dtype)
+        wide[:, rest] = summary.Q
         starts.append(wide)
-    return starts, found.story
+    return starts, found.summary

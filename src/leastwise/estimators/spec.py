@@ -20,9 +20,9 @@ from leastwise.estimators.checks import (
     choose,
     parse_grid,
 )
-from leastwise.model_selection.grid import Grid, Levels
+from leastwise.model_selection.grid import Grid, SharingGrid
 from leastwise.model_selection.label_scoring import resolve_label_scoring
-from leastwise.model_selection.objective import ClassJudge, LabelJudge, ValueJudge
+from leastwise.model_selection.objective import ClassObjective, LabelObjective, ValueObjective
 from leastwise.model_selection.parallel import check_n_jobs
 from leastwise.model_selection.scoring import resolve_scoring, resolve_value_scoring
 from leastwise.model_selection.search import natural_height, natural_length
@@ -31,7 +31,7 @@ from leastwise.problem.centers import Recipe
 from leastwise.problem.kernels import Kernel, Linear, Precomputed, Sum, resolve_kernel
 from leastwise.problem.label_similarity import is_edges
 from leastwise.problem.targets import Targets
-from leastwise.solvers.evaluator import Judge, Rows, Settings
+from leastwise.solvers.evaluator import Objective, Rows, Settings
 from leastwise.utils.random import generator
 
 Array = np.ndarray
@@ -241,12 +241,12 @@ class Spec:
             )
 
     @cached_property
-    def task_sharings(self) -> Levels:
+    def task_sharings(self) -> SharingGrid:
         """Sharings of tasks to try."""
         return check_levels("sharing", self.sharing, self.sharings)
 
     @cached_property
-    def label_sharings(self) -> Levels:
+    def label_sharings(self) -> SharingGrid:
         """Sharings of labels to try."""
         rule = "correlation"
         if isinstance(self.similarity, str):
@@ -456,24 +456,24 @@ class Spec:
         resolve = {"labels": resolve_label_scoring, "values": resolve_value_scoring}
         return resolve.get(self.targets.kind, resolve_scoring)(self.scoring)
 
-    def objective(self, targets: Targets, rows: Rows) -> Judge:
+    def objective(self, targets: Targets, rows: Rows) -> Objective:
         """What held-out scores of these rows are worth."""
         if targets.kind == "values":
             assert rows.values is not None
-            return ValueJudge.of(rows.values, rows.w, rows.task, self.scorer, targets.unit)
+            return ValueObjective.of(rows.values, rows.w, rows.task, self.scorer, targets.unit)
         if targets.kind == "classes":
-            return ClassJudge(targets.classes, self.calibration, self.scorer, targets.signed)
+            return ClassObjective(targets.classes, self.calibration, self.scorer, targets.signed)
         threshold = check_threshold(self.threshold, targets.labels)
         if self.cv is None and isinstance(threshold, str):
             raise ValueError(
                 "cv=None holds nothing out, so there is nothing to choose threshold='auto' by: give a number."
             )
-        return LabelJudge(targets.labels.starts, self.calibration, self.scorer, threshold)
+        return LabelObjective(targets.labels.starts, self.calibration, self.scorer, threshold)
 
     def settings(self, kernel: Kernel, targets: Targets, rows: Rows) -> Settings:
         """What does not change during a search."""
-        judge = self.objective(targets, rows)
-        return Settings(kernel, self.norm, self.bias is not None, judge, self.report, self.n_jobs)
+        objective = self.objective(targets, rows)
+        return Settings(kernel, self.norm, self.bias is not None, objective, self.report, self.n_jobs)
 
     # --------------------------------------------------------------- centres
 

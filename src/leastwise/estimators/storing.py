@@ -21,12 +21,12 @@ from leastwise.model_selection.search import table
 from leastwise.model_selection.subsample import distinct_sample
 from leastwise.problem.basis import Basis, row_chunks
 from leastwise.problem.kernels import Laplace, Precomputed, Scaled
-from leastwise.solvers.evaluator import Outcome, Settings
+from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.influence import Learned
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_influence import LabelLearned
 from leastwise.solvers.newton import Softmax
-from leastwise.solvers.solve_tasks import WIDE, TaskSolution, stranger_scores
+from leastwise.solvers.solve_tasks import WIDE, TaskSolution, unseen_task_scores
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -66,7 +66,7 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
 # ------------------------------------------------------------------------- model
 
 
-def _store_coefficients(model: Any, spec: Spec, data: Dataset, fitted: Fitted, outcome: Outcome) -> None:
+def _store_coefficients(model: Any, spec: Spec, data: Dataset, fitted: Fitted, outcome: Candidate) -> None:
     """Kernel, centres and coefficients, and what ``influence`` and ``familiarity`` need."""
     settings, basis, solution = fitted.settings, fitted.basis, fitted.solution
     kernel = settings.kernel
@@ -92,7 +92,7 @@ def _store_coefficients(model: Any, spec: Spec, data: Dataset, fitted: Fitted, o
     _warn_lifted(spec, settings, solution)
 
 
-def _store_learned(model: Any, data: Dataset, fitted: Fitted, outcome: Outcome) -> None:
+def _store_learned(model: Any, data: Dataset, fitted: Fitted, outcome: Candidate) -> None:
     """Targets, weights and ridge of a model that was solved exactly with a coefficient for every row."""
     settings, basis, n = fitted.settings, fitted.basis, len(data.rows)
     whole = basis.square and settings.norm == "function" and basis.rows is not None and len(basis.rows) == n
@@ -177,7 +177,7 @@ def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict]
     if data.task is None:
         answer = Answer(F, trust, model.calibrator_)
     else:
-        answer = Answer(F, trust, model.calibrator_, data.task < 0, model.stranger_calibrator_)
+        answer = Answer(F, trust, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
     model.heldout_scores_ = F
     model.heldout_decision_, model.heldout_proba_ = answer.decision(), answer.proba()
     model.cv_results_ = table(seen)
@@ -193,31 +193,31 @@ def _store_tasks(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
     assert data.tasks is not None
     model.task_index_, model.tasks_ = data.tasks, data.tasks.as_array()
     if spec.logistic:
-        model.sharing_, model.stranger_calibrator_ = choice.trial.tie.sharing, None
+        model.sharing_, model.unseen_task_calibrator_ = choice.evaluator.tie.sharing, None
         return
-    coupling = choice.coupling or choice.trial.coupling
-    sharing = choice.trial.tie.sharing if best.sharing is None else best.sharing
+    coupling = choice.coupling or choice.evaluator.coupling
+    sharing = choice.evaluator.tie.sharing if best.sharing is None else best.sharing
     model.sharing_, model.relation_, model.tie_ = sharing, coupling, coupling.at(sharing)
     if spec.machine:
         model.spread_ = choice.searched.spread
     if data.targets.kind == "classes":
         whole = replace(best, alpha=fitted.chosen)
-        model.stranger_calibrator_ = _unseen_calibrator(model, spec, data, choice.searched, whole, fitted.solution)
+        model.unseen_task_calibrator_ = _unseen_calibrator(model, spec, data, choice.searched, whole, fitted.solution)
 
 
-def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, trial: Any, best: Outcome, solution: Any) -> Any:
+def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, evaluator: Any, best: Candidate, solution: Any) -> Any:
     """How scores of unseen tasks become probabilities, from tasks that were held out whole."""
     assert data.tasks is not None
     asked = spec.unknown_task == "shared" or np.any(data.task < 0)  # type: ignore[operator]
     if not asked or spec.cv is None or spec.calibration is None or len(data.tasks) < FEW_TASKS:
         return None
-    alpha, signed = best.alpha * len(data.rows) / len(trial.rows), data.targets.signed
-    F = stranger_scores(trial, best.sigma, alpha, solution.jitter if solution.lifted else 0.0)
-    if len(trial.rows) == len(data.rows):
-        model.stranger_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
-        model.stranger_scores_[data.used] = F
+    alpha, signed = best.alpha * len(data.rows) / len(evaluator.rows), data.targets.signed
+    F = unseen_task_scores(evaluator, best.sigma, alpha, solution.jitter if solution.lifted else 0.0)
+    if len(evaluator.rows) == len(data.rows):
+        model.unseen_task_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
+        model.unseen_task_scores_[data.used] = F
     # A task counts once for what happens to unseen tasks.
-    sample = replace(trial.rows.sample(F), size=len(np.unique(trial.rows.task)))
+    sample = replace(evaluator.rows.sample(F), size=len(np.unique(evaluator.rows.task)))
     # The search looked at rows, not at tasks held out whole: these say how sharp, the rows say whether at all.
     believed = sample_credibility(spec.calibration, data.rows.sample(best.F), signed=signed)
     return fit_calibrator(spec.calibration, sample, signed=signed, believed=believed)
@@ -240,17 +240,17 @@ def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None
 
 def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
     """The residuals with what is known of tasks that were held out whole."""
-    best, settings, trial = fitted.outcome, fitted.settings, fitted.choice.searched
+    best, settings, evaluator = fitted.outcome, fitted.settings, fitted.choice.searched
     assert data.tasks is not None
     if fitted.plain:
         # Free intercepts are as good as very wide ones here.
-        wide = trial.spreading(min(trial.spread, WIDE))
+        wide = evaluator.spreading(min(evaluator.spread, WIDE))
         known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
     if spec.unknown_task == "shared" and len(data.tasks) >= FEW_TASKS:
-        F = stranger_scores(trial, best.sigma, fitted.chosen * len(data.rows) / len(trial.rows))
-        w, task = trial.rows.w.astype(float), trial.rows.task
-        known.stranger = (trial.rows.values - F).astype(float)
-        known.stranger_w = w / np.bincount(task, weights=w)[task]  # a task counts once
+        F = unseen_task_scores(evaluator, best.sigma, fitted.chosen * len(data.rows) / len(evaluator.rows))
+        w, task = evaluator.rows.w.astype(float), evaluator.rows.task
+        known.unseen_task = (evaluator.rows.values - F).astype(float)
+        known.unseen_task_w = w / np.bincount(task, weights=w)[task]  # a task counts once
     return known
 
 
@@ -274,7 +274,7 @@ def _store_labels(
     priors = model._by_label(model.calibrator_.shares[None].astype(float))
     model.class_prior_ = [p[0] for p in priors] if isinstance(priors, list) else priors[0]
     model.constant_labels_ = [labels.names[t] for t in labels.constant]
-    model.sharing_, model.similarity_ = outcome.sharing, choice.trial.relation.similarity
+    model.sharing_, model.similarity_ = outcome.sharing, choice.evaluator.relation.similarity
     model.threshold_ = 0.5 if isinstance(spec.threshold, str) else check_threshold(spec.threshold, labels)
     if spec.cv is not None:
         _store_heldout_labels(model, spec, data, rows, outcome.F, choice.seen, trust)

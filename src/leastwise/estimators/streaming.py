@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leastwise.estimators.checks import check_groups, check_range
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.sums import STREAM_CENTERS, Begun, begin_stream, block_moments, conclude
+from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
 from leastwise.estimators.validation import CHECKS, all_or_nothing
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
@@ -30,10 +30,10 @@ from leastwise.problem.basis import given_basis
 from leastwise.problem.kernels import Kernel, resolve_kernel
 from leastwise.problem.targets import Targets
 from leastwise.problem.weights import block_weights
-from leastwise.solvers.evaluator import Outcome
+from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
 from leastwise.sources.blocks import Block, Blocks, StreamError
-from leastwise.sources.bottom_k import Keeper, Kept, joined_kept
+from leastwise.sources.bottom_k import BottomKSample, Kept, joined_kept
 from leastwise.sources.dask import DaskParts, is_dask
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.parts import Piece
@@ -147,7 +147,7 @@ def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: A
     begun, kept = begun_before(self), vars(self).get("kept_")
     moments = self.moments_ + block_moments(X, codes, w, targets, begun)
     if kept is not None:
-        keeper = Keeper(kept.limit, kept)
+        keeper = BottomKSample(kept.limit, kept)
         keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
         kept = keeper.kept()
     return renew(self, begun, moments, kept, targets)
@@ -224,14 +224,16 @@ def known_targets(model: Any) -> Targets:
     return targets.with_known(unit=known["unit_"], offset=known["offset_"], flat=known["flat_"])
 
 
-def begun_before(model: Any) -> Begun:
+def begun_before(model: Any) -> StreamState:
     """What was chosen when this model began."""
     basis, known = given_basis(model.centers_, model.coef_.shape[-1]), vars(model)
-    guess = Outcome(model.sigma_, model.alpha_, np.nan, np.empty(0), known.get("calibrator_"), known.get("sharing_"))
-    return Begun(model.kernel_, basis, guess, model.moments_.n, [], model.moments_.whitening)
+    guess = Candidate(
+        model.sigma_, model.alpha_, np.nan, np.empty(0), known.get("calibrator_"), known.get("sharing_")
+    )
+    return StreamState(model.kernel_, basis, guess, model.moments_.n, [], model.moments_.whitening)
 
 
-def renew(model: Any, begun: Begun, moments: Moments, kept: Kept | None, targets: Targets) -> Any:
+def renew(model: Any, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets) -> Any:
     """The model of other rows with the same centres."""
     unchanged = {name: vars(model)[name] for name in UNCHANGED if name in vars(model)}
     _renew(model, begun, moments, kept, targets, unchanged)
@@ -240,13 +242,15 @@ def renew(model: Any, begun: Begun, moments: Moments, kept: Kept | None, targets
 
 @all_or_nothing
 def _renew(
-    model: Any, begun: Begun, moments: Moments, kept: Kept | None, targets: Targets, unchanged: dict[str, Any]
+    model: Any, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets, unchanged: dict[str, Any]
 ) -> None:
     vars(model).update(unchanged)
     _conclude(model, model._spec(), begun, moments, kept, targets)
 
 
-def _conclude(model: Any, spec: Spec, begun: Begun, moments: Moments, kept: Kept | None, targets: Targets) -> None:
+def _conclude(
+    model: Any, spec: Spec, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets
+) -> None:
     """Settle, and store."""
     store(model, spec, *conclude(spec, begun, moments, kept, targets))
     model.moments_, model.kept_ = moments, kept
@@ -382,7 +386,7 @@ class FirstLook:
         That of the first rows, and of all that follow.
     """
 
-    keeper: Keeper
+    keeper: BottomKSample
     targets: Targets
     seen: bool = False
     counts: dict = field(default_factory=dict)
@@ -454,13 +458,13 @@ class RunningSums:
 
     model: Any
     spec: Spec
-    begun: Begun
+    begun: StreamState
     targets: Targets
     factor: Array | None
     moments: Moments
     progress: Progress
 
-    def add(self, block: Block, keeper: Keeper | None) -> None:
+    def add(self, block: Block, keeper: BottomKSample | None) -> None:
         """One more block; ``keeper`` keeps some of its rows."""
         with _located(block):
             dtype = self.begun.basis.centers.dtype
@@ -471,7 +475,7 @@ class RunningSums:
         self.progress.tell(self.moments.n)
 
     def run(
-        self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: Keeper | None
+        self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: BottomKSample | None
     ) -> StreamError | None:
         """All blocks, up to one that cannot be read: the error that it makes."""
         try:
@@ -501,14 +505,14 @@ def _fit_blocks(
     blocks = open_source()
     stream = iter(blocks)
     known = spec.targets if classes is None else spec.targets.named(classes)
-    first = FirstLook(Keeper(limit), known, seen=classes is not None)
+    first = FirstLook(BottomKSample(limit), known, seen=classes is not None)
     _look_first(self, spec, blocks, stream, first, limit)
     targets, kept = first.completed(target_names)
     targets.check_learnable()
     factor = targets.class_factors(first.counts if blocks.repeatable else None)
     kept = kept if factor is None else kept.weighted(factor[kept.y])
     begun = begin_stream(spec, kept, targets, kernel, keep_rows)
-    keeper = Keeper(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
+    keeper = BottomKSample(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
     progress = Progress(spec.report, "sums", first.n_rows if blocks.repeatable else None)
     sums = RunningSums(self, spec, begun, targets, factor, begun.zero(), progress)
     error = sums.run(blocks, stream, first, keeper)
@@ -574,7 +578,7 @@ class SumTask:
     """What workers have to know to make sums."""
 
     model: Any
-    begun: Begun
+    begun: StreamState
     targets: Targets
     factor: Array | None
     columns: tuple

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators.choosing import Found, first_look, fixed_point
+from leastwise.estimators.choosing import SearchResult, first_look, fixed_point
 from leastwise.estimators.label_choice import (
     label_families,
     look_at_labels,
@@ -27,16 +27,16 @@ from leastwise.estimators.validation import Dataset, arrange
 from leastwise.linalg.moments import Moments
 from leastwise.linalg.whitening import Whitening
 from leastwise.model_selection.search import Search
-from leastwise.model_selection.subsample import content_keys
+from leastwise.model_selection.subsample import content_hashes
 from leastwise.problem.basis import Basis, given_basis, row_chunks
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
-from leastwise.solvers.evaluator import Outcome, Rows, Settings
+from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.moment_evaluators import (
     SAMPLE_ROWS,
-    LabelMomentTrial,
-    MomentTrial,
+    LabelMomentEvaluator,
+    MomentEvaluator,
     center_whitening,
     pivot_centers,
     row_sums,
@@ -47,7 +47,7 @@ from leastwise.solvers.search_rows import SEARCH_ROWS
 from leastwise.solvers.solve import Solution
 from leastwise.solvers.solve_labels import LabelSolution
 from leastwise.sources.bottom_k import Kept
-from leastwise.utils.hashing import EVERY, row_keys, threshold, unit_keys
+from leastwise.utils.hashing import EVERY, row_hashes, threshold, unit_hashes
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ COPIES = 2
 
 
 @dataclass(frozen=True)
-class Begun:
+class StreamState:
     """What was chosen on some rows.
 
     Attributes
@@ -81,7 +81,7 @@ class Begun:
 
     kernel: Kernel
     basis: Basis
-    guess: Outcome
+    guess: Candidate
     n_rows: int
     seen: list[dict]
     whitening: Whitening | None = None
@@ -95,11 +95,11 @@ class Begun:
         """Columns of Z."""
         return int(self.basis.blocks[-1].classes.stop)
 
-    def widened(self, n_outputs: int) -> Begun:
+    def widened(self, n_outputs: int) -> StreamState:
         """The same choice for another number of outputs."""
         return replace(self, basis=given_basis(self.basis.centers, n_outputs))
 
-    def for_rows(self, n: int, ratio: float | None) -> Outcome:
+    def for_rows(self, n: int, ratio: float | None) -> Candidate:
         """The guess for another number of rows: more call for a smaller ridge on the mean loss, in proportion.
 
         Where alphas come by a ratio the guess is a power of it, whatever the way that led there.
@@ -118,23 +118,23 @@ class Begun:
 # ---------------------------------------------------------------- begin, conclude
 
 
-def begin(spec: Spec, data: Dataset, settings: Settings) -> Begun:
+def begin(spec: Spec, data: Dataset, settings: Settings) -> StreamState:
     """Centres, and parameters chosen on some rows."""
     if not spec.many_labels:
         found = first_look(spec, data, settings)
         settings = found.searched.settings
         basis = as_places(_few_centers(spec, data, settings))
-        return Begun(settings.kernel, basis, found.outcome, len(data.rows), found.seen)
+        return StreamState(settings.kernel, basis, found.outcome, len(data.rows), found.seen)
     relation = relation_of(spec, data)
     sharings, basis = sharings_of(spec, relation), as_places(_few_centers(spec, data, settings))
     if spec.cv is None:
         guess = fixed_point(spec, data, *spec.data_grids(data.rows, settings), sharings)
-        return Begun(settings.kernel, basis, guess, len(data.rows), [])
+        return StreamState(settings.kernel, basis, guess, len(data.rows), [])
     count = SEARCH_ROWS if spec.search_rows in ("auto", None) else int(spec.search_rows)
     some = some_label_rows(data, count, settings)
     part = spec.basis_of(some, data.seed, settings)
     guess, seen = look_at_labels(spec, data, some, part, settings, relation, sharings)
-    return Begun(settings.kernel, basis, guess, len(some), seen)
+    return StreamState(settings.kernel, basis, guess, len(some), seen)
 
 
 def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
@@ -149,39 +149,39 @@ def moment_evaluator(
 ) -> Any:
     """Held-out scores of some rows by sums over all."""
     if not spec.many_labels:
-        return MomentTrial(rows, basis, settings, sums)
+        return MomentEvaluator(rows, basis, settings, sums)
     assert isinstance(rows, LabelRows)
     families = label_families(data.targets.labels.classes)
-    return LabelMomentTrial(rows, basis, settings, relation_of(spec, data), families, sums)
+    return LabelMomentEvaluator(rows, basis, settings, relation_of(spec, data), families, sums)
 
 
-def settle(spec: Spec, data: Dataset, settings: Settings, begun: Begun, trial: Any, n: int) -> Found:
+def settle(spec: Spec, data: Dataset, settings: Settings, begun: StreamState, evaluator: Any, n: int) -> SearchResult:
     """Alpha chosen, and the calibration made, on held-out rows, for n rows."""
     alphas = spec.data_grids(data.rows, settings)[1]
     guess = begun.for_rows(n, alphas.ratio)
     if spec.cv is None:
-        return Found(guess, [], trial, trial)
-    search, before = Search(trial), begun.seen_for_rows(n, alphas.ratio)
+        return SearchResult(guess, [], evaluator, evaluator)
+    search, before = Search(evaluator), begun.seen_for_rows(n, alphas.ratio)
     if not spec.many_labels:
-        return Found(search.refine(guess, alphas), before + search.seen, trial, trial)
-    found = search.settle(guess, alphas, sharings_of(spec, trial.relation))
+        return SearchResult(search.refine(guess, alphas), before + search.seen, evaluator, evaluator)
+    found = search.settle(guess, alphas, sharings_of(spec, evaluator.relation))
     # Ranked above the first look, which was another problem.
-    return Found(found, before + [{**point, "stage": 1} for point in search.seen], trial, trial)
+    return SearchResult(found, before + [{**point, "stage": 1} for point in search.seen], evaluator, evaluator)
 
 
-def fitted(spec: Spec, basis: Basis, settings: Settings, choice: Found) -> Fitted:
+def fitted(spec: Spec, basis: Basis, settings: Settings, choice: SearchResult) -> Fitted:
     """The model at the chosen point."""
-    trial, best = choice.trial, choice.outcome
-    dtype = trial.rows.X.dtype
+    evaluator, best = choice.evaluator, choice.outcome
+    dtype = evaluator.rows.X.dtype
     if not spec.many_labels:
-        spectrum = trial.decomposed(best.sigma)[1]
+        spectrum = evaluator.decomposed(best.sigma)[1]
         theta, b = spectrum.coefficients(best.alpha * spectrum.moments.mass)
         theta = theta if spectrum.moments.whitening else theta.astype(dtype)
         attributes = {"n_iter_": 1} if spec.machine else {}
         solution: Any = Solution(theta, b.astype(dtype), spectrum.jitter)
     else:
-        spectrum = trial.plain.decomposed(best.sigma)[1]
-        coef, intercept = trial.tied(best.sharing).coefficients(best.sigma, best.alpha)
+        spectrum = evaluator.plain.decomposed(best.sigma)[1]
+        coef, intercept = evaluator.tied(best.sharing).coefficients(best.sigma, best.alpha)
         coef = coef if spectrum.moments.whitening else coef.astype(dtype)
         solution = LabelSolution(coef, intercept.astype(dtype), spectrum.jitter)
         attributes = label_attributes(spec, solution)
@@ -207,8 +207,8 @@ def fit_by_sums(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     settings = replace(settings, kernel=begun.kernel)
     sums = sums_in_memory(rows, begun.basis, settings, n_folds)
     part = replace(heavy.part(sample), shares=targets.shares_of(rows))
-    trial = moment_evaluator(spec, some, part, begun.basis, settings, sums)
-    choice = settle(spec, some, settings, begun, trial, len(rows))
+    evaluator = moment_evaluator(spec, some, part, begun.basis, settings, sums)
+    choice = settle(spec, some, settings, begun, evaluator, len(rows))
     F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
     if spec.cv is not None:
         F[found] = choice.outcome.F[place]
@@ -219,7 +219,7 @@ def _sampled(rows: Rows) -> tuple[Array, int]:
     """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""
     sizes = np.bincount(rows.fold)
     if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
-        return np.sort(np.argsort(content_keys(rows, "sample"), kind="stable")[:SAMPLE_ROWS]), len(sizes)
+        return np.sort(np.argsort(content_hashes(rows, "sample"), kind="stable")[:SAMPLE_ROWS]), len(sizes)
     return sampled_folds(rows, SAMPLE_ROWS), 1
 
 
@@ -228,10 +228,10 @@ def sampled_folds(rows: Rows, count: int) -> Array:
 
     Copies of a row count as one. Of groups those that have more rows than this are left out, where there are others.
     """
-    key, sizes = row_keys(rows.X), np.bincount(rows.fold)
+    key, sizes = row_hashes(rows.X), np.bincount(rows.fold)
     grouped = rows.group is not None
     if grouped:
-        lowest = unit_keys(key, rows.fold, "sample")
+        lowest = unit_hashes(key, rows.fold, "sample")
     else:  # the hash of the row and its copies, as in a stream
         lowest = np.full(len(sizes), EVERY, dtype=np.uint64)
         np.minimum.at(lowest, rows.fold, key)
@@ -277,7 +277,9 @@ def as_places(basis: Basis) -> Basis:
 # ----------------------------------------------------------------------- in blocks
 
 
-def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int = SAMPLE_ROWS) -> Begun:
+def begin_stream(
+    spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int = SAMPLE_ROWS
+) -> StreamState:
     """Centres, kernel and sigma, chosen on the rows that were kept."""
     data = kept_rows(spec, kept, targets, kernel, None)
     settings = spec.settings(data.kernel, targets, data.rows)
@@ -302,7 +304,7 @@ def kept_rows(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, moments:
     return replace(data, rows=replace(data.rows, shares=shares), kernel=kernel)
 
 
-def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: Begun) -> Moments:
+def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: StreamState) -> Moments:
     """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
     b, c = begun.basis.n_functions, begun.n_outputs
     total, plain = begun.zero(), bool(np.all(w == 1))
@@ -316,7 +318,7 @@ def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: Begun
 
 
 def conclude(
-    spec: Spec, begun: Begun, moments: Moments, kept: Kept | None, targets: Targets
+    spec: Spec, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets
 ) -> tuple[Dataset, Fitted]:
     """The model of these sums; alpha and the calibration come from the rows that were kept."""
     if not moments.mass > 0:
@@ -328,6 +330,6 @@ def conclude(
     data = kept_rows(spec, some, targets, begun.kernel, moments)
     settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel)
     scaled = moments * (1 / data.rows.mass)
-    trial = moment_evaluator(spec, data, data.rows, begun.basis, settings, lambda sigma: [scaled])
-    choice = settle(spec, data, settings, begun, trial, moments.n)
+    evaluator = moment_evaluator(spec, data, data.rows, begun.basis, settings, lambda sigma: [scaled])
+    choice = settle(spec, data, settings, begun, evaluator, moments.n)
     return data, fitted(spec, begun.basis, settings, choice)

@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators.checks import check_search_memory, check_similarity, check_task_memory, task_penalties
-from leastwise.estimators.choosing import Found, fixed_point, for_all_rows, run_search
+from leastwise.estimators.choosing import SearchResult, fixed_point, for_all_rows, run_search
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.grid import Grid
 from leastwise.model_selection.search import Search
-from leastwise.model_selection.subsample import LEAST_TASKS, content_keys, some_units, stratified_rows
+from leastwise.model_selection.subsample import LEAST_TASKS, content_hashes, some_units, stratified_rows
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
 from leastwise.problem.kernels import Linear, Precomputed
 from leastwise.problem.similarity import correlation_similarity, input_similarity, learned_similarity
 from leastwise.problem.targets import in_units
-from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator
 from leastwise.solvers.choose import task_solver
-from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, search_bytes, task_rows_to_search
-from leastwise.solvers.solve_tasks import TaskTrial, check_folds_within_tasks
-from leastwise.solvers.task_evaluators import CoupledTrial
-from leastwise.utils.hashing import task_keys
+from leastwise.solvers.solve_tasks import AnyTaskEvaluator, check_folds_within_tasks
+from leastwise.solvers.task_evaluators import CoupledEvaluator
+from leastwise.utils.hashing import task_hashes
 from leastwise.utils.memory import available_memory
 
 Array = np.ndarray
@@ -36,13 +36,13 @@ SIMILARITY_ROWS = 1200
 MANY_TASKS = 300
 
 
-def choose_tasks(spec: Spec, data: Dataset, settings: Settings) -> Found:
+def choose_tasks(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
     """Search on some tasks or all, then settle on all; then the similarities, where they come from the data."""
     found = _search(spec, data, settings, coupling_of(spec, data))
     return _relate(spec, data, settings, found) if spec.computes_similarity else found
 
 
-def guess_tasks(spec: Spec, data: Dataset, settings: Settings) -> Found:
+def guess_tasks(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
     """A search on some tasks in the dual, with the alpha for all rows; no evaluator of all rows."""
     coupling, sharings = coupling_of(spec, data), spec.task_sharings
     sigmas, alphas = spec.data_grids(data.rows, settings)
@@ -51,10 +51,10 @@ def guess_tasks(spec: Spec, data: Dataset, settings: Settings) -> Found:
     some, kept = some_tasks(data, count, settings)
     part = task_evaluator(spec, data, some, settings, coupling.take(kept))
     if spec.cv is None:
-        return Found(fixed_point(spec, data, sigmas, alphas, sharings), [], None, part, coupling)
+        return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], None, part, coupling)
     search, ratio = Search(part), len(some) / len(data.rows)
     guess = run_search(spec, search, sigmas, _for_sample(alphas, ratio), sharings)
-    return Found(*for_all_rows(guess, search.seen, alphas, ratio), None, search.trial, coupling)
+    return SearchResult(*for_all_rows(guess, search.seen, alphas, ratio), None, search.evaluator, coupling)
 
 
 def _for_sample(alphas: Grid, ratio: float) -> Grid:
@@ -120,25 +120,29 @@ def task_basis(spec: Spec, data: Dataset, rows: Rows, settings: Settings, some: 
     return spec.basis_of(rows, data.seed, settings)
 
 
-def task_evaluator(spec: Spec, data: Dataset, rows: Rows, settings: Settings, coupling: Coupling) -> TaskTrial:
+def task_evaluator(spec: Spec, data: Dataset, rows: Rows, settings: Settings, coupling: Coupling) -> AnyTaskEvaluator:
     """Held-out scores of some rows, by the cheapest exact way."""
     assert data.tasks is not None
     basis = task_basis(spec, data, rows, settings)
     b = basis.n_functions
-    trial: TaskTrial
+    evaluator: AnyTaskEvaluator
     if task_solver(spec.solver, spec.few_functions(settings.kernel), b, len(rows)) == "arrow":
         check_task_memory(len(data.tasks), b, settings.n_outputs, rows.X.dtype.itemsize)
         # Centres are places here: they have no weight, and do not belong to rows.
-        trial = ArrowTrial(rows, replace(basis, square=False, weighted=False), settings, coupling)
+        evaluator = ArrowEvaluator(rows, replace(basis, square=False, weighted=False), settings, coupling)
     else:
-        trial = CoupledTrial(rows, basis, settings, coupling)
-    return with_spreads(spec, data, trial, possible_spreads(spec, data, data.rows)) if spec.spreads else trial
+        evaluator = CoupledEvaluator(rows, basis, settings, coupling)
+    return with_spreads(spec, data, evaluator, possible_spreads(spec, data, data.rows)) if spec.spreads else evaluator
 
 
-def with_spreads(spec: Spec, data: Dataset, trial: TaskTrial, everywhere: tuple[float, ...]) -> TaskTrial:
+def with_spreads(
+    spec: Spec, data: Dataset, evaluator: AnyTaskEvaluator, everywhere: tuple[float, ...]
+) -> AnyTaskEvaluator:
     """The evaluator with all intercept variances that may be tried: possible for its rows, and for all rows."""
-    trial.spreads = tuple(spread for spread in possible_spreads(spec, data, trial.rows) if spread in everywhere)
-    return trial.spreading(trial.spreads[len(trial.spreads) // 2])
+    evaluator.spreads = tuple(
+        spread for spread in possible_spreads(spec, data, evaluator.rows) if spread in everywhere
+    )
+    return evaluator.spreading(evaluator.spreads[len(evaluator.spreads) // 2])
 
 
 def possible_spreads(spec: Spec, data: Dataset, rows: Rows) -> tuple[float, ...]:
@@ -176,41 +180,41 @@ def _held_out_whole(rows: Rows) -> Array:
 # ------------------------------------------------------------------------ search
 
 
-def _search(spec: Spec, data: Dataset, settings: Settings, coupling: Coupling) -> Found:
+def _search(spec: Spec, data: Dataset, settings: Settings, coupling: Coupling) -> SearchResult:
     """Search on some tasks or all."""
     rows, sharings = data.rows, spec.task_sharings
     sigmas, alphas = spec.data_grids(rows, settings)
     whole = task_evaluator(spec, data, rows, settings, coupling)
     if spec.cv is None:
-        return Found(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
+        return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
     count = task_rows_to_search(whole.basis.n_functions, len(rows), spec.search_rows, whole.streams)
     some, kept = some_tasks(data, count, settings)
-    if isinstance(whole, ArrowTrial):
+    if isinstance(whole, ArrowEvaluator):
         check_search_memory(len(some), whole.basis.n_functions)
     if some is rows:
         search = Search(whole)
         outcome = run_search(spec, search, sigmas, alphas, sharings)
-        return Found(outcome, search.seen, search.trial, search.trial)
+        return SearchResult(outcome, search.seen, search.evaluator, search.evaluator)
     if _too_large_to_settle(whole):
         check_folds_within_tasks(rows, len(some))
     search, ratio = Search(task_evaluator(spec, data, some, settings, coupling.take(kept))), len(some) / len(rows)
     guess = run_search(spec, search, sigmas, _for_sample(alphas, ratio), sharings)
-    whole = _with_options(whole, search.trial)
+    whole = _with_options(whole, search.evaluator)
     start, seen = for_all_rows(guess, search.seen, alphas, ratio)
     if _too_large_to_settle(whole):
-        return Found(start, seen, whole, search.trial)
+        return SearchResult(start, seen, whole, search.evaluator)
     final = Search(whole)
     found = final.settle(start, alphas, sharings)
-    return Found(found, seen + final.seen, whole, whole)
+    return SearchResult(found, seen + final.seen, whole, whole)
 
 
-def _with_options(trial: TaskTrial, other: Any) -> TaskTrial:
+def _with_options(evaluator: AnyTaskEvaluator, other: Any) -> AnyTaskEvaluator:
     """The evaluator with the options that another one has."""
-    trial = trial.spreading(other.spread)
-    return trial if other.weight is None else trial.weighing(other.weight)
+    evaluator = evaluator.spreading(other.spread)
+    return evaluator if other.weight is None else evaluator.weighing(other.weight)
 
 
-def _too_large_to_settle(whole: TaskTrial) -> bool:
+def _too_large_to_settle(whole: AnyTaskEvaluator) -> bool:
     """True if all rows can be gone through once or twice, but not be searched on."""
     numbers = whole.basis.n_functions * len(whole.rows)
     return whole.streams and (numbers > SETTLE_NUMBERS or search_bytes(numbers) > available_memory())
@@ -225,7 +229,7 @@ def some_tasks(data: Dataset, count: int, settings: Settings) -> tuple[Rows, Arr
     if count >= len(rows):
         return rows, every
     precomputed = isinstance(settings.kernel, Precomputed)
-    key, names = content_keys(rows, "sample", precomputed), task_keys(data.tasks.ids)
+    key, names = content_hashes(rows, "sample", precomputed), task_hashes(data.tasks.ids)
     # Whole tasks, since how much to share depends on how large they are.
     index = some_units(rows.task, names, rows.y, rows.w, count, key, LEAST_TASKS)
     some = rows.take(index, precomputed)
@@ -238,39 +242,39 @@ def some_tasks(data: Dataset, count: int, settings: Settings) -> tuple[Rows, Arr
 # -------------------------------------------------------------------- similarity
 
 
-def _relate(spec: Spec, data: Dataset, settings: Settings, found: Found) -> Found:
+def _relate(spec: Spec, data: Dataset, settings: Settings, found: SearchResult) -> SearchResult:
     """Compute the similarities of the tasks where the search ended, and choose the sharing again.
 
     The similarities have seen the labels of all rows, so held-out scores are a little too good from here on, and
     better for less smoothing. Hence sigma stays, and alpha may only grow.
     """
-    trial, best = found.trial, found.outcome
-    assert isinstance(trial, CoupledTrial)
-    S, penalty = _similarities(spec, data, trial, best), trial.coupling.penalty
+    evaluator, best = found.evaluator, found.outcome
+    assert isinstance(evaluator, CoupledEvaluator)
+    S, penalty = _similarities(spec, data, evaluator, best), evaluator.coupling.penalty
     coupling: Coupling = Shared(penalty, S) if spec.similarity == "learned" else Pairwise(penalty, S)
-    tied = trial.retied(coupling)
+    tied = evaluator.retied(coupling)
     search = Search(tied)
     _, alphas = spec.data_grids(data.rows, settings)
     larger = best.alpha * np.sqrt(10.0) ** np.arange(3) if alphas.ratio else np.array(alphas.values)
     grid = Grid(tuple(float(a) for a in larger if best.alpha <= a <= 10.5 * best.alpha))
     related = search.run(Grid((best.sigma,)), grid, replace(spec.task_sharings, every=True))
     later = [{**point, "stage": 1} for point in search.seen]
-    return Found(related, found.seen + later, tied, tied)
+    return SearchResult(related, found.seen + later, tied, tied)
 
 
-def _similarities(spec: Spec, data: Dataset, trial: CoupledTrial, best: Outcome) -> Array:
-    rows = trial.rows
+def _similarities(spec: Spec, data: Dataset, evaluator: CoupledEvaluator, best: Candidate) -> Array:
+    rows = evaluator.rows
     index = np.arange(len(rows))
     if len(rows) > SIMILARITY_ROWS:
-        cell = np.unique(trial.task * (int(rows.y.max()) + 1) + rows.y, return_inverse=True)[1]
-        key = content_keys(rows, "similarity", isinstance(trial.settings.kernel, Precomputed))
+        cell = np.unique(evaluator.task * (int(rows.y.max()) + 1) + rows.y, return_inverse=True)[1]
+        key = content_hashes(rows, "similarity", isinstance(evaluator.settings.kernel, Precomputed))
         index = stratified_rows(cell, SIMILARITY_ROWS, key)
-    K = Trial.kernel(trial, best.sigma) if trial.basis.square else trial.gram(best.sigma)
+    K = Evaluator.kernel(evaluator, best.sigma) if evaluator.basis.square else evaluator.gram(best.sigma)
     K = K[np.ix_(index, index)].astype(float)
-    task, Z = trial.task[index], compared_targets(data)[index]
-    root = None if rows.equal_weights else trial.root[index].astype(float)
+    task, Z = evaluator.task[index], compared_targets(data)[index]
+    root = None if rows.equal_weights else evaluator.root[index].astype(float)
     count = None if rows.count is None else rows.count[index]
-    rho = best.alpha / trial.unit * len(index)
+    rho = best.alpha / evaluator.unit * len(index)
     if spec.similarity == "inputs":  # kernels that are not of a distance may be negative
         return np.maximum(input_similarity(K, task, root), 0)
     if spec.similarity == "correlation":

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from leastwise.estimators.checks import check_range, check_search_memory, check_task_memory, task_penalties
-from leastwise.estimators.choosing import Found, fixed_point, for_all_rows, run_search
+from leastwise.estimators.choosing import SearchResult, fixed_point, for_all_rows, run_search
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
@@ -30,8 +30,8 @@ from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
 from leastwise.problem.tasks import Tasks, split_tasks
 from leastwise.problem.weights import check_class_weight
-from leastwise.solvers.arrow_evaluator import ArrowTrial
-from leastwise.solvers.evaluator import Outcome, Rows, Settings
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.dask import DaskParts
@@ -40,7 +40,7 @@ from leastwise.sources.parts import Move, Parts, Piece, local_parts
 from leastwise.sources.spill import Spool
 from leastwise.sources.task_reading import Rules
 from leastwise.sources.task_statistics import Known, choose_tasks, facts_of, known_of, told
-from leastwise.sources.task_workers import PartsTrial, Remote, Sample, Terms, gathered
+from leastwise.sources.task_workers import PartitionEvaluator, Remote, Sample, WorkerConfig, gathered
 from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
@@ -65,7 +65,7 @@ class SampledTasks:
     kept : ndarray of int
         Numbers of the tasks in the sample.
     order : ndarray of int or None
-        See ``PartsTrial``.
+        See ``PartitionEvaluator``.
     """
 
     data: Dataset
@@ -204,9 +204,9 @@ def fit_parts(model: Any, spec: Spec, parts: Parts) -> Any:
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
     choice, solution = _learn(spec, begun, settings)
     # What unseen tasks get depends on the ridge on the sum of the losses.
-    chosen, trial = choice.outcome.alpha * begun.more, choice.trial
+    chosen, evaluator = choice.outcome.alpha * begun.more, choice.evaluator
     attributes = {"n_iter_": 1} if spec.machine else {}
-    fitted = Fitted(choice, trial.settings, trial.basis, solution, False, chosen, attributes)
+    fitted = Fitted(choice, evaluator.settings, evaluator.basis, solution, False, chosen, attributes)
     data = replace(begun.data, rows=begun.among, tasks=begun.known.tasks)
     return store(model, spec, data, fitted)
 
@@ -226,7 +226,7 @@ def _begin(model: Any, spec: Spec, raw: Parts, kernel: Kernel) -> SampledTasks |
     chosen, share, fewest = choose_tasks(known, count)
     own = told(known, plan, chosen, task_penalties(spec.task_penalty, known.tasks))
     targets = _targets(spec, known)
-    terms = Terms(rules, known.dtype, targets, known.factors, known.mass, share, fewest)
+    terms = WorkerConfig(rules, known.dtype, targets, known.factors, known.mass, share, fewest)
     sample = gathered(parts, own, terms)
     data = _sampled(spec, sample, known, chosen, kernel, terms, targets)
     return SampledTasks(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
@@ -243,7 +243,7 @@ def _targets(spec: Spec, known: Known) -> Targets:
 
 
 def _sampled(
-    spec: Spec, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: Terms, targets: Targets
+    spec: Spec, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: WorkerConfig, targets: Targets
 ) -> Dataset:
     """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
     rows = sample.rows
@@ -310,7 +310,7 @@ def _set_columns(model: Any, spec: Spec, known: Known) -> None:
 # ------------------------------------------------------------------------- choice
 
 
-def _learn(spec: Spec, begun: SampledTasks, settings: Settings) -> tuple[Found, Any]:
+def _learn(spec: Spec, begun: SampledTasks, settings: Settings) -> tuple[SearchResult, Any]:
     """Choose on the sample, refine alpha on all rows where they are not too many, solve."""
     coupling, hold = coupling_of(spec, begun.data), spec.cv is not None
     some = _sample_evaluator(spec, begun, settings, coupling)
@@ -323,12 +323,12 @@ def _learn(spec: Spec, begun: SampledTasks, settings: Settings) -> tuple[Found, 
     solution, held = whole.solved(best.sigma, best.alpha, hold)
     if held is not None:
         held = whole.settled(held)
-        score, calibrator = settings.judge(whole.rows, held, None)
+        score, calibrator = settings.objective(whole.rows, held, None)
         best = replace(best, F=held.F, score=score, calibrator=calibrator)
-    return Found(best, seen, whole, some.tied(best.sharing), coupling), solution
+    return SearchResult(best, seen, whole, some.tied(best.sharing), coupling), solution
 
 
-def _look(spec: Spec, begun: SampledTasks, some: ArrowTrial) -> tuple[Outcome, list[dict], ArrowTrial]:
+def _look(spec: Spec, begun: SampledTasks, some: ArrowEvaluator) -> tuple[Candidate, list[dict], ArrowEvaluator]:
     """The best point on the sample, with the alpha for all rows; all points, and the evaluator as it ended."""
     rows, sharings = begun.data.rows, spec.task_sharings
     sigmas, alphas = spec.data_grids(rows, some.settings)
@@ -339,30 +339,30 @@ def _look(spec: Spec, begun: SampledTasks, some: ArrowTrial) -> tuple[Outcome, l
     # A grid that was given is one for all rows.
     scaled = alphas if alphas.ratio else Grid(tuple(a * begun.more for a in alphas.values))
     guess = run_search(spec, search, sigmas, scaled, sharings)
-    assert isinstance(search.trial, ArrowTrial)
-    return *for_all_rows(guess, search.seen, alphas, 1 / begun.more), search.trial
+    assert isinstance(search.evaluator, ArrowEvaluator)
+    return *for_all_rows(guess, search.seen, alphas, 1 / begun.more), search.evaluator
 
 
-def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupling: Any) -> ArrowTrial:
+def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupling: Any) -> ArrowEvaluator:
     """The sample as if it were all."""
     data, known = begun.data, begun.known
     basis = replace(task_basis(spec, data, data.rows, settings, some=True), square=False, weighted=False)
     check_task_memory(len(known.tasks), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
-    trial = ArrowTrial(data.rows, basis, settings, coupling.take(begun.kept))
+    evaluator = ArrowEvaluator(data.rows, basis, settings, coupling.take(begun.kept))
     if not spec.spreads:
-        return trial
+        return evaluator
     alone = known.tasks.codes(known.alone)
     size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
-    found = with_spreads(spec, data, trial, spreads_without(spec, data, alone, size, known.n))
-    assert isinstance(found, ArrowTrial)
+    found = with_spreads(spec, data, evaluator, spreads_without(spec, data, alone, size, known.n))
+    assert isinstance(found, ArrowEvaluator)
     return found
 
 
-def _whole_evaluator(begun: SampledTasks, some: ArrowTrial) -> PartsTrial:
+def _whole_evaluator(begun: SampledTasks, some: ArrowEvaluator) -> PartitionEvaluator:
     """The sample among all rows: with the weights and the shared system that it has there."""
     settings, terms = some.settings, begun.remote.terms
     terms = replace(terms, centers=some.basis.centers, norm=settings.norm, n_outputs=settings.n_outputs)
     remote = replace(begun.remote, terms=terms)
-    whole = PartsTrial(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
+    whole = PartitionEvaluator(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
     whole.spreads = some.spreads
     return whole.spreading(some.spread)

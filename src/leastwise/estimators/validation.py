@@ -15,19 +15,19 @@ from leastwise.estimators.checks import check_groups, check_range, check_square,
 from leastwise.estimators.spec import Spec
 from leastwise.model_selection.folds import (
     distinct_rows,
-    fold_labels,
+    fold_ids,
     is_leave_one_out,
     observation_counts,
     warn_of_copies,
 )
-from leastwise.model_selection.label_folds import grouped_folds, label_fold_labels
-from leastwise.model_selection.subsample import input_keys
+from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
+from leastwise.model_selection.subsample import input_hashes
 from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
 from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.utils.arrays import Away, bring, float_dtypes, foreign, here
+from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
 from leastwise.utils.random import generator, seed_of
 from leastwise.utils.warn import warn_user
 
@@ -80,9 +80,9 @@ class Dataset:
         """Random numbers for one use, such as "centers"; see :mod:`leastwise.utils.random`."""
         return generator(name, self.seed)
 
-    def here(self) -> Dataset:
+    def to_numpy(self) -> Dataset:
         """The same with all rows in numpy arrays, for fits that hold kernels of all of them."""
-        return replace(self, rows=self.rows.here(), X=here(self.X))
+        return replace(self, rows=self.rows.to_numpy(), X=to_numpy(self.X))
 
 
 def all_or_nothing(fit: Callable) -> Callable:
@@ -128,7 +128,7 @@ def read_dataset(
         X, y, task, index = _read_tasks(spec, model, X, y, tasks)
     else:
         X, y = validate_data(model, X, y, dtype=float_dtypes(X), **CHECKS, **targets.sklearn_checks)
-    X = Away(X) if stays else X
+    X = DeviceRows(X) if stays else X
     targets.check(y)
     check_range(X, kernel)
     if isinstance(kernel, Precomputed):
@@ -188,7 +188,7 @@ def arrange(
         targets = targets.fitted_to(y, X.dtype)
         y = targets.encode(y)
     codes, values = targets.arrange(y, X.dtype)
-    kept = X if len(used) == X.shape[0] else X.only(used) if isinstance(X, Away) else X[used]
+    kept = X if len(used) == X.shape[0] else X.only(used) if isinstance(X, DeviceRows) else X[used]
     if isinstance(kernel, Precomputed):
         kept = kept[:, used]
         kept = kept.toarray() if hasattr(kept, "toarray") else kept
@@ -255,9 +255,9 @@ def _fold_ids(spec: Spec, y: Array, task: Array | None, group: Array | None, use
     if spec.many_labels and isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return _label_fold_ids(int(cv), y, group, seed)
     if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
-        labels = fold_labels(cv, np.zeros(n, dtype=int), None, seed)[used]
+        labels = fold_ids(cv, np.zeros(n, dtype=int), None, seed)[used]
     else:
-        labels = fold_labels(cv, y, group, seed, task)
+        labels = fold_ids(cv, y, group, seed, task)
     if len(np.unique(labels)) < 2:
         raise ValueError("cv holds out all rows that count at once, which leaves nothing to train on.")
     return labels
@@ -270,7 +270,7 @@ def _label_fold_ids(k: int, y: Array, group: Array | None, seed: int) -> Array:
         what = "rows" if group is None else "groups"
         raise ValueError(f"cv={k} folds: with {most} {what} use a number from 2 to {most}, or 'loo'.")
     if group is None:
-        return label_fold_labels(k, y, seed)
+        return label_fold_ids(k, y, seed)
     labels = np.empty(len(y), dtype=int)
     for fold, (_, test) in enumerate(GroupKFold(k, shuffle=True, random_state=seed).split(y, None, group)):
         labels[test] = fold
@@ -283,7 +283,7 @@ def _label_rows(spec: Spec, rows: Rows, W: Array, targets: LabelTargets, precomp
     labelled = LabelRows(**vars(rows), starts=targets.labels.starts, entries=None if complete else W)
     if complete or not isinstance(spec.cv, str):
         return labelled
-    fold = grouped_folds(STAND_IN, rows.y, rows.group, input_keys(rows, precomputed))
+    fold = grouped_folds(STAND_IN, rows.y, rows.group, input_hashes(rows, precomputed))
     return replace(labelled, fold=fold, lone=rows.fold, by_observation=False)
 
 

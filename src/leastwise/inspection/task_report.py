@@ -20,7 +20,7 @@ from leastwise.metrics.reliability import bin_count, equal_count_bins
 from leastwise.problem.weights import check_weights
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
 from leastwise.solvers.task_deletion import TaskDeletions, bordered_inverse
-from leastwise.solvers.task_evaluators import CoupledTrial
+from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.optional import frames
 
 Array = np.ndarray
@@ -315,17 +315,17 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Dataset) -> tuple[A
         return None, f"it is limited to {HELP_TASKS} tasks, and there are {T} tasks."
     spec = blank._spec()
     settings = spec.settings(model.kernel_, data.targets, data.rows)
-    trial = CoupledTrial(data.rows, spec.basis_of(data.rows, data.seed, settings), settings, model.relation_)
-    trial = trial.tied(model.sharing_)
-    root, ridge = trial.root.astype(float), model.alpha_ / trial.unit * n + model.jitter_
-    H = trial.kernel(model.sigma_).astype(float) * root * root[:, None]  # always in double precision
+    evaluator = CoupledEvaluator(data.rows, spec.basis_of(data.rows, data.seed, settings), settings, model.relation_)
+    evaluator = evaluator.tied(model.sharing_)
+    root, ridge = evaluator.root.astype(float), model.alpha_ / evaluator.unit * n + model.jitter_
+    H = evaluator.kernel(model.sigma_).astype(float) * root * root[:, None]  # always in double precision
     if np.finfo(float).eps * np.trace(H) > DIGITS * ridge:
         return None, f"the ridge, alpha_={model.alpha_:.3g}, is too small for double precision."
-    return _deletions(trial, H, root, ridge).matrix(), None
+    return _deletions(evaluator, H, root, ridge).matrix(), None
 
 
-def _deletions(trial: CoupledTrial, H: Array, root: Array, ridge: float) -> TaskDeletions:
+def _deletions(evaluator: CoupledEvaluator, H: Array, root: Array, ridge: float) -> TaskDeletions:
     """The coupled system with tasks deleted; H is overwritten."""
-    M = bordered_inverse(H, ridge, root, trial.settings.bias).M
-    A, mass, count = M @ trial.Z.astype(float), np.bincount(trial.task, root**2), trial.rows.split_count
-    return TaskDeletions(M, A, trial.task, mass, trial.folds, ridge, count)
+    M = bordered_inverse(H, ridge, root, evaluator.settings.bias).M
+    A, mass, count = M @ evaluator.Z.astype(float), np.bincount(evaluator.task, root**2), evaluator.rows.split_count
+    return TaskDeletions(M, A, evaluator.task, mass, evaluator.folds, ridge, count)

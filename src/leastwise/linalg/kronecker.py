@@ -128,7 +128,7 @@ def _weighed(ties: Modes, c: Array) -> Modes:
 
 
 @dataclass(frozen=True)
-class Iterated:
+class KrylovSolution:
     """Coefficients of coupled labels, with diagnostics.
 
     Attributes
@@ -166,7 +166,7 @@ def solve_spectral(
     tol: float = 1e-6,
     max_iter: int = 1000,
     start: Array | None = None,
-) -> Iterated:
+) -> KrylovSolution:
     """Solve in the singular vectors of a design ``Phi = U diag(s) V'``, or of a Gram matrix ``U diag(s^2) U'``.
 
     Without intercepts, sample weights w common to all labels of a row are best moved into the design: decompose
@@ -196,7 +196,7 @@ def solve_spectral(
 
     Returns
     -------
-    Iterated
+    KrylovSolution
         ``F = U diag(s) Q + intercept``.
     """
     p = scaled(ties, Z, W)
@@ -209,7 +209,7 @@ def solve_spectral(
     result = iterate(H, H.down(p.W * (p.centred(p.Z) if bias else p.Z)), tol, max_iter, start)
     a = p.means(p.Z - H.up(result.X)) if bias else np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
     Q = p.ties.back(H.E * result.X) / p.root
-    return Iterated(Q, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, H.columns)
+    return KrylovSolution(Q, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, H.columns)
 
 
 class _Spectral:
@@ -261,7 +261,7 @@ def solve_matrix_free(
     tol: float = 1e-6,
     max_iter: int = 1000,
     start: Array | None = None,
-) -> Iterated:
+) -> KrylovSolution:
     """Solve for coefficients of the rows by products with G.
 
     If ``W = w c'``, for example if all labels are known, the modes are independent: each mode of each class has its
@@ -280,7 +280,7 @@ def solve_matrix_free(
 
     Returns
     -------
-    Iterated
+    KrylovSolution
         ``F = G Q B + intercept``, with Q of shape (c, n, T). If G or B is singular, Q is not unique.
     """
     p, G = scaled(ties, Z, W), _Gram(times)
@@ -299,7 +299,7 @@ def solve_matrix_free(
     a = np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
     if bias:
         a = p.means(p.Z - p.ties.back(b * p.ties.rotate(G.times(X))))
-    return Iterated(X * p.root, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, G.columns)
+    return KrylovSolution(X * p.root, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, G.columns)
 
 
 def _apart(ties: Modes, Z: Array) -> Array:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.linalg.whitening import Whitening
-from leastwise.utils.arrays import at_home, here, library, like, widest
+from leastwise.utils.arrays import get_namespace, is_numpy, to_namespace, to_numpy, widest
 
 Array = np.ndarray
 
@@ -87,7 +87,7 @@ class Moments:
         ``whitening`` it may be overwritten. A design of another array library is summed there, in double precision
         if its device supports it; the moments are numpy arrays.
         """
-        if not at_home(Phi):
+        if not is_numpy(Phi):
             return Moments._of_there(Phi, Z, w, whitening)
         Phi, Z = Phi.astype(float, copy=False), Z.astype(float, copy=False)
         Phi = Phi if whitening is None else whitening.whiten(Phi)
@@ -101,13 +101,13 @@ class Moments:
 
     @staticmethod
     def _of_there(Phi: Any, Z: Any, w: Array | None, whitening: Whitening | None) -> Moments:
-        xp, Phi = library(Phi), widest(Phi)
+        xp, Phi = get_namespace(Phi), widest(Phi)
         Phi = Phi if whitening is None else whitening.whiten(Phi)
         w = np.ones(Phi.shape[0]) if w is None else w
-        mass, weight, Z = float(np.sum(w, dtype=float)), like(w, Phi), widest(like(Z, Phi))
+        mass, weight, Z = float(np.sum(w, dtype=float)), to_namespace(w, Phi), widest(to_namespace(Z, Phi))
         scaled = Phi if np.all(w == 1) else xp.sqrt(weight)[:, None] * Phi
         sums = scaled.T @ scaled, Phi.T @ (weight[:, None] * Z), Phi.T @ weight, Z.T @ weight
-        A, C, p, z = (here(part).astype(float) for part in sums)
+        A, C, p, z = (to_numpy(part).astype(float) for part in sums)
         return Moments(A, C, p, z, mass, Phi.shape[0], whitening)
 
     def __add__(self, other: Moments) -> Moments:

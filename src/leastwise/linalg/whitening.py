@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 from leastwise.linalg.cholesky import cholesky
-from leastwise.utils.arrays import at_home, library, like, numbers_like
+from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, to_namespace
 
 Array = np.ndarray
 
@@ -67,8 +67,8 @@ class Whitening:
 
         Arrays of another library stay in that library.
         """
-        if not at_home(Phi):
-            return Phi @ like(self.T, Phi).T
+        if not is_numpy(Phi):
+            return Phi @ to_namespace(self.T, Phi).T
         (trmm,) = get_blas_funcs(("trmm",), (self.T,))
         # BLAS works in column order: transposes of C-contiguous arrays are passed without a copy.
         rows = np.ascontiguousarray(Phi, dtype=float).T
@@ -76,8 +76,8 @@ class Whitening:
 
     def columns(self, Phi: Any) -> Any:
         """A copy of ``Phi[:, pivots]``."""
-        if not at_home(Phi):
-            return library(Phi).take(Phi, numbers_like(self.pivots, Phi), axis=1)
+        if not is_numpy(Phi):
+            return get_namespace(Phi).take(Phi, numbers_like(self.pivots, Phi), axis=1)
         return np.take(Phi, self.pivots, axis=1)
 
     def unwhiten(self, V: Array) -> Array:

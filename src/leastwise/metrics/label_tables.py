@@ -102,15 +102,15 @@ def check_average(average: Any, known: tuple) -> None:
 def indicators(Y_true: Any, sample_weight: Any, missing: Any) -> tuple[Table, Array, Array]:
     """Labels that are 0 or 1: the table, which known ones are 1, and the weights of the entries, 0 if unknown."""
     truth = read(Y_true, "Y_true", missing)
-    strange = _beyond(truth, (0, 1))
-    if strange is not None:
+    unseen = _beyond(truth, (0, 1))
+    if unseen is not None:
         allowed = "its values must be 0 or 1, or NaN if a label is unknown."
-        raise ValueError(f"Y_true holds {strange!r}: {allowed} {_hint(strange)}")
+        raise ValueError(f"Y_true holds {unseen!r}: {allowed} {_hint(unseen)}")
     return truth, (truth.values == 1) & truth.known, entry_weights(sample_weight, truth)
 
 
-def _hint(strange: Any) -> str:
-    if strange == -1:
+def _hint(unseen: Any) -> str:
+    if unseen == -1:
         return "Give missing=-1 if -1 means that a label is unknown, Y_true == 1 if it is the other class."
     return "Only hamming and subset_accuracy take other classes."
 
@@ -148,9 +148,9 @@ def entry_weights(sample_weight: Any, truth: Table) -> Array:
 def decided(Y_pred: Any, truth: Table) -> Array:
     """Decisions that are 0 or 1, as bool."""
     given = _complete(read(Y_pred, "Y_pred").beside(truth), truth)
-    strange = _beyond(given, (0, 1))
-    if strange is not None:
-        raise ValueError(f"Y_pred holds {strange!r}: decisions must be 0 or 1; for probabilities give P >= 0.5.")
+    unseen = _beyond(given, (0, 1))
+    if unseen is not None:
+        raise ValueError(f"Y_pred holds {unseen!r}: decisions must be 0 or 1; for probabilities give P >= 0.5.")
     return given.values == 1
 
 
@@ -195,8 +195,8 @@ def _complete(given: Table, truth: Table) -> Table:
 
 def _beyond(table: Table, allowed: tuple) -> Any:
     """The first known value that is not allowed; None if there is none."""
-    strange = table.known & ~np.logical_or.reduce([table.values == value for value in allowed])
-    return table.values[strange].tolist()[0] if strange.any() else None
+    unseen = table.known & ~np.logical_or.reduce([table.values == value for value in allowed])
+    return table.values[unseen].tolist()[0] if unseen.any() else None
 
 
 def _check_whole(table: Table, known: Array, advice: str) -> None:

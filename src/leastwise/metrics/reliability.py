@@ -127,18 +127,20 @@ def debiased_error(p: Array, true: Array, w: Array) -> float:
 # -------------------------------------------------------------------------- intervals
 
 
-def exact_interval(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
+def exact_interval(successes: Any, evaluators: Any, level: float = 0.95) -> tuple[Array, Array]:
     """Clopper-Pearson interval of a binomial proportion: its coverage is at least ``level``."""
-    k, n, tail = np.asarray(successes, dtype=float).round(), np.asarray(trials), (1 - level) / 2
+    k, n, tail = np.asarray(successes, dtype=float).round(), np.asarray(evaluators), (1 - level) / 2
     # beta.ppf is not defined at the borders, where the ends are 0 and 1.
     low = np.where(k > 0, beta.ppf(tail, np.maximum(k, 1), n - k + 1), 0.0)
     high = np.where(k < n, beta.ppf(1 - tail, k + 1, np.maximum(n - k, 1)), 1.0)
     return low, high
 
 
-def exact_upper(successes: Array, trials: Array, level: float) -> Array:
+def exact_upper(successes: Array, evaluators: Array, level: float) -> Array:
     """One-sided Clopper-Pearson bound: the proportion is above it with probability at most ``1 - level``."""
-    return np.where(successes < trials, beta.ppf(level, successes + 1, np.maximum(trials - successes, 1)), 1.0)
+    return np.where(
+        successes < evaluators, beta.ppf(level, successes + 1, np.maximum(evaluators - successes, 1)), 1.0
+    )
 
 
 def resampled_groups(m: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:

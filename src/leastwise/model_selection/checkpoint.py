@@ -45,7 +45,7 @@ class Entry:
     line: str
 
 
-class Diary(Protocol):
+class CheckpointListener(Protocol):
     """Somebody who listens."""
 
     def recall(self, step: Step) -> Entry | None:
@@ -71,7 +71,7 @@ class _Silent:
 class _Open:
     """The diary of this thread of work, and how many steps it has seen."""
 
-    diary: Diary
+    diary: CheckpointListener
     steps: int = 0
 
 
@@ -79,7 +79,7 @@ _OPEN: ContextVar[_Open | None] = ContextVar("leastwise_diary", default=None)
 
 
 @contextmanager
-def diary(listener: Diary) -> Iterator[None]:
+def diary(listener: CheckpointListener) -> Iterator[None]:
     """Every search made inside is told to ``listener``, step by step."""
     token = _OPEN.set(_Open(listener))
     try:
@@ -88,7 +88,7 @@ def diary(listener: Diary) -> Iterator[None]:
         _OPEN.reset(token)
 
 
-def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[Diary, Step]:
+def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, Step]:
     """Who listens, and the step that begins."""
     now = _OPEN.get() or _Open(_Silent())
     step = Step(now.steps, sigma, sharing, n_rows, what)

@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_flow
 from sklearn.model_selection import LeaveOneOut, StratifiedGroupKFold, StratifiedKFold
 
-from leastwise.utils.arrays import Away, here
-from leastwise.utils.hashing import row_keys
+from leastwise.utils.arrays import DeviceRows, to_numpy
+from leastwise.utils.hashing import row_hashes
 
 Array = np.ndarray
 
@@ -30,7 +30,7 @@ class DuplicateRowsWarning(UserWarning):
 
 def distinct_rows(X: Any) -> Array:
     """A label for every row; rows that are equal in every entry have the same one."""
-    _, first, label = np.unique(row_keys(X), return_index=True, return_inverse=True)
+    _, first, label = np.unique(row_hashes(X), return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]  # numbered as they come
 
 
@@ -91,13 +91,13 @@ def warn_of_copies(X: Any, copy: Array, target: Array, count: Array | None) -> N
 def _continuous(X: Any, distinct: Array) -> bool:
     """True if some column has fractional values that differ in most of the distinct rows."""
     some = distinct[np.unique(np.linspace(0, len(distinct) - 1, LOOKED_AT).astype(int))]
-    part = here(X.only(some)) if isinstance(X, Away) else X[some]
+    part = to_numpy(X.only(some)) if isinstance(X, DeviceRows) else X[some]
     part = part.toarray() if sparse.issparse(part) else np.asarray(part)
     fractional = np.flatnonzero((part != np.round(part)).any(axis=0))
     return any(len(np.unique(part[:, j])) >= len(some) / 2 for j in fractional)
 
 
-def fold_labels(cv: Any, y: Array, groups: Array | None, seed: int, task: Array | None = None) -> Array:
+def fold_ids(cv: Any, y: Array, groups: Array | None, seed: int, task: Array | None = None) -> Array:
     """A label for every row; rows with the same label are held out together.
 
     Parameters

@@ -82,7 +82,7 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
 
 
 @dataclass(frozen=True)
-class Levels:
+class SharingGrid:
     """Values from 0 to 1, in rising order; ``every`` says that all of them have to be tried."""
 
     values: tuple[float, ...]
@@ -95,7 +95,7 @@ class Levels:
 
 
 @dataclass(frozen=True)
-class Ladder:
+class OptionGrid:
     """Values in rising order, whatever they are, infinity too."""
 
     values: tuple[float, ...]
@@ -107,7 +107,7 @@ class Ladder:
 
 
 def walk(
-    grid: Grid | Levels | Ladder, start: float, visit: Callable[[float, T | None], T], known: T | None = None
+    grid: Grid | SharingGrid | OptionGrid, start: float, visit: Callable[[float, T | None], T], known: T | None = None
 ) -> T:
     """From the grid's value next to ``start`` go down while that is better; if it never was, go up.
 

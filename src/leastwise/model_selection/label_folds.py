@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from scipy import sparse
 
-from leastwise.utils.hashing import pair_keys, row_keys, sample_keys, unit_keys
+from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes, unit_hashes
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ CANDIDATES = 64
 TRIALS, ENTRIES = 2000, 400_000_000
 
 
-def label_fold_labels(k: int, codes: Array, seed: int | None) -> Array:
+def label_fold_ids(k: int, codes: Array, seed: int | None) -> Array:
     """A fold 0 ... k-1 for every row, such that all folds look alike in every label.
 
     Rows are dealt out one by one, those with the rarest classes first, each to the fold that lacks its rarest class
@@ -102,10 +102,10 @@ def _swapped(fold: Array, table: sparse.csr_array, k: int) -> Array:
     """Folds with rows swapped between two of them, for as long as some swap of the likely ones helps."""
     swaps = _Swaps(table, np.asarray(table.sum(axis=1)), fold.copy(), k)
     pairs = list(combinations(range(k), 2))
-    trials = min(TRIALS, int(ENTRIES // (2 * table.nnz / k + 1)))
+    evaluators = min(TRIALS, int(ENTRIES // (2 * table.nnz / k + 1)))
     idle = 0
-    for trial in range(trials):
-        idle = 0 if swaps.improve(*pairs[trial % len(pairs)]) else idle + 1
+    for evaluator in range(evaluators):
+        idle = 0 if swaps.improve(*pairs[evaluator % len(pairs)]) else idle + 1
         if idle == len(pairs):
             break
     return swaps.fold
@@ -147,13 +147,13 @@ def grouped_folds(k: int, codes: Array, group: Array | None, x: Array) -> Array:
     """
     if group is None:
         member, most = np.arange(len(codes)), codes
-        keys = sample_keys(pair_keys(x, row_keys(codes)), [], [], "folds")
+        keys = sample_hashes(pair_hashes(x, row_hashes(codes)), [], [], "folds")
     else:
         member = np.unique(group, return_inverse=True)[1]
         order = np.argsort(member, kind="stable")
         starts = np.searchsorted(member[order], np.arange(member.max() + 1))
-        most, keys = np.maximum.reduceat(codes[order], starts, axis=0), unit_keys(x, member, "folds")
+        most, keys = np.maximum.reduceat(codes[order], starts, axis=0), unit_hashes(x, member, "folds")
     dealt = np.argsort(keys, kind="stable")
     fold = np.empty(len(most), dtype=int)
-    fold[dealt] = label_fold_labels(min(k, len(most)), most[dealt], None)
+    fold[dealt] = label_fold_ids(min(k, len(most)), most[dealt], None)
     return fold[member]

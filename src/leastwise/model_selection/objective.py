@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class ClassJudge:
+class ClassObjective:
     """Calibrates held-out scores of classes, and scores the probabilities.
 
     ``signed`` says that the targets were -1 and 1, not 0 and 1.
@@ -73,7 +73,7 @@ def clear_margin(less: Array, w: Array, n: int) -> bool:
 
 
 @dataclass(frozen=True)
-class ValueJudge:
+class ValueObjective:
     """Scores held-out predictions of quantities, in the unit of the targets.
 
     Among many models the best held-out error flatters, the more so where models bend with every row, and with few
@@ -89,14 +89,14 @@ class ValueJudge:
     of_classes: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, values: Array, w: Array, task: Array | None, scorer: ValueScorer, unit: Any) -> ValueJudge:
+    def of(cls, values: Array, w: Array, task: Array | None, scorer: ValueScorer, unit: Any) -> ValueObjective:
         """For these targets, in this unit."""
-        judge = cls(values.shape[1], scorer, unit)
+        objective = cls(values.shape[1], scorer, unit)
         if scorer.unit_free or not np.ptp(values, axis=0).any():
-            return judge
+            return objective
         # The score of the mean tells what scores are measured in, errors or their squares.
         with np.errstate(over="ignore", under="ignore"):
-            base = judge._scored(
+            base = objective._scored(
                 values, np.broadcast_to(np.average(values, axis=0, weights=w), values.shape), w, task
             )
         if not np.isfinite(base):
@@ -136,7 +136,7 @@ class ValueJudge:
 
 
 @dataclass(frozen=True)
-class LabelJudge:
+class LabelObjective:
     """Calibrates held-out scores of many labels, all in one, and scores the probabilities or what is decided by them.
 
     Attributes
@@ -160,7 +160,7 @@ class LabelJudge:
         """One for each class of each label."""
         return int(self.starts[-1])
 
-    def take(self, labels: Array) -> LabelJudge:
+    def take(self, labels: Array) -> LabelObjective:
         """The judge of some of the labels."""
         starts = np.cumsum([0, *np.diff(self.starts)[labels]])
         each = isinstance(self.threshold, np.ndarray)

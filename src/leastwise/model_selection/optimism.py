@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.model_selection.objective import ValueJudge, charge, clear_margin
+from leastwise.model_selection.objective import ValueObjective, charge, clear_margin
 from leastwise.model_selection.search import PARAMETERS
 from leastwise.problem.kernels import Linear
 from leastwise.solvers.evaluator import Rows, Settings
@@ -40,9 +40,9 @@ def excess(seen: list[dict], rows: Rows, settings: Settings) -> Array | None:
 
     None where there was nothing to choose from, or the points were not kept.
     """
-    judge = settings.judge
+    objective = settings.objective
     points = [point for point in seen if len(point.get("F", ())) == len(rows)]
-    if len(points) < 2 or not isinstance(judge, ValueJudge):
+    if len(points) < 2 or not isinstance(objective, ValueObjective):
         return None
     assert rows.values is not None
     away = np.abs(rows.values.astype(float) - np.array([point["F"] for point in points], dtype=float))
@@ -65,15 +65,15 @@ class _Choice:
     @classmethod
     def of(cls, points: list[dict], away: Array, rows: Rows, settings: Settings) -> _Choice:
         """``away`` are absolute errors (points x n x outputs)."""
-        judge = settings.judge
-        assert isinstance(judge, ValueJudge)
+        objective = settings.objective
+        assert isinstance(objective, ValueObjective)
         assert rows.values is not None
         Z = rows.values.astype(float)
         spread = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
         square = (away**2 / np.where(spread > 0, spread, 1)).mean(axis=2)
-        loss = away.mean(axis=2) if judge.scorer.name == "mae" else square
+        loss = away.mean(axis=2) if objective.scorer.name == "mae" else square
         factor, simple = np.ones(len(points)), np.zeros(len(points), dtype=bool)
-        if judge.scorer.cautious:
+        if objective.scorer.cautious:
             factor = np.array([charge(rows.size, point["freedom"]) for point in points])
             simple = np.array([_is_simple(point, settings) for point in points])
         return cls(loss, square, factor, simple, rows)

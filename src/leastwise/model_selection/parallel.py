@@ -21,8 +21,8 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from leastwise.model_selection.grid import Grid, Levels, explore, walk
-from leastwise.solvers.evaluator import Outcome, Trial
+from leastwise.model_selection.grid import Grid, SharingGrid, explore, walk
+from leastwise.solvers.evaluator import Candidate, Evaluator
 from leastwise.utils.memory import available_memory, memory_limit, told_memory
 
 
@@ -142,27 +142,27 @@ MIDDLE = 0.5
 class Made:
     """A step that is done: its best point, all points that it saw, how long it took, and what the trial keeps."""
 
-    outcome: Outcome
+    outcome: Candidate
     seen: list[dict]
     seconds: float
     kept: Any = None
 
 
-def make_step(trial: Trial, sigma: float, strategy: Callable, count: int) -> Made:
+def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int) -> Made:
     """Look at alphas by ``strategy``, about ``count`` of them."""
     began, seen = time.perf_counter(), []
-    heldout = trial.heldout(sigma, count)
+    heldout = evaluator.heldout(sigma, count)
 
-    def point(alpha: float, last: Outcome | None) -> Outcome:
+    def point(alpha: float, last: Candidate | None) -> Candidate:
         held = heldout(alpha)
-        outcome = trial.judge(sigma, alpha, held, last)
-        found = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(trial.rows)}
-        if not trial.settings.judge.of_classes and len(trial.rows) <= FEW_ROWS:
+        outcome = evaluator.objective(sigma, alpha, held, last)
+        found = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(evaluator.rows)}
+        if not evaluator.settings.objective.of_classes and len(evaluator.rows) <= FEW_ROWS:
             found |= {"F": outcome.F, "freedom": held.freedom}
         seen.append(found)
         return outcome
 
-    return Made(strategy(point), seen, time.perf_counter() - began, trial.kept(sigma))
+    return Made(strategy(point), seen, time.perf_counter() - began, evaluator.kept(sigma))
 
 
 def whole_grid(alphas: Grid) -> Callable:
@@ -171,11 +171,11 @@ def whole_grid(alphas: Grid) -> Callable:
 
 
 @dataclass(frozen=True)
-class Look:
+class GridJob:
     """What one job does: a sigma with all of these sharings, with those on the way to the best, or with none."""
 
     sigma: float
-    sharings: Levels | None = None
+    sharings: SharingGrid | None = None
 
     def covers(self, sigma: float, sharing: float | None) -> bool:
         """Whether this step may be made by it."""
@@ -187,13 +187,13 @@ class Look:
         sharings = (None,) if self.sharings is None else self.sharings.values
         return all((self.sigma, sharing) in made for sharing in sharings)
 
-    def make(self, trial: Trial, alphas: Grid) -> dict[float | None, Made]:
+    def make(self, evaluator: Evaluator, alphas: Grid) -> dict[float | None, Made]:
         """The steps, by sharing."""
         made: dict[float | None, Made] = {}
-        trial = trial.apart()
+        evaluator = evaluator.apart()
 
-        def at(sharing: float | None, last: Outcome | None = None) -> Outcome:
-            made[sharing] = make_step(trial.tied(sharing), self.sigma, whole_grid(alphas), len(alphas.values))
+        def at(sharing: float | None, last: Candidate | None = None) -> Candidate:
+            made[sharing] = make_step(evaluator.tied(sharing), self.sigma, whole_grid(alphas), len(alphas.values))
             return made[sharing].outcome
 
         if self.sharings is None:
@@ -206,14 +206,14 @@ class Look:
         return made
 
 
-def looks(trial: Trial, sigmas: Sequence[float], sharings: Levels | None) -> list[Look]:
+def looks(evaluator: Evaluator, sigmas: Sequence[float], sharings: SharingGrid | None) -> list[GridJob]:
     """How a grid is dealt out: by sigma, and by sharing where all are tried and each has its own decomposition."""
-    if sharings is not None and sharings.every and trial.sharing_costs:
-        return [Look(sigma, Levels((sharing,))) for sigma in sigmas for sharing in sharings.values]
-    return [Look(sigma, sharings) for sigma in sigmas]
+    if sharings is not None and sharings.every and evaluator.sharing_costs:
+        return [GridJob(sigma, SharingGrid((sharing,))) for sigma in sigmas for sharing in sharings.values]
+    return [GridJob(sigma, sharings) for sigma in sigmas]
 
 
-class Ahead:
+class Prefetch:
     """Steps that a search will want, made side by side before their turn.
 
     A step does not depend on those before it, unless a trial goes through the rows for every alpha. Only which
@@ -221,14 +221,14 @@ class Ahead:
     order, with the same results, as one that makes them itself; some of those made here may not be asked for.
     """
 
-    def __init__(self, trial: Trial, alphas: Grid) -> None:
-        self._trial, self._alphas = trial, alphas
-        self._wanted: list[Look] = []
+    def __init__(self, evaluator: Evaluator, alphas: Grid) -> None:
+        self._trial, self._alphas = evaluator, alphas
+        self._wanted: list[GridJob] = []
         self._made: dict[tuple[float, float | None], Made] = {}
-        self._under_way: deque[Look] = deque()
+        self._under_way: deque[GridJob] = deque()
         self._coming: Generator[dict[float | None, Made]] | None = None
 
-    def expect(self, wanted: list[Look]) -> None:
+    def expect(self, wanted: list[GridJob]) -> None:
         """What will be asked for. Jobs begin with the first question, for its step may be known from elsewhere."""
         self._wanted = [] if self._trial.streams else [look for look in wanted if not look.known(self._made)]
 
@@ -249,11 +249,11 @@ class Ahead:
         """Start jobs for what is wanted from this step on."""
         first = next((k for k, look in enumerate(self._wanted) if look.covers(sigma, sharing)), len(self._wanted))
         rest, self._wanted = self._wanted[first:], []
-        trial = self._trial.apart()
-        jobs = jobs_allowed(trial.settings.n_jobs, len(rest), trial.room)
+        evaluator = self._trial.apart()
+        jobs = jobs_allowed(evaluator.settings.n_jobs, len(rest), evaluator.room)
         if jobs > 1:
             self._under_way = deque(rest)
-            self._coming = in_order(Look.make, [(look, trial, self._alphas) for look in rest], jobs)
+            self._coming = in_order(GridJob.make, [(look, evaluator, self._alphas) for look in rest], jobs)
 
     def close(self) -> None:
         """Stop what is under way, if anything is."""

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from leastwise.model_selection.checkpoint import Entry, next_step
-from leastwise.model_selection.grid import Grid, Ladder, Levels, best_of, explore, walk
-from leastwise.model_selection.parallel import MIDDLE, Ahead, Look, looks, make_step, whole_grid
+from leastwise.model_selection.grid import Grid, OptionGrid, SharingGrid, best_of, explore, walk
+from leastwise.model_selection.parallel import MIDDLE, GridJob, Prefetch, looks, make_step, whole_grid
 from leastwise.model_selection.subsample import distinct_sample
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
-from leastwise.solvers.evaluator import Outcome, Rows, Trial
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
 
 Array = np.ndarray
 
@@ -27,33 +27,33 @@ PARAMETERS = {"sigma": "sigma", "alpha": "alpha", "sharing": "sharing", "spread"
 class Search:
     """A search under way: the best point so far, and all points seen."""
 
-    trial: Trial
+    evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
 
-    def run(self, sigmas: Grid, alphas: Grid, sharings: Levels | None = None) -> Outcome:
+    def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
         """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point.
 
         Of the sharings all are tried with every sigma, or, where not every one has to be, those on the way to the
         best from where the last sigma had it; and all at the best sigma. Where alphas do not come for free, those of
         a grid of our own are tried on the way from the last best one too.
         """
-        with closing(Ahead(self.trial, alphas)) as ahead:
+        with closing(Prefetch(self.evaluator, alphas)) as ahead:
             found = self._grid(ahead, sigmas, alphas, sharings)
         return self.refine(found, alphas, known=True) if alphas.ratio else found
 
-    def _grid(self, ahead: Ahead, sigmas: Grid, alphas: Grid, sharings: Levels | None) -> Outcome:
+    def _grid(self, ahead: Prefetch, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
         """The best point of the grids, and beyond the border of the sigmas; steps may be made ahead of their turn."""
-        tried: dict[tuple[float, float | None], Outcome] = {}
+        tried: dict[tuple[float, float | None], Candidate] = {}
 
-        def at(sigma: float, sharing: float | None, last: Outcome | None) -> Outcome:
+        def at(sigma: float, sharing: float | None, last: Candidate | None) -> Candidate:
             if (sigma, sharing) not in tried:
                 strategy = whole_grid(alphas)
-                if self.trial.streams and alphas.ratio and last is not None:
+                if self.evaluator.streams and alphas.ratio and last is not None:
                     strategy = partial(walk, Grid(alphas.values), last.alpha)
                 tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
             return tried[sigma, sharing]
 
-        def best(sigma: float, last: Outcome | None) -> Outcome:
+        def best(sigma: float, last: Candidate | None) -> Candidate:
             if sharings is None:
                 return at(sigma, None, last)
             if sharings.every:
@@ -61,32 +61,34 @@ class Search:
             start = MIDDLE if last is None or last.sharing is None else last.sharing
             return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
-        ahead.expect(looks(self.trial, sigmas.values, sharings))
+        ahead.expect(looks(self.evaluator, sigmas.values, sharings))
         found = explore(sigmas, best)
         if sharings is None:
             return found
-        if self.trial.sharing_costs:
+        if self.evaluator.sharing_costs:
             left = [sharing for sharing in sharings.values if (found.sigma, sharing) not in tried]
-            ahead.expect([Look(found.sigma, Levels((sharing,))) for sharing in left])
+            ahead.expect([GridJob(found.sigma, SharingGrid((sharing,))) for sharing in left])
         return best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
 
-    def refine(self, start: Outcome, alphas: Grid, known: bool = False) -> Outcome:
+    def refine(self, start: Candidate, alphas: Grid, known: bool = False) -> Candidate:
         """From a guess, or a point that is known on these rows, to better alphas until there is none."""
         strategy = partial(_walk_alphas, alphas, start, known)
         return self._at(start.sigma, start.sharing, strategy, count=3, what="refined, ")
 
-    def settle(self, start: Outcome, alphas: Grid, sharings: Levels | None) -> Outcome:
+    def settle(self, start: Candidate, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
         """Refine alpha, and the sharing where there is a choice, from a guess that was made on fewer rows."""
         found = self.refine(start, alphas)
         if sharings is None or start.sharing is None or len(sharings.values) == 1:
             return found
 
-        def at(sharing: float, last: Outcome | None) -> Outcome:
+        def at(sharing: float, last: Candidate | None) -> Candidate:
             return self.refine(replace(last or found, sharing=sharing), alphas)
 
         return walk(sharings, start.sharing, at, known=found)
 
-    def vary(self, found: Outcome, options: Sequence[float], change: Callable, alphas: Grid, start: float) -> Outcome:
+    def vary(
+        self, found: Candidate, options: Sequence[float], change: Callable, alphas: Grid, start: float
+    ) -> Candidate:
         """Other options of the trial where the search ended: on the way to the best, from the one that it had.
 
         ``change(option)`` makes the trial for an option. This search goes on with the best.
@@ -94,45 +96,45 @@ class Search:
         if len(options) < 2:
             return found
 
-        def at(option: float, last: Outcome | None) -> Outcome:
+        def at(option: float, last: Candidate | None) -> Candidate:
             other = Search(change(option), self.seen)
             tried[option] = other, other.at(found.sigma, found.sharing, alphas)
             return tried[option][1]
 
         tried = {start: (self, found)}
-        best = walk(Ladder(tuple(sorted(options))), start, at, found)
-        self.trial = next(search.trial for search, outcome in tried.values() if outcome is best)
+        best = walk(OptionGrid(tuple(sorted(options))), start, at, found)
+        self.evaluator = next(search.evaluator for search, outcome in tried.values() if outcome is best)
         return best
 
-    def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Outcome:
+    def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Candidate:
         """The best alpha of the grid at this sigma and sharing."""
         return self._at(sigma, sharing, whole_grid(alphas), len(alphas.values))
 
     def _at(
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
-    ) -> Outcome:
+    ) -> Candidate:
         """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
-        trial = self.trial.tied(sharing)
-        shared = trial.described()
-        listener, step = next_step(sigma, sharing, len(trial.rows), f"{what}{count} alphas{shared}")
+        evaluator = self.evaluator.tied(sharing)
+        shared = evaluator.described()
+        listener, step = next_step(sigma, sharing, len(evaluator.rows), f"{what}{count} alphas{shared}")
         entry = listener.recall(step)
         if entry is None:
-            made = (ahead and ahead.find(sigma, sharing)) or make_step(trial, sigma, strategy, count)
-            trial.keep(sigma, made.kept)
-            line = self._told(made.outcome, f"{what}{len(trial.rows)} rows, {made.seconds:.2f} s", shared)
+            made = (ahead and ahead.find(sigma, sharing)) or make_step(evaluator, sigma, strategy, count)
+            evaluator.keep(sigma, made.kept)
+            line = self._told(made.outcome, f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s", shared)
             entry = Entry(step, made.outcome, made.seen, line)
             listener.note(step, entry)
         self.seen.extend(entry.seen)
-        self.trial.settings.report(entry.line)
+        self.evaluator.settings.report(entry.line)
         return entry.outcome
 
-    def _told(self, found: Outcome, how: str, shared: str) -> str:
-        scorer = self.trial.settings.judge.scorer
+    def _told(self, found: Candidate, how: str, shared: str) -> str:
+        scorer = self.evaluator.settings.objective.scorer
         score = f"{scorer.name} {scorer.shown(found.score):.5g}"
         return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"
 
 
-def _walk_alphas(alphas: Grid, start: Outcome, known: bool, visit: Callable) -> Outcome:
+def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:
     return walk(alphas, start.alpha, visit, start if known else None)
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from leastwise.model_selection.folds import task_fold_labels
-from leastwise.model_selection.label_folds import label_fold_labels
+from leastwise.model_selection.label_folds import label_fold_ids
 from leastwise.problem.tasks import encode_tasks, split_tasks
 
 __all__ = ["StratifiedLabelKFold", "StratifiedTaskKFold"]
@@ -235,7 +235,7 @@ class StratifiedLabelKFold(_Dealt):
 
     def label_labels(self, codes: Array) -> Array:
         """The fold of every row, from codes of the classes, -1 where a label is not known."""
-        return label_fold_labels(int(self.n_splits), codes, self._seed(len(codes)))
+        return label_fold_ids(int(self.n_splits), codes, self._seed(len(codes)))
 
 
 def _label_codes(y: Any, n: int) -> Array:

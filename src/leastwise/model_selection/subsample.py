@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from leastwise.solvers.evaluator import Rows
-from leastwise.utils.hashing import multiset_keys, pair_keys, row_keys, sample_keys, unit_keys
+from leastwise.utils.hashing import multiset_keys, pair_hashes, row_hashes, sample_hashes, unit_hashes
 
 Array = np.ndarray
 
@@ -23,24 +23,24 @@ DISTINCT = 5
 MANY_CLASSES = 100
 
 
-def content_keys(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
+def content_hashes(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
     """Keys to draw a sample of rows by; see :func:`leastwise.utils.hashing.sample_keys`.
 
     Copies of a row within its task and class are numbered by their values and weights, the heaviest first.
     """
-    y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_keys(rows.y)
-    x = pair_keys(input_keys(rows, precomputed), y)
+    y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_hashes(rows.y)
+    x = pair_hashes(input_hashes(rows, precomputed), y)
     # Rows that are equal in single precision only are in the order of their exact keys.
-    exact = [] if precomputed or rows.X.dtype == np.float32 else [row_keys(rows.X)]
+    exact = [] if precomputed or rows.X.dtype == np.float32 else [row_hashes(rows.X)]
     group = [] if rows.group is None else [rows.group]
-    return sample_keys(
+    return sample_hashes(
         x, [] if rows.task is None else [rows.task], [*_values(rows), -rows.w, *exact, *group], purpose
     )
 
 
-def input_keys(rows: Rows, precomputed: bool = False) -> Array:
+def input_hashes(rows: Rows, precomputed: bool = False) -> Array:
     """Keys of the inputs alone, in single precision: float32 and float64 rows give the same samples."""
-    return multiset_keys(rows.X) if precomputed else row_keys(rows.X, single=True)
+    return multiset_keys(rows.X) if precomputed else row_hashes(rows.X, single=True)
 
 
 def _values(rows: Rows) -> list[Array]:
@@ -54,16 +54,16 @@ def distinct_sample(rows: Rows, count: int, purpose: str, precomputed: bool = Fa
     first = np.sort(np.unique(rows.copy, return_index=True)[1])
     if len(first) <= count:
         return first
-    return np.sort(first[np.argsort(content_keys(rows.part(first), purpose, precomputed), kind="stable")[:count]])
+    return np.sort(first[np.argsort(content_hashes(rows.part(first), purpose, precomputed), kind="stable")[:count]])
 
 
 def search_sample(rows: Rows, count: int, precomputed: bool = False) -> Array:
     """About ``count`` row numbers, in order, with the classes in proportion; whole groups, if there are many."""
-    key = content_keys(rows, "sample", precomputed)
+    key = content_hashes(rows, "sample", precomputed)
     if rows.group is None:
         return stratified_rows(rows.y, count, key)
     group = np.unique(rows.group, return_inverse=True)[1]
-    names = unit_keys(input_keys(rows, precomputed), group, "sample")
+    names = unit_hashes(input_hashes(rows, precomputed), group, "sample")
     return some_units(group, names, rows.y, rows.w, count, key, LEAST_GROUPS)
 
 
@@ -161,12 +161,12 @@ def held_out_tenth(rows: Rows, solver: str) -> Array:
     if together is None and DISTINCT * len(np.unique(rows.copy)) >= len(rows):
         together = rows.copy  # of mostly distinct rows copies stay together, as a row of their weight would
     if together is None:
-        keys = content_keys(rows, "held out")
+        keys = content_hashes(rows, "held out")
         parts = list(np.arange(len(rows))[:, None])
     else:
         first, unit = np.unique(together, return_index=True, return_inverse=True)[1:]
         ties = [rows.y[first], *(column[first] for column in _values(rows))]  # units of equal inputs
-        order = np.lexsort((*reversed(ties), unit_keys(input_keys(rows), unit, "held out")))
+        order = np.lexsort((*reversed(ties), unit_hashes(input_hashes(rows), unit, "held out")))
         keys = np.argsort(order)
         rank = np.argsort(unit, kind="stable")
         parts = np.split(rank, np.searchsorted(unit[rank], np.arange(1, len(keys))))

@@ -30,7 +30,7 @@ from leastwise.onnx.models import (
 from leastwise.onnx.outputs import class_array, class_names, output_classes
 from leastwise.onnx.registry import ExportOptions, estimators
 from leastwise.onnx.transformers import Columns
-from leastwise.problem.coupling import Tie
+from leastwise.problem.coupling import CouplingMatrix
 
 Array = np.ndarray
 
@@ -65,7 +65,7 @@ def _svm_scores(g: Graph, model: Any, columns: Columns, coef: Array) -> Value:
     """Sums over support vectors with the kernel ``(1/mu + [s = t]) k``, of shape (n, columns of coef)."""
     X, task = split_tasks(g, columns, model, model.task_index_)
     used, center_task = model.used_, model.task_fit_[model.support_]
-    coupling = Tie(1 / used["mu"], np.ones(len(model.task_index_)))
+    coupling = CouplingMatrix(1 / used["mu"], np.ones(len(model.task_index_)))
     A = CoupledCoefficients(coef, center_task, coupling, task)
     F, _ = kernel_scores(g, KERNELS[used["kernel"]], float(used["sigma"]), X, model.X_fit_[model.support_], A)
     if used["intercept"] == "task":  # the kernel is k + 1: add the sum of the coefficients of each task

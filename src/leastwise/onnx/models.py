@@ -18,7 +18,7 @@ from leastwise.onnx.encoders import split_tasks
 from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.registry import calibrators, kernels
 from leastwise.onnx.transformers import Columns, unwrap
-from leastwise.problem.coupling import Tie
+from leastwise.problem.coupling import CouplingMatrix
 from leastwise.problem.kernels import RBF, Kernel, Laplace, Linear, Poly, Scaled, Sigmoid, Sum
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.unwrap import core
@@ -84,7 +84,7 @@ class CoupledCoefficients:
 
     A: Array
     center_task: Array
-    coupling: Tie
+    coupling: CouplingMatrix
     task: Value
 
     def apply(self, g: Graph, K: Value) -> Value:
@@ -317,7 +317,7 @@ def _calibrated(g: Graph, model: Any, columns: Columns) -> Predictions:
     if hasattr(model, "label_index_"):
         return Predictions(label_probabilities(g, model.calibrator_, F, trust), scores.invalid, trust)
     P = calibrators.find(model.calibrator_).convert(g, model.calibrator_, F, trust)
-    for_unseen = getattr(model, "stranger_calibrator_", None)
+    for_unseen = getattr(model, "unseen_task_calibrator_", None)
     if for_unseen is None or scores.task is None or model.unknown_task == "error":
         return Predictions(P, scores.invalid, trust, scores.task)
     unseen = (scores.task < np.array(0)).unsqueeze(1)

@@ -116,7 +116,7 @@ def _confidence_threshold(g: Graph, abstaining: Any, predictions: Predictions) -
     common = float(abstaining.threshold_)
     if predictions.task is None:
         return common
-    unseen = float(abstaining.stranger_threshold_)
+    unseen = float(abstaining.unseen_task_threshold_)
     if hasattr(abstaining, "task_thresholds_"):
         return g.value(np.append(abstaining.task_thresholds_, unseen)).take(predictions.task, axis=0)
     return g.where(predictions.task < np.array(0), unseen, common)
@@ -215,7 +215,7 @@ def _output_per_label(g: Graph, labels: Labels, name: str, value: Value, classes
 def _output_sets(g: Graph, model: Any, scores: Value, task: Value | None, coverage: float) -> None:
     """``set``, as :meth:`leastwise.LSPC.predict_set` with ``method="lac"``; scores are 1 - P."""
     level: Any = _conformal_level(model._evidence(), coverage)
-    unseen = model._stranger_evidence() if task is not None else None
+    unseen = model._unseen_task_evidence() if task is not None else None
     if task is not None and unseen is not None:
         level = g.where(task < np.array(0), _conformal_level(unseen, coverage), level).unsqueeze(1)
     g.output("set", _within_level(g, scores, level, len(model.classes_)), np.bool_, [len(model.classes_)])
@@ -265,9 +265,9 @@ def _regressor(g: Graph, model: Any, columns: Columns, options: ExportOptions) -
     if options.interval is not None:
         residuals = model._residuals("jackknife")
         half: Any = residuals.half_widths(options.interval)
-        if residuals.stranger is not None and scores.task is not None:
+        if residuals.unseen_task is not None and scores.task is not None:
             unseen = (scores.task < np.array(0)).unsqueeze(1)
-            half = g.where(unseen, residuals.stranger_half_widths(options.interval), half)
+            half = g.where(unseen, residuals.unseen_task_half_widths(options.interval), half)
         _output_values(g, model, "lower", F - half)
         _output_values(g, model, "upper", F + half)
 

@@ -202,7 +202,7 @@ EXACT = (
 #: and those that are not needed for predictions: search results, and what sets, intervals and influence need.
 REPORT = (
     *("heldout_scores_", "heldout_decision_", "heldout_proba_", "heldout_prediction_", "heldout_rows_"),
-    *("stranger_scores_", "cv_results_", "learned_", "residuals_", "risk_coverage_", "relation_", "tie_"),
+    *("unseen_task_scores_", "cv_results_", "learned_", "residuals_", "risk_coverage_", "relation_", "tie_"),
     *("neighbourhood_", "moments_", "kept_"),
 )
 
@@ -268,14 +268,14 @@ _part("recalibration.OneVersusRest", "calibration.families:OneVersusRest", exact
 _part("recalibration.Isotonic", "calibration.families:Steps", exact=True)
 _part("recalibration.Layout", "estimators._recalibrated_rows:Layout", exact=True)
 _part("tasks.Tasks", "problem.tasks:Tasks", skip=("_place",))
-_part("tasks.CouplingMatrix", "problem.coupling:Tie")
+_part("tasks.CouplingMatrix", "problem.coupling:CouplingMatrix")
 _part("tasks.SharedCoupling", "problem.coupling:Shared")
 _part("tasks.PairwiseCoupling", "problem.coupling:Pairwise")
 _part("tasks.DualForm", "solvers.solve_tasks:DualForm")
 _part("tasks.PrimalForm", "solvers.solve_tasks:PrimalForm")
-_part("tasks.TaskScores", "baselines._features:TaskScores")
+_part("tasks.TaskScores", "baselines.mtl_feat:TaskScores")
 _part("labels.Labels", "problem.labels:Labels", exact=True)
-_part("labels.LabelGroup", "solvers.label_modes:Family")
+_part("labels.LabelGroup", "solvers.label_modes:LabelGroup")
 _part("labels.CoupledLabels", "solvers.label_modes:Tied")
 _part("labels.Modes", "linalg.sylvester:Modes")
 _part("heldout.HeldoutRows", "calibration.heldout_rows:HeldRows")
@@ -288,10 +288,10 @@ _part("influence.LabelLearned", "solvers.label_influence:LabelLearned")
 _part("stream.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments)
 _part("stream.Whitening", "linalg.whitening:Whitening", exact=True, check=checks.check_whitening)
 _part("stream.RowSample", "sources.bottom_k:Kept", exact=True, check=checks.check_row_sample)
-_part("table.Column", "tables.kinds:Column", exact=True)
+_part("table.Column", "tables.columns:Column", exact=True)
 _part("splitter.StratifiedTaskKFold", "model_selection:StratifiedTaskKFold")
 _part("splitter.StratifiedLabelKFold", "model_selection:StratifiedLabelKFold")
-_part("search.Candidate", "solvers.evaluator:Outcome", exact=True)
+_part("search.Candidate", "solvers.evaluator:Candidate", exact=True)
 _part("search.CheckpointEntry", "model_selection.checkpoint:Entry", exact=True)
 _part("search.CheckpointStep", "model_selection.checkpoint:Step", exact=True)
 

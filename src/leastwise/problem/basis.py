@@ -19,7 +19,7 @@ from leastwise.linalg.spectrum import Spectrum, design_spectrum, gram_spectrum, 
 from leastwise.linalg.whitening import Whitening
 from leastwise.problem.centers import Recipe, center_rows, cluster_centers, given_centers
 from leastwise.problem.kernels import Kernel, Precomputed
-from leastwise.utils.arrays import at_home, library, like, numbers_like, on_host, widest
+from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, on_host, to_namespace, widest
 from leastwise.utils.memory import block_bytes
 
 Array = np.ndarray
@@ -317,7 +317,7 @@ def evaluate(
     The kernel is computed in the precision of the coefficients, which is double where they are large numbers that
     cancel; scores have that of the rows.
     """
-    if not at_home(X):
+    if not is_numpy(X):
         return _evaluate_there(kernel, sigma, X, centers, rows, coef, weigh)
     dtype = np.result_type(X.dtype, coef.dtype)
     F = np.empty((X.shape[0], coef.shape[-1]), dtype=X.dtype)
@@ -349,11 +349,11 @@ def _evaluate_there(
     coef: Array,
     weigh: Callable[[Any, slice], Any] | None,
 ) -> tuple[Any, Any]:
-    xp, kind = library(X), {"dtype": X.dtype, "device": X.device}
+    xp, kind = get_namespace(X), {"dtype": X.dtype, "device": X.device}
     F = xp.empty((X.shape[0], coef.shape[-1]), **kind)
     nearest = xp.zeros(X.shape[0], **kind)
     chosen = None if rows is None else numbers_like(rows, X)
-    centers, theta = like(centers, X), None if weigh is not None else like(coef, X)
+    centers, theta = to_namespace(centers, X), None if weigh is not None else to_namespace(coef, X)
     for part in chunks_there(X, max(coef.shape[-2], X.shape[1])):
         if isinstance(kernel, Precomputed):
             K = xp.take(X[part, ...], chosen, axis=1)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from leastwise.utils.arrays import at_home, library, like, numbers_like
+from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, to_namespace
 
 Array = np.ndarray
 
@@ -37,7 +37,7 @@ STEP = 256
 
 
 @dataclass(frozen=True)
-class Tie:
+class CouplingMatrix:
     """B at one sharing: ``sharing + own_t [t = t']``, or any matrix.
 
     Attributes
@@ -61,10 +61,10 @@ class Tie:
     @cached_property
     def extended(self) -> Array:
         """B with a last row for a task that is not known."""
-        return np.vstack([self.matrix, self.stranger])
+        return np.vstack([self.matrix, self.unseen_task])
 
     @cached_property
-    def stranger(self) -> Array:
+    def unseen_task(self) -> Array:
         """What a task that is not known has in common with each task: what other tasks have, on average."""
         if self.B is None or len(self.B) == 1:
             return np.full(len(self.own), self.sharing)
@@ -78,7 +78,7 @@ class Tie:
             return np.arange(T) if self.sharing == 0 else np.zeros(T, dtype=int)
         return connected_components(self.B != 0, directed=False)[1]
 
-    def lonely(self, task: Array, fold: Array) -> Array:
+    def isolated(self, task: Array, fold: Array) -> Array:
         """Rows that are held out together with all rows that they have anything in common with."""
         part = self.components[task]
         cells = np.unique(part * (int(fold.max()) + 1) + fold, return_inverse=True)[1]
@@ -93,7 +93,7 @@ class Tie:
         """``G_ij B[t_i, u_j]`` in the place of G; -1 in t is a task that is not known."""
         if self.pooled:
             return G
-        if not at_home(G):
+        if not is_numpy(G):
             return G * self._between_there(t, u, G)
         for a in range(0, len(t), STEP):
             G[a : a + STEP] *= self.between(t[a : a + STEP], u).astype(G.dtype, copy=False)
@@ -101,10 +101,10 @@ class Tie:
 
     def _between_there(self, t: Array, u: Array, G: Any) -> Any:
         """``B[t_i, u_j]`` in the library of G."""
-        xp, rows, columns = library(G), numbers_like(t % (len(self.own) + 1), G), numbers_like(u, G)
+        xp, rows, columns = get_namespace(G), numbers_like(t % (len(self.own) + 1), G), numbers_like(u, G)
         if self.B is not None:
-            return xp.take(xp.take(like(self.extended, G), rows, axis=0), columns, axis=1)
-        alone, together = like(np.full(len(u), self.sharing), G), like(self.sharing + self.own[u], G)
+            return xp.take(xp.take(to_namespace(self.extended, G), rows, axis=0), columns, axis=1)
+        alone, together = to_namespace(np.full(len(u), self.sharing), G), to_namespace(self.sharing + self.own[u], G)
         return xp.where(rows[:, None] == columns[None, :], together[None, :], alone[None, :])
 
     def between(self, t: Array, u: Array) -> Array:
@@ -121,11 +121,11 @@ class Shared:
     penalty: Array
     similarity: Array | None = None
 
-    def at(self, sharing: float) -> Tie:
+    def at(self, sharing: float) -> CouplingMatrix:
         """B at one sharing."""
         own = (1 - sharing) / self.penalty
         B = None if self.similarity is None else sharing * self.similarity + np.diag(own)
-        return Tie(sharing, own, B)
+        return CouplingMatrix(sharing, own, B)
 
     def take(self, tasks: Array) -> Shared:
         """The coupling of some of the tasks."""
@@ -154,16 +154,16 @@ class Pairwise:
         part = connected_components(self.similarity > 0, directed=False)[1]
         return part[:, None] != part
 
-    def at(self, sharing: float) -> Tie:
+    def at(self, sharing: float) -> CouplingMatrix:
         """B at one sharing."""
         if sharing == 0:
             B = np.diag(1 / self.penalty)
-            return Tie(sharing, np.ones(len(B)), B / np.diagonal(B).mean())
+            return CouplingMatrix(sharing, np.ones(len(B)), B / np.diagonal(B).mean())
         m, V = self._modes
         shrink = np.where(m == 0, 1.0, (1 - sharing) / np.where(m == 0, 1.0, 1 - sharing + sharing * m))
         B = (V * shrink) @ V.T
         B[self._apart] = 0  # exactly, not to rounding
-        return Tie(sharing, np.full(len(B), 1 - sharing), B / np.diagonal(B).mean())
+        return CouplingMatrix(sharing, np.full(len(B), 1 - sharing), B / np.diagonal(B).mean())
 
     def take(self, tasks: Array) -> Pairwise:
         """The coupling of some of the tasks."""

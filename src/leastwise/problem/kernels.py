@@ -23,7 +23,17 @@ from scipy import sparse
 from scipy.linalg import get_blas_funcs
 from sklearn.metrics.pairwise import manhattan_distances
 
-from leastwise.utils.arrays import Away, at_home, here, is_finite, library, like, mapped, scalar, times
+from leastwise.utils.arrays import (
+    DeviceRows,
+    get_namespace,
+    is_finite,
+    is_numpy,
+    mapped,
+    scalar,
+    times,
+    to_namespace,
+    to_numpy,
+)
 
 Array = np.ndarray
 
@@ -34,8 +44,8 @@ def inner_products(X: Any, Y: Any) -> Array:
     SciPy's product, not NumPy's: a factorisation by SciPy follows, and the threads of two libraries get into each
     other's way (see ``leastwise.linalg.spectrum``). Arrays of another library are multiplied by that one.
     """
-    if not at_home(X):
-        return X @ like(Y, X).T
+    if not is_numpy(X):
+        return X @ to_namespace(Y, X).T
     if sparse.issparse(X) or sparse.issparse(Y):
         product = X @ Y.T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
@@ -47,8 +57,8 @@ def squared_norms(X: Any) -> Array:
     """Squared Euclidean norm of every row."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel().astype(X.dtype, copy=False)
-    if not at_home(X):
-        return library(X).sum(X * X, axis=1)
+    if not is_numpy(X):
+        return get_namespace(X).sum(X * X, axis=1)
     return np.einsum("ij,ij->i", X, X)
 
 
@@ -59,8 +69,8 @@ def squared_distances(X: Any, Y: Any) -> Array:
     digits. Then one product does it all: (-2x, |x|^2, 1) times (y, 1, |y|^2).
     """
     same = X is Y
-    if not at_home(X):
-        return _squared_distances_there(X, like(Y, X))
+    if not is_numpy(X):
+        return _squared_distances_there(X, to_namespace(Y, X))
     if sparse.issparse(X) or sparse.issparse(Y):
         D = inner_products(-2 * X, Y)
         D += squared_norms(Y)
@@ -78,7 +88,7 @@ def squared_distances(X: Any, Y: Any) -> Array:
 
 def _squared_distances_there(X: Any, Y: Any) -> Any:
     """The same in another library."""
-    xp = library(X)
+    xp = get_namespace(X)
     middle = xp.mean(Y, axis=0, keepdims=True)
     X, Y = X - middle, Y - middle
     x, y = squared_norms(X)[:, None], squared_norms(Y)[:, None]
@@ -88,9 +98,9 @@ def _squared_distances_there(X: Any, Y: Any) -> Any:
 
 def city_distances(X: Any, Y: Any) -> Any:
     """Sums of absolute differences between the rows of X and of Y."""
-    if at_home(X):
+    if is_numpy(X):
         return manhattan_distances(X, Y).astype(X.dtype, copy=False)
-    xp, Y = library(X), like(Y, X)
+    xp, Y = get_namespace(X), to_namespace(Y, X)
     D = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
     for j in range(X.shape[1]):  # column by column: never an array of three dimensions
         D += xp.abs(X[:, j, None] - Y[None, :, j])
@@ -177,7 +187,7 @@ class RBF(Kernel):
         return float(np.sqrt(np.median(pairs)))
 
     def distances(self, pairs: Array) -> Array:
-        return library(pairs).sqrt(pairs)
+        return get_namespace(pairs).sqrt(pairs)
 
 
 @dataclass(frozen=True)
@@ -223,8 +233,8 @@ class Scaled(Linear):
 
     def pairs(self, X: Any, Y: Any) -> Array:
         if self.origin is not None:
-            origin, same = like(self.origin, X), X is Y
-            X, Y = X - origin, None if same else like(Y, X) - origin
+            origin, same = to_namespace(self.origin, X), X is Y
+            X, Y = X - origin, None if same else to_namespace(Y, X) - origin
             Y = X if same else Y
         return inner_products(X, Y) / scalar(self.height, X)
 
@@ -233,19 +243,19 @@ class Scaled(Linear):
         return (np.eye(d) + shift).astype(dtype)
 
     def fitted(self, X: Any, w: Array | None = None) -> Kernel:
-        if isinstance(X, Away):
+        if isinstance(X, DeviceRows):
             return self._fitted_there(X, w)
         origin = None if sparse.issparse(X) else np.average(X, axis=0, weights=w).astype(X.dtype)
         height = float(np.average(squared_norms(X if origin is None else X - origin), weights=w))
         return Scaled(origin, height if height > 0 else 1.0)
 
-    def _fitted_there(self, rows: Away, w: Array | None) -> Kernel:
+    def _fitted_there(self, rows: DeviceRows, w: Array | None) -> Kernel:
         """The same from rows that stay where they are."""
         w = np.ones(rows.shape[0]) if w is None else w
-        share = like(w / w.sum(), rows.there)
+        share = to_namespace(w / w.sum(), rows.there)
         origin = share @ rows.there
         height = float(share @ squared_norms(rows.there - origin))
-        return Scaled(here(origin), height if height > 0 else 1.0)
+        return Scaled(to_numpy(origin), height if height > 0 else 1.0)
 
 
 @dataclass(frozen=True)
@@ -259,7 +269,7 @@ class Poly(Kernel):
         with np.errstate(over="ignore"):  # whoever wants finite values looks for them
             out = times(pairs, 1 / sigma**2, out)
             out += scalar(self.coef0, out)
-            return np.power(out, self.degree, out=out) if at_home(out) else out**self.degree
+            return np.power(out, self.degree, out=out) if is_numpy(out) else out**self.degree
 
 
 @dataclass(frozen=True)
@@ -284,14 +294,14 @@ class CallableKernel(Kernel):
     function: Callable[[Any, Any], Any] = inner_products
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        K = np.asarray(self.function(X, Y)) if at_home(X) else self._there(X, like(Y, X))
+        K = np.asarray(self.function(X, Y)) if is_numpy(X) else self._there(X, to_namespace(Y, X))
         wanted = (X.shape[0], Y.shape[0])
         if tuple(K.shape) != wanted:
             raise ValueError(
                 f"The kernel function returned an array of shape {tuple(K.shape)}; for inputs of {wanted[0]} and "
                 f"{wanted[1]} rows it has to return shape {wanted}."
             )
-        if not at_home(K):
+        if not is_numpy(K):
             return self._checked_there(K)
         if not (np.issubdtype(K.dtype, np.floating) or np.issubdtype(K.dtype, np.integer) or K.dtype == bool):
             raise ValueError(f"The kernel function returned values of type {K.dtype}; they must be real numbers.")
@@ -304,7 +314,11 @@ class CallableKernel(Kernel):
     def _there(self, X: Any, Y: Any) -> Any:
         """What the function says of rows of another library, of the type of the rows."""
         K = self.function(X, Y)
-        return like(np.asarray(K), X) if isinstance(K, list) or at_home(K) else library(X).asarray(K, dtype=X.dtype)
+        return (
+            to_namespace(np.asarray(K), X)
+            if isinstance(K, list) or is_numpy(K)
+            else get_namespace(X).asarray(K, dtype=X.dtype)
+        )
 
     def _checked_there(self, K: Any) -> Any:
         if not is_finite(K):
@@ -360,10 +374,10 @@ class Sum(Kernel):
         return replace(self, weights=tuple(linear if isinstance(p, Linear) else rest for p in self.parts))
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        return library(X).stack([part.pairs(X, Y) for part in self.parts], axis=-1)
+        return get_namespace(X).stack([part.pairs(X, Y) for part in self.parts], axis=-1)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
-        if not at_home(pairs):
+        if not is_numpy(pairs):
             return self._values_there(pairs, sigma)
         K = np.zeros(pairs.shape[:-1], dtype=pairs.dtype)
         for p, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):

@@ -164,10 +164,10 @@ def _check_edge(edge: tuple, place: dict) -> tuple[int, int, float]:
             f"similarity has the edge {edge!r}: edges are (label, label) or (label, label, weight). Give a "
             "matrix as an array, not as a list of tuples."
         )
-    strange = [name for name in edge[:2] if name not in place]
-    if strange:
+    unseen = [name for name in edge[:2] if name not in place]
+    if unseen:
         raise ValueError(
-            f"similarity has the edge {edge!r}, but {strange[0]!r} is no label; the labels are {list(place)[:10]}."
+            f"similarity has the edge {edge!r}, but {unseen[0]!r} is no label; the labels are {list(place)[:10]}."
         )
     weight = edge[2] if len(edge) == 3 else 1.0
     if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:

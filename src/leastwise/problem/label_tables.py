@@ -190,11 +190,11 @@ def _checked_values(values: Array, name: str) -> Array:
     """Known values of a column for metrics; objects that are numbers become floats."""
     if values.dtype.kind == "O":
         listed = values.tolist()
-        strange = next((v for v in listed if not isinstance(v, PLAIN)), None)
-        if strange is not None:
+        unseen = next((v for v in listed if not isinstance(v, PLAIN)), None)
+        if unseen is not None:
             raise ValueError(
-                f"{name} is not a table of numbers or strings, one column per label: it holds {strange!r:.40} of "
-                f"type {type(strange).__name__}."
+                f"{name} is not a table of numbers or strings, one column per label: it holds {unseen!r:.40} of "
+                f"type {type(unseen).__name__}."
             )
         return values if any(isinstance(v, str) for v in listed) else np.array(listed, dtype=float)
     if values.dtype.kind not in "biufU":

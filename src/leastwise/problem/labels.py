@@ -47,11 +47,11 @@ def classify(values: Array, where: str) -> tuple[Array, Array]:
 def _typed(values: list, where: str) -> Array:
     """Objects as an array of what they are."""
     text = sum(isinstance(v, str) for v in values)
-    strange = next((v for v in values if not isinstance(v, str | Real | np.bool_)), None)
-    if strange is not None:
+    unseen = next((v for v in values if not isinstance(v, str | Real | np.bool_)), None)
+    if unseen is not None:
         hint = " (sklearn.preprocessing.MultiLabelBinarizer makes a table of lists of labels.)"
-        hint = hint if isinstance(strange, list | tuple | set | frozenset | np.ndarray) else ""
-        raise ValueError(f"{where} holds {strange!r:.40} of type {type(strange).__name__}; {ALLOWED}{hint}")
+        hint = hint if isinstance(unseen, list | tuple | set | frozenset | np.ndarray) else ""
+        raise ValueError(f"{where} holds {unseen!r:.40} of type {type(unseen).__name__}; {ALLOWED}{hint}")
     if 0 < text < len(values):
         word = next(v for v in values if isinstance(v, str))
         number = next(v for v in values if not isinstance(v, str))
@@ -376,11 +376,11 @@ def encode_known(Y: Any, labels: Labels, n: int, missing: Any = np.nan) -> Array
 def _find(seen: Array, classes: Array, where: str) -> Array:
     """The codes of some classes among all."""
     code = {name: k for k, name in enumerate(classes.tolist())}
-    strange = [name for name in seen.tolist() if name not in code]
-    if strange:
-        hint = " Give missing=-1 if -1 means that a label is not known." if -1 in strange else ""
+    unseen = [name for name in seen.tolist() if name not in code]
+    if unseen:
+        hint = " Give missing=-1 if -1 means that a label is not known." if -1 in unseen else ""
         raise ValueError(
-            f"{where} holds {strange[:10]}; the classes that the model knows are {list(code)[:10]}. Leave other "
+            f"{where} holds {unseen[:10]}; the classes that the model knows are {list(code)[:10]}. Leave other "
             f"values out: NaN is a label that is not known.{hint}"
         )
     return np.array([code[name] for name in seen.tolist()], dtype=np.intp)

@@ -25,7 +25,7 @@ from leastwise.problem.weights import (
     is_balanced,
     label_weights,
 )
-from leastwise.utils.arrays import at_home, library, like, widest
+from leastwise.utils.arrays import get_namespace, is_numpy, to_namespace, widest
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -508,9 +508,9 @@ class LabelTargets(Targets):
 
 def in_units(F: Any, unit: Any, offset: Any, flat: bool) -> Any:
     """Predictions in the unit and shape of y; single precision stays unless it would overflow."""
-    if not at_home(F):
+    if not is_numpy(F):
         wide = widest(F)
-        values = library(F).astype(wide * like(unit, wide) + like(offset, wide), F.dtype)
+        values = get_namespace(F).astype(wide * to_namespace(unit, wide) + to_namespace(offset, wide), F.dtype)
         return values[:, 0] if flat else values
     values = np.asarray(F, dtype=float) * unit + offset
     if F.dtype == np.float32 and np.abs(values[np.isfinite(values)]).max(initial=0) < np.finfo(np.float32).max:

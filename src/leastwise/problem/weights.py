@@ -71,11 +71,11 @@ def check_class_weight(
     names = None if classes is None else list(classes)
     if names is not None:
         known = set(names)
-        strange = [name for name in weight if name not in known]
-        if strange:
+        unseen = [name for name in weight if name not in known]
+        if unseen:
             more = ", ..." if len(names) > SHOWN else ""
             shown = f"[{', '.join(map(repr, names[:SHOWN]))}{more}]"
-            raise refusal(given, f"It names {strange[:SHOWN]}; {what} are {shown}. Remove or correct them.", allowed)
+            raise refusal(given, f"It names {unseen[:SHOWN]}; {what} are {shown}. Remove or correct them.", allowed)
     for name, value in weight.items():
         if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
             raise refusal(
@@ -256,10 +256,10 @@ def _by_label(class_weight: Any, labels: Labels) -> list:
             raise refusal(class_weight, f"It has {len(class_weight)} entries: give one for each label.", allowed)
         each = list(class_weight)
     elif isinstance(class_weight, Mapping) and any(_of_a_label(value) for value in class_weight.values()):
-        strange = [name for name in class_weight if name not in labels.names]
-        if strange:
+        unseen = [name for name in class_weight if name not in labels.names]
+        if unseen:
             shown = f"which are no labels; the labels are {list(labels.names[:SHOWN])}"
-            raise refusal(class_weight, f"It names {strange[:SHOWN]}, {shown}.", allowed)
+            raise refusal(class_weight, f"It names {unseen[:SHOWN]}, {shown}.", allowed)
         each = [class_weight.get(name) for name in labels.names]
     else:  # one for all: each label takes from a mapping what it has
         every = dict.fromkeys(name for classes in labels.classes for name in classes.tolist())

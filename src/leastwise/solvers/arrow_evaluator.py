@@ -12,12 +12,12 @@ from leastwise.linalg.arrow import Decomposed, decompose
 from leastwise.linalg.arrow_batches import Chunk
 from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.problem.basis import Basis, double_kernel
-from leastwise.problem.coupling import Coupling, Tie
+from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
 from leastwise.solvers.arrow import ArrowHeldout
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.heldout import Folds, Held, Problem
-from leastwise.solvers.task_evaluators import TiedTrial
+from leastwise.solvers.task_evaluators import TaskEvaluator
 from leastwise.utils.memory import block_bytes
 
 Array = np.ndarray
@@ -62,7 +62,7 @@ class Stream:
         return whitening(double_kernel(self.settings.kernel, self.centers, self.centers, sigma))
 
     def chunks(
-        self, sigma: float, tie: Tie, penalty: Whitening | None, centring: Centring | None = None
+        self, sigma: float, tie: CouplingMatrix, penalty: Whitening | None, centring: Centring | None = None
     ) -> Iterator[tuple[Array, Chunk]]:
         """Some tasks, their rows in ``rows``, and their design; then the next."""
         for first, last in self._cuts():
@@ -103,7 +103,7 @@ def centred(chunk: Chunk, centring: Centring) -> Chunk:
     return replace(chunk, Phi=left[:, :b], Z=left[:, b:-1], root=left[:, -1], means=means)
 
 
-class ArrowTrial(TiedTrial):
+class ArrowEvaluator(TaskEvaluator):
     """Held-out scores of many tasks in closed form, from one decomposition of every task for each sigma.
 
     The centres are places: they stay when a row is held out.

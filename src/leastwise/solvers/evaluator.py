@@ -20,7 +20,7 @@ from leastwise.solvers.heldout import Folds, Held, Problem
 from leastwise.solvers.refit import RefitHeldout
 from leastwise.solvers.search_rows import ARRAYS, FEW_ALPHAS, cheaper_to_refit
 from leastwise.solvers.spectral import SpectralHeldout
-from leastwise.utils.arrays import at_home, here
+from leastwise.utils.arrays import is_numpy, to_numpy
 
 Array = np.ndarray
 
@@ -118,9 +118,9 @@ class Rows:
         """What is fitted: the values, or 1 in the column of the row's class."""
         return np.eye(n_outputs, dtype=self.X.dtype)[self.y] if self.values is None else self.values
 
-    def here(self) -> Self:
+    def to_numpy(self) -> Self:
         """The same with X in numpy's arrays."""
-        return self if at_home(self.X) else replace(self, X=here(self.X))
+        return self if is_numpy(self.X) else replace(self, X=to_numpy(self.X))
 
     def part(self, index: Array) -> Self:
         """Some of the rows, with the weights that they have among all."""
@@ -136,7 +136,7 @@ class Rows:
         return replace(some, X=some.X[:, index] if precomputed else some.X, w=w, mass=mass)
 
 
-class Judge(Protocol):
+class Objective(Protocol):
     """What held-out scores are worth; see ``leastwise.model_selection.objective``."""
 
     @property
@@ -171,14 +171,14 @@ class Settings:
     kernel: Kernel
     norm: str
     bias: bool
-    judge: Judge
+    objective: Objective
     report: Callable[[str], None] = lambda line: None
     n_jobs: int | None = None
 
     @property
     def n_outputs(self) -> int:
         """Columns of the targets."""
-        return self.judge.n_outputs
+        return self.objective.n_outputs
 
 
 def _silent(line: str) -> None:
@@ -186,7 +186,7 @@ def _silent(line: str) -> None:
 
 
 @dataclass
-class Outcome:
+class Candidate:
     """One point of the grid: its score, and the held-out scores and calibrator behind it.
 
     ``scale`` is the size that scores have, as a measure of what is about the same.
@@ -202,15 +202,15 @@ class Outcome:
     weight: float | None = None
     scale: float = 1.0
 
-    def better_than(self, other: Outcome) -> bool:
+    def better_than(self, other: Candidate) -> bool:
         """A higher score, or the same to six digits and smoother."""
         return self._smoothness > other._smoothness if self._close(other) else self.score > other.score
 
-    def clearly_better(self, other: Outcome) -> bool:
+    def clearly_better(self, other: Candidate) -> bool:
         """A higher score, within six digits."""
         return self.score > other.score and not self._close(other)
 
-    def _close(self, other: Outcome) -> bool:
+    def _close(self, other: Candidate) -> bool:
         return abs(self.score - other.score) <= 1e-6 * (self.scale + abs(other.score))
 
     @property
@@ -218,7 +218,7 @@ class Outcome:
         return self.alpha, self.sigma, self.sharing or 0.0
 
 
-class Trial:
+class Evaluator:
     """Held-out scores on some rows with some basis; the pairs of the kernel are computed once for all sigmas."""
 
     #: Whether it goes through the rows for every alpha.
@@ -252,11 +252,11 @@ class Trial:
         s, numbers = self.settings, len(self.rows) * self.basis.n_functions
         return ARRAYS[s.norm] * numbers * self.rows.X.dtype.itemsize
 
-    def tied(self, sharing: float | None) -> Trial:
+    def tied(self, sharing: float | None) -> Evaluator:
         """The trial with this sharing between tasks; a single task has none."""
         return self
 
-    def spreading(self, spread: float) -> Trial:
+    def spreading(self, spread: float) -> Evaluator:
         """The trial with intercepts of this spread among tasks; a single task has none."""
         return self
 
@@ -401,18 +401,22 @@ class Trial:
         return SpectralHeldout(problem, design.spectrum() if problem.own is None else design.function_spectrum())
 
     @property
-    def lonely(self) -> Array | None:
+    def isolated(self) -> Array | None:
         """Rows of which nothing can be known when they are held out, if there are such."""
         return None
 
     def settled(self, held: Held) -> Held:
         """Held-out scores without what is rounding only; for quantities zero is a number as any other."""
         return (
-            held if not self.settings.judge.of_classes else held.settled(None if self.settings.bias else self.lonely)
+            held
+            if not self.settings.objective.of_classes
+            else held.settled(None if self.settings.bias else self.isolated)
         )
 
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
         """Judge held-out scores."""
         held = self.settled(held)
-        score, calibrator = self.settings.judge(self.rows, held, None if last is None else last.calibrator)
-        return Outcome(sigma, alpha, score, held.F, calibrator, weight=self.weight, scale=self.settings.judge.scale)
+        score, calibrator = self.settings.objective(self.rows, held, None if last is None else last.calibrator)
+        return Candidate(
+            sigma, alpha, score, held.F, calibrator, weight=self.weight, scale=self.settings.objective.scale
+        )

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leastwise.problem.intercepts import Centring, shrunk_means
-from leastwise.solvers.task_deletion import Bordered, bordered_inverse
+from leastwise.solvers.task_deletion import BorderedInverse, bordered_inverse
 from leastwise.utils.text_format import LINE, NAME, shortened
 
 Array = np.ndarray
@@ -75,7 +75,7 @@ class Smoother:
         return np.sqrt(self.learned.w.astype(float))
 
     @cached_property
-    def inverse(self) -> Bordered:
+    def inverse(self) -> BorderedInverse:
         """That of the system."""
         known, centring = self.learned, None
         if self.task is not None and known.spread > 0:

@@ -28,7 +28,7 @@ from scipy import sparse
 
 from leastwise.linalg.cholesky import pivoted_cholesky, ridge_inverse
 from leastwise.linalg.krylov import Krylov, Times, block_cg, three_steps
-from leastwise.problem.coupling import Tie
+from leastwise.problem.coupling import CouplingMatrix
 from leastwise.problem.intercepts import Centring, shrunk_means
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.solvers.evaluator import Rows, Settings
@@ -108,7 +108,7 @@ class KernelTimes:
         sigma: float,
         X: Any,
         root: Array | None = None,
-        tie: Tie | None = None,
+        tie: CouplingMatrix | None = None,
         task: Array | None = None,
         rho: float = 0.0,
         budget: int = BUDGET,
@@ -220,26 +220,26 @@ class SolverOptions:
 
 
 @dataclass(frozen=True)
-class Bonds:
+class RowCoupling:
     """How the tasks of some rows are tied: B, and the spread of their own intercepts."""
 
-    tie: Tie
+    tie: CouplingMatrix
     task: Array
     spread: float = 0.0
 
-    def part(self, index: Array) -> Bonds:
+    def part(self, index: Array) -> RowCoupling:
         """Those of some rows."""
         return replace(self, task=self.task[index])
 
 
 @dataclass(frozen=True)
-class Iterated:
+class KrylovSolution:
     """Coefficients of the rows (n x c), shared intercepts (c), those of the tasks (T x c), and how it went."""
 
     A: Array
     intercept: Array
     own: Array | None
-    story: Krylov
+    summary: Krylov
 
 
 class KrylovProblem:
@@ -262,7 +262,7 @@ class KrylovProblem:
     """
 
     def __init__(
-        self, rows: Rows, settings: Settings, sigma: float, bonds: Bonds | None, effort: SolverOptions
+        self, rows: Rows, settings: Settings, sigma: float, bonds: RowCoupling | None, effort: SolverOptions
     ) -> None:
         # Vectors are in double precision whatever the rows: only kernel values are many.
         self.rows, self.bonds, self.effort = rows, bonds, effort
@@ -288,20 +288,20 @@ class KrylovProblem:
         L, _ = pivoted_cholesky(H.diagonal(), H.columns, rank, generator("preconditioner"), 0.0)
         return L if self.centring is None else self.centring.rows(L)
 
-    def solve(self, alpha: float, start: Any = None) -> Iterated:
+    def solve(self, alpha: float, start: Any = None) -> KrylovSolution:
         """The model at an alpha; ``start`` is ``story.X`` of a like problem, to start from."""
         rho, Z, centring = alpha * len(self.rows), self.Z, self.centring
         solve = self._solver(rho, start)
         V = self.root[:, None] if centring is None else centring.rows(self.root[:, None])
         right = Z if centring is None else centring.rows(Z)
         if self.bias:
-            A, b, story = three_steps(solve, V, right)
+            A, b, summary = three_steps(solve, V, right)
         else:
-            story = solve(right)
-            A, b = story.X, np.zeros((1, Z.shape[1]), dtype=Z.dtype)
+            summary = solve(right)
+            A, b = summary.X, np.zeros((1, Z.shape[1]), dtype=Z.dtype)
         A, own = (A, None) if centring is None else self._own(centring.rows(A), b, rho)
         dtype = self.rows.X.dtype
-        return Iterated((self.root[:, None] * A).astype(dtype), b[0].astype(dtype), own, story)
+        return KrylovSolution((self.root[:, None] * A).astype(dtype), b[0].astype(dtype), own, summary)
 
     def _own(self, A: Array, b: Array, rho: float) -> tuple[Array, Array]:
         """Beside the coefficients, the intercepts of the tasks' own, from what is left."""
@@ -338,10 +338,10 @@ def solve_by_krylov(
     settings: Settings,
     sigma: float,
     alpha: float,
-    bonds: Bonds | None,
+    bonds: RowCoupling | None,
     effort: SolverOptions,
     start: Any = None,
-) -> Iterated:
+) -> KrylovSolution:
     """A :class:`KrylovProblem` at one alpha."""
     return KrylovProblem(rows, settings, sigma, bonds, effort).solve(alpha, start)
 

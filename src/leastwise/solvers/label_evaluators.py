@@ -18,9 +18,9 @@ from leastwise.linalg.spectrum import Spectrum
 from leastwise.linalg.whitening import Whitening
 from leastwise.problem.basis import Basis, Design
 from leastwise.problem.label_coupling import Relation
-from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Held
-from leastwise.solvers.label_modes import Family, LabelHeldout, LabelRefits, LabelSpectrum, ModewiseHeldout, Tied
+from leastwise.solvers.label_modes import LabelGroup, LabelHeldout, LabelRefits, LabelSpectrum, ModewiseHeldout, Tied
 
 Array = np.ndarray
 
@@ -112,7 +112,7 @@ class LabelRows(Rows):
         return replace(self, values=values, w=np.ones_like(self.w), fold=fold, by_observation=False)
 
 
-class LabelTrial(Trial):
+class LabelEvaluator(Evaluator):
     """Held-out scores of many labels at one sharing, in closed form.
 
     Every label of a row has the row's weight here. Where labels are not known their targets have to be filled in.
@@ -125,12 +125,12 @@ class LabelTrial(Trial):
     exact = False
 
     def __init__(
-        self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[Family]
+        self, rows: LabelRows, basis: Basis, settings: Settings, relation: Relation, families: list[LabelGroup]
     ) -> None:
         super().__init__(rows, basis, settings)
         self._tie(relation, families)
 
-    def _tie(self, relation: Relation, families: list[Family]) -> None:
+    def _tie(self, relation: Relation, families: list[LabelGroup]) -> None:
         self.relation, self.families = relation, families
         self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
         self.sharing = 0.0
@@ -211,14 +211,14 @@ class LabelTrial(Trial):
         """Held-out scores without what is rounding only."""
         return held.settled()
 
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
         """Calibrate held-out scores and score the result."""
-        outcome = super().judge(sigma, alpha, held, last)
+        outcome = super().objective(sigma, alpha, held, last)
         outcome.sharing = self.sharing
         return outcome
 
 
-class IncompleteTrial(LabelTrial):
+class IncompleteLabelEvaluator(LabelEvaluator):
     """Held-out scores of many labels, each row counting for the labels that it has, by refits.
 
     There is no closed form: what is known differs from label to label, and then no rotation takes them apart. Each
@@ -236,7 +236,7 @@ class IncompleteTrial(LabelTrial):
         basis: Basis,
         settings: Settings,
         relation: Relation,
-        families: list[Family],
+        families: list[LabelGroup],
         tol: float = 1e-6,
         max_iter: int = 1000,
     ) -> None:
@@ -244,7 +244,7 @@ class IncompleteTrial(LabelTrial):
         self.root, self.Z = np.ones_like(self.root), rows.targets(settings.n_outputs)
         self.tol, self.max_iter = tol, max_iter
 
-    def roughly(self, tol: float) -> IncompleteTrial:
+    def roughly(self, tol: float) -> IncompleteLabelEvaluator:
         """The trial with another tolerance, for comparisons; what is decomposed is kept."""
         other = copy.copy(self)
         other.tol = max(tol, self.tol)

@@ -34,7 +34,7 @@ ROOM = 2**23
 
 
 @dataclass(frozen=True)
-class Family:
+class LabelGroup:
     """Labels that have some classes in common.
 
     Attributes
@@ -53,7 +53,7 @@ class Family:
 class Tied:
     """A family with the modes of its part of B."""
 
-    family: Family
+    family: LabelGroup
     modes: Modes
 
     def take(self, A: Array) -> Array:

@@ -16,12 +16,12 @@ from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.problem.basis import Basis, chunks_there, double_kernel, row_chunks
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.label_coupling import Relation
-from leastwise.solvers.evaluator import Rows, Settings, Trial
+from leastwise.solvers.evaluator import Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Folds, Held, Problem
-from leastwise.solvers.label_evaluators import LabelRows, LabelTrial
-from leastwise.solvers.label_modes import LEAST, Family, Tied
+from leastwise.solvers.label_evaluators import LabelEvaluator, LabelRows
+from leastwise.solvers.label_modes import LEAST, LabelGroup, Tied
 from leastwise.solvers.moments import FoldMomentHeldout, MomentHeldout
-from leastwise.utils.arrays import Away, like, rows_at
+from leastwise.utils.arrays import DeviceRows, rows_at, to_namespace
 
 Array = np.ndarray
 
@@ -32,7 +32,7 @@ SAMPLE_ROWS = 20_000
 Sums = Callable[[float], list[Moments]]
 
 
-class MomentTrial(Trial):
+class MomentEvaluator(Evaluator):
     """Held-out scores of some rows, from sums over all; one pass over the rows for each sigma.
 
     Parameters
@@ -40,7 +40,7 @@ class MomentTrial(Trial):
     rows : Rows
         Those whose held-out scores are wanted, whole folds of them, with the weights that they have in the sums.
     basis, settings
-        As in :class:`Trial`; the centres are places.
+        As in :class:`Evaluator`; the centres are places.
     sums : callable
         Sums over all rows.
     """
@@ -117,7 +117,7 @@ def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -
         centers = pivot_centers(basis.centers, known)
         parts = [Moments.zero(basis.n_functions, c, known) for _ in range(n_folds)]
         for block in _blocks(rows, max(basis.n_functions, rows.X.shape[1])):
-            X = rows.X.there[block, ...] if isinstance(rows.X, Away) else rows.X[block]
+            X = rows.X.there[block, ...] if isinstance(rows.X, DeviceRows) else rows.X[block]
             Z, w = _targets(rows, block, c, X), rows.w[block]
             if n_folds == 1:
                 weights = None if rows.equal_weights else w
@@ -135,7 +135,7 @@ def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -
 def _blocks(rows: Rows, width: int) -> Iterator[slice]:
     return (
         chunks_there(rows.X.there, width)
-        if isinstance(rows.X, Away)
+        if isinstance(rows.X, DeviceRows)
         else row_chunks(len(rows), width, 8, least=width)
     )
 
@@ -143,11 +143,11 @@ def _blocks(rows: Rows, width: int) -> Iterator[slice]:
 def _targets(rows: Rows, block: slice, n_outputs: int, X: Any) -> Any:
     """What is fitted for some rows, in the library of their X; of classes no more than the codes move to it."""
     if rows.values is not None:
-        return like(rows.values[block], X)
-    return rows_at(like(np.eye(n_outputs, dtype=rows.X.dtype), X), rows.y[block])
+        return to_namespace(rows.values[block], X)
+    return rows_at(to_namespace(np.eye(n_outputs, dtype=rows.X.dtype), X), rows.y[block])
 
 
-class LabelMomentTrial(LabelTrial):
+class LabelMomentEvaluator(LabelEvaluator):
     """Held-out scores of some rows, from sums over all: mode k of the labels is a ridge problem with alpha / b_k.
 
     Every label of every row has to be known, and to have the weight of its row.
@@ -159,10 +159,10 @@ class LabelMomentTrial(LabelTrial):
         basis: Basis,
         settings: Settings,
         relation: Relation,
-        families: list[Family],
+        families: list[LabelGroup],
         sums: Sums,
     ) -> None:
-        self.plain = MomentTrial(rows, basis, settings, sums)
+        self.plain = MomentEvaluator(rows, basis, settings, sums)
         self.rows, self.basis, self.settings, self.Z = rows, basis, settings, self.plain.Z
         self._tie(relation, families)
 

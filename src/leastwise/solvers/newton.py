@@ -13,9 +13,9 @@ from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
 from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.problem.basis import Basis
-from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Held
-from leastwise.utils.arrays import library, like, softmax
+from leastwise.utils.arrays import get_namespace, softmax, to_namespace
 
 Array = np.ndarray
 
@@ -38,8 +38,8 @@ class Softmax:
         if trust is None or self.shares is None:
             return F
         believed = trust[:, None]
-        farther = believed * F + (1 - believed) * like(np.log(self.shares), F)
-        return library(F).where(believed == 1, F, farther)
+        farther = believed * F + (1 - believed) * to_namespace(np.log(self.shares), F)
+        return get_namespace(F).where(believed == 1, F, farther)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class RefitOptions:
     stop: Stop
 
 
-class Refits(Trial):
+class RefitEvaluator(Evaluator):
     """Held-out scores by refits, from the largest alpha down, each starting from the one before."""
 
     def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: RefitOptions) -> None:
@@ -131,10 +131,10 @@ class Refits(Trial):
             gone = self._gone(out)
             D = design.D if gone is None else self.design(sigma, gone).D
             stay, w = self._left(out)
-            F[out], story = self._refit(D, stay, w, out, alpha, starts.get(k))
-            if story is not None and len(self.folds_out) <= WARM_FOLDS:
-                starts[k] = story.start
-            if story is not None and not story.converged:
+            F[out], summary = self._refit(D, stay, w, out, alpha, starts.get(k))
+            if summary is not None and len(self.folds_out) <= WARM_FOLDS:
+                starts[k] = summary.start
+            if summary is not None and not summary.converged:
                 self.unsettled.add((sigma, alpha))
         return F
 
@@ -167,16 +167,16 @@ class Refits(Trial):
         """
         present, y = np.unique(self.rows.y[stay], return_inverse=True)
         F = np.empty((len(out), self.Z.shape[1]))
-        story = None
+        summary = None
         if len(present) > 1:
-            story = self.solve(D[stay], y, w, alpha, start)
-        F[:, present] = 0 if story is None else story.scores(D[out])
+            summary = self.solve(D[stay], y, w, alpha, start)
+        F[:, present] = 0 if summary is None else summary.scores(D[out])
         absent = np.setdiff1d(np.arange(F.shape[1]), present)
         F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
-        return F, story
+        return F, summary
 
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
         """Score held-out predictions."""
-        judge: Any = self.settings.judge
+        objective: Any = self.settings.objective
         sample = self.rows.sample(held.F)
-        return Outcome(sigma, alpha, judge.scorer(sample, Softmax(), judge.classes), held.F, Softmax())
+        return Candidate(sigma, alpha, objective.scorer(sample, Softmax(), objective.classes), held.F, Softmax())

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from leastwise.linalg.spectrum import Spectrum, gram_spectrum
-from leastwise.problem.coupling import Tie
+from leastwise.problem.coupling import CouplingMatrix
 from leastwise.solvers.heldout import Held, Inverse, Problem, delete_block
 
 Array = np.ndarray
@@ -42,7 +42,7 @@ class OwnBasisHeldout:
 
     problem: Problem
     K: Array
-    tie: Tie
+    tie: CouplingMatrix
     task: Array
     _cache: dict = field(default_factory=dict, repr=False)
 

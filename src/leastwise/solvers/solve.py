@@ -11,7 +11,7 @@ from leastwise.linalg.cholesky import solve_design, solve_gram, solve_square
 from leastwise.linalg.sgd import Descent, descend
 from leastwise.linalg.spectrum import square_spectrum
 from leastwise.problem.basis import Basis, Design, evaluate
-from leastwise.solvers.evaluator import Rows, Settings, Trial
+from leastwise.solvers.evaluator import Evaluator, Rows, Settings
 
 Array = np.ndarray
 
@@ -31,34 +31,34 @@ class Solution:
     descent: Descent | None = None
 
 
-def solve(trial: Trial, sigma: float, alpha: float) -> Solution:
+def solve(evaluator: Evaluator, sigma: float, alpha: float) -> Solution:
     """The exact solution; ``trial`` gives up its pairs and is not to be used afterwards."""
-    basis, s, root = trial.basis, trial.settings, trial.root
-    rho, bias = alpha / trial.unit * len(trial.rows), root if s.bias else None
-    if not basis.square or not trial.definite:
-        return _solve_blocks(trial, sigma, rho, bias)
-    K = s.kernel.values(trial.pairs, sigma, out=trial.pairs)
-    if not trial.rows.equal_weights:
+    basis, s, root = evaluator.basis, evaluator.settings, evaluator.root
+    rho, bias = alpha / evaluator.unit * len(evaluator.rows), root if s.bias else None
+    if not basis.square or not evaluator.definite:
+        return _solve_blocks(evaluator, sigma, rho, bias)
+    K = s.kernel.values(evaluator.pairs, sigma, out=evaluator.pairs)
+    if not evaluator.rows.equal_weights:
         K *= root
         K *= root[:, None]
     if s.norm == "function":
-        A, b, jitter = solve_gram(K, trial.Z, rho, bias)
+        A, b, jitter = solve_gram(K, evaluator.Z, rho, bias)
     else:
-        A, b, jitter = solve_square(K, trial.Z, rho, bias) or (
-            *square_spectrum(K).coefficients(rho, trial.Z, bias),
+        A, b, jitter = solve_square(K, evaluator.Z, rho, bias) or (
+            *square_spectrum(K).coefficients(rho, evaluator.Z, bias),
             0.0,
         )
     return Solution(root[:, None] * A, b, jitter)
 
 
-def _solve_blocks(trial: Trial, sigma: float, rho: float, bias: Array | None) -> Solution:
+def _solve_blocks(evaluator: Evaluator, sigma: float, rho: float, bias: Array | None) -> Solution:
     """Block by block; classes that a basis function does not serve get a zero."""
-    basis, c = trial.basis, trial.settings.n_outputs
+    basis, c = evaluator.basis, evaluator.settings.n_outputs
     # Coefficients of centres that almost depend on one another are large and cancel: they keep double precision.
-    coef = np.zeros((basis.n_functions, c), dtype=float if trial.penalised else trial.Z.dtype)
-    intercept, jitter = np.zeros(c, dtype=trial.Z.dtype), 0.0
-    for block, design in zip(basis.blocks, trial.designs(sigma, deletes=False), strict=True):
-        A, b, lift = _solve_block(design, trial.Z[:, block.classes], rho, bias)
+    coef = np.zeros((basis.n_functions, c), dtype=float if evaluator.penalised else evaluator.Z.dtype)
+    intercept, jitter = np.zeros(c, dtype=evaluator.Z.dtype), 0.0
+    for block, design in zip(basis.blocks, evaluator.designs(sigma, deletes=False), strict=True):
+        A, b, lift = _solve_block(design, evaluator.Z[:, block.classes], rho, bias)
         coef[block.columns, block.classes], intercept[block.classes] = A, b
         jitter = max(jitter, lift)
     return Solution(coef, intercept, jitter, lifted=basis.square)

@@ -16,7 +16,7 @@ from leastwise.linalg.sylvester import solve_sylvester
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers.evaluator import Settings
 from leastwise.solvers.krylov import RANK, KernelTimes, SolverOptions, kernel_budget
-from leastwise.solvers.label_evaluators import IncompleteTrial, LabelRows, LabelTrial
+from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import Tied
 from leastwise.utils.random import generator
 
@@ -35,7 +35,7 @@ class LabelSolution:
     intercept: Array
     jitter: float = 0.0
     lifted: bool = False
-    story: Any = None
+    summary: Any = None
 
     @classmethod
     def empty(cls, n_functions: int, n_outputs: int, dtype: Any, wide: bool = False, **known: Any) -> LabelSolution:
@@ -44,28 +44,31 @@ class LabelSolution:
         return cls(coef, np.zeros(n_outputs, dtype), **known)
 
 
-def solve_labels(trial: LabelTrial, sigma: float, alpha: float, sharing: float) -> LabelSolution:
+def solve_labels(evaluator: LabelEvaluator, sigma: float, alpha: float, sharing: float) -> LabelSolution:
     """The exact solution: by two eigendecompositions, or, where labels are not known, by conjugate gradients."""
-    trial = trial.tied(sharing)
-    rho, (spectrum, known) = trial.least(alpha) / trial.unit * len(trial.rows), trial.decomposed(sigma)
-    lifted = trial.basis.square and spectrum.jitter > 0
-    stories: list = []
+    evaluator = evaluator.tied(sharing)
+    rho, (spectrum, known) = (
+        evaluator.least(alpha) / evaluator.unit * len(evaluator.rows),
+        evaluator.decomposed(sigma),
+    )
+    lifted = evaluator.basis.square and spectrum.jitter > 0
+    summaries: list = []
     found = LabelSolution.empty(
-        trial.basis.n_functions,
-        trial.Z.shape[1],
-        trial.Z.dtype,
+        evaluator.basis.n_functions,
+        evaluator.Z.shape[1],
+        evaluator.Z.dtype,
         wide=known is not None,
         jitter=spectrum.jitter,
         lifted=lifted,
-        story=stories,
+        summary=summaries,
     )
-    for tie in trial.ties:
-        if isinstance(trial, IncompleteTrial):
-            Theta, a, story = trial.solve(spectrum, tie, np.arange(len(trial.rows)), rho)
-            stories.append(story)
+    for tie in evaluator.ties:
+        if isinstance(evaluator, IncompleteLabelEvaluator):
+            Theta, a, summary = evaluator.solve(spectrum, tie, np.arange(len(evaluator.rows)), rho)
+            summaries.append(summary)
         else:
-            v = trial.root if trial.settings.bias else None
-            Theta, a = solve_sylvester(spectrum, tie.modes, tie.take(trial.Z), rho, v)
+            v = evaluator.root if evaluator.settings.bias else None
+            Theta, a = solve_sylvester(spectrum, tie.modes, tie.take(evaluator.Z), rho, v)
         if known is not None:
             Theta = known.unwhiten(Theta.reshape(len(Theta), -1)).reshape(-1, *Theta.shape[1:])
         found.coef[:, tie.family.columns], found.intercept[tie.family.columns] = Theta, a
@@ -91,11 +94,11 @@ def solve_labels_free(
         rows.W.astype(float),
         alpha / (1.0 if on_function else rows.mass) * len(rows),
     )
-    stories: list = []
-    found = LabelSolution.empty(len(rows), settings.n_outputs, rows.X.dtype, story=stories)
+    summaries: list = []
+    found = LabelSolution.empty(len(rows), settings.n_outputs, rows.X.dtype, summary=summaries)
     for k, tie in enumerate(ties):
         c, modes = tie.family.columns, tie.modes.astype(float)
-        story = solve_matrix_free(
+        summary = solve_matrix_free(
             G.times,
             (L.astype(float), pivots),
             modes,
@@ -107,10 +110,10 @@ def solve_labels_free(
             max_iter=effort.max_iter,
             start=None if start is None else start[k],
         )
-        stories.append(story)
-        A = modes.back(modes.eigenvalues * modes.rotate(story.Q)).transpose(1, 0, 2)
+        summaries.append(summary)
+        A = modes.back(modes.eigenvalues * modes.rotate(summary.Q)).transpose(1, 0, 2)
         found.coef[:, c] = G.coefficients(A.reshape(len(A), -1)).reshape(A.shape)
-        found.intercept[c] = story.intercept
+        found.intercept[c] = summary.intercept
     return found
 
 

@@ -15,16 +15,16 @@ from leastwise.linalg.cholesky import solve_gram
 from leastwise.linalg.spectrum import gram_spectrum
 from leastwise.linalg.whitening import Whitening
 from leastwise.problem.basis import evaluate
-from leastwise.problem.coupling import Tie
+from leastwise.problem.coupling import CouplingMatrix
 from leastwise.problem.intercepts import Centring, shrunk_means
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.arrow import ArrowHeldout
-from leastwise.solvers.arrow_evaluator import ArrowTrial
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.heldout import Folds, Held, Problem
 from leastwise.solvers.task_deletion import bordered_inverse
-from leastwise.solvers.task_evaluators import CoupledTrial
-from leastwise.utils.arrays import at_home, library, like, rows_at
+from leastwise.solvers.task_evaluators import CoupledEvaluator
+from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace
 
 Array = np.ndarray
 
@@ -38,7 +38,7 @@ class DualForm:
 
     A: Array
     task: Array
-    tie: Tie
+    tie: CouplingMatrix
 
     @property
     def coef(self) -> Array:
@@ -47,7 +47,7 @@ class DualForm:
 
     def weigh(self, K: Array, t: Array) -> Array:
         """Scores of rows of the tasks t from their kernel values."""
-        return self.tie.couple(K, t, self.task) @ like(self.A, K)
+        return self.tie.couple(K, t, self.task) @ to_namespace(self.A, K)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class PrimalForm:
 
     def weigh(self, K: Array, t: Array) -> Array:
         """Scores of rows of the tasks t from their kernel values."""
-        if not at_home(K):
+        if not is_numpy(K):
             return self._weigh_there(K, t)
         F = np.empty((len(K), self.coef.shape[2]), dtype=K.dtype)
         for code, rows in rows_by_task(t):
@@ -68,8 +68,10 @@ class PrimalForm:
     def _weigh_there(self, K: Any, t: Array) -> Any:
         """The same in another library; coefficients of the tasks that there are move to it, no others."""
         found = list(rows_by_task(t))
-        parts = [rows_at(K, rows) @ like(self.coef[code], K) for code, rows in found]
-        return rows_at(library(K).concat(parts, axis=0), np.argsort(np.concatenate([rows for _, rows in found])))
+        parts = [rows_at(K, rows) @ to_namespace(self.coef[code], K) for code, rows in found]
+        return rows_at(
+            get_namespace(K).concat(parts, axis=0), np.argsort(np.concatenate([rows for _, rows in found]))
+        )
 
 
 Form = DualForm | PrimalForm
@@ -105,40 +107,44 @@ class TaskSolution:
     own: Array | None = None
 
 
-TaskTrial = CoupledTrial | ArrowTrial
+AnyTaskEvaluator = CoupledEvaluator | ArrowEvaluator
 
 
-def solve_tasks(trial: TaskTrial, sigma: float, alpha: float) -> TaskSolution:
+def solve_tasks(evaluator: AnyTaskEvaluator, sigma: float, alpha: float) -> TaskSolution:
     """The exact solution, in the dual or by the block-arrow system."""
-    return stream_tasks(trial, sigma, alpha)[0] if isinstance(trial, ArrowTrial) else solve_dual(trial, sigma, alpha)
+    return (
+        stream_tasks(evaluator, sigma, alpha)[0]
+        if isinstance(evaluator, ArrowEvaluator)
+        else solve_dual(evaluator, sigma, alpha)
+    )
 
 
 def stream_tasks(
-    trial: ArrowTrial, sigma: float, alpha: float, hold: bool = False
+    evaluator: ArrowEvaluator, sigma: float, alpha: float, hold: bool = False
 ) -> tuple[TaskSolution, Held | None]:
     """The solution by going through the tasks twice: for what they share, and for what is each one's own.
 
     With ``hold`` held-out scores of all rows come along, for folds that lie within a task each. Their ridge is that
     of all rows, not of all but a fold: to go through so many rows once more for that would be in vain.
     """
-    stream, tie, bias, centring = trial.stream, trial.tie, trial.bias, trial.centring()
-    penalty, rho = stream.penalty(sigma), alpha * len(trial.rows)
+    stream, tie, bias, centring = evaluator.stream, evaluator.tie, evaluator.bias, evaluator.centring()
+    penalty, rho = stream.penalty(sigma), alpha * len(evaluator.rows)
     chunks = partial(stream.chunks, sigma, tie, penalty, centring)
     system = arrow_system(lambda: (chunk for _, chunk in chunks()), tie.sharing, rho, bias)
     arrow = Arrow.of(system, rho)
     coef = empty_coef(len(tie.own) + 1, arrow, penalty)
-    F = np.empty((len(trial.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
+    F = np.empty((len(evaluator.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
     noise, first = np.empty(len(F)), 0
     own = None if centring is None else np.zeros((len(tie.own), F.shape[1]), dtype=F.dtype)
     for mine, chunk in chunks():
         tasks = slice(first, first + len(chunk.own))
-        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, trial.unit_spread)
+        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, evaluator.unit_spread)
         if own is not None:
             own[tasks] = intercepts
         first += len(chunk.own)
         if hold:
             part = None if centring is None else centring.part(mine, tasks)
-            held = chunk_heldout(trial.rows.part(mine), chunk, part, system, rho)
+            held = chunk_heldout(evaluator.rows.part(mine), chunk, part, system, rho)
             F[mine], noise[mine] = held.F, held.noise
     coef[-1:] = unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
@@ -195,19 +201,19 @@ def check_folds_within_tasks(rows: Rows, searched: int) -> None:
         )
 
 
-def stranger_scores(trial: TaskTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
+def unseen_task_scores(evaluator: AnyTaskEvaluator, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
     """What would be said of every task's rows if the task were not known: (n x c).
 
     Where tasks have free intercepts these are drawn, for the purpose, from a distribution so wide that nothing else
     changes: its mean is the intercept of a task that is not known.
     """
-    if not np.isfinite(trial.spread):
-        trial = trial.spreading(WIDE)
-        trial.settings = replace(trial.settings, bias=True)
-    if isinstance(trial, CoupledTrial):
-        return dual_strangers(trial, sigma, alpha, jitter)
-    F = trial.back(trial.arrow(sigma).task_out(alpha))
-    alone = trial.tie.sharing == 0 and not trial.bias  # nothing but rounding
+    if not np.isfinite(evaluator.spread):
+        evaluator = evaluator.spreading(WIDE)
+        evaluator.settings = replace(evaluator.settings, bias=True)
+    if isinstance(evaluator, CoupledEvaluator):
+        return dual_unseen_task_scores(evaluator, sigma, alpha, jitter)
+    F = evaluator.back(evaluator.arrow(sigma).task_out(alpha))
+    alone = evaluator.tie.sharing == 0 and not evaluator.bias  # nothing but rounding
     return np.zeros_like(F) if alone else F
 
 
@@ -226,18 +232,18 @@ def unwhitened(coef: Array, penalty: Whitening | None) -> Array:
     return np.ascontiguousarray(flat.reshape(-1, k, c).transpose(1, 0, 2))
 
 
-def solve_dual(trial: CoupledTrial, sigma: float, alpha: float) -> TaskSolution:
+def solve_dual(evaluator: CoupledEvaluator, sigma: float, alpha: float) -> TaskSolution:
     """The exact solution in the dual, n unknowns: ``A = (H + rho)^-1 Z``."""
-    H, root, centring = trial.kernel(sigma), trial.root, trial.centring()
-    if not trial.rows.equal_weights:
+    H, root, centring = evaluator.kernel(sigma), evaluator.root, evaluator.centring()
+    if not evaluator.rows.equal_weights:
         H *= root
         H *= root[:, None]
     if centring is not None:
-        return _solve_centred(trial, sigma, alpha, H, centring)
-    rho, bias = alpha / trial.unit * len(H), root if trial.bias else None
-    lifted = not trial.definite
-    A, b, jitter = _solve_gram(H, trial.Z, rho, bias, lifted)
-    return TaskSolution(_form(trial, sigma, root[:, None] * A), b, jitter, lifted)
+        return _solve_centred(evaluator, sigma, alpha, H, centring)
+    rho, bias = alpha / evaluator.unit * len(H), root if evaluator.bias else None
+    lifted = not evaluator.definite
+    A, b, jitter = _solve_gram(H, evaluator.Z, rho, bias, lifted)
+    return TaskSolution(_form(evaluator, sigma, root[:, None] * A), b, jitter, lifted)
 
 
 def _solve_gram(H: Array, Z: Array, rho: float, bias: Array | None, lifted: bool) -> tuple[Array, Array, float]:
@@ -248,67 +254,71 @@ def _solve_gram(H: Array, Z: Array, rho: float, bias: Array | None, lifted: bool
     return *spectrum.coefficients(rho, Z, bias), spectrum.jitter
 
 
-def _solve_centred(trial: CoupledTrial, sigma: float, alpha: float, H: Array, centring: Centring) -> TaskSolution:
+def _solve_centred(
+    evaluator: CoupledEvaluator, sigma: float, alpha: float, H: Array, centring: Centring
+) -> TaskSolution:
     """The solution where tasks have intercepts of their own: ``A = W (W H W + rho)^-1 W (Z - v b)``."""
-    root, rho, lifted = trial.root, alpha / trial.unit * len(H), not trial.definite
-    bias = centring.rows(root[:, None])[:, 0] if trial.bias else None
-    A, b, jitter = _solve_gram(centring.gram(H), centring.rows(trial.Z), rho, bias, lifted)
+    root, rho, lifted = evaluator.root, alpha / evaluator.unit * len(H), not evaluator.definite
+    bias = centring.rows(root[:, None])[:, 0] if evaluator.bias else None
+    A, b, jitter = _solve_gram(centring.gram(H), centring.rows(evaluator.Z), rho, bias, lifted)
     A = centring.rows(A)
-    left = trial.Z - H @ A - np.outer(root, b)
-    own = shrunk_means(left, root, trial.task, trial.unit_spread, len(trial.tie.own)).astype(A.dtype)
-    form = _form(trial, sigma, root[:, None] * A)
-    intercept, added = common_intercept(b, own, trial.bias)
+    left = evaluator.Z - H @ A - np.outer(root, b)
+    own = shrunk_means(left, root, evaluator.task, evaluator.unit_spread, len(evaluator.tie.own)).astype(A.dtype)
+    form = _form(evaluator, sigma, root[:, None] * A)
+    intercept, added = common_intercept(b, own, evaluator.bias)
     return TaskSolution(form, intercept, jitter, lifted, added)
 
 
-def _form(trial: CoupledTrial, sigma: float, A: Array) -> Form:
+def _form(evaluator: CoupledEvaluator, sigma: float, A: Array) -> Form:
     """Coefficients on the rows where the kernel is the Gram matrix, on the centres elsewhere."""
-    if trial.plain:
-        return DualForm(A, trial.task, trial.tie)
+    if evaluator.plain:
+        return DualForm(A, evaluator.task, evaluator.tie)
     # theta_t = Phi' (B[t, t_j] A_j), and back from the coordinates where the penalty is the identity
-    Phi, tie = trial.features(sigma), trial.tie
+    Phi, tie = evaluator.features(sigma), evaluator.tie
     parts = np.zeros((len(tie.own) + 1, Phi.shape[1], A.shape[1]), dtype=A.dtype)
-    for code, rows in rows_by_task(trial.task):
+    for code, rows in rows_by_task(evaluator.task):
         parts[code] = Phi[rows].T @ A[rows]
     if tie.B is not None:
         coef = np.tensordot(tie.extended.astype(A.dtype), parts[:-1], 1)
     else:  # sharing + own_t [t = t'], without the matrix of all tasks
         own = np.append(tie.own, 0).astype(A.dtype)
         coef = own[:, None, None] * parts + A.dtype.type(tie.sharing) * parts.sum(axis=0)
-    return PrimalForm(_unscaled(trial, sigma, coef))
+    return PrimalForm(_unscaled(evaluator, sigma, coef))
 
 
-def _unscaled(trial: CoupledTrial, sigma: float, coef: Array) -> Array:
+def _unscaled(evaluator: CoupledEvaluator, sigma: float, coef: Array) -> Array:
     """Coefficients of the kernel itself from those of the design."""
-    if trial.settings.norm == "coefficients":
-        return coef * trial.root[:, None] if trial.basis.weighted else coef
-    return unwhitened(coef, trial.coordinates(sigma))
+    if evaluator.settings.norm == "coefficients":
+        return coef * evaluator.root[:, None] if evaluator.basis.weighted else coef
+    return unwhitened(coef, evaluator.coordinates(sigma))
 
 
-def dual_strangers(trial: CoupledTrial, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
+def dual_unseen_task_scores(evaluator: CoupledEvaluator, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
     """What would be said of every task's rows if the task were not known: (n x c), from one inverse.
 
     Deleting the rows f of a task from ``A = M Z`` leaves ``A - M[:, f] (M_ff)^-1 A_f`` on the others. The ridge is
     that of all rows, and no basis function goes with the rows. ``jitter`` is what the model itself was lifted by.
     """
-    root, task, tie, G = trial.root, trial.task, trial.tie, trial.gram(sigma)
+    root, task, tie, G = evaluator.root, evaluator.task, evaluator.tie, evaluator.gram(sigma)
     H = tie.couple(G.copy(), task, task) * root[:, None] * root
-    inverse = bordered_inverse(H, alpha / trial.unit * len(H) + jitter, root, trial.bias, trial.centring())
-    A, b, F = inverse.M @ trial.Z, inverse.m @ trial.Z, np.empty_like(trial.Z)
+    inverse = bordered_inverse(
+        H, alpha / evaluator.unit * len(H) + jitter, root, evaluator.bias, evaluator.centring()
+    )
+    A, b, F = inverse.M @ evaluator.Z, inverse.m @ evaluator.Z, np.empty_like(evaluator.Z)
     for code, f in rows_by_task(task):
         step = np.linalg.solve(inverse.M[np.ix_(f, f)], A[f])
         rest = A - inverse.M[:, f] @ step
         rest[f] = 0
-        common = _stranger(tie, code)[task].astype(G.dtype)
+        common = _unseen_task(tie, code)[task].astype(G.dtype)
         F[f] = (G[f] * common) @ (root[:, None] * rest) + b - inverse.m[f] @ step
     return F
 
 
-def _stranger(tie: Tie, code: int) -> Array:
+def _unseen_task(tie: CouplingMatrix, code: int) -> Array:
     """What the tasks other than this one have in common with each task, on average; nothing comes from it itself."""
     T = len(tie.own)
     if tie.B is None or T <= 2:
-        return tie.stranger
-    stranger = (tie.B.sum(axis=0) - np.diagonal(tie.B) - tie.B[code]) / (T - 2)
-    stranger[code] = 0
-    return stranger
+        return tie.unseen_task
+    unseen_task = (tie.B.sum(axis=0) - np.diagonal(tie.B) - tie.B[code]) / (T - 2)
+    unseen_task[code] = 0
+    return unseen_task

@@ -18,14 +18,16 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Bordered:
+class BorderedInverse:
     """The inverse of ``[H + rho, v; v', 0]``: M (n x n) for the rows, m (n) for the intercept, zeros without one."""
 
     M: Array
     m: Array
 
 
-def bordered_inverse(H: Array, ridge: float, root: Array, bias: bool, centring: Centring | None = None) -> Bordered:
+def bordered_inverse(
+    H: Array, ridge: float, root: Array, bias: bool, centring: Centring | None = None
+) -> BorderedInverse:
     """From one Cholesky factor; H may be destroyed. Tasks with intercepts of their own are centred."""
     H, v = (H, root) if centring is None else (centring.gram(H), centring.rows(root[:, None])[:, 0])
     L = cholesky(H, ridge=ridge, overwrite=True).inverse_factor(overwrite=True)
@@ -34,7 +36,11 @@ def bordered_inverse(H: Array, ridge: float, root: Array, bias: bool, centring: 
         Mv = M @ v
         m = Mv / (v @ Mv)
         M -= np.outer(Mv, m)
-    return Bordered(M, m) if centring is None else Bordered(centring.gram(M), centring.rows(m[:, None])[:, 0])
+    return (
+        BorderedInverse(M, m)
+        if centring is None
+        else BorderedInverse(centring.gram(M), centring.rows(m[:, None])[:, 0])
+    )
 
 
 @dataclass(frozen=True, eq=False)

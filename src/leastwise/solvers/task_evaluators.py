@@ -13,22 +13,22 @@ import numpy as np
 
 from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.problem.basis import Basis, Design
-from leastwise.problem.coupling import Coupling, Tie
+from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
-from leastwise.solvers.evaluator import Outcome, Rows, Settings, Trial
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Held, Problem
-from leastwise.solvers.newton import RefitOptions, Refits
+from leastwise.solvers.newton import RefitEvaluator, RefitOptions
 from leastwise.solvers.own_basis import OwnBasisHeldout
 from leastwise.solvers.search_rows import ARRAYS
 
 Array = np.ndarray
 
 
-class TiedTrial(Trial):
+class TaskEvaluator(Evaluator):
     """A trial of many tasks at one sharing, with intercepts of their own of one spread."""
 
     coupling: Coupling
-    tie: Tie
+    tie: CouplingMatrix
     spread: float = 0.0
     #: Spreads to choose from; none where tasks have no intercepts of their own.
     spreads: tuple[float, ...] = ()
@@ -71,18 +71,18 @@ class TiedTrial(Trial):
         return other
 
     @property
-    def lonely(self) -> Array | None:
+    def isolated(self) -> Array | None:
         """Rows whose tasks share nothing with any row that stays."""
         assert self.rows.task is not None
         if self.spread != 0:
             return None
-        lonely = self.tie.lonely(self.rows.task, self.rows.fold)
+        isolated = self.tie.isolated(self.rows.task, self.rows.fold)
         split = self.rows.split_count  # of several observations the others stay
-        return lonely if split is None else lonely & (split <= 1)
+        return isolated if split is None else isolated & (split <= 1)
 
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
         """Calibrate held-out scores and score the result."""
-        outcome = super().judge(sigma, alpha, held, last)
+        outcome = super().objective(sigma, alpha, held, last)
         outcome.sharing, outcome.spread = self.tie.sharing, self.spread
         return outcome
 
@@ -91,7 +91,7 @@ class TiedTrial(Trial):
 OWN_LIMIT = 100_000
 
 
-class CoupledTrial(TiedTrial):
+class CoupledEvaluator(TaskEvaluator):
     """Held-out scores of many tasks in the dual: ``H_ij = G_ij B[t_i, t_j]``, n x n whatever the number of tasks.
 
     G is the kernel itself where the penalty is on the function and every row is a centre, else the inner products of
@@ -104,7 +104,7 @@ class CoupledTrial(TiedTrial):
         super().__init__(rows, basis, settings)
         assert rows.task is not None
         self.task, self.coupling = rows.task, coupling
-        self.tie: Tie = coupling.at(1.0)
+        self.tie: CouplingMatrix = coupling.at(1.0)
         self._kept: dict[float, Array] = {}
 
     def apart(self) -> Self:
@@ -124,7 +124,7 @@ class CoupledTrial(TiedTrial):
         other._kept = {}
         return other
 
-    def retied(self, coupling: Coupling) -> CoupledTrial:
+    def retied(self, coupling: Coupling) -> CoupledEvaluator:
         """The trial with its tasks tied in another way."""
         other = copy.copy(self)
         other.coupling, other.tie = coupling, coupling.at(1.0)
@@ -140,7 +140,7 @@ class CoupledTrial(TiedTrial):
     def features(self, sigma: float) -> Array:
         """The design whose inner products are the Gram matrix."""
         if self.settings.norm == "coefficients":
-            K = Trial.kernel(self, sigma)
+            K = Evaluator.kernel(self, sigma)
             return K * self.root if self.basis.weighted else K
         return self.whitened(sigma, self.coordinates(sigma))
 
@@ -153,7 +153,7 @@ class CoupledTrial(TiedTrial):
         if sigma not in self._kept:
             self._kept.clear()
             if self.plain:
-                G = Trial.kernel(self, sigma)
+                G = Evaluator.kernel(self, sigma)
             else:
                 Phi = self.features(sigma)
                 G = Phi @ Phi.T
@@ -185,13 +185,13 @@ class CoupledTrial(TiedTrial):
         return lambda alpha: gram.at(alpha / self.unit)
 
 
-class CoupledRefits(CoupledTrial, Refits):
+class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
     """Refits of many tasks: the kernel logistic regression of rows and tasks together."""
 
     def __init__(
         self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: RefitOptions
     ) -> None:
-        Refits.__init__(self, rows, basis, settings, effort)
+        RefitEvaluator.__init__(self, rows, basis, settings, effort)
         assert rows.task is not None
         self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)
         self._kept = {}
@@ -210,16 +210,16 @@ class CoupledRefits(CoupledTrial, Refits):
             other.past, other.unsettled = self._pasts.setdefault(sharing, ({}, set()))
         return other
 
-    heldout = Refits.heldout
+    heldout = RefitEvaluator.heldout
 
     @property
     def penalised(self) -> bool:
         """Never: with tasks tied, every row is a centre."""
         return False
 
-    def judge(self, sigma: float, alpha: float, held: Held, last: Outcome | None) -> Outcome:
+    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
         """Score held-out predictions."""
-        outcome = Refits.judge(self, sigma, alpha, held, last)
+        outcome = RefitEvaluator.objective(self, sigma, alpha, held, last)
         outcome.sharing = self.tie.sharing
         return outcome
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.utils.hashing import EVERY, id_keys, pair_keys, row_keys, threshold
+from leastwise.utils.hashing import EVERY, id_keys, pair_hashes, row_hashes, threshold
 
 Array = np.ndarray
 
@@ -69,9 +69,9 @@ class Kept:
         if group is not None:
             key = id_keys(group)
         elif y.dtype.kind == "f":  # equal inputs with other targets are separate measurements
-            key = pair_keys(row_keys(X), row_keys(y.reshape(len(y), -1)))
+            key = pair_hashes(row_hashes(X), row_hashes(y.reshape(len(y), -1)))
         else:
-            key = row_keys(X)
+            key = row_hashes(X)
         return cls(key, X, y, w, group, limit, int(EVERY), count).part(w > 0)
 
     def __len__(self) -> int:
@@ -151,7 +151,7 @@ class Kept:
 
     def _names(self) -> list[tuple]:
         """Identifiers of the rows: key, inputs and target."""
-        rows = row_keys(self.X)
+        rows = row_hashes(self.X)
         y = np.ascontiguousarray(self.y)
         return [(int(k), int(r), v.tobytes()) for k, r, v in zip(self.key, rows, y, strict=True)]
 
@@ -183,7 +183,7 @@ def _stacked(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
-class Keeper:
+class BottomKSample:
     """Updates a sample block by block."""
 
     def __init__(self, limit: int, start: Kept | None = None) -> None:

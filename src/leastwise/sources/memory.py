@@ -212,9 +212,9 @@ class IteratorSource:
         if isinstance(item, Block):
             return self._array_source(item.X, {key: getattr(item, key) for key in BESIDE}, item.where or name)
         if isinstance(item, Mapping) and "X" in item:
-            strange = [key for key in item if key not in ("X", *BESIDE)]
-            if strange:
-                raise StreamError(f"{name}: {strange[0]!r} is not one of {['X', *BESIDE]}.", where=name)
+            unseen = [key for key in item if key not in ("X", *BESIDE)]
+            if unseen:
+                raise StreamError(f"{name}: {unseen[0]!r} is not one of {['X', *BESIDE]}.", where=name)
             return self._pair_source(item["X"], {key: item.get(key) for key in BESIDE}, name)
         columns = columns_of(item)
         if columns is not None:

@@ -73,12 +73,12 @@ def read_piece(block: Any) -> Piece:
     else:
         given = {name: getattr(block, name, None) for name in NAMES}
         given |= {} if getattr(block, "groups", None) is None else {"groups": block.groups}
-    strange = [name for name in given if name not in NAMES]
-    if strange or given.get("X") is None or not hasattr(given["X"], "shape"):
+    unseen = [name for name in given if name not in NAMES]
+    if unseen or given.get("X") is None or not hasattr(given["X"], "shape"):
         raise ValueError(
             "A block of rows is (X, y), (X, y, sample_weight, tasks), or a mapping with some of these names, where X "
             f"is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
-            + (f" with {strange}." if strange else ".")
+            + (f" with {unseen}." if unseen else ".")
         )
     return Piece(**given)
 

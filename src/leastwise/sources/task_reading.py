@@ -13,7 +13,7 @@ from leastwise.model_selection.subsample import lowest_of_cells
 from leastwise.problem.tasks import factor_tasks, split_tasks
 from leastwise.sources.frames import size_of
 from leastwise.sources.parts import Piece
-from leastwise.utils.hashing import pair_keys, row_keys, sample_keys
+from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 
 Array = np.ndarray
 
@@ -170,5 +170,5 @@ def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Arra
     label = np.zeros(n, dtype=int) if classes is None else np.searchsorted(classes, rows.y)
     cell = np.unique(code * (int(label.max(initial=0)) + 1) + label, return_inverse=True)[1]
     ties = [*rows.y.reshape(n, -1).T, -rows.w] if classes is None else [-rows.w]
-    x = pair_keys(row_keys(rows.X, single=True), label.astype(np.uint64))
-    return lowest_of_cells(cell, share, fewest, sample_keys(x, [code], ties, "sample"))
+    x = pair_hashes(row_hashes(rows.X, single=True), label.astype(np.uint64))
+    return lowest_of_cells(cell, share, fewest, sample_hashes(x, [code], ties, "sample"))

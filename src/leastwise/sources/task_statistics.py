@@ -21,7 +21,7 @@ from leastwise.problem.weights import balanced_factors, check_class_weight, is_b
 from leastwise.sources.frames import take_rows
 from leastwise.sources.parts import Move, Piece, moves
 from leastwise.sources.task_reading import Clean, Rules, validated
-from leastwise.utils.hashing import task_keys
+from leastwise.utils.hashing import task_hashes
 
 Array = np.ndarray
 
@@ -81,7 +81,7 @@ def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
     head, lost, met = take_rows(piece.X, np.arange(1)), list(rows.lost), list(rows.met)
     if not len(rows.y):
         return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
-    values = bool(rules.model.TARGET_CHECKS)
+    values = rules.targets.kind == "values"
     if values:
         Z = rows.y.reshape(len(rows.y), -1).astype(float)
         labels, codes = np.stack([Z.min(axis=0), Z.max(axis=0), Z.sum(axis=0)]), np.zeros(len(Z), dtype=int)
@@ -309,7 +309,7 @@ def choose_tasks(known: Known, count: int) -> tuple[Array, float, int]:
     """
     task, label, rows, weight = known.cells
     cells = task.astype(int), label.astype(int), rows, weight
-    return choose_units(cells, task_keys(known.tasks.ids), count, LEAST_TASKS)
+    return choose_units(cells, task_hashes(known.tasks.ids), count, LEAST_TASKS)
 
 
 def told(known: Known, plan: Sequence[Move], chosen: Array, penalty: Array) -> list[Own]:

@@ -22,10 +22,10 @@ from leastwise.linalg.arrow_batches import Chunk
 from leastwise.linalg.whitening import Whitening
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import Basis, given_basis
-from leastwise.problem.coupling import Coupling, Tie
+from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.arrow_evaluator import ArrowTrial, Stream
+from leastwise.solvers.arrow_evaluator import ArrowEvaluator, Stream
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.heldout import Held
 from leastwise.solvers.solve_tasks import (
@@ -49,7 +49,7 @@ ROOM = 2**28
 
 
 @dataclass(frozen=True)
-class Terms:
+class WorkerConfig:
     """Data for all parts.
 
     Attributes
@@ -112,7 +112,7 @@ class Point:
     bias: bool
     penalty: Whitening | None
 
-    def width(self, terms: Terms) -> int:
+    def width(self, terms: WorkerConfig) -> int:
         """Number of columns of the design matrix."""
         return int(terms.centers.shape[0]) if self.penalty is None else self.penalty.rank
 
@@ -129,19 +129,19 @@ class Share:
     """The tasks of a part, as input of the block-arrow solver."""
 
     stream: Stream
-    tie: Tie
+    tie: CouplingMatrix
     centring: Centring | None
     point: Point
 
     @classmethod
-    def of(cls, rows: Rows, penalty: Array, terms: Terms, point: Point) -> Share:
+    def of(cls, rows: Rows, penalty: Array, terms: WorkerConfig, point: Point) -> Share:
         """For rows whose tasks have these penalties."""
         assert rows.task is not None
         settings = Settings(point.kernel, terms.norm, point.bias, Width(terms.n_outputs))  # type: ignore[arg-type]
         stream = Stream.of(rows, len(penalty), given_basis(terms.centers, terms.n_outputs), settings)
         root = np.sqrt(rows.w).astype(rows.X.dtype)
         centring = None if point.spread == 0 else Centring.of(rows.task, root, point.spread, len(penalty))
-        return cls(stream, Tie(point.sharing, (1 - point.sharing) / penalty), centring, point)
+        return cls(stream, CouplingMatrix(point.sharing, (1 - point.sharing) / penalty), centring, point)
 
     def chunks(self) -> Iterator[tuple[Array, Chunk]]:
         """Batches of tasks, each with the indices of its rows."""
@@ -152,7 +152,7 @@ class Share:
         return (chunk for _, chunk in self.chunks())
 
 
-def training_rows(rows: Clean, task: Array, terms: Terms) -> Rows:
+def training_rows(rows: Clean, task: Array, terms: WorkerConfig) -> Rows:
     """Rows as a trial has them, held out one observation at a time."""
     X, label = rows.X.astype(terms.dtype, copy=False), np.arange(len(task))
     w = terms.weights(rows.y, rows.w) / terms.mass
@@ -163,7 +163,7 @@ def training_rows(rows: Clean, task: Array, terms: Terms) -> Rows:
     return replace(made, count=observation_counts(rows.w), by_observation=True)
 
 
-def share_of(piece: Piece, own: Own, terms: Terms, point: Point) -> Share | None:
+def share_of(piece: Piece, own: Own, terms: WorkerConfig, point: Point) -> Share | None:
     """The tasks of a part; None if it has none."""
     rows = clean(piece, terms.rules)
     if rows is None:
@@ -171,14 +171,14 @@ def share_of(piece: Piece, own: Own, terms: Terms, point: Point) -> Share | None
     return Share.of(training_rows(rows, own.tasks.codes(rows.names)[rows.index], terms), own.penalty, terms, point)
 
 
-def part_sums(piece: Piece, own: Own, shared: tuple[Terms, Point]) -> Sums:
+def part_sums(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point]) -> Sums:
     """The sums of a part."""
     terms, point = shared
     share, none = share_of(piece, own, *shared), Sums.zeros(point.width(terms), terms.n_outputs + 1, terms.dtype)
     return none if share is None else arrow_sums(share.source, point.rho, none)
 
 
-def part_triangle(piece: Piece, own: Own, shared: tuple[Terms, Point]) -> Triangle:
+def part_triangle(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point]) -> Triangle:
     """The triangular factor that replaces the sums if their products lose precision."""
     (terms, point), share = shared, share_of(piece, own, *shared)
     width = point.width(terms) + point.bias + terms.n_outputs
@@ -186,7 +186,7 @@ def part_triangle(piece: Piece, own: Own, shared: tuple[Terms, Point]) -> Triang
     return arrow_triangle(source, point.sharing, point.rho, point.bias, width)
 
 
-def part_coef(piece: Piece, own: Own, shared: tuple[Terms, Point, Arrow]) -> tuple[Array, Array | None]:
+def part_coef(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, Arrow]) -> tuple[Array, Array | None]:
     """Coefficients of the tasks of a part, and the intercept of each task."""
     terms, point, arrow = shared
     share = share_of(piece, own, terms, point)
@@ -197,7 +197,7 @@ def part_coef(piece: Piece, own: Own, shared: tuple[Terms, Point, Arrow]) -> tup
     return np.concatenate([coef for coef, _ in found]), added
 
 
-def part_heldout(piece: Piece, own: Own, shared: tuple[Terms, Point, System]) -> tuple[Array, Array]:
+def part_heldout(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, System]) -> tuple[Array, Array]:
     """Held-out scores, and their rounding errors, of the rows of a part that are in the sample."""
     terms, point, system = shared
     none = np.empty((0, terms.n_outputs), terms.dtype), np.empty(0)
@@ -225,7 +225,7 @@ class Remote:
 
     parts: Parts
     own: list[Own]
-    terms: Terms
+    terms: WorkerConfig
 
     def system(self, point: Point) -> System:
         """The shared system: one reduction, or two if the ridge is so small that products lose precision."""
@@ -277,7 +277,7 @@ class Sample:
     order: Array
 
 
-def gathered(parts: Parts, own: list[Own], terms: Terms) -> Sample:
+def gathered(parts: Parts, own: list[Own], terms: WorkerConfig) -> Sample:
     """The rows of the chosen tasks, in the order that they have among all rows."""
     found = [rows for rows in parts.map(chosen_rows, own, terms) if rows is not None]
     y, w, index, number = (
@@ -288,7 +288,7 @@ def gathered(parts: Parts, own: list[Own], terms: Terms) -> Sample:
     return Sample(whole.part(order), order)
 
 
-def chosen_rows(piece: Piece, own: Own, terms: Terms) -> Clean | None:
+def chosen_rows(piece: Piece, own: Own, terms: WorkerConfig) -> Clean | None:
     """The rows of a part that are in the sample; ``index`` counts all tasks."""
     if not len(own.chosen):
         return None
@@ -303,7 +303,7 @@ def chosen_rows(piece: Piece, own: Own, terms: Terms) -> Clean | None:
     return Clean(X, some.y, some.w, [], own.codes[code[mine]], some.number)
 
 
-class PartsTrial(ArrowTrial):
+class PartitionEvaluator(ArrowEvaluator):
     """Evaluates hyperparameters on a sample of tasks, with the shared system of all tasks.
 
     Each point takes one reduction over the parts. The rows have the weights that they have among all. The ridge is
@@ -314,7 +314,7 @@ class PartsTrial(ArrowTrial):
     rows : Rows
         The rows of the sample.
     basis, settings, coupling
-        As in ``ArrowTrial``; the coupling is that of the tasks in the sample.
+        As in ``ArrowEvaluator``; the coupling is that of the tasks in the sample.
     remote : Remote
     n : int
         Number of all rows.

@@ -78,24 +78,24 @@ def values_of(table: Table, name: str, kind: str) -> Array:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The kind of a column, and why."""
 
     kind: str
     note: str = ""
 
 
-_EMPTY = Found("ignore", "no values")
-_DATES = Found("date", "read as days since 1970-01-01")
+_EMPTY = SearchResult("ignore", "no values")
+_DATES = SearchResult("date", "read as days since 1970-01-01")
 
 
-def find_kind(table: Table, name: str) -> Found:
+def find_kind(table: Table, name: str) -> SearchResult:
     """The kind of a column according to its cells, and to what its file declares."""
     column = table[name]
     if table.declared.get(name) == "category":
-        return Found("category") if any(t is not None for t in text_cells(column)) else _EMPTY
+        return SearchResult("category") if any(t is not None for t in text_cells(column)) else _EMPTY
     if column.dtype.kind == "b":
-        return Found("boolean")
+        return SearchResult("boolean")
     if column.dtype.kind == "M":
         return _DATES if not np.isnat(column).all() else _EMPTY
     if column.dtype.kind == "O":
@@ -104,7 +104,7 @@ def find_kind(table: Table, name: str) -> Found:
     return _kind_of_numbers(values.astype(float), len(column)) if len(values) else _EMPTY
 
 
-def _kind_of_text(table: Table, name: str) -> Found:
+def _kind_of_text(table: Table, name: str) -> SearchResult:
     cells = table[name].tolist()
     texts = {cell: text for cell in set(cells) if (text := strip_cell(cell)) is not None}
     if not texts:
@@ -112,21 +112,21 @@ def _kind_of_text(table: Table, name: str) -> Found:
     numbers = {cell: value for cell, text in texts.items() if (value := number(text)) is not None}
     if len(numbers) == len(texts):
         return _kind_of_numbers(np.array([numbers[cell] for cell in cells if cell in numbers]), len(cells))
-    for read, found in ((boolean, Found("boolean")), (date, _DATES)):
+    for read, found in ((boolean, SearchResult("boolean")), (date, _DATES)):
         if all(read(text) is not None for text in texts.values()):
             return found
     known = [cell for cell in cells if cell in texts]
     _check_mistakes(table, name, numbers, known)
     values = len(set(texts.values()))
     if values > max(FEW_TEXTS, len(known) / 2):
-        return Found("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
-    return Found("category")
+        return SearchResult("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
+    return SearchResult("category")
 
 
-def _kind_of_numbers(values: Array, n: int) -> Found:
+def _kind_of_numbers(values: Array, n: int) -> SearchResult:
     if n >= COUNTED and len(values) == n and (np.diff(values) == 1).all():
-        return Found("ignore", "increases by one from row to row: a row number")
-    return Found("number")
+        return SearchResult("ignore", "increases by one from row to row: a row number")
+    return SearchResult("number")
 
 
 def _check_mistakes(table: Table, name: str, numbers: dict[Any, float], known: list) -> None:
@@ -192,7 +192,7 @@ class Column:
         return own + ([f"{self.name}=(missing)"] if self.n_missing else [])
 
 
-def fit_column(table: Table, name: str, found: Found, max_categories: int, min_share: float) -> Column:
+def fit_column(table: Table, name: str, found: SearchResult, max_categories: int, min_share: float) -> Column:
     """The column of the training rows."""
     if found.kind == "ignore":
         return Column(name, "ignore", note=found.note)

@@ -24,7 +24,7 @@ Array = np.ndarray
 # ------------------------------------------------------ which library, which dtype
 
 
-def at_home(A: Any) -> bool:
+def is_numpy(A: Any) -> bool:
     """True for numpy arrays and sparse matrices."""
     return isinstance(A, np.ndarray | np.generic) or sparse.issparse(A)
 
@@ -33,15 +33,15 @@ def foreign(A: Any) -> bool:
     """True if unvalidated input is an array of another library and dispatch is enabled."""
     return (
         bool(get_config()["array_api_dispatch"])
-        and not at_home(A)
+        and not is_numpy(A)
         and hasattr(A, "__dlpack__")
         and hasattr(A, "device")
     )
 
 
-def library(A: Any) -> Any:
+def get_namespace(A: Any) -> Any:
     """The array API namespace of an array; numpy for numpy arrays and sparse matrices."""
-    if at_home(A):
+    if is_numpy(A):
         return np
     from sklearn.utils._array_api import get_namespace
 
@@ -50,7 +50,7 @@ def library(A: Any) -> Any:
 
 def on_host(A: Any) -> bool:
     """True if the data are in the main memory."""
-    return at_home(A) or "cpu" in str(A.device).lower()
+    return is_numpy(A) or "cpu" in str(A.device).lower()
 
 
 def numpy_dtype(A: Any) -> np.dtype:
@@ -65,38 +65,38 @@ def _numpy_name(dtype: Any) -> str:
 # -------------------------------------------------------------------- conversions
 
 
-def here(A: Any) -> Any:
+def to_numpy(A: Any) -> Any:
     """Convert to numpy; None, numpy arrays and sparse matrices are returned unchanged."""
-    if isinstance(A, Away):
-        return here(A.there)
-    if A is None or at_home(A):
+    if isinstance(A, DeviceRows):
+        return to_numpy(A.there)
+    if A is None or is_numpy(A):
         return A
     from sklearn.utils._array_api import _convert_to_numpy
 
     _check_dense(A)
-    return _convert_to_numpy(A.detach() if hasattr(A, "detach") else A, library(A))
+    return _convert_to_numpy(A.detach() if hasattr(A, "detach") else A, get_namespace(A))
 
 
 def bring(A: Any) -> Any:
     """Convert unvalidated input to numpy if it is an array to dispatch on; leave lists and frames unchanged."""
-    return here(A) if foreign(A) else A
+    return to_numpy(A) if foreign(A) else A
 
 
-def like(value: Any, A: Any) -> Any:
+def to_namespace(value: Any, A: Any) -> Any:
     """Convert numpy floats to the library, device and dtype of A; unchanged if A is a numpy array."""
-    if value is None or at_home(A) or not (at_home(value) or isinstance(value, float)):
+    if value is None or is_numpy(A) or not (is_numpy(value) or isinstance(value, float)):
         return value
     return _sent(value, A, A.dtype)
 
 
 def numbers_like(index: Array, A: Any) -> Any:
     """Convert a numpy integer array to the library and device of A."""
-    return index if at_home(A) else _sent(index, A, library(A).int64)
+    return index if is_numpy(A) else _sent(index, A, get_namespace(A).int64)
 
 
 def back_like(values: Any, A: Any) -> Any:
     """Convert a numeric result to the library and device of A, keeping its dtype; strings stay in numpy."""
-    if at_home(A) or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
+    if is_numpy(A) or not isinstance(values, np.ndarray) or values.dtype.kind not in "biuf":
         return values
     single = values.dtype == np.float64 and len(float_dtypes(A)) == 1  # no double precision on the device
     return _sent(values.astype(np.float32) if single else values, A, None)
@@ -108,7 +108,7 @@ def _sent(value: Any, A: Any, dtype: Any) -> Any:
         dense = dense.astype(_numpy_name(dtype), copy=False)
     if not dense.flags.writeable or any(stride < 0 for stride in dense.strides):  # torch would share memory, or fail
         dense = dense.copy()
-    return library(A).asarray(dense, dtype=dtype, device=A.device)
+    return get_namespace(A).asarray(dense, dtype=dtype, device=A.device)
 
 
 def float_dtypes(A: Any, dtype: Any = None) -> list:
@@ -116,7 +116,7 @@ def float_dtypes(A: Any, dtype: Any = None) -> list:
     if not foreign(A):
         return [np.float64, np.float32] if dtype is None else [dtype]
     _check_dense(A)
-    known = library(A).__array_namespace_info__().dtypes(kind="real floating", device=A.device)
+    known = get_namespace(A).__array_namespace_info__().dtypes(kind="real floating", device=A.device)
     return [known[name] for name in ("float64", "float32") if name in known]
 
 
@@ -132,9 +132,9 @@ def _check_dense(A: Any) -> None:
 
 def widest(A: Any) -> Any:
     """Convert to double precision, or to the widest float type of the device."""
-    if at_home(A):
+    if is_numpy(A):
         return A.astype(float, copy=False)
-    return library(A).asarray(A, dtype=float_dtypes(A)[0])
+    return get_namespace(A).asarray(A, dtype=float_dtypes(A)[0])
 
 
 def shows_bits(A: Any) -> bool:
@@ -144,12 +144,12 @@ def shows_bits(A: Any) -> bool:
 
 def bits_of(A: Any) -> Any:
     """The bits of doubles as integers."""
-    return A.view(library(A).int64)
+    return A.view(get_namespace(A).int64)
 
 
 def rows_at(A: Any, index: Array) -> Any:
     """``A[index]`` in the library of A."""
-    return A[index] if at_home(A) else library(A).take(A, numbers_like(index, A), axis=0)
+    return A[index] if is_numpy(A) else get_namespace(A).take(A, numbers_like(index, A), axis=0)
 
 
 # --------------------------------------------------- arithmetic in either library
@@ -157,12 +157,12 @@ def rows_at(A: Any, index: Array) -> Any:
 
 def scalar(value: float, A: Any) -> Any:
     """A scalar that does not change the dtype of A in arithmetic."""
-    return A.dtype.type(value) if at_home(A) else float(value)
+    return A.dtype.type(value) if is_numpy(A) else float(value)
 
 
 def times(A: Any, factor: float, out: Any = None) -> Any:
     """``factor * A``, written to ``out``, which is A itself or None for a new array."""
-    if at_home(A):
+    if is_numpy(A):
         return np.multiply(A, scalar(factor, A), out=out)
     if out is None:
         return A * factor
@@ -172,28 +172,28 @@ def times(A: Any, factor: float, out: Any = None) -> Any:
 
 def mapped(name: str, A: Any, out: Any = None) -> Any:
     """Apply a function by name, such as "exp"; ``out`` is used for numpy arrays."""
-    return getattr(np, name)(A, out=out) if at_home(A) else getattr(library(A), name)(A)
+    return getattr(np, name)(A, out=out) if is_numpy(A) else getattr(get_namespace(A), name)(A)
 
 
 def is_finite(A: Any) -> bool:
     """True if all entries are finite."""
-    xp = library(A)
+    xp = get_namespace(A)
     return bool(xp.all(xp.isfinite(A)))
 
 
 def largest(A: Any) -> float:
     """The largest absolute value; 0 for an empty array."""
-    if isinstance(A, Away):
+    if isinstance(A, DeviceRows):
         return largest(A.there)
-    if at_home(A):
+    if is_numpy(A):
         return float(np.abs(A.data if sparse.issparse(A) else A).max(initial=0))
-    xp = library(A)
+    xp = get_namespace(A)
     return float(xp.max(xp.abs(A)))
 
 
 def softmax(A: Any) -> Any:
     """Softmax of every row."""
-    xp = library(A)
+    xp = get_namespace(A)
     E = xp.exp(A - xp.max(A, axis=1, keepdims=True))
     return E / xp.sum(E, axis=1, keepdims=True)
 
@@ -203,7 +203,7 @@ def spread_over(name: str, A: Any, starts: Array) -> Any:
 
     Group t has the columns ``starts[t] ... starts[t + 1] - 1``.
     """
-    xp, widths = library(A), np.diff(starts)
+    xp, widths = get_namespace(A), np.diff(starts)
     reduce = getattr(xp, name)
     if np.all(widths == 2):
         parts = [reduce(xp.stack([A[:, ::2], A[:, 1::2]], axis=-1), axis=-1)]
@@ -218,7 +218,7 @@ def spread_over(name: str, A: Any, starts: Array) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Away:
+class DeviceRows:
     """Training rows that stay in another library or device; indexing copies rows to numpy.
 
     Attributes
@@ -240,12 +240,12 @@ class Away:
 
     def __getitem__(self, index: Any) -> Array:
         if isinstance(index, slice):
-            return here(
+            return to_numpy(
                 self.there[slice(*index.indices(self.shape[0])), ...]
             )  # slices beyond the end are not standard
         index = np.flatnonzero(index) if np.asarray(index).dtype == bool else np.asarray(index)
-        return here(rows_at(self.there, index))
+        return to_numpy(rows_at(self.there, index))
 
-    def only(self, index: Array) -> Away:
+    def only(self, index: Array) -> DeviceRows:
         """A subset of the rows, without copying them to numpy."""
-        return Away(rows_at(self.there, index))
+        return DeviceRows(rows_at(self.there, index))

@@ -24,7 +24,7 @@ from zlib import crc32
 import numpy as np
 from scipy import sparse
 
-from leastwise.utils.arrays import Away, bits_of, here, library, numbers_like, shows_bits, widest
+from leastwise.utils.arrays import DeviceRows, bits_of, get_namespace, numbers_like, shows_bits, to_numpy, widest
 
 Array = np.ndarray
 
@@ -38,7 +38,7 @@ BASE = np.uint64(0x9E3779B97F4A7C15)
 FACTORS = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 
 
-def row_keys(X: Any, single: bool = False) -> Array:
+def row_hashes(X: Any, single: bool = False) -> Array:
     """Keys of the rows of an array or sparse matrix; -0.0 equals 0.0, and floats equal the same doubles.
 
     With ``single`` all entries are rounded to single precision first: rows have the same key in either precision.
@@ -50,7 +50,7 @@ def row_keys(X: Any, single: bool = False) -> Array:
     factors = _factors(X.shape[1])
     if sparse.issparse(X):
         return _sparse_keys(_rounded(X.tocsr()) if single else X.tocsr(), factors)
-    if isinstance(X, Away) and shows_bits(X.there):
+    if isinstance(X, DeviceRows) and shows_bits(X.there):
         return _keys_there(X.there, factors, single)
     keys, step = np.empty(X.shape[0], dtype=np.uint64), max(1, ROOM // max(X.shape[1], 1))
     for a in range(0, len(keys), step):
@@ -71,9 +71,9 @@ def _keys_there(X: Any, factors: Array, single: bool) -> Array:
     keys = []
     for first in range(0, X.shape[0], step):
         part = X[first : first + step, ...]
-        part = library(X).astype(part, library(X).float32) if single else part
+        part = get_namespace(X).astype(part, get_namespace(X).float32) if single else part
         terms = _mix_there(bits_of(widest(part) + 0.0)) * a
-        keys.append(here(_mix_there(library(X).sum(terms, axis=1) + int(BASE.view(np.int64)))))
+        keys.append(to_numpy(_mix_there(get_namespace(X).sum(terms, axis=1) + int(BASE.view(np.int64)))))
     return np.concatenate(keys).view(np.uint64)
 
 
@@ -112,13 +112,13 @@ def id_keys(ids: Any) -> Array:
     return np.array(found, dtype=np.uint64)[place]
 
 
-def task_keys(ids: list) -> Array:
+def task_hashes(ids: list) -> Array:
     """Keys of task ids, the same in every process."""
     plain = all(type(name) in (int, float, bool, str) for name in ids)
     return id_keys(ids if plain else [repr(name) for name in ids])
 
 
-def sample_keys(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose: str) -> Array:
+def sample_hashes(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose: str) -> Array:
     """Keys to sample rows by: the rows with the smallest keys are a random sample.
 
     Rows that are equal in ``x`` and ``kind`` are numbered 0, 1, ... in the order of ``ties``; the key is a hash of x
@@ -149,10 +149,10 @@ def sample_keys(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpose:
     fresh[1:] = ~fresh[1:]
     place, number = np.arange(n), np.empty(n, dtype=np.uint64)
     number[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
-    return _salted(pair_keys(x, number), purpose)
+    return _salted(pair_hashes(x, number), purpose)
 
 
-def unit_keys(x: Array, unit: Array, purpose: str) -> Array:
+def unit_hashes(x: Array, unit: Array, purpose: str) -> Array:
     """Keys of units 0 ... m-1 (groups of rows), from the sets of their rows.
 
     The order of the rows and duplicates within a unit do not matter. Unlike the smallest key of its rows, the key
@@ -167,10 +167,10 @@ def unit_keys(x: Array, unit: Array, purpose: str) -> Array:
 
 
 def _salted(keys: Array, purpose: str) -> Array:
-    return pair_keys(keys, np.full(len(keys), crc32(purpose.encode()), dtype=np.uint64))
+    return pair_hashes(keys, np.full(len(keys), crc32(purpose.encode()), dtype=np.uint64))
 
 
-def pair_keys(one: Array, other: Array) -> Array:
+def pair_hashes(one: Array, other: Array) -> Array:
     """Keys of pairs of keys, also if the two are equal (``one ^ other`` would be 0)."""
     return _mix(FACTORS[0] * one + other)
 

@@ -1,5 +1,6 @@
 """What the README shows is what comes out."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -45,3 +46,24 @@ def test_the_tree_in_the_contributing_guide_has_the_order_of_the_layers():
 
     tree = re.findall(r"^      (\w+)/", GUIDE.read_text(), flags=re.M)
     assert tree == [name for layer in LAYERS for name in layer if name in tree]
+
+
+@pytest.mark.skipif(not GUIDE.is_file(), reason="the documentation is not beside the tests")
+def test_the_calls_on_the_architecture_page_exist():
+    """Every ``file.py:function`` of the page is a function, or a method, of that file."""
+    page = (README.parent / "docs" / "architecture.md").read_text()
+    named = re.findall(r"([\w/]+\.py):(\w+)", page)
+    assert len(named) > 30
+    for file, function in named:
+        tree = ast.parse((README.parent / "src" / "leastwise" / file).read_text())
+        names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert function in names, (file, function)
+
+
+@pytest.mark.skipif(not GUIDE.is_file(), reason="the documentation is not beside the tests")
+def test_the_packages_on_the_architecture_page_are_those_of_the_layout():
+    page = (README.parent / "docs" / "architecture.md").read_text()
+    table = page[page.index("| package |") : page.index("`papers` and `benchmarks`")]
+    named = [name for line in table.splitlines()[2:] if line for name in re.findall(r"`(\w+)`", line.split("|")[1])]
+    folders = [path.parent.name for path in (README.parent / "src" / "leastwise").glob("*/__init__.py")]
+    assert sorted(named) == sorted(folders)

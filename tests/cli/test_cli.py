@@ -372,7 +372,7 @@ def test_quiet_says_results_only(made, tmp_path):
         ("fit cases.csv -t finding --ignore cse", DATA, "--column and --ignore name the column 'cse', .*'case'"),
         ("fit cases.csv", USAGE, "give either --target COLUMN"),
         ("fit cases.csv -t finding --labels a,b", USAGE, "give either --target COLUMN"),
-        ("fit cases.csv --labels a,b --task site", USAGE, "--labels goes with neither --task nor --kind"),
+        ("fit cases.csv --labels a,b --task site", USAGE, "--labels cannot be combined with --task or --kind"),
         ("fit absent.csv -t y", SYSTEM, "absent.csv: there is no such file"),
         ("fit . -t y", USAGE, r"\. is a directory; give the name of a file"),
         ("fit report.html -t y", DATA, "report.html: the extension '.html' is not one of .*: give --format, one of"),

@@ -189,8 +189,8 @@ def test_thresholds_of_tasks_have_no_mark(tasks):
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize("given", ["task column", "features alone", "limits too"])
-def test_the_plane_of_a_frame(tasks, get_namespace, given):
-    frames, data = pytest.importorskip(get_namespace), tasks
+def test_the_plane_of_a_frame(tasks, library, given):
+    frames, data = pytest.importorskip(library), tasks
     names = [f"ward {t}" for t in data.task]
     X = frames.DataFrame({"hospital": names, "size": data.X[:, 0], "shade": data.X[:, 1]})
     model = MultiTaskLSPC(task_column="hospital", sharing=0.5, **FIXED).fit(X, data.y)

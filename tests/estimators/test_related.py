@@ -158,19 +158,19 @@ def test_reversing_the_scores_is_exchanging_two_classes(points):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"n_tasks": 0}, "n_tasks=0 must be a whole number, 1 or more"),
-        ({"n_tasks": 2.5}, "n_tasks=2.5 must be a whole number"),
-        ({"n_rows": 0}, "n_rows=0 must be a number of rows"),
+        ({"n_tasks": 0}, "n_tasks=0 must be an integer, 1 or more"),
+        ({"n_tasks": 2.5}, "n_tasks=2.5 must be an integer"),
+        ({"n_rows": 0}, "n_rows=0 must be a positive integer"),
         ({"n_rows": [5, 5]}, r"n_rows=\[5, 5\] must be .* or 3 of them"),
         ({"n_rows": 2.5}, "n_rows=2.5"),
         ({"n_features": 0}, "n_features=0"),
-        ({"n_classes": 1}, "n_classes=1 must be a whole number, 2 or more"),
-        ({"n_groups": 4}, "n_groups=4 must be a whole number, from 1 to the number of tasks, 3"),
-        ({"reversed_tasks": 4}, "reversed_tasks=4 must be a whole number, from 0 to"),
+        ({"n_classes": 1}, "n_classes=1 must be an integer, 2 or more"),
+        ({"n_groups": 4}, "n_groups=4 must be an integer, from 1 to the number of tasks, 3"),
+        ({"reversed_tasks": 4}, "reversed_tasks=4 must be an integer, from 0 to"),
         ({"relatedness": 1.5}, "relatedness=1.5 must be from 0"),
         ({"relatedness": np.nan}, "relatedness=nan"),
         ({"noise": -1}, "noise=-1 must be 0 or more"),
-        ({"kind": "ranking"}, "kind='ranking' is not known"),
+        ({"kind": "ranking"}, "kind='ranking' is unknown"),
     ],
 )
 def test_wrong_arguments_are_named(changes, message):
@@ -186,7 +186,7 @@ def test_wrong_questions_are_named(points):
         data.mean(points, 0)
     with pytest.raises(ValueError, match="3 columns; these tasks have 2 features"):
         data.posterior(np.zeros((2, 3)), 0)
-    with pytest.raises(ValueError, match=r"numbers from 0 to 2; it holds \[3\]"):
+    with pytest.raises(ValueError, match=r"must be from 0 to 2; it contains \[3\]"):
         data.posterior(points, 3)
     with pytest.raises(ValueError, match="one for each of the 200"):
         data.posterior(points, [0, 1])

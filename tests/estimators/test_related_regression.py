@@ -127,7 +127,7 @@ def test_only_linear_regression_has_weights():
         ({"offset": -1}, "offset=-1 must be 0 or more"),
         ({"offset": np.nan}, "offset=nan must be 0 or more"),
         ({"offset": 1.0, "kind": "classification"}, "offset=1.0 is for regression"),
-        ({"function": "cubic"}, r"function='cubic' is not known: use one of \['smooth', 'linear'\]"),
+        ({"function": "cubic"}, r"function='cubic' is unknown: use one of \['smooth', 'linear'\]"),
     ],
 )
 def test_wrong_arguments_are_named(changes, message):

@@ -63,7 +63,7 @@ def test_random_state_makes_no_difference(make, gaps, level, monkeypatch):
     [*((make, extra) for make in ALL for extra in (None, "groups", "weights")), (MultiLabelLSPC, "gaps")],
 )
 def test_the_order_of_the_rows_makes_no_difference(make, extra, monkeypatch):
-    lower(monkeypatch, *LEVELS["search"], "reach.SOME", "labels.blending.ENTRIES")
+    lower(monkeypatch, *LEVELS["search"], "calibration.extrapolation.SOME", "calibration.label_blend.ENTRIES")
     X, y, beside = data_of(make)
     given = dict(beside)
     if extra == "groups":
@@ -82,7 +82,7 @@ def test_the_order_of_the_rows_makes_no_difference(make, extra, monkeypatch):
 
 
 def test_a_precomputed_kernel_may_be_permuted_too(monkeypatch):
-    lower(monkeypatch, "selection.plan.SEARCH_ROWS")
+    lower(monkeypatch, "solvers.search_rows.SEARCH_ROWS")
     X, y, _ = data_of(LSPC)
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2)
     order = np.random.default_rng(2).permutation(len(X))

@@ -121,14 +121,14 @@ def test_missing_school_files_are_named(tmp_path):
     ("changes", "message"),
     [
         ({"X": pupils()[0][:, :27]}, "instead of 28 columns"),
-        ({"X": pupils()[0][:, ::-1]}, "column 28 of the inputs is not 1"),
+        ({"X": pupils()[0][:, ::-1]}, "column 28 of the inputs is not constant 1"),
         ({"X": pupils()[0][:5]}, "5 rows but 13 labels"),
-        ({"y": np.full(13, np.nan)}, "one finite number a row"),
-        ({"y": np.ones((13, 2))}, "one finite number a row"),
+        ({"y": np.full(13, np.nan)}, "one finite number per row"),
+        ({"y": np.ones((13, 2))}, "one finite number per row"),
         ({"task": np.zeros(12)}, "13 rows but tasks of shape"),
         ({"split_is_train": np.ones((10, 12))}, r"13 rows but splits of shape \(10, 12\)"),
         ({"split_is_train": np.ones(13)}, "13 rows but splits of shape"),
-        ({"split_is_train": np.full((10, 13), 2)}, "0 or 1 of every row"),
+        ({"split_is_train": np.full((10, 13), 2)}, "0 or 1 in every row"),
     ],
 )
 def test_odd_archives_are_named(tmp_path, changes, message):
@@ -142,10 +142,10 @@ def test_odd_archives_are_named(tmp_path, changes, message):
     [
         ({"x": pupils()[0]}, "instead of 28 columns"),
         ({"y": pupils()[1][:-1, None]}, "13 rows but 12 labels"),
-        ({"task_indexes": [[2, 5, 11]]}, "grow from 1 to at most 13"),
-        ({"task_indexes": [[1, 11, 5]]}, "grow from 1"),
-        ({"task_indexes": [[1, 5, 14]]}, "grow from 1"),
-        ({"task_indexes": np.zeros((0, 0))}, "grow from 1"),
+        ({"task_indexes": [[2, 5, 11]]}, "increase from 1 to at most 13"),
+        ({"task_indexes": [[1, 11, 5]]}, "increase from 1"),
+        ({"task_indexes": [[1, 5, 14]]}, "increase from 1"),
+        ({"task_indexes": np.zeros((0, 0))}, "increase from 1"),
     ],
 )
 def test_odd_columns_of_pupils_are_named(tmp_path, changes, message):
@@ -267,7 +267,7 @@ def test_missing_dermatology_files_are_named(tmp_path):
         ("?," + text(*patients())[2:], "not finite"),
         (text(*patients()).replace("?", "inf"), "not finite"),
         ("1,2,3\n", "2 features instead of 34"),
-        ("0," * 34 + "7\n", r"label 7\.0 is none of \[1, 2, 3, 4, 5, 6\]"),
+        ("0," * 34 + "7\n", r"label 7\.0 is not one of \[1, 2, 3, 4, 5, 6\]"),
         ("0," * 34 + "?\n", "label nan"),
     ],
 )

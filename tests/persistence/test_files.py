@@ -496,7 +496,7 @@ def test_old_files_stay_readable(file):
 
 
 def test_there_are_old_files():
-    assert sorted(folder.name for folder in FIXTURES.iterdir() if folder.is_dir()) == ["format-1"]
+    assert sorted(folder.name for folder in FIXTURES.glob("format-*")) == ["format-1"]
 
 
 # ------------------------------------------------------------ whole or not at all

@@ -140,13 +140,13 @@ def test_memory_maps(dtype, tmp_path):
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "mapping"])
 @given(step=st.integers(1, N + 5))
-def test_tables_in_memory(get_namespace, step):
-    table = TABLE if get_namespace == "mapping" else arrow()
-    if get_namespace in ("pandas", "polars"):
-        made = pytest.importorskip(get_namespace).DataFrame(TABLE)
-        table = made.set_index("person", drop=False) if get_namespace == "pandas" else made
+def test_tables_in_memory(library, step):
+    table = TABLE if library == "mapping" else arrow()
+    if library in ("pandas", "polars"):
+        made = pytest.importorskip(library).DataFrame(TABLE)
+        table = made.set_index("person", drop=False) if library == "pandas" else made
     check(open_blocks(table, block_rows=step, **ROLES), step)
-    features = table.select(NAMES) if get_namespace in ("polars", "pyarrow") else {n: TABLE[n] for n in NAMES}
+    features = table.select(NAMES) if library in ("polars", "pyarrow") else {n: TABLE[n] for n in NAMES}
     beside = open_blocks(features, TABLE["label"], weight=TABLE["weight"], block_rows=step)
     found = gather(beside)
     np.testing.assert_array_equal(found.X, X)

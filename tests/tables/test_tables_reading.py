@@ -393,8 +393,8 @@ def test_broken_libsvm_is_named(text, message):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames(get_namespace):
-    frames = pytest.importorskip(get_namespace)
+def test_frames(library):
+    frames = pytest.importorskip(library)
     columns = {"a": [1, 2, None], "b": ["x", None, "y"], "c": [True, None, False], "d": [1, 2, 3]}
     table = Table.of(frames.DataFrame(columns))
     np.testing.assert_array_equal(table["a"], [1, 2, np.nan])

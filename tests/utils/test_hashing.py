@@ -62,7 +62,8 @@ def test_ids_of_any_kind():
 
 
 def test_other_processes_have_the_same_keys():
-    code = "from leastwise.utils.hashing import *; print(*row_keys(__import__('numpy').eye(2)), *id_keys(['a', 'b']))"
+    call = "print(*row_hashes(__import__('numpy').eye(2)), *id_keys(['a', 'b']))"
+    code = f"from leastwise.utils.hashing import *; {call}"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == [str(k) for k in [*row_hashes(np.eye(2)), *id_keys(["a", "b"])]]
 

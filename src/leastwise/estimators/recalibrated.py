@@ -174,7 +174,7 @@ class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, Ba
         model = self._model
         if not isinstance(model.threshold, str):
             return model.threshold_
-        scorer, held = model._scorer(), ~np.isnan(P[:, 0])
+        scorer, held = model._spec().scorer, ~np.isnan(P[:, 0])
         metric = scorer.name if scorer.decides else "f1_micro"
         return choose_thresholds(metric, P[held][:, 1::2], truth.codes[held], truth.W[held])
 

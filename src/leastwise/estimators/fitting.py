@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators.checks import check_memory
 from leastwise.estimators.choosing import SearchResult
+from leastwise.estimators.dask_fitting import fit_dask
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
 from leastwise.estimators.solving import Fitted, fit_by
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.streaming import fit_dask
 from leastwise.estimators.sums import fit_by_sums
 from leastwise.estimators.task_choice import shared_coupling
 from leastwise.estimators.task_streaming import fit_dask_tasks

@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.streaming import begun_before, check_sums, known_targets, recoded, renew
+from leastwise.estimators.block_passes import recoded
+from leastwise.estimators.streaming import begun_before, check_sums, known_targets, renew
 from leastwise.linalg.moments import Moments
 from leastwise.problem.basis import double_kernel
 from leastwise.sources.bottom_k import joined_kept

@@ -9,42 +9,42 @@ bodies.
 from __future__ import annotations
 
 import copy
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.checks import check_groups, check_range
+from leastwise.estimators.block_passes import (
+    FirstLook,
+    OneBlock,
+    Progress,
+    RunningSums,
+    as_block,
+    look_first,
+    read_block,
+)
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
 from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
-from leastwise.estimators.validation import CHECKS, all_or_nothing
+from leastwise.estimators.validation import all_or_nothing
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import given_basis
-from leastwise.problem.kernels import Kernel, resolve_kernel
 from leastwise.problem.targets import Targets
-from leastwise.problem.weights import block_weights
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
-from leastwise.sources.blocks import Block, Blocks, StreamError
-from leastwise.sources.bottom_k import BottomKSample, Kept, joined_kept
-from leastwise.sources.dask import DaskParts, is_dask
+from leastwise.sources.blocks import StreamError
+from leastwise.sources.bottom_k import BottomKSample, Kept
+from leastwise.sources.dask import is_dask
 from leastwise.sources.opening import open_blocks
-from leastwise.sources.parts import Piece
-from leastwise.utils.arrays import bring
 from leastwise.utils.hashing import EVERY
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 
-#: Seconds between two lines of progress.
-PAUSE = 2.0
 #: Attributes that do not change when rows come or go.
 UNCHANGED = ("n_features_in_", "feature_names_in_", "label_index_")
 
@@ -137,13 +137,13 @@ def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: A
         The same model as if all rows had come at once, with these centres and this sigma.
     """
     check_in_memory(X)
-    block = _block(X, y, sample_weight, groups)
+    block = as_block(X, y, sample_weight, groups)
     if not _goes_on(self):
         error = _fit_blocks(self, lambda: OneBlock(block), classes, SAMPLE_ROWS, None)
         assert error is None
         return self
     spec, targets = self._spec(), known_targets(self)
-    X, codes, w = _read(self, spec, block, targets, targets.class_factors(None), self.intercept_.dtype)
+    X, codes, w = read_block(self, spec, block, targets, targets.class_factors(None), self.intercept_.dtype)
     begun, kept = begun_before(self), vars(self).get("kept_")
     moments = self.moments_ + block_moments(X, codes, w, targets, begun)
     if kept is not None:
@@ -161,8 +161,8 @@ def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = No
     """
     check_sums(self, "unfit")
     check_in_memory(X)
-    spec, targets, block = self._spec(), known_targets(self), _block(X, y, sample_weight, groups)
-    X, codes, w = _read(self, spec, block, targets, targets.class_factors(None), self.intercept_.dtype)
+    spec, targets, block = self._spec(), known_targets(self), as_block(X, y, sample_weight, groups)
+    X, codes, w = read_block(self, spec, block, targets, targets.class_factors(None), self.intercept_.dtype)
     begun, kept = begun_before(self), vars(self).get("kept_")
     moments = self.moments_ - block_moments(X, codes, w, targets, begun)
     if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
@@ -245,10 +245,10 @@ def _renew(
     model: Any, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets, unchanged: dict[str, Any]
 ) -> None:
     vars(model).update(unchanged)
-    _conclude(model, model._spec(), begun, moments, kept, targets)
+    store_conclusion(model, model._spec(), begun, moments, kept, targets)
 
 
-def _conclude(
+def store_conclusion(
     model: Any, spec: Spec, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets
 ) -> None:
     """Settle, and store."""
@@ -281,219 +281,6 @@ def _goes_on(model: Any) -> bool:
 # ------------------------------------------------------------------------- blocks
 
 
-@dataclass(frozen=True)
-class OneBlock:
-    """A block of rows in memory as a stream."""
-
-    block: Block
-    repeatable: bool = False
-    n_rows: int | None = None
-
-    def __iter__(self) -> Iterator[Block]:
-        return iter([self.block])
-
-
-def _block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
-    """Rows that the user has in memory; frames keep their names, arrays of other libraries become numpy arrays."""
-    X, y, sample_weight, groups = (bring(a) for a in (X, y, sample_weight, groups))
-    return Block(X, y, sample_weight, None, None if groups is None else np.asarray(groups))
-
-
-def _block_rows(model: Any, spec: Spec, block: Block, dtype: Any) -> tuple[Any, Array]:
-    """The rows of a block, validated, and their weights; the first one, without a type, tells the columns."""
-    if block.y is None:
-        raise ValueError("There are no targets: give y, or target= the name of their column.")
-    wanted = [np.float64, np.float32] if dtype is None else [dtype]
-    X = validate_data(model, block.X, reset=dtype is None, dtype=wanted, ensure_min_samples=0, **CHECKS)
-    check_range(X, resolve_kernel(spec.kernel, spec.degree, spec.coef0))
-    spec.targets.check_block_weight(block.sample_weight)
-    if block.groups is not None:
-        check_groups(block.groups, X.shape[0])
-    return X, block_weights(block.sample_weight, X.shape[0])
-
-
-def _read(
-    model: Any, spec: Spec, block: Block, targets: Targets, factor: Array | None, dtype: Any
-) -> tuple[Any, Array, Array]:
-    """Rows, codes of the targets, and weights."""
-    X, w = _block_rows(model, spec, block, dtype)
-    codes = targets.encode(block.y)
-    check_lengths(codes, w)
-    return X, codes, w if factor is None else w * factor[codes]
-
-
-def check_lengths(codes: Array, w: Array) -> None:
-    """Every row needs its target."""
-    if len(codes) != len(w):
-        raise ValueError(f"X has {len(w)} rows and y {len(codes)}: every row needs its target.")
-
-
-@contextmanager
-def _located(block: Block) -> Iterator[None]:
-    """Errors about a block name its place."""
-    try:
-        yield
-    except StreamError:
-        raise
-    except (ValueError, TypeError) as error:
-        if not block.where:
-            raise
-        raise StreamError(f"{block.where}: {error}", where=block.where) from error
-
-
-@dataclass
-class Progress:
-    """Lines on rows that have been gone through, one every few seconds at most."""
-
-    report: Callable[[str], None]
-    what: str
-    total: int | None = None
-    began: float = field(default_factory=time.monotonic)
-    told: float = 0.0
-
-    def tell(self, rows: int) -> None:
-        """So many rows."""
-        now = time.monotonic() - self.began
-        if now - self.told >= PAUSE:
-            self.told = now
-            of = "" if self.total is None else f" of {self.total:,}"
-            self.report(f"{self.what}: {rows:,}{of} rows, {now:.0f} s")
-
-
-@dataclass
-class FirstLook:
-    """What the first rows, or a first pass over all, tell.
-
-    Attributes
-    ----------
-    keeper : Keeper
-        A sample of the rows.
-    targets : Targets
-        Known once the first rows, or ``classes``, were read.
-    seen : bool
-        ``targets`` are known.
-    counts : dict
-        Weights of the classes.
-    waiting : list of Block
-        Blocks that were taken from an iterator, and are still to be learned from.
-    n_rows : int
-        Rows of a weight above 0.
-    names : list of str or None
-        Names of the columns.
-    error : StreamError or None
-        What ended an iterator.
-    dtype : dtype
-        That of the first rows, and of all that follow.
-    """
-
-    keeper: BottomKSample
-    targets: Targets
-    seen: bool = False
-    counts: dict = field(default_factory=dict)
-    waiting: list[Block] = field(default_factory=list)
-    n_rows: int = 0
-    names: Any = None
-    error: StreamError | None = None
-    dtype: Any = None
-
-    def add(self, model: Any, spec: Spec, block: Block) -> None:
-        """One more block."""
-        with _located(block):
-            X, w = _block_rows(model, spec, block, self.dtype)
-            self.dtype = X.dtype
-            if not len(w):
-                return
-            fresh, old = spec.targets.learn(block.y), self.targets
-            targets: Targets = old + fresh if self.seen else fresh
-            if self.seen and targets is not old:
-                self.keeper.recode(lambda codes: targets.recode(codes, old))
-            codes = targets.encode(block.y)
-            check_lengths(codes, w)
-        self.targets, self.seen, self.n_rows = targets, True, self.n_rows + int(np.sum(w > 0))
-        self.keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
-        for name, mass in targets.counts(codes, w).items():
-            self.counts[name] = self.counts.get(name, 0.0) + mass
-
-    def completed(self, names: Any) -> tuple[Targets, Kept]:
-        """The targets, and the rows that were kept."""
-        kept = self.keeper.kept()
-        targets = self.targets.completed(len(kept), names)
-        return targets, recoded(kept, targets, self.targets)
-
-
-def recoded(kept: Kept, targets: Targets, old: Targets) -> Kept:
-    """Rows that were kept, under the codes of other targets."""
-    return kept.recoded(lambda codes, before, after: after.recode(codes, before), old, targets)
-
-
-def _look_first(
-    model: Any, spec: Spec, blocks: Blocks, stream: Iterator[Block], first: FirstLook, limit: int
-) -> None:
-    """A first pass over rows that can be gone through again, else the first of them.
-
-    A block that cannot be read ends it: what comes before is learned from, if there is anything.
-    """
-    progress = Progress(spec.report, "first look")
-    try:
-        for block in stream:
-            first.add(model, spec, block)
-            progress.tell(first.n_rows)
-            if not blocks.repeatable:
-                first.waiting.append(block)
-                if first.n_rows >= limit:
-                    break
-                first.waiting[-1] = block.owned()
-    except StreamError as error:
-        if not first.n_rows:
-            raise
-        first.error = error
-    if not first.n_rows:
-        raise ValueError("The stream has no rows (of a weight above 0): there is nothing to learn from.")
-    first.names = getattr(blocks, "names", None)
-
-
-@dataclass
-class RunningSums:
-    """Sums over the blocks of a stream, as they come."""
-
-    model: Any
-    spec: Spec
-    begun: StreamState
-    targets: Targets
-    factor: Array | None
-    moments: Moments
-    progress: Progress
-
-    def add(self, block: Block, keeper: BottomKSample | None) -> None:
-        """One more block; ``keeper`` keeps some of its rows."""
-        with _located(block):
-            dtype = self.begun.basis.centers.dtype
-            X, codes, w = _read(self.model, self.spec, block, self.targets, self.factor, dtype)
-            self.moments = self.moments + block_moments(X, codes, w, self.targets, self.begun)
-        if keeper is not None:
-            keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
-        self.progress.tell(self.moments.n)
-
-    def run(
-        self, blocks: Blocks, stream: Iterator[Block], first: FirstLook, keeper: BottomKSample | None
-    ) -> StreamError | None:
-        """All blocks, up to one that cannot be read: the error that it makes."""
-        try:
-            if blocks.repeatable:
-                for block in blocks:
-                    self.add(block, None)
-                return None
-            for block in first.waiting:
-                self.add(block, None)  # the keeper has seen them
-            for block in stream if first.error is None else ():
-                self.add(block, keeper)
-        except StreamError as error:
-            if not self.moments.n:
-                raise
-            return first.error or error
-        return first.error
-
-
 @all_or_nothing
 def _fit_blocks(
     self: Any, open_source: Callable[[], Any], classes: Any, keep_rows: int, target_names: Any
@@ -506,7 +293,7 @@ def _fit_blocks(
     stream = iter(blocks)
     known = spec.targets if classes is None else spec.targets.named(classes)
     first = FirstLook(BottomKSample(limit), known, seen=classes is not None)
-    _look_first(self, spec, blocks, stream, first, limit)
+    look_first(self, spec, blocks, stream, first, limit)
     targets, kept = first.completed(target_names)
     targets.check_learnable()
     factor = targets.class_factors(first.counts if blocks.repeatable else None)
@@ -516,7 +303,7 @@ def _fit_blocks(
     progress = Progress(spec.report, "sums", first.n_rows if blocks.repeatable else None)
     sums = RunningSums(self, spec, begun, targets, factor, begun.zero(), progress)
     error = sums.run(blocks, stream, first, keeper)
-    _conclude(self, spec, begun, sums.moments, None if keeper is None else keeper.kept(), targets)
+    store_conclusion(self, spec, begun, sums.moments, None if keeper is None else keeper.kept(), targets)
     if first.names is not None:
         self.feature_names_in_ = np.array(first.names, dtype=object)
     return error
@@ -535,110 +322,3 @@ def check_in_memory(X: Any) -> None:
             "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
             "partitions one after the other."
         )
-
-
-# --------------------------------------------------------------------------- Dask
-
-
-@dataclass(frozen=True)
-class PartitionSummary:
-    """What a partition of the rows tells before anything is chosen; that of two partitions is their sum.
-
-    Attributes
-    ----------
-    targets : Targets or None
-        None for no rows.
-    kept : Kept or None
-        Rows with the lowest hashes.
-    counts : dict
-        Weights of the classes.
-    columns : tuple or None
-        Number and names of the columns.
-    """
-
-    targets: Any = None
-    kept: Kept | None = None
-    counts: dict | None = None
-    columns: tuple | None = None
-
-    def __add__(self, other: PartitionSummary) -> PartitionSummary:
-        if other.targets is None or self.targets is None:
-            return self if other.targets is None else other
-        if self.columns != other.columns:
-            raise ValueError(f"Partitions have different columns: {self.columns} and {other.columns}.")
-        targets = self.targets + other.targets
-        kept = [recoded(part.kept, targets, part.targets) for part in (self, other) if part.kept is not None]
-        names = {**(self.counts or {}), **(other.counts or {})}
-        counts = {name: (self.counts or {}).get(name, 0.0) + (other.counts or {}).get(name, 0.0) for name in names}
-        return replace(self, targets=targets, kept=joined_kept(kept), counts=counts)
-
-
-@dataclass(frozen=True)
-class SumTask:
-    """What workers have to know to make sums."""
-
-    model: Any
-    begun: StreamState
-    targets: Targets
-    factor: Array | None
-    columns: tuple
-
-
-def _summarize(piece: Piece, own: None, model: Any) -> PartitionSummary:
-    """The summary of a partition."""
-    if not len(piece):
-        return PartitionSummary()
-    worker, spec = copy.copy(model), model._spec()
-    X, w = _block_rows(worker, spec, Block(piece.X, piece.y, piece.sample_weight), None)
-    targets = spec.targets.learn(piece.y)
-    codes = targets.encode(piece.y)
-    check_lengths(codes, w)
-    names = getattr(worker, "feature_names_in_", None)
-    columns = X.shape[1], None if names is None else tuple(names)
-    kept = Kept.of(X, codes, w, None, SAMPLE_ROWS, observation_counts(piece.sample_weight))
-    return PartitionSummary(targets, kept, targets.counts(codes, w), columns)
-
-
-def _sum(piece: Piece, own: None, task: SumTask) -> Moments:
-    """The sums of a partition."""
-    begun = task.begun
-    if not len(piece):
-        return begun.zero()
-    worker = copy.copy(task.model)
-    set_columns(worker, task.columns)
-    block, dtype = Block(piece.X, piece.y, piece.sample_weight), begun.basis.centers.dtype
-    X, codes, w = _read(worker, worker._spec(), block, task.targets, task.factor, dtype)
-    return block_moments(X, codes, w, task.targets, begun)
-
-
-def set_columns(model: Any, columns: tuple) -> None:
-    """Number and names of the columns."""
-    model.n_features_in_ = columns[0]
-    if columns[1] is not None:
-        model.feature_names_in_ = np.array(columns[1], dtype=object)
-
-
-def fit_dask(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-    """One pass for a sample, one for the sums; no more than these leave the workers."""
-    if groups is not None:
-        raise ValueError(
-            "groups= is not possible with rows that Dask has: they are held out one by one. Use fit_stream() "
-            "with group= for groups."
-        )
-    kernel: Kernel = spec.check_stream(SAMPLE_ROWS)
-    bare = copy.copy(model)
-    spec.targets.check_parameters()
-    parts = DaskParts.with_targets(X, y, sample_weight)
-    found: PartitionSummary = parts.total(_summarize, None, bare)
-    if found.targets is None or not found.kept or found.columns is None:
-        raise ValueError("X has no rows (of a weight above 0): there is nothing to learn from.")
-    targets = found.targets.completed(len(found.kept))
-    sample = recoded(found.kept, targets, found.targets)
-    targets.check_learnable()
-    set_columns(model, found.columns)
-    factor = targets.class_factors(found.counts)
-    kept = sample if factor is None else sample.weighted(factor[sample.y])
-    begun = begin_stream(spec, kept, targets, kernel)
-    moments = parts.total(_sum, None, SumTask(bare, begun, targets, factor, found.columns))
-    _conclude(model, spec, begun, moments, kept, targets)
-    return model

@@ -75,9 +75,6 @@ def task_influence(self: Any, X: Any, top: int | None = 10, *, tasks: Any = None
     return _influence(self, known, rows, task, k)
 
 
-task_influence.__name__ = "influence"
-
-
 def _influence(model: Any, known: Learned, X: Any, task: Array | None, top: int | None) -> Influence:
     form, n = vars(model).get("form_"), len(known.w)
     own = form.task if isinstance(form, DualForm) else None
@@ -200,9 +197,6 @@ def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = No
     more: dict[str, Any] = {"by_label": by_label, "labels": list(index.names), "output_label": output_label}
     given = (known.index[place], target, contribution, effect, score, outputs)
     return LabelInfluence(*given, own_contribution=own, **more)
-
-
-label_influence.__name__ = "influence"
 
 
 def _label_places(model: Any, labels: Any) -> Array:

@@ -124,9 +124,6 @@ def task_plan(
     return _plan(self, X, given, n_outputs, int(n_tasks))
 
 
-task_plan.__name__ = "plan"
-
-
 def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_tasks: int) -> Plan:
     spec = model._spec()
     if is_shape(X):

@@ -8,9 +8,11 @@ which the docstring shows the name. Defaults are not in the tables; they are rea
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import textwrap
+from functools import update_wrapper
 from types import FunctionType
 from typing import Any
 
@@ -345,7 +347,7 @@ feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the columns. Set if X has names that are all strings.
 """)
 
-#: Arguments of ``fit`` and of the methods that predict.
+#: Arguments of methods.
 ARGUMENTS = _table("""
 X : array-like or sparse matrix of shape (n, n_features)
     Rows; with ``kernel="precomputed"``, the (n, n) kernel matrix.
@@ -359,6 +361,12 @@ X.new : array-like or sparse matrix of shape (n, n_features)
 X.new_task : array-like, frame or sparse matrix of shape (n, n_features)
     Rows, with the task column if there is one; with ``kernel="precomputed"``, the kernel between them and all
     training rows.
+
+X.explained : array-like or sparse matrix of shape (n, n_features)
+    Rows whose predictions are explained.
+
+X.explained_task : array-like, frame or sparse matrix of shape (n, n_features)
+    Rows whose predictions are explained, with the task column if there is one.
 
 y.classes : array-like of shape (n,)
     Classes.
@@ -379,8 +387,36 @@ tasks : array-like of shape (n,)
 tasks.new : array-like of shape (n,) or a single id
     Task ids of the rows. Required unless X has a task column.
 
+y.stream : array
+    Targets, if ``source`` is an array.
+
+target : str or list of str
+    Target columns of files and frames.
+
+features : list of str
+    Feature columns of files and frames. All other columns by default.
+
+weight : str or array
+    Column of files and frames that holds the weights, or the weights if ``source`` is an array.
+
 self : object
     The fitted estimator.
+
+y.any : array-like of shape (n,) or (n, n_outputs)
+    Classes, labels or regression targets, as in ``fit``.
+
+classes : array-like
+    All classes of a classifier, if some of them may come late.
+
+top : int or None
+    Number of training rows for each row of X, those with the largest effect on any score; None for all.
+
+n_outputs : int
+    If X is a shape: the number of outputs. It is the number of classes (by default 2), of regression targets (1), or
+    of labels times their classes: 100 for 50 labels of two classes.
+
+block_rows : int
+    Number of rows of a block, if the source does not determine it.
 
 class_prior : mapping, Series, array-like of shape (n_classes,) or "uniform"
     Class shares where the model is used, if they differ from those of the training rows (``class_prior_``): a mapping
@@ -432,6 +468,7 @@ groups. A fold may hold all rows of a task, which are then predicted from the ot
     "all_tasks": "The rows of all tasks count.",
     "with_task_column": "The task column is one of them.",
     "few_classes": "A task need not have all of them.",
+    "shape_instead": "Or a shape such as ``(1_000_000, 20)``; the other data are then not needed.",
     "trust_ones": """\
 Ones without calibration, with ``extrapolate=True``, and for kernels that are not functions of a distance.""",
     "decision": """\
@@ -468,10 +505,11 @@ def documented(cls: Any) -> Any:
     """
     cls.__doc__ = filled(cls.__doc__, cls)
     for name, method in list(vars(cls).items()):
-        if isinstance(method, FunctionType) and not name.startswith("_"):
-            method = _as_method(method, cls, name)
-            method.__doc__ = filled(method.__doc__, method)
-            setattr(cls, name, method)
+        function = getattr(method, "fn", method)  # available_if of scikit-learn keeps the function as fn
+        if isinstance(function, FunctionType) and not name.startswith("_"):
+            function = _as_method(function, cls, name)
+            function.__doc__ = filled(function.__doc__, function)
+            setattr(cls, name, function if isinstance(method, FunctionType) else _guarded(method, function))
     return cls
 
 
@@ -511,8 +549,15 @@ def _as_method(function: FunctionType, cls: Any, name: str) -> FunctionType:
     qualname = f"{cls.__qualname__}.{name}"
     if function.__qualname__ == qualname:
         return function
-    copy = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
-    copy.__kwdefaults__, copy.__annotations__ = function.__kwdefaults__, function.__annotations__
-    copy.__dict__.update(vars(function))
-    copy.__doc__, copy.__module__, copy.__qualname__ = function.__doc__, cls.__module__, qualname
-    return copy
+    own = FunctionType(function.__code__, function.__globals__, name, function.__defaults__, function.__closure__)
+    own.__kwdefaults__, own.__annotations__ = function.__kwdefaults__, function.__annotations__
+    own.__dict__.update(vars(function))
+    own.__doc__, own.__module__, own.__qualname__ = function.__doc__, cls.__module__, qualname
+    return own
+
+
+def _guarded(guard: Any, function: FunctionType) -> Any:
+    """A copy of the descriptor of ``available_if`` for another function."""
+    guard = copy.copy(guard)
+    guard.fn = function
+    return update_wrapper(guard, function)

@@ -1,8 +1,8 @@
 """Base classes of the estimators: what users call on a fitted model.
 
-An estimator is its parameters, its docstring and ``_spec()``, which says what the parameters ask for. ``fit`` is
-:func:`leastwise.estimators.fitting.fit` for all of them. Further methods (``plan``, ``influence``, ``fit_stream``,
-...) are functions that an estimator takes into its class body.
+An estimator consists of its parameters, its docstring and ``_spec()``, which checks and interprets the parameters.
+``fit`` is :func:`leastwise.estimators.fitting.fit` for all of them. Further methods (``plan``, ``influence``,
+``fit_stream``, ...) are functions that an estimator takes into its class body.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from leastwise.calibration.heldout_rows import Evidence, HeldRows
 from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators import intervals
 from leastwise.estimators._html_repr import FittedRepr
+from leastwise.estimators.docs import documented
 from leastwise.estimators.fitting import fit
 from leastwise.estimators.predicting import Answer, framed, raw_scores, set_output
 from leastwise.estimators.sets import SetOptions, evidence_of, held_rows, unseen_task_evidence
@@ -32,11 +33,12 @@ from leastwise.utils.arrays import back_like, bring, get_namespace, to_numpy
 Array = np.ndarray
 
 
+@documented
 class KernelEstimator(FittedRepr, BaseEstimator):
-    """Base of all kernel models."""
+    """Base of all estimators."""
 
     def _spec(self) -> Spec:
-        """What the parameters ask for."""
+        """The checked parameters."""
         raise NotImplementedError
 
     @all_or_nothing
@@ -51,21 +53,21 @@ class KernelEstimator(FittedRepr, BaseEstimator):
 
     @by_partition
     def familiarity(self, X: Any) -> Array:
-        """The share of training rows that were, held out, at least as far from the nearest other one as each row.
+        """Share of training rows that are at least as far from their nearest neighbour as each row is: a p-value.
 
-        Of new rows like the training rows about 5 in 100 are at or below 0.05, so that ``familiarity(X) <= 0.05``
-        marks rows that are far from the data, with 5 false alarms in 100. See
+        About 5% of new rows from the distribution of the training rows have a value of 0.05 or less. So
+        ``familiarity(X) <= 0.05`` marks rows that are far from the data, with 5% false alarms. See
         :mod:`leastwise.calibration.extrapolation`.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
+        %(X.new)s
 
         Returns
         -------
         ndarray of shape (n,)
-            From ``1 / (n_training_rows + 1)`` (further than all) to 1 (training rows themselves). Distances are
-            measured to 2,000 training rows at most, and judged by those of 1,000.
+            From ``1 / (n_training_rows + 1)`` (farther than all training rows) to 1 (equal to a training row).
+            Distances are measured to at most 2,000 training rows, and compared with those of 1,000.
         """
         return self._familiarity(X)
 
@@ -84,6 +86,7 @@ class KernelEstimator(FittedRepr, BaseEstimator):
     cv: Any
 
 
+@documented
 class Classifier(ClassifierMixin, KernelEstimator):
     """Base of the classifiers."""
 
@@ -93,8 +96,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows.
+        %(X.new)s
 
         Returns
         -------
@@ -104,13 +106,16 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
     @by_partition
     def trust(self, X: Any) -> Array:
-        """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
+        """How much the score of each row is trusted, from 1 (among the training rows) to 0 (far from all of them).
+
+        Parameters
+        ----------
+        %(X.new)s
 
         Returns
         -------
         ndarray of shape (n,)
-            Ones where the model makes no difference: without calibration, with ``extrapolate=True``, and for kernels
-            that are not functions of a distance.
+            %(trust_ones)s
         """
         return self._answer(X).trust
 
@@ -118,39 +123,55 @@ class Classifier(ClassifierMixin, KernelEstimator):
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
         """Values that order the classes as the probabilities do.
 
-        Log-probabilities up to a constant per row where the model is calibrated by a smooth family; the
-        probabilities themselves with ``calibration="isotonic"`` and ``None``. Log-probabilities with ``class_prior``.
+        %(decision)s
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior)s
 
         Returns
         -------
-        ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
+        ndarray of shape (n,) or (n, n_classes)
+            %(decision_shape)s
         """
         D = self._shifted(self._shift(class_prior), X).decision()
         return D if D.ndim == 1 else self._framed(D, X)
 
     @by_partition
     def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
-        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``.
+        """Probability of each class.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        class_prior : mapping, Series, array-like of shape (n_classes,) or "uniform", optional
-            Class shares where the model is used, if they differ from those that it was trained on
-            (``class_prior_``): a mapping of classes to shares, or an array in the order of ``classes_``. See
-            :mod:`leastwise.calibration.prior`, and :func:`leastwise.estimate_class_prior` for shares that are not
-            known.
+        %(X.new)s
+        %(class_prior)s
+
+        Returns
+        -------
+        ndarray or frame of shape (n, n_classes)
+            The columns follow ``classes_``.
         """
         return self._framed(self._shifted(self._shift(class_prior), X).proba(), X)
 
     @by_partition
     def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
-        """Logarithm of ``predict_proba``."""
+        """Logarithm of ``predict_proba``, with the same arguments."""
         return self._framed(logarithm(self._shifted(self._shift(class_prior), X).proba()), X)
 
     @by_partition
     def predict(self, X: Any, *, class_prior: Any = None) -> Array:
-        """The most probable class; ``class_prior`` as in ``predict_proba``."""
+        """Most probable class.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior)s
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return self._named(self._shifted(self._shift(class_prior), X).best())
 
     @by_partition
@@ -164,49 +185,48 @@ class Classifier(ClassifierMixin, KernelEstimator):
         allow_empty: bool = False,
         random_state: Any = None,
     ) -> Array:
-        """Sets of classes that hold the true one with about this probability, from held-out probabilities.
+        """Sets of classes that hold the true class with about this probability, from held-out probabilities.
 
-        See :mod:`leastwise.calibration.conformal` for what is guaranteed, and when.
+        See :mod:`leastwise.calibration.conformal` for the guarantees and their conditions.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        coverage : float, default=0.9
-            Above 0 and below 1.
-        method : {"lac", "aps", "random-aps"}, default="lac"
-            "lac" makes the smallest sets; "aps" makes sets that grow with how hard a row is; "random-aps" is the same
-            with chance in it.
-        by_class : bool, default=False
-            Whether the coverage is to hold for the rows of each class. A class with too few rows for that is in all
-            sets.
-        allow_empty : bool, default=False
-            Whether a set may be empty: the row is then unlike all classes. Otherwise it holds the most probable one.
-        random_state : int, RandomState or None, default=None
-            For "random-aps".
+        %(X.new)s
+        %(coverage)s
+        %(method.set)s
+        %(by_class)s
+        %(allow_empty)s
+        %(random_state.set)s
 
         Returns
         -------
         ndarray of bool of shape (n, n_classes)
-            The columns follow ``classes_``. All classes where there are too few held-out rows for that coverage.
+            The columns follow ``classes_``. Sets hold all classes if there are too few held-out rows for the
+            coverage.
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted, evidence = SetOptions.checked(coverage, method, random_state, **flags), self._evidence()
         return wanted.of(to_numpy(self._answer(X).proba()), evidence)
 
     def set_output(self, *, transform: str | None = None) -> Any:
-        """Choose what ``predict_proba`` and a multi-class ``decision_function`` return.
+        """Choose the container that ``predict_proba`` and a multi-class ``decision_function`` return.
 
         Parameters
         ----------
-        transform : {"default", "pandas", "polars"}, optional
-            Arrays, or a frame with one column per class (the word is scikit-learn's). None changes nothing.
+        transform : {"default", "pandas", "polars"}, default=None
+            "default" is an array; the others are frames with one column for each class. None changes nothing.
+
+        Returns
+        -------
+        self : object
+            The estimator.
         """
         return set_output(self, transform)
 
     # ------------------------------------------- used by wrappers, ONNX and reports
 
     def _answer(self, X: Any) -> Answer:
-        """Scores, trust and calibrator for rows that are not validated yet."""
+        """Scores, trust and calibrator of rows, which are validated here."""
         check_is_fitted(self)
         return Answer(*raw_scores(self, read_rows(self, X)), self.calibrator_)
 
@@ -214,7 +234,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         return replace(self._answer(X), shift=shift)
 
     def _shift(self, class_prior: Any) -> Shift | None:
-        """From the class shares of the training rows to those that were asked for; None where none were."""
+        """From the class shares of the training rows to the given ones; None if none are given."""
         if class_prior is None:
             return None
         check_is_fitted(self)
@@ -222,7 +242,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         return Shift(new, self.class_prior_, np.array([0, len(new)]))
 
     def _named(self, codes: Any) -> Array:
-        """Classes by their codes; numbers in the library of the rows, text in numpy."""
+        """Classes of codes; numbers in the array library of the rows, text in numpy."""
         return back_like(self.classes_[to_numpy(codes)], codes)
 
     def _framed(self, values: Array, X: Any, classes: Any = None) -> Any:
@@ -241,26 +261,26 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
 
 class TaskCoefficients:
-    """Coefficients of a model of many tasks, by the form that its solver gave them."""
+    """Coefficients of a multi-task model, in the form in which they were solved for."""
 
     @property
     def dual_coef_(self) -> Array:
-        """One coefficient for every row (n x c), where the kernel is the Gram matrix."""
+        """One coefficient for each row (n x c), where the system was solved in the dual."""
         return self._form(DualForm).A
 
     @property
     def coef_(self) -> Array:
-        """Coefficients on the centres for every task (T x b x c), where it is not."""
+        """Coefficients of the centres for each task (T x b x c), where it was not solved in the dual."""
         return self._form(PrimalForm).coef[:-1]
 
     @property
     def shared_coef_(self) -> Array:
-        """Coefficients on the centres (b x c) for a task that is not known."""
+        """Coefficients of the centres (b x c) for unseen tasks."""
         return self._form(PrimalForm).coef[-1]
 
     @property
     def similarity_(self) -> Array:
-        """Similarities of the tasks, of shape (T, T); ones where all are alike."""
+        """Similarities of the tasks, of shape (T, T); ones if all are alike."""
         check_is_fitted(self)
         S = self.relation_.similarity  # type: ignore[attr-defined]
         T = len(self.tasks_)  # type: ignore[attr-defined]
@@ -279,15 +299,16 @@ class TaskCoefficients:
         return form
 
     def familiarity(self, X: Any, tasks: Any = None) -> Array:
-        """How near rows are to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
+        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
 
-        ``tasks`` make no difference, and need not be given.
+        ``tasks`` have no effect and may be omitted.
         """
         return super().familiarity(X)  # type: ignore[misc]
 
 
+@documented
 class TaskClassifier(TaskCoefficients, Classifier):
-    """Base of the classifiers of many tasks."""
+    """Base of the multi-task classifiers."""
 
     @by_partition
     def scores(self, X: Any, tasks: Any = None) -> Array:
@@ -295,11 +316,8 @@ class TaskClassifier(TaskCoefficients, Classifier):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one; with ``kernel="precomputed"`` the kernel between them and all
-            training rows.
-        tasks : array-like of shape (n,) or a single id, optional
-            The tasks of the rows, where X does not hold them.
+        %(X.new_task)s
+        %(tasks.new)s
 
         Returns
         -------
@@ -309,46 +327,81 @@ class TaskClassifier(TaskCoefficients, Classifier):
 
     @by_partition
     def trust(self, X: Any, tasks: Any = None) -> Array:
-        """How far the scores of each row are to be believed, from 1 (among the training rows) to 0 (far from all).
+        """How much the score of each row is trusted, from 1 (among the training rows) to 0 (far from all of them).
 
-        The distance to the training rows of all tasks counts, whatever the task. See :class:`leastwise.LSPC`.
+        The distance is that to the training rows of all tasks, whatever the task.
+
+        Parameters
+        ----------
+        %(X.new_task)s
+        %(tasks.new)s
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            %(trust_ones)s
         """
         return self._answer(X, tasks).trust
 
     @by_partition
     def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
-        """Values that order the classes as the probabilities do; see :class:`leastwise.LSPC`.
+        """Values that order the classes as the probabilities do.
+
+        %(decision)s
+
+        Parameters
+        ----------
+        %(X.new_task)s
+        %(tasks.new)s
+        %(class_prior)s
+            %(prior_of_tasks)s
 
         Returns
         -------
-        ndarray of shape (n,) with two classes (second minus first), else (n, n_classes)
+        ndarray of shape (n,) or (n, n_classes)
+            %(decision_shape)s
         """
         D = self._shifted(self._shift(class_prior), X, tasks).decision()
         return D if D.ndim == 1 else self._framed(D, X)
 
     @by_partition
     def predict_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
-        """Probability of every class, of shape (n, n_classes); the columns follow ``classes_``.
+        """Probability of each class.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-        tasks : array-like of shape (n,) or a single id, optional
-            The tasks of the rows, where X does not hold them.
-        class_prior : mapping, Series, array-like of shape (n_classes,) or "uniform", optional
-            Class shares where the model is used; see :meth:`leastwise.LSPC.predict_proba`. They replace those of all
-            training rows (``class_prior_``), whatever the task.
+        %(X.new_task)s
+        %(tasks.new)s
+        %(class_prior)s
+            %(prior_of_tasks)s
+
+        Returns
+        -------
+        ndarray or frame of shape (n, n_classes)
+            The columns follow ``classes_``.
         """
         return self._framed(self._shifted(self._shift(class_prior), X, tasks).proba(), X)
 
     @by_partition
     def predict_log_proba(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
-        """Logarithm of ``predict_proba``."""
+        """Logarithm of ``predict_proba``, with the same arguments."""
         return self._framed(logarithm(self._shifted(self._shift(class_prior), X, tasks).proba()), X)
 
     @by_partition
     def predict(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Array:
-        """The most probable class; ``tasks`` and ``class_prior`` as in ``predict_proba``."""
+        """Most probable class.
+
+        Parameters
+        ----------
+        %(X.new_task)s
+        %(tasks.new)s
+        %(class_prior)s
+            %(prior_of_tasks)s
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return self._named(self._shifted(self._shift(class_prior), X, tasks).best())
 
     @by_partition
@@ -364,26 +417,29 @@ class TaskClassifier(TaskCoefficients, Classifier):
         allow_empty: bool = False,
         random_state: Any = None,
     ) -> Array:
-        """Sets of classes that hold the true one with about this probability; see :meth:`leastwise.LSPC.predict_set`.
+        """Sets of classes that hold the true class with about this probability, from held-out probabilities.
+
+        See :mod:`leastwise.calibration.conformal` for the guarantees and their conditions.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-        coverage : float, default=0.9
-        tasks : array-like of shape (n,) or a single id, optional
-            The tasks of the rows, where X does not hold them.
-        method, by_class, allow_empty, random_state
-            As in :meth:`leastwise.LSPC.predict_set`.
+        %(X.new_task)s
+        %(coverage)s
+        %(tasks.new)s
+        %(method.set)s
+        %(by_class)s
         by_task : bool, default=False
-            Whether the coverage is to hold for the rows of each task. A task has a level of its own where at least
+            Whether the coverage is to hold within each task. A task has a threshold of its own if at least
             ``5 / (1 - coverage)`` of its rows were held out (50 for 0.9); smaller tasks have that of all rows.
+        %(allow_empty)s
+        %(random_state.set)s
 
         Returns
         -------
         ndarray of bool of shape (n, n_classes)
-            Rows of tasks that are not known get sets by the scores of tasks that were held out whole, each of which
-            counts once: with few tasks these sets hold all classes. Where the model has no such scores they are
-            as those of the known tasks.
+            The columns follow ``classes_``. Sets of unseen tasks use the scores of tasks that were held out whole,
+            each of which counts once: with few tasks, these sets hold all classes. If the model has no such scores,
+            they are those of known tasks.
         """
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
@@ -393,7 +449,7 @@ class TaskClassifier(TaskCoefficients, Classifier):
         return wanted.of_tasks(to_numpy(answer.proba()), answer.task, evidence, unseen)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
-        """Share of rows, over all tasks, whose most probable class is the true one."""
+        """Accuracy over the rows of all tasks."""
         right = to_numpy(self.predict(X, tasks)) == np.asarray(bring(y))
         return float(np.average(right, weights=bring(sample_weight)))
 
@@ -414,6 +470,7 @@ class TaskClassifier(TaskCoefficients, Classifier):
     unknown_task: str
 
 
+@documented
 class Regressor(RegressorMixin, KernelEstimator):
     """Base of the regressors."""
 
@@ -424,7 +481,17 @@ class Regressor(RegressorMixin, KernelEstimator):
 
     @by_partition
     def predict(self, X: Any) -> Array:
-        """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape."""
+        """Predicted values.
+
+        Parameters
+        ----------
+        %(X.new)s
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_outputs)
+            In the shape of the y of ``fit``.
+        """
         return self._shown(self._values(X)[0])
 
     @by_partition
@@ -433,42 +500,37 @@ class Regressor(RegressorMixin, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        coverage : float, default=0.9
-            Above 0 and below 1.
-        method : {"auto", "jackknife+", "jackknife"}, default="auto"
-            "jackknife+" looks at the models without each fold (CV+ where folds hold several rows): intervals are
-            wider where these differ, and cover with a probability of at least ``2 coverage - 1`` whatever the data
-            are. It needs every training row as a centre, and an inverse of all rows that is computed at the first
-            call. "jackknife" takes the same width everywhere. "auto" is "jackknife+" up to 4,000 training rows.
+        %(X.new)s
+        %(coverage)s
+        %(method.interval)s
 
         Returns
         -------
-        ndarray of shape (n, 2), or (n, n_outputs, 2)
-            Lower and upper ends; infinite where there are too few rows (or groups) for that coverage, fewer than
-            ``coverage / (1 - coverage)``: nine for 0.9. Weights of rows count beside one another: n rows count n,
-            whatever their weights sum to.
+        ndarray of shape (n, 2) or (n, n_outputs, 2)
+            Lower and upper ends; infinite if there are too few rows (or groups) for the coverage, fewer than
+            ``coverage / (1 - coverage)``: nine for 0.9. Only the ratios of weights matter: n rows count n, whatever
+            their weights sum to.
 
         Notes
         -----
-        Where ``fit`` was given ``groups``, intervals are for rows of new groups: residuals are of groups that were
-        left out whole, and every group counts once, however many rows it has.
+        If ``fit`` was given ``groups``, intervals are for rows of new groups: residuals are those of groups that were
+        held out whole, and each group counts once, however many rows it has.
 
-        Residuals that have chosen the parameters are too small. They are taken from the points of the search that the
-        other rows would have chosen, and multiplied by ``sqrt(n / (n - p))`` for p chosen parameters, see
-        ``leastwise.model_selection.optimism``; n is the number of groups where there are any. The guarantee of
-        jackknife+ is for given parameters.
+        Residuals of rows on which the hyperparameters were chosen are too small. Therefore they are taken at the
+        points of the search that the other rows would have chosen, and multiplied by ``sqrt(n / (n - p))`` for p
+        chosen hyperparameters, see ``leastwise.model_selection.optimism``; n is the number of groups if there are
+        any. The guarantee of jackknife+ is for given hyperparameters.
         """
         return intervals.predict_interval(self, X, None, coverage, method)
 
     def _values(self, X: Any, tasks: Any = None) -> tuple[Array, Any, Array | None]:
-        """Predictions in the unit of the model, the rows as an array, and the codes of their tasks."""
+        """Predictions in units of ``unit_``, the rows as an array, and the codes of their tasks."""
         check_is_fitted(self)
         X = read_rows(self, X)
         return raw_scores(self, X)[0], X, None
 
     def _shown(self, F: Array) -> Array:
-        """Predictions in the unit and shape of y."""
+        """Predictions in the units and the shape of y."""
         return in_units(F, self.unit_, self.offset_, self.flat_)
 
     def _residuals(self, method: str) -> Any:
@@ -479,30 +541,48 @@ class Regressor(RegressorMixin, KernelEstimator):
     flat_: bool
 
 
+@documented
 class TaskRegressor(TaskCoefficients, Regressor):
-    """Base of the regressors of many tasks."""
+    """Base of the multi-task regressors."""
 
     @by_partition
     def predict(self, X: Any, tasks: Any = None) -> Array:
-        """Predicted values, of shape (n,), or (n, n_outputs) where y had such a shape.
+        """Predicted values.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one.
-        tasks : array-like of shape (n,) or a single id, optional
-            The tasks of the rows, where X does not hold them.
+        %(X.new_task)s
+        %(tasks.new)s
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_outputs)
+            In the shape of the y of ``fit``.
         """
         return self._shown(self._values(X, tasks)[0])
 
     @by_partition
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None) -> Array:
-        """Intervals that hold the value with about this probability; see :meth:`LSSVR.predict_interval`.
+        """Intervals that hold the value with about this probability, from held-out residuals.
 
-        Rows of tasks that are not known get intervals from tasks that were held out whole, of the same width for all
-        of them. A task counts once there: nine tasks are needed for a coverage of 0.9, four for 0.8, and with
-        fewer the ends are infinite. (With less than three tasks nothing is known of others, and the intervals are
-        those of known tasks.) Groups that were given to ``fit`` count once each for known tasks.
+        Parameters
+        ----------
+        %(X.new_task)s
+        %(coverage)s
+        %(method.interval)s
+        %(tasks.new)s
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, n_outputs, 2)
+            Lower and upper ends, as in :meth:`leastwise.LSSVR.predict_interval`.
+
+        Notes
+        -----
+        Intervals of unseen tasks come from tasks that were held out whole, and have the same width for all rows. Each
+        task counts once: nine tasks are needed for a coverage of 0.9, four for 0.8; with fewer, the ends are
+        infinite. With fewer than three tasks nothing is known about unseen tasks, and the intervals are those of
+        known tasks. For known tasks, each group that was given to ``fit`` counts once.
         """
         return intervals.predict_interval(self, X, tasks, coverage, method)
 
@@ -520,6 +600,6 @@ class TaskRegressor(TaskCoefficients, Regressor):
 
 
 def logarithm(P: Any) -> Any:
-    """Of probabilities, in whatever library; minus infinity for zero."""
+    """Logarithm of probabilities in any array library; minus infinity for zero."""
     with np.errstate(divide="ignore"):
         return get_namespace(P).log(P)

@@ -1,6 +1,6 @@
-"""``influence``: the training rows that predictions come from.
+"""``influence``: contributions of training rows to predictions, and the effect of removing them.
 
-The methods are taken into the class bodies of estimators that are linear in their targets.
+The functions are taken into the class bodies of estimators that are linear in their targets.
 """
 
 from __future__ import annotations
@@ -23,27 +23,24 @@ Array = np.ndarray
 
 
 def influence(self: Any, X: Any, top: int | None = 10) -> Influence:
-    """The training rows that predictions come from: what each contributes, and what would be without it.
+    """Contribution of training rows to predictions, and the effect of removing them.
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (m, n_features)
-        Rows to be predicted.
-    top : int or None, default=10
-        So many training rows for each, those with the largest effect on any score; None for all.
+    %(X.explained)s
+    %(top)s
 
     Returns
     -------
     Influence
-        ``contribution``: parts of the raw scores (of predictions, for quantities), which sum to them over all
-        training rows. ``effect``: the score less that of a model without the row, at the same ridge on the sum
-        of the losses (sigma, sharing and similarities stay, and exact copies of the row stay in). Both are exact.
+        ``contribution``: additive parts of the raw scores (of predictions, for regression), one for each training
+        row. ``effect``: the score minus that of a model without the row, at the same ridge on the sum of the losses
+        (sigma, sharing and similarities do not change, and exact copies of the row are kept). Both are exact.
 
     Notes
     -----
-    Raw scores are explained, what ``scores`` gives; the calibration comes after. Every training row must be a
-    centre, with ``norm="function"``. An inverse of all n rows is computed at every call: ask for many rows at
-    once.
+    The method explains raw scores, as returned by ``scores``, before calibration. Every training row must be a
+    centre, with ``norm="function"``. An inverse of all n rows is computed at every call, so pass many rows at once.
     """
     check_is_fitted(self)
     X, known, k = bring(X), _learned(self), check_count("top", top)
@@ -52,30 +49,24 @@ def influence(self: Any, X: Any, top: int | None = 10) -> Influence:
 
 
 def task_influence(self: Any, X: Any, top: int | None = 10, *, tasks: Any = None) -> Influence:
-    """The training rows, and tasks, that predictions come from; see :meth:`leastwise.LSPC.influence`.
+    """Contribution of training rows and tasks to predictions; see :meth:`leastwise.LSPC.influence`.
 
     Parameters
     ----------
-    X : array-like, frame or sparse matrix of shape (m, n_features)
-        Rows to be predicted, with the task column if there is one.
-    top : int or None, default=10
-        So many training rows for each, those with the largest effect on any score; None for all.
-    tasks : array-like of shape (m,) or a single id, optional
-        The tasks of the rows, where X does not hold them.
+    %(X.explained_task)s
+    %(top)s
+    %(tasks.new)s
 
     Returns
     -------
     Influence
-        Also ``by_task``, ``own`` and ``others``: how much of each score comes from the rows of each task, of the
-        row's own, and of all others.
+        It also has ``by_task``, ``own`` and ``others``: how much of each score comes from the rows of each task, of
+        the same task, and of all other tasks.
     """
     check_is_fitted(self)
     X, tasks, known, k = bring(X), bring(tasks), _learned(self), check_count("top", top)
     rows, task = read_task_rows(self, X, tasks)
     return _influence(self, known, rows, task, k)
-
-
-task_influence.__name__ = "influence"
 
 
 def _influence(model: Any, known: Learned, X: Any, task: Array | None, top: int | None) -> Influence:
@@ -150,30 +141,28 @@ def _named(model: Any, Z: Array, place: Array) -> tuple[Any, Array]:
 
 
 def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = None) -> LabelInfluence:
-    """The training rows, and labels, that predictions come from; see :meth:`leastwise.LSPC.influence`.
+    """Contribution of training rows and labels to predictions; see :meth:`leastwise.LSPC.influence`.
 
     Parameters
     ----------
-    X : array-like, frame or sparse matrix of shape (m, n_features)
-        Rows to be predicted.
-    top : int or None, default=10
-        So many training rows for each, those with the largest effect on any score of these labels; None for all.
-    labels : name or list of names, optional
-        The labels that are to be explained, by their names in ``labels_``. All by default.
+    %(X.explained)s
+    %(top)s
+        Only the scores of ``labels`` count.
+    labels : name or list of names, default=None
+        Labels to explain, by their names in ``labels_``. All by default.
 
     Returns
     -------
     LabelInfluence
-        Also ``by_label``, ``own`` and ``others``: how much of each score comes from what was known of each label,
-        of the label itself, and of all others; and ``own_contribution``, the same for each training row.
+        It also has ``by_label``, ``own`` and ``others``: how much of each score comes from the known values of each
+        label, of the label itself, and of all other labels; and ``own_contribution``, the same for each training row.
 
     Notes
     -----
-    A row is left out with all of its labels, at the same ridge on the sum of the losses, sigma, sharing and
-    similarities. Scores are those of an exact solution: where the model was solved by conjugate gradients they
-    differ from ``scores`` by what these left, see ``residual_``. Where labels are not known, an inverse of all
-    known labels of all rows is computed (set by set of labels that are coupled), which is for some thousands of
-    them.
+    A row is removed with all of its labels, at the same ridge on the sum of the losses, sigma, sharing and
+    similarities. Scores are those of the exact solution: if the model was solved by conjugate gradients, they differ
+    from ``scores`` by its residual, see ``residual_``. If labels are unknown, an inverse over all known labels of all
+    rows is computed (for each set of coupled labels), which is feasible for some thousands of them.
     """
     check_is_fitted(self)
     places, k, known = _label_places(self, labels), check_count("top", top), _label_learned(self)
@@ -200,9 +189,6 @@ def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = No
     more: dict[str, Any] = {"by_label": by_label, "labels": list(index.names), "output_label": output_label}
     given = (known.index[place], target, contribution, effect, score, outputs)
     return LabelInfluence(*given, own_contribution=own, **more)
-
-
-label_influence.__name__ = "influence"
 
 
 def _label_places(model: Any, labels: Any) -> Array:

@@ -73,16 +73,16 @@ def plan(
     *,
     n_outputs: int | None = None,
 ) -> Plan:
-    """What ``fit`` would do and cost: solver, operations, memory, seconds. Nothing is fitted, nothing changes.
+    """Solver, operations, memory and time that ``fit`` would need. Nothing is fitted or changed.
 
     Parameters
     ----------
-    X, y, sample_weight, groups
-        As in ``fit``; they are checked as there. Or X is a shape such as ``(1_000_000, 20)``, and no more is
-        needed.
-    n_outputs : int, optional
-        With a shape: the number of classes (2 unless told), of quantities (1), or of labels times their classes:
-        100 for 50 labels that are true or not.
+    %(X)s
+        %(shape_instead)s
+    %(y.any)s
+    %(sample_weight)s
+    %(groups)s
+    %(n_outputs)s
 
     Returns
     -------
@@ -104,16 +104,19 @@ def task_plan(
     n_outputs: int | None = None,
     n_tasks: int = 10,
 ) -> Plan:
-    """What ``fit`` would do and cost: solver, operations, memory, seconds. Nothing is fitted, nothing changes.
+    """Solver, operations, memory and time that ``fit`` would need. Nothing is fitted or changed.
 
     Parameters
     ----------
-    X, y, sample_weight, groups, tasks
-        As in ``fit``; they are checked as there. Or X is a shape such as ``(1_000_000, 20)``.
-    n_outputs : int, optional
-        With a shape: the number of classes (2 unless told) or of quantities (1).
+    %(X.task)s
+        %(shape_instead)s
+    %(y.any)s
+    %(sample_weight)s
+    %(groups)s
+    %(tasks)s
+    %(n_outputs)s
     n_tasks : int, default=10
-        With a shape: the number of tasks.
+        If X is a shape: the number of tasks.
 
     Returns
     -------
@@ -122,9 +125,6 @@ def task_plan(
     """
     given = {"y": y, "sample_weight": sample_weight, "groups": groups, "tasks": tasks}
     return _plan(self, X, given, n_outputs, int(n_tasks))
-
-
-task_plan.__name__ = "plan"
 
 
 def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_tasks: int) -> Plan:

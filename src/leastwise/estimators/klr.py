@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators.base import Classifier
+from leastwise.estimators.docs import documented
 from leastwise.estimators.spec import Spec
 from leastwise.linalg.logistic import SOLVERS
 from leastwise.problem.targets import ClassTargets
 
 
+@documented
 class KernelLogisticRegression(Classifier):
     r"""Kernel logistic regression, tuned by cross-validation.
 
@@ -21,77 +23,57 @@ class KernelLogisticRegression(Classifier):
 
         min  1/n sum_i [logsumexp(F(x_i)) - F_{y_i}(x_i)]  +  alpha/2 sum_y theta^(y)' K theta^(y)
 
-    This is the maximum-likelihood counterpart of :class:`leastwise.LSPC`: it has to iterate, and every
-    held-out score costs a refit. Refits at one sigma share a factor of the kernel and start from one another.
+    This is the maximum-likelihood counterpart of :class:`leastwise.LSPC`. The solver is iterative, and every held-out
+    score costs a refit. Refits at one sigma share a factor of the kernel matrix, and each starts at the solution of
+    another.
 
     Parameters
     ----------
-    sigma : "auto", float or sequence of float, default="auto"
-        Width of the kernel. A number is used as it is, a sequence is a grid, "auto" is a grid of multiples of
-        the median distance that grows at its border.
-    alpha : "auto", float or sequence of float, default="auto"
-        Ridge on the mean loss, with weights of mean 1.
-    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Or a sum such as "rbf+linear".
-        A callable ``f(X, Y)`` returns an array of shape (rows of X, rows of Y).
-    n_centers : int, optional
-        A subset of kernels: so many centres instead of all rows. A centre is held out with its row.
-    centers : {"random", "kmeans", "kmeans++", "leverage", "class"} or array (b, n_features), default="random"
-        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
-        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
-        with "auto" at the median distance; as many random rows of each class, "class". An array is used as it is.
-    bias : {"shared", None}, default="shared"
-        An unpenalised intercept per class, or none.
-    cv : int, "loo", splitter, iterable of splits or None, default=5
-        How rows are held out; "loo" makes as many refits as there are rows. None holds nothing out: sigma and
-        alpha must be numbers.
-    scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a
-        name of scikit-learn's, or a callable ``f(estimator, X, y)``.
-    extrapolate : bool, default=False
-        Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
-        of the training rows, see :mod:`leastwise.calibration.extrapolation`. (Kernels of a distance only.)
-    class_weight : dict or "balanced", optional
-        Weights of the classes; those that a dict does not name have weight 1.
-    solver : {"auto", "lbfgs", "newton"}, default="auto"
-        See :func:`leastwise.linalg.logistic.solve_logistic`.
-    max_iter, tol : int and float, default=200 and 1e-6
-        Stop of the solver: iterations, and norm of the gradient in units of the root of the mean of k(x, x).
-    degree, coef0 : default=3 and 1.0
-        Shape of the kernels "poly" and "sigmoid".
-    n_jobs : int, optional
-        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See the page "Jobs and threads".
-    random_state : int, RandomState or None, default=None
-        For centres that are drawn (``n_centers``) and for the shuffling of folds. None is a fixed seed.
-    verbose : int, default=0
-        1 prints a line for every sigma.
+    %(sigma)s
+    %(alpha)s
+    %(kernel)s
+    %(n_centers)s
+        A centre is held out with its row.
+    %(centers.class)s
+    %(bias)s
+    %(cv)s
+        "loo" needs as many refits as there are rows.
+    %(scoring)s
+    %(extrapolate)s
+    %(class_weight)s
+    %(solver.logistic)s
+    %(max_iter.logistic)s
+    %(tol.logistic)s
+    %(degree)s
+    %(coef0)s
+    %(n_jobs)s
+    %(random_state.logistic)s
+    %(verbose.logistic)s
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    class_prior_ : ndarray of shape (n_classes,)
-        Weighted class shares of the training rows.
-    sigma_, alpha_ : float
-        The chosen parameters; ``sigma_`` is 1 for a kernel without width.
-    centers_ : array or sparse matrix of shape (b, n_features)
-        Centres of the basis functions; ``center_indices_`` with a precomputed kernel.
-    coef_, intercept_ : ndarray of shape (b, n_classes) and (n_classes,)
-    calibrator_ : object
-        From scores to probabilities: the softmax.
-    reach_ : Reach or None
-        How far from the data the model is trusted.
-    n_iter_ : int
-        Iterations of the last fit, the one of all rows.
-    heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
-        What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are
-        held out. Not there with ``cv=None``.
-    heldout_rows_ : HeldRows
-        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
-    cv_results_ : dict of ndarray
-        All points of the search, as in :class:`leastwise.LSPC`.
-    jitter_ : float
-        What was added to the diagonal of the kernel matrix to make it positive definite.
+    %(classes_)s
+    %(class_prior_)s
+    %(sigma_)s
+    %(alpha_)s
+    %(kernel_)s
+    %(centers_)s
+    %(center_indices_)s
+    %(coef_)s
+    %(intercept_)s
+    %(calibrator_)s
+        %(softmax)s
+    %(reach_)s
+    %(neighbourhood_)s
+    %(heldout_scores_)s
+    %(heldout_decision_)s
+    %(heldout_proba_)s
+    %(heldout_rows_)s
+    %(cv_results_)s
+    %(jitter_)s
+    %(n_iter_.logistic)s
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     Examples
     --------
@@ -144,19 +126,18 @@ class KernelLogisticRegression(Classifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> KernelLogisticRegression:
-        """Choose sigma and alpha, then fit to all rows.
+        """Choose sigma and alpha, and fit to all rows.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-            Rows; with ``kernel="precomputed"`` the (n, n) kernel matrix.
-        y : array-like of shape (n,)
-            Classes.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
-            observations; other weights say how much a row matters.
-        groups : array-like of shape (n,) or "duplicates", optional
-            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
+        %(X)s
+        %(y.classes)s
+        %(sample_weight)s
+        %(groups)s
+
+        Returns
+        -------
+        %(self)s
         """
         return self._fit(X, y, sample_weight, groups)
 

@@ -1,4 +1,4 @@
-"""Base of classifiers of many labels: predictions in the form in which the labels were given."""
+"""Base of multi-label classifiers: predictions in the form in which the labels were given."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.calibration.label_thresholds import decide
 from leastwise.calibration.prior import Shift, read_label_prior
 from leastwise.estimators.base import Classifier, logarithm
+from leastwise.estimators.docs import documented
 from leastwise.estimators.predicting import container_of
 from leastwise.estimators.sets import SetOptions, held_rows, label_tables
 from leastwise.estimators.validation import row_index
@@ -25,8 +26,9 @@ from leastwise.utils.arrays import back_like, bring, is_numpy, to_numpy
 Array = np.ndarray
 
 
+@documented
 class LabelClassifier(MultiOutputMixin, Classifier):
-    """Base of classifiers of many labels."""
+    """Base of multi-label classifiers."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -35,11 +37,16 @@ class LabelClassifier(MultiOutputMixin, Classifier):
 
     @by_partition
     def scores(self, X: Any) -> Array:
-        """Raw scores, before any calibration: one column for each class of the first label, then of the second, ...
+        """Raw scores, before any calibration.
+
+        Parameters
+        ----------
+        %(X.new)s
 
         Returns
         -------
-        ndarray of shape (n, classes of all labels)
+        ndarray of shape (n, n_outputs)
+            One column for each class of the first label, then of the second, and so on.
         """
         return self._answer(X).F
 
@@ -52,55 +59,67 @@ class LabelClassifier(MultiOutputMixin, Classifier):
 
     @by_partition
     def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
-        """Probability of every label.
+        """Probability of each label.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-        class_prior : mapping, Series, array-like of shape (T,), sequence of length T or "uniform", optional
-            Shares where the model is used, if they differ from those that it was trained on (``class_prior_``): of
-            the second class of each label, in the order of the labels or by name; of all classes for a label that
-            has more. Labels that a mapping leaves out stay as they are. See :meth:`leastwise.LSPC.predict_proba`.
+        %(X.new)s
+        %(class_prior.labels)s
 
         Returns
         -------
-        ndarray or frame of shape (n, T)
-            That of the second class, where every label has two; otherwise a list of T arrays, of shape (n, classes
-            of the label) each.
+        ndarray or frame of shape (n, T), or list of T arrays
+            Probability of the second class if every label has two classes; otherwise a list of arrays of shape (n,
+            classes of the label).
         """
         return self._shown(self._by_label(self._shifted(self._shift(class_prior), X).proba()), X)
 
     @by_partition
     def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
-        """Logarithm of ``predict_proba``."""
+        """Logarithm of ``predict_proba``, with the same arguments."""
         P = self._by_label(self._shifted(self._shift(class_prior), X).proba())
         return self._shown([logarithm(p) for p in P] if isinstance(P, list) else logarithm(P), X)
 
     @by_partition
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
-        """Values that order rows, and classes, as the probabilities do: log-odds, where the calibration is smooth.
+        """Values that order rows and classes as the probabilities do: log-odds if the calibration is smooth.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior.labels)s
 
         Returns
         -------
-        ndarray or frame of shape (n, T)
-            Second class minus first, where every label has two; otherwise a list of T arrays, of shape (n,) or (n,
-            classes of the label) each.
+        ndarray or frame of shape (n, T), or list of T arrays
+            Second class minus first if every label has two classes; otherwise a list of arrays of shape (n,) or (n,
+            classes of the label).
         """
         return self._shown(self._by_label(self._shifted(self._shift(class_prior), X).table(), difference=True), X)
 
     @by_partition
     def predict(self, X: Any, *, class_prior: Any = None) -> Any:
-        """The labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
+        """Labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
 
-        A label of two classes is given (its second class) where its probability is above ``threshold_``; of more
-        classes the most probable one is. ``class_prior`` as in ``predict_proba``; thresholds stay as they are.
+        A label of two classes is assigned its second class if the probability of that is above ``threshold_``, a
+        label of more classes the most probable one.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior.labels)s
+            Thresholds do not change with it.
+
+        Returns
+        -------
+        array, sparse matrix or frame of shape (n, T)
         """
         P = self._shifted(self._shift(class_prior), X).proba()
         codes = decide(to_numpy(P), self.label_index_.starts, self.threshold_)
         return back_like(self.label_index_.decode(codes, row_index(X)), P)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows all of whose known labels are right; rows without a known label do not count."""
+        """Share of rows with all known labels right (subset accuracy); rows without known labels do not count."""
         P, y, sample_weight = to_numpy(self._answer(X).proba()), bring(y), bring(sample_weight)
         y = as_column(y) if is_flat(y) else y
         codes = encode_known(y, self.label_index_, len(P), self.missing)
@@ -111,7 +130,7 @@ class LabelClassifier(MultiOutputMixin, Classifier):
         return subset_of(right, W)
 
     def _by_label(self, A: Array, difference: bool = False) -> Any:
-        """One column for every label where all have two classes; otherwise a list of arrays."""
+        """One column for each label if all have two classes; otherwise a list of arrays."""
         starts = self.label_index_.starts
         if self.label_index_.form == "flat":
             return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
@@ -123,7 +142,7 @@ class LabelClassifier(MultiOutputMixin, Classifier):
         return [D[:, 1] - D[:, 0] if difference and D.shape[1] == 2 else D for D in parts]
 
     def _shown(self, values: Any, X: Any) -> Any:
-        """In the container that ``set_output`` asked for."""
+        """Values in the container that ``set_output`` asked for."""
         container = container_of(self)
         if isinstance(values, list):
             return [v if v.ndim == 1 else self._framed(v, X, self.classes_[t]) for t, v in enumerate(values)]
@@ -146,16 +165,25 @@ class LabelClassifier(MultiOutputMixin, Classifier):
         allow_empty: bool = False,
         random_state: Any = None,
     ) -> Any:
-        """Sets of classes for every label, each of which holds the true one with about this probability.
+        """Sets of classes for each label that hold the true class with about this probability.
 
-        A label whose set holds both classes is left open. Parameters as in :meth:`leastwise.LSPC.predict_set`; the
-        coverage is that of each label, on the rows whose label was known.
+        A set with both classes leaves the label undecided. See :mod:`leastwise.calibration.conformal`.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(coverage)s
+            It holds for each label by itself, on the rows whose label is known.
+        %(method.set)s
+        %(by_class)s
+        %(allow_empty)s
+        %(random_state.set)s
 
         Returns
         -------
-        ndarray of bool of shape (n, T, 2)
-            Where every label has two classes; otherwise a list of T arrays, of shape (n, classes of the label) each.
-            Of shape (n, n_classes) for one label that was given as one class a row.
+        ndarray of bool of shape (n, T, 2), or list of T arrays
+            If every label has two classes; otherwise a list of arrays of shape (n, classes of the label). Of shape
+            (n, n_classes) if a single label was given as an array of shape (n,).
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)

@@ -1,4 +1,4 @@
-"""The least-squares probabilistic classifier for many labels, of which some may not be known."""
+"""The least-squares probabilistic classifier for many labels, some of which may be unknown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import label_influence
 from leastwise.estimators.fitting import plan
 from leastwise.estimators.labels import LabelClassifier
@@ -14,11 +15,12 @@ from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfi
 from leastwise.problem.targets import LabelTargets
 
 
+@documented
 class MultiLabelLSPC(LabelClassifier):
     r"""Least-squares probabilistic classifier for many labels, tuned and calibrated in closed form.
 
-    Every label t of a row has a class of its own. The scores of class y are fitted for all labels at once, and those
-    of related labels lean on one another; in the paper (Nam et al. 2012) by a penalty on differences::
+    Each label t of a row has a class of its own. The scores of class y are fitted for all labels together, and
+    related labels are coupled; in the paper (Nam et al. 2012) by a penalty on differences::
 
         F_yt(x) = theta_yt' phi(x)
 
@@ -26,136 +28,129 @@ class MultiLabelLSPC(LabelClassifier):
              + 1/4 sum_tt' gamma_tt' |theta_yt - theta_yt'|^2
 
     This is the Sylvester equation ``Phi'Phi Theta + Theta C = Phi' Pi_y``, eq. (1), solved by two
-    eigendecompositions. Here ``alpha`` says how strong the ridge is and ``sharing`` how much labels have in common,
-    from ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with
-    ``similarity="learned"``, from ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. Rotated by the
-    eigenvectors of C the labels come apart, so that held-out scores have a closed form, and ``fit`` chooses sigma,
-    alpha and sharing by them, calibrates each label on them, and keeps them.
+    eigendecompositions. Here ``alpha`` is the ridge and ``sharing`` how much labels have in common, with
+    ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with
+    ``similarity="learned"``, ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. In the basis of the
+    eigenvectors of C the labels are independent, so that held-out scores have a closed form. ``fit`` uses them to
+    choose sigma, alpha and sharing and to calibrate each label, and stores them.
 
-    Labels may be unknown: a row then counts for the labels that it has. The solution is exact all the same, by
-    conjugate gradients with the Sylvester solution as preconditioner.
+    Labels may be unknown: a row then counts for the labels that it has. The solution is still exact, by conjugate
+    gradients with the Sylvester solution as preconditioner.
 
     Parameters
     ----------
-    sigma : "auto", float or sequence of float, default="auto"
-        Width of the kernel, as in :class:`leastwise.LSPC`.
-    alpha : "auto", float or sequence of float, default="auto"
-        Ridge on the mean loss over the known labels of all rows.
+    %(sigma)s
+    %(alpha)s
+        The mean is over the known labels of all rows.
     sharing : "auto", float or sequence of float, default="auto"
-        From 0, every label alone as :class:`leastwise.LSPC` would have it, to 1, related labels pooled. "auto" tries
-        0, 0.3, 0.7 and 0.99 with ``similarity="learned"``; 0, 0.05, 0.2, 0.5 and 0.9 with "shared"; else 0, 0.1, 0.5,
-        0.9 and 0.97 (those on the way to the best for each sigma, all of them for the best sigma).
+        How much related labels have in common, from 0 (each label on its own, as in :class:`leastwise.LSPC`) to 1
+        (related labels pooled). "auto" tries 0, 0.3, 0.7 and 0.99 with ``similarity="learned"``; 0, 0.05, 0.2, 0.5
+        and 0.9 with "shared"; else 0, 0.1, 0.5, 0.9 and 0.97 (for each sigma those on the way to the best value, for
+        the best sigma all of them).
     similarity : {"learned", "correlation", "shared"}, matrix, frame, graph or callable, default="learned"
-        How labels are tied. "learned": by the covariance of their functions that their correlations speak for, of
-        either sign, see :mod:`leastwise.problem.label_similarity`. "correlation": labels that occur together are
-        drawn to one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or similarities
-        that are known: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of
-        pairs ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y
-        an array, NaN or None where a label is not known): symmetric, 0 or more.
-    label_penalty : mapping or array of shape (T,), optional
-        The ridge of each label relative to the others', lambda_t; 1 for labels that a mapping does not name.
-    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Or a sum such as "rbf+linear". As in :class:`leastwise.LSPC`.
-    norm : {"function", "coefficients"}, default="function"
-        What the ridge is on: the norm of the functions, or of the coefficients as in the paper.
-    n_centers : int, optional
-        A subset of kernels: so many centres instead of all rows.
-    centers : {"random", "kmeans", "kmeans++", "leverage"} or array (b, n_features), default="random"
-        How that subset is chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by
-        "kmeans++"; rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid,
-        with "auto" at the median distance. An array is used as it is.
-    bias : {"shared", None}, default=None
-        An unpenalised intercept for each class of each label, or none, as in the paper.
-    cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out, with all of their labels. A number makes folds in which every class of every label has
-        its share, see :class:`leastwise.model_selection.StratifiedLabelKFold`. Where labels are unknown, or have
-        weights of their own, five such folds stand in for "loo", since there is no closed form. None holds nothing
-        out: sigma, alpha and sharing must be numbers, and ``calibration=None``.
+        How labels are coupled. "learned": by the covariance of their functions, of either sign, as estimated from
+        their correlations; see :mod:`leastwise.problem.label_similarity`. "correlation": labels that occur together
+        are drawn to one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or known
+        similarities: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of pairs
+        ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y is an
+        array, with NaN or None for unknown labels): symmetric, with entries of 0 or more.
+    label_penalty : mapping or array of shape (T,), default=None
+        Ridge of each label relative to the others, lambda_t; 1 for labels that a mapping does not name.
+    %(kernel)s
+    %(norm)s
+    %(n_centers)s
+    %(centers)s
+    %(bias)s
+        %(no_bias)s
+    %(cv)s
+        Rows are held out with all of their labels. An int makes folds in which every class of every label has its
+        share, see :class:`leastwise.model_selection.StratifiedLabelKFold`. If labels are unknown or have weights of
+        their own, there is no closed form, and "loo" is replaced by five such folds.
     scoring : str or callable, default="log_loss"
         What the search maximises on held-out predictions of the known labels: "log_loss", "brier", "f1_micro",
         "f1_macro", "f1_samples", "hamming", "accuracy" (all labels of a row right), "average_precision",
-        "average_precision_micro", "auc"; or, where all labels are known, a name of scikit-learn's, or a callable
+        "average_precision_micro", "auc"; or, if all labels are known, a scorer name of scikit-learn or a callable
         ``f(estimator, X, Y)``.
-    calibration : {"blend", "temperature", "isotonic", None}, default="blend"
-        How scores become probabilities, label by label, see :mod:`leastwise.calibration.label_calibrators`; labels
-        with few rows of a class lean on the others. None clips and normalises, as in the paper.
+    %(calibration)s
+        Each label is calibrated by itself, and labels with few rows of a class borrow from the others; see
+        :mod:`leastwise.calibration.label_calibrators`. None clips and normalises, as in the paper.
     threshold : float, array of shape (T,), mapping or "auto", default=0.5
-        Above which probability ``predict`` gives a label (of two classes). "auto" chooses what suits ``scoring`` on
-        held-out predictions, micro F1 where that is not about decisions.
-    missing : default=nan
-        What stands for an unknown label in Y, -1 for instance; NaN, None, NA and masked entries always do.
-    extrapolate : bool, default=False
-        Believe the scores of rows wherever they are; see :class:`leastwise.LSPC`.
-    class_weight : dict, "balanced", list or dict of these by label, optional
+        Probability above which ``predict`` assigns a label (of two classes). "auto" optimises ``scoring`` on held-out
+        predictions, or micro F1 if ``scoring`` does not depend on decisions.
+    missing : scalar, default=nan
+        Value that marks an unknown label in Y, such as -1. NaN, None, NA and masked entries always do.
+    %(extrapolate)s
+    class_weight : dict, "balanced", list or dict of these by label, default=None
         Weights of the classes of every label.
     solver : {"auto", "sylvester", "moments", "cg"}, default="auto"
-        "sylvester" is by two eigendecompositions, those of the rows (or centres) and of the labels. "cg" are
-        conjugate gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are then chosen on
-        some rows, and five folds are held out in turn to calibrate on, or a tenth of very many rows. "auto" takes
-        them beyond 4,000 rows (2,000 if not all labels are known) without ``n_centers``. "moments" sums over the
-        rows, for few centres, where all labels are known; "auto" takes that beyond 20 million rows times centres, and
-        where memory is short.
+        "sylvester" uses two eigendecompositions, of the rows (or centres) and of the labels. "cg" is conjugate
+        gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are chosen on a subsample,
+        and five folds are held out in turn for calibration, or a tenth of very many rows. "moments" sums over the
+        rows, for few centres and if all labels are known. "auto" takes "cg" above 4,000 rows (2,000 if labels are
+        unknown) without ``n_centers``, "moments" above 20 million rows times centres and where memory is short.
     search_rows : "auto", int or None, default="auto"
-        On about how many rows sigma, alpha and sharing are searched; alpha and sharing are then settled on all rows.
-        None takes all for both.
-    tol, max_iter : float and int, default=1e-6 and 1000
-        Stop of the conjugate gradients.
-    degree, coef0 : default=3 and 1.0
-        Shape of the kernels "poly" and "sigmoid".
-    n_jobs : int, optional
-        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See the page "Jobs and threads".
-    random_state : int, RandomState or None, default=None
-        For centres that are drawn (``n_centers``) and for the shuffling of ``cv=`` a number of folds. None is a fixed
-        seed. The rows that large data are searched on depend on the data alone; see :doc:`/selection`.
-    verbose : int, default=0
-        1 prints the plan, and a line for every sigma and sharing.
+        Approximate number of rows on which sigma, alpha and sharing are searched; alpha and sharing are then refined
+        on all rows. None uses all rows for both.
+    tol : float, default=1e-06
+        Stopping rule of the conjugate gradients: norm of the residual relative to the right-hand side.
+    max_iter : int, default=1000
+        Maximum number of iterations of the conjugate gradients.
+    %(degree)s
+    %(coef0)s
+    %(n_jobs)s
+    %(random_state)s
+    %(verbose)s
 
     Attributes
     ----------
     labels_ : ndarray of shape (T,)
         Names of the labels.
+    label_index_ : Labels
+        Names and classes of the labels, and the form in which they were given.
     classes_ : ndarray of shape (T, 2) or list of ndarray
-        Classes of each label; a list where some have more or fewer than two.
+        Classes of each label; a list if some have more or fewer than two.
     class_prior_ : ndarray of shape (T,) or list of ndarray
-        Share of the second class of each label among its known values; of all classes where some labels have more.
+        Share of the second class of each label among its known values; of all classes if some labels have more than
+        two.
     constant_labels_ : list
-        Labels of which one class only was seen.
-    sigma_, alpha_, sharing_ : float
-        The chosen parameters.
-    similarity_ : ndarray or sparse matrix of shape (T, T)
-        Similarities of the labels; with "learned" the covariance S of their functions. None where it makes no
-        difference: all labels alike, or each alone.
+        Labels with a single class in the training data.
+    %(sigma_)s
+    %(alpha_)s
+    %(sharing_)s
+    similarity_ : ndarray or sparse matrix of shape (T, T), or None
+        Similarities of the labels; with "learned", the covariance S of their functions. None where it makes no
+        difference: all labels alike, or each on its own.
     threshold_ : float or ndarray of shape (T,)
-        Above which probability a label is given.
-    centers_ : array or sparse matrix of shape (b, n_features)
-        Centres of the basis functions; ``center_indices_`` with a precomputed kernel.
-    coef_ : ndarray of shape (b, outputs)
-        Coefficients; the classes of the first label, then those of the second, and so on.
-    intercept_ : ndarray of shape (outputs,)
-    calibrator_ : object
-        From scores to probabilities.
-    reach_ : Reach or None
-        How far from the data the model is trusted.
-    heldout_scores_, heldout_decision_, heldout_proba_ : ndarray
-        What ``scores``, ``decision_function`` and ``predict_proba`` say of the training rows when these are held out.
-        Not there with ``cv=None``. With ``solver="cg"`` and very many rows only a tenth is held out; others are NaN.
-    heldout_rows_ : HeldRows
-        The true classes, weights, groups and tasks of the training rows. Not there with ``cv=None``.
-    cv_results_ : dict of ndarray
-        All points of the search: ``param_sigma``, ``param_alpha``, ``param_sharing``, ``mean_test_score``,
-        ``rank_test_score`` and ``n_rows``.
-    n_iter_, residual_ : int and float
-        Iterations, and the largest relative residual, of conjugate gradients; 1 and not there where none were needed.
-    jitter_ : float
-        What was added to a diagonal to make it positive definite.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
+        Probability above which a label is assigned.
+    %(kernel_)s
+    %(centers_)s
+    %(center_indices_)s
+    %(coef_)s
+        The classes of the first label come first, then those of the second, and so on.
+    %(intercept_)s
+    %(calibrator_)s
+    %(reach_)s
+    %(neighbourhood_)s
+    %(heldout_scores_)s
+    %(heldout_decision_)s
+    %(heldout_proba_)s
+        With ``solver="cg"`` and very many rows, only a tenth is held out; the other rows are NaN.
+    %(heldout_rows_)s
+    %(learned_)s
+    %(cv_results_)s
+    %(jitter_)s
+    n_iter_ : int
+        Iterations of the conjugate gradients; 1 if none were needed.
+    residual_ : float
+        Largest relative residual of the conjugate gradients. Not set if none were needed.
+    %(moments_)s
+    %(kept_)s
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     References
     ----------
-    H. Nam, H. Hachiya, M. Sugiyama, Computationally Efficient Multi-label Classification by Least-Squares
-    Probabilistic Classifiers, 2012.
+    %(nam_2012)s
 
     Examples
     --------
@@ -225,19 +220,21 @@ class MultiLabelLSPC(LabelClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MultiLabelLSPC:
-        """Choose sigma, alpha and sharing, solve, calibrate.
+        """Choose sigma, alpha and sharing, solve, and calibrate.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n, n_features)
-            Rows; with ``kernel="precomputed"`` the (n, n) kernel matrix.
+        %(X)s
         y : array, masked array, sparse matrix or frame of shape (n, T)
-            Labels, most often 0 and 1; two or more classes each, numbers or strings. NaN is unknown. One class a row,
-            of shape (n,), is one label.
-        sample_weight : array-like of shape (n,) or (n, T), optional
-            Weights of the rows, or of each label of each row. A weight of 2 is the same as the row twice.
-        groups : array-like of shape (n,) or "duplicates", optional
-            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
+            Labels, usually 0 and 1; two or more classes each, numbers or strings. NaN is unknown. An array of shape
+            (n,) with a class for each row is a single label.
+        sample_weight : array-like of shape (n,) or (n, T), default=None
+            Weights of the rows, or of each label of each row. A row of weight 2 counts like two equal rows.
+        %(groups)s
+
+        Returns
+        -------
+        %(self)s
         """
         return self._fit(X, y, sample_weight, groups)
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from leastwise.estimators.base import TaskClassifier
+from leastwise.estimators.docs import documented
 from leastwise.estimators.spec import Spec
 from leastwise.linalg.logistic import SOLVERS
 from leastwise.problem.targets import ClassTargets
 
 
+@documented
 class MultiTaskKernelLogisticRegression(TaskClassifier):
     r"""Kernel logistic regression for many related tasks, tuned by cross-validation.
 
@@ -19,64 +21,77 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
 
         k(x, x') (sharing + (1 - sharing) [t = t'])
 
-    The maximum-likelihood counterpart of :class:`leastwise.MultiTaskLSPC`, and its yardstick in the paper (KLR-MT).
-    It has to iterate, and every held-out score costs a refit; refits go from the largest alpha down, each starting
-    from the one before.
+    This is the maximum-likelihood counterpart of :class:`leastwise.MultiTaskLSPC`, and the method that the paper
+    compares it with (KLR-MT). The solver is iterative, and every held-out score costs a refit; refits go from the
+    largest alpha down, each starting at the solution of the one before.
 
     Parameters
     ----------
-    sigma, alpha : "auto", float or sequence of float, default="auto"
-        Width of the kernel, and ridge on the mean loss.
-    sharing : "auto", float or sequence of float, default="auto"
-        From 0, every task alone, to 1, all tasks pooled. "auto" tries 0, 0.2, 0.5, 0.8 and 1.
-    task_penalty : mapping or array of shape (T,), optional
-        The ridge on each task's own part relative to the others'.
-    task_column : str or int, optional
-        The column of X that holds the task. Without it, ``tasks=`` is to be given to every method.
-    unknown_task : {"shared", "error"}, default="shared"
-        What a task that was not there in training gets: what all tasks share, or an error.
-    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        Or a sum such as "rbf+linear".
-        As in :class:`leastwise.LSPC`.
-    bias : {"shared", None}, default="shared"
-        An unpenalised intercept per class, common to all tasks, or none.
-    cv : int, "loo", splitter, iterable of splits or None, default=5
-        How rows are held out; so many folds are stratified by task and class together.
-    scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions, as in :class:`leastwise.MultiTaskLSPC`.
-    extrapolate : bool, default=False
-        Believe the scores of rows wherever they are. Otherwise probabilities go to the class shares beyond the reach
-        of the training rows, see :mod:`leastwise.calibration.extrapolation`. (Kernels of a distance only.)
-    class_weight : dict or "balanced", optional
-        Weights of the classes; those that a dict does not name have weight 1.
-    solver, max_iter, tol : default="auto", 200 and 1e-6
-        As in :class:`leastwise.KernelLogisticRegression`.
-    degree, coef0 : default=3 and 1.0
-        Shape of the kernels "poly" and "sigmoid".
-    n_jobs : int, optional
-        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See the page "Jobs and threads".
-    random_state : int, RandomState or None, default=None
-        For the shuffling of folds. None is a fixed seed.
-    verbose : int, default=0
-        1 prints a line for every sigma and sharing.
+    %(sigma)s
+    %(alpha)s
+    %(sharing)s
+        "auto" tries 0, 0.2, 0.5, 0.8 and 1.
+    %(task_penalty)s
+    %(task_column)s
+    %(unknown_task)s
+    %(kernel)s
+    %(bias)s
+        It is common to all tasks.
+    %(cv)s
+        %(task_folds)s
+    %(scoring)s
+        %(task_auc)s
+    %(extrapolate)s
+    %(class_weight)s
+    %(solver.logistic)s
+    %(max_iter.logistic)s
+    %(tol.logistic)s
+    %(degree)s
+    %(coef0)s
+    %(n_jobs)s
+    %(random_state.logistic)s
+    %(verbose.logistic)s
 
     Attributes
     ----------
-    classes_, tasks_ : ndarray
-    sigma_, alpha_, sharing_ : float
-        The chosen parameters.
-    dual_coef_, intercept_ : ndarrays of shape (n, n_classes) and (n_classes,)
-    centers_ : array or sparse matrix of shape (n, n_features)
-        The training rows; ``center_indices_`` with a precomputed kernel.
-    reach_ : Reach or None
-        How far from the data the model is trusted.
-    n_iter_ : int
-        Iterations of the last fit, the one of all rows.
-    heldout_scores_, heldout_decision_, heldout_proba_, heldout_rows_, cv_results_
-        As in :class:`leastwise.MultiTaskLSPC`.
-    jitter_ : float
-        What was added to the diagonal of the kernel matrix to make it positive definite.
+    %(classes_)s
+    %(class_prior_)s
+        %(all_tasks)s
+    %(tasks_)s
+    %(task_index_)s
+    %(sigma_)s
+    %(alpha_)s
+    %(sharing_)s
+    %(kernel_)s
+    %(centers_)s
+        They are the training rows.
+    %(center_indices_)s
+    %(form_)s
+        Here it is ``dual_coef_``.
+    %(dual_coef_)s
+    %(intercept_)s
+    %(calibrator_)s
+        %(softmax)s
+    unseen_task_calibrator_ : None
+        Scores of unseen tasks are mapped by ``calibrator_``.
+    %(reach_)s
+    %(neighbourhood_)s
+    %(heldout_scores_)s
+    %(heldout_decision_)s
+    %(heldout_proba_)s
+    %(heldout_rows_)s
+    %(cv_results_)s
+    %(jitter_)s
+    %(n_iter_.logistic)s
+    %(n_features_in_)s
+        %(with_task_column)s
+    %(feature_names_in_)s
+
+    References
+    ----------
+    %(simm_2011)s
+
+    %(nam_2012)s
 
     Examples
     --------
@@ -136,21 +151,20 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
     ) -> MultiTaskKernelLogisticRegression:
-        """Choose sigma, alpha and sharing, then fit to all rows.
+        """Choose sigma, alpha and sharing, and fit to all rows.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix.
-        y : array-like of shape (n,)
-            Classes.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
-            observations; other weights say how much a row matters.
-        groups : array-like of shape (n,) or "duplicates", optional
-            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
-        tasks : array-like of shape (n,), optional
-            The task of every row, any hashable ids, where X does not hold them.
+        %(X.task)s
+        %(y.classes)s
+            %(few_classes)s
+        %(sample_weight)s
+        %(groups)s
+        %(tasks)s
+
+        Returns
+        -------
+        %(self)s
         """
         return self._fit(X, y, sample_weight, groups, tasks)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leastwise.estimators.base import TaskClassifier, TaskRegressor
+from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import task_influence
 from leastwise.estimators.fitting import task_plan
 from leastwise.estimators.spec import Spec
@@ -19,6 +20,7 @@ SHARINGS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
 SPREADS = (0.03, 0.3)
 
 
+@documented
 class MultiTaskLSSVR(TaskRegressor):
     r"""Multi-task least-squares support vector regression, tuned in closed form.
 
@@ -31,101 +33,83 @@ class MultiTaskLSSVR(TaskRegressor):
 
     In the dual (24) this is one system of n unknowns with the Gram matrix ``k(x_i, x_j) (sharing + (1 - sharing)
     [t_i = t_j])``, and free intercepts are the centring of rows and targets within the tasks.
-    :func:`leastwise.problem.coupling.from_gamma_lambda` has the relation between the paper's parameters and these.
+    :func:`leastwise.problem.coupling.from_gamma_lambda` converts the parameters of the paper.
 
     Parameters
     ----------
-    sigma : "auto", float or sequence of float, default="auto"
-        Width of the kernel, ``exp(-d^2 / (2 sigma^2))`` for the Gaussian. A number is used as it is, a sequence is a
-        grid, "auto" is a grid of multiples of the median distance that grows at its border.
-    alpha : "auto", float or sequence of float, default="auto"
-        Ridge on the mean loss.
-    sharing : "auto", float or sequence of float, default="auto"
-        From 0, every task alone, to 1, all tasks pooled.
-    similarity : {"shared", "learned", "correlation", "inputs"}, matrix, frame or callable, default="shared"
-        How alike the tasks are, as in :class:`leastwise.MultiTaskLSPC`.
-    task_penalty : mapping or array of shape (n_tasks,), optional
-        Ridges of the tasks' own parts relative to one another.
-    task_column : str or int, optional
-        The column of X that holds the task; otherwise ``tasks=`` is given.
-    unknown_task : {"shared", "error"}, default="shared"
-        What to do about tasks that were not there in training: predict by what all tasks share, or refuse.
-    kernel : str or callable, default="rbf+linear"
-        "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed", a sum of "rbf", "laplace" and "linear" such as
-        "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
-        scaled such that its k(x, x) is 1 on average, as that of the others is.
-    linear_weight : "auto", float or sequence of float, default="auto"
-        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
-    n_centers : int, optional
-        So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans", "kmeans++", "leverage", "task"} or array (b, n_features), default="random"
-        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
-        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
-        at the median distance; as many random rows of each task, "task". An array is used as it is.
-    bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
-        Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
-        for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
-        noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
-        all of these.
-    cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row, or each group
-        where ``groups`` are given. None holds nothing out: all parameters must be numbers.
-    scoring : str or callable, default="cautious"
-        What the search maximises on held-out predictions: "r2" (explained variance over all tasks, the mean over the
-        outputs), "task_r2" (the mean over tasks), "mse", "mae", a name of scikit-learn's, or a callable
-        ``f(estimator, X, y)``. "cautious" is "r2" with a charge for degrees of freedom, and with a linear model that
-        all tasks share where what was found is not clearly better than that.
-    solver : {"auto", "dual", "arrow", "krylov"}, default="auto"
-        "dual" is a system of as many unknowns as rows, whatever the number of tasks; "arrow" goes through the tasks
-        one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
-        preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
-        parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
-        rows. "auto" is "arrow" where that is possible, "dual" up to 4,000 rows where they fit into memory, else
-        "krylov", or "arrow" if the linear part alone did best.
-    prune : float or int, optional
-        Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
-        first, with a refit at every fifth. ``pruning_`` says what it cost.
-    search_rows : "auto", int or None, default="auto"
-        On how many rows the parameters are searched; alpha is then refined on all rows. None takes all for both.
-    tol, max_iter : float and int, default=1e-6 and 500
-        Stop of ``solver="krylov"``: residual relative to the right-hand side.
-    degree, coef0 : default=3 and 1.0
-        Shape of the kernels "poly" and "sigmoid".
-    n_jobs : int, optional
-        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See the page "Jobs and threads".
-    random_state : int, RandomState or None, default=None
-        For centres that are drawn (``n_centers``) and for the shuffling of ``cv=`` a number of folds. None is a fixed
-        seed. The tasks that large data are searched on depend on the data alone; see :doc:`/selection`.
-    verbose : int, default=0
-        1 prints the plan, and a line for every step of the search.
+    %(sigma)s
+    %(alpha)s
+    %(sharing)s
+        %(close_tasks)s
+    %(similarity)s
+    %(task_penalty)s
+    %(task_column)s
+    %(unknown_task)s
+    %(kernel)s
+    %(linear_weight)s
+    %(n_centers)s
+        %(fixed_size)s
+    %(centers.task)s
+    %(bias.task)s
+    %(cv)s
+    %(scoring.values)s
+        "r2" is over all tasks, and "task_r2" the mean over tasks; the linear model is one that all tasks share.
+    %(solver.task_lssvm)s
+    %(prune)s
+    %(search_rows)s
+    %(tol.krylov)s
+    %(max_iter.krylov)s
+    %(degree)s
+    %(coef0)s
+    %(n_jobs)s
+    %(random_state)s
+    %(verbose)s
 
     Attributes
     ----------
-    tasks_ : ndarray
-        Ids of the tasks.
-    sigma_, alpha_, sharing_, spread_, linear_weight_ : float
-        The chosen parameters. ``spread_`` is 0 for a shared intercept, inf for free ones.
-    similarity_, coupling_ : ndarray of shape (T, T)
-        Similarities of the tasks, and the task matrix B.
-    dual_coef_ : ndarray of shape (n, n_outputs)
-        One coefficient for every row, or ``coef_`` (T, b, n_outputs) and ``shared_coef_`` on the centres; in units of
-        ``unit_``, a power of two that y was divided by.
-    intercept_ : ndarray of shape (n_outputs,)
-        That of a task that is not known, in units of ``unit_``.
-    task_intercept_ : ndarray of shape (T, n_outputs)
-        Those of the tasks, where they have some of their own.
-    heldout_prediction_ : ndarray
-        What ``predict`` says of the training rows when these are held out.
-    cv_results_ : dict of ndarray
-        All points of the search.
-    pruning_, n_iter_, residual_
-        As in :class:`LSSVR`.
+    %(tasks_)s
+    %(task_index_)s
+    %(sigma_)s
+    %(alpha_)s
+    %(sharing_)s
+    %(spread_)s
+    %(linear_weight_)s
+    %(similarity_)s
+    %(coupling_)s
+    %(relation_)s
+    %(tie_)s
+    %(kernel_)s
+    %(centers_)s
+    %(center_indices_)s
+    %(form_)s
+        In units of ``unit_``.
+    %(dual_coef_)s
+    %(coef_.task)s
+    %(shared_coef_)s
+    %(intercept_)s
+        That of unseen tasks, if tasks have intercepts of their own. In units of ``unit_``.
+    %(task_intercept_)s
+    %(unit_)s
+    %(offset_)s
+    %(flat_)s
+    %(heldout_prediction_)s
+    %(residuals_)s
+    %(neighbourhood_)s
+    %(learned_)s
+    %(cv_results_)s
+    %(jitter_)s
+    %(pruning_)s
+    %(n_iter_.krylov)s
+    %(residual_)s
+    %(n_features_in_)s
+        %(with_task_column)s
+    %(feature_names_in_)s
 
     References
     ----------
-    S. Xu, X. An, X. Qiao, L. Zhu, Multi-task least-squares support vector machines, Multimedia Tools and Applications
-    71, 699-715, 2014.
+    %(xu_2014)s
+
+    %(nam_2012)s
 
     Examples
     --------
@@ -191,23 +175,20 @@ class MultiTaskLSSVR(TaskRegressor):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSSVR:
-        """Choose the parameters and solve.
+        """Choose the hyperparameters and solve.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix. Arrays
-            and frames of Dask, with y, sample_weight and tasks of Dask too, are fitted where they are
-            (:doc:`/distributed`).
-        y : array-like of shape (n,) or (n, n_outputs)
-            Quantities. All outputs have the same parameters, and are solved for at once.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
-            observations; other weights say how much a row matters.
-        groups : array-like of shape (n,) or "duplicates", optional
-            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
-        tasks : array-like of shape (n,), optional
-            The task of every row, any hashable ids, where X does not hold them.
+        %(X.task)s
+            %(dask)s
+        %(y.values)s
+        %(sample_weight)s
+        %(groups)s
+        %(tasks)s
+
+        Returns
+        -------
+        %(self)s
         """
         return self._fit(X, y, sample_weight, groups, tasks)
 
@@ -222,110 +203,101 @@ class MultiTaskLSSVR(TaskRegressor):
     fit_stream = fit_stream
 
 
+@documented
 class MultiTaskLSSVC(TaskClassifier):
     r"""Multi-task least-squares support vector classifier with calibrated probabilities, tuned in closed form.
 
     The classifier (18) of Xu et al. (2013) is :class:`MultiTaskLSSVR` with targets of -1 and 1: multiplied by the
-    labels, which are their own inverses, the two systems are one. Each class is told from the rest, all of them at
-    once, and held-out scores make probabilities of the scores.
+    labels, which are their own inverses, the two systems are the same. There is one problem for each class against
+    the rest, and all are solved together. The hyperparameters and the calibration are chosen on held-out scores.
 
     Parameters
     ----------
-    sigma : "auto", float or sequence of float, default="auto"
-        Width of the kernel, ``exp(-d^2 / (2 sigma^2))`` for the Gaussian. A number is used as it is, a sequence is a
-        grid, "auto" is a grid of multiples of the median distance that grows at its border.
-    alpha : "auto", float or sequence of float, default="auto"
-        Ridge on the mean loss.
-    sharing : "auto", float or sequence of float, default="auto"
-        From 0, every task alone, to 1, all tasks pooled.
-    similarity : {"shared", "learned", "correlation", "inputs"}, matrix, frame or callable, default="shared"
-        How alike the tasks are, as in :class:`leastwise.MultiTaskLSPC`.
-    task_penalty : mapping or array of shape (n_tasks,), optional
-        Ridges of the tasks' own parts relative to one another.
-    task_column : str or int, optional
-        The column of X that holds the task; otherwise ``tasks=`` is given.
-    unknown_task : {"shared", "error"}, default="shared"
-        What to do about tasks that were not there in training: predict by what all tasks share, or refuse.
-    kernel : str or callable, default="rbf"
-        "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed", a sum of "rbf", "laplace" and "linear" such as
-        "rbf+linear", or a callable ``f(X, Y)``. In a sum the linear part is about the mean of the training rows and
-        scaled such that its k(x, x) is 1 on average, as that of the others is.
-    linear_weight : "auto", float or sequence of float, default="auto"
-        Weight of the linear part of a sum; inf leaves nothing else. "auto" tries 1 and inf.
-    n_centers : int, optional
-        So many centres instead of all rows ("fixed-size LS-SVM").
-    centers : {"random", "kmeans", "kmeans++", "leverage", "class", "task"} or array (b, n_features), default="random"
-        How they are chosen: "random" rows; the middles of clusters, "kmeans"; rows far from each other by "kmeans++";
-        rows drawn by approximate ridge leverage scores, "leverage", at sigma or the middle of its grid, with "auto"
-        at the median distance; as many random rows of each class, "class", or of each task, "task". An array is used
-        as it is.
-    bias : {"auto", "task", "shared", "shrunk", None} or float, default="auto"
-        Intercepts. "task" is the paper's, a free one for every task, which small tasks overfit; "shared" a free one
-        for all; "shrunk" a free one for all and beside it one of each task's own, whose variance in units of the
-        noise's, its *spread*, is 0.03 or 0.3, as held-out rows decide; a number is that spread. "auto" chooses among
-        all of these.
-    cv : "loo", int, splitter, iterable of splits or None, default="loo"
-        How rows are held out. "loo" leaves out each row, or each group where ``groups`` are
-        given. None holds nothing out: all parameters must be numbers, and ``calibration`` None.
-    scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
-        scikit-learn's, or a callable ``f(estimator, X, y)``.
-    calibration : {"blend", "temperature", "isotonic", None}, default="blend"
-        How scores become probabilities, see :mod:`leastwise.calibration.calibrators`; fitted to held-out scores. None
-        clips (F + 1) / 2 and normalises it.
-    extrapolate : bool, default=False
-        Whether scores are believed wherever they are, as in :class:`leastwise.LSPC`.
-    class_weight : dict or "balanced", optional
-        Weights of the classes; those that a dict does not name have weight 1.
-    solver : {"auto", "dual", "arrow", "krylov"}, default="auto"
-        "dual" is a system of as many unknowns as rows, whatever the number of tasks; "arrow" goes through the tasks
-        one by one, for a linear kernel or few centres: its cost is linear in the rows. "krylov" solves by
-        preconditioned block conjugate gradients and never holds the kernel of all rows (section 3.4 of the paper);
-        parameters are chosen on some tasks, and a tenth of the rows is held out for what is to be fitted on held-out
-        rows. "auto" is "arrow" where that is possible, "dual" up to 4,000 rows where they fit into memory, else
-        "krylov", or "arrow" if the linear part alone did best.
-    prune : float or int, optional
-        Sparsity by pruning (section 3.3): the share, or number, of rows to take away, those of the smallest weights
-        first, with a refit at every fifth. ``pruning_`` says what it cost.
-    search_rows : "auto", int or None, default="auto"
-        On how many rows the parameters are searched; alpha is then refined on all rows. None takes all for both.
-    tol, max_iter : float and int, default=1e-6 and 500
-        Stop of ``solver="krylov"``: residual relative to the right-hand side.
-    degree, coef0 : default=3 and 1.0
-        Shape of the kernels "poly" and "sigmoid".
-    n_jobs : int, optional
-        How many sigmas are tried side by side: None is 1 unless a joblib context says otherwise, -1 all processors.
-        What is chosen does not depend on it. See the page "Jobs and threads".
-    random_state : int, RandomState or None, default=None
-        For centres that are drawn (``n_centers``) and for the shuffling of ``cv=`` a number of folds. None is a fixed
-        seed. The tasks that large data are searched on depend on the data alone; see :doc:`/selection`.
-    verbose : int, default=0
-        1 prints the plan, and a line for every step of the search.
+    %(sigma)s
+    %(alpha)s
+    %(sharing)s
+        %(close_tasks)s
+    %(similarity)s
+    %(task_penalty)s
+    %(task_column)s
+    %(unknown_task)s
+        %(unseen_calibration)s
+    %(kernel)s
+    %(linear_weight)s
+    %(n_centers)s
+        %(fixed_size)s
+    %(centers.class_task)s
+    %(bias.task)s
+    %(cv)s
+        %(task_folds)s
+    %(scoring)s
+        %(task_auc)s
+    %(calibration)s
+        %(clip_signed)s
+    %(extrapolate)s
+    %(class_weight)s
+    %(solver.task_lssvm)s
+    %(prune)s
+    %(search_rows)s
+    %(tol.krylov)s
+    %(max_iter.krylov)s
+    %(degree)s
+    %(coef0)s
+    %(n_jobs)s
+    %(random_state)s
+    %(verbose)s
 
     Attributes
     ----------
-    classes_, tasks_ : ndarray
-    sigma_, alpha_, sharing_, spread_, linear_weight_ : float
-        The chosen parameters. ``spread_`` is 0 for a shared intercept, inf for free ones.
-    similarity_, coupling_ : ndarray of shape (T, T)
-        Similarities of the tasks, and the task matrix B.
-    dual_coef_ : ndarray of shape (n, n_classes)
-        The paper's alpha_i y_i, or ``coef_`` (T, b, n_classes) and ``shared_coef_`` on the centres.
-    intercept_ : ndarray of shape (n_classes,)
-        That of a task that is not known.
-    task_intercept_ : ndarray of shape (T, n_classes)
-        Those of the tasks, where they have some of their own.
-    calibrator_, unseen_task_calibrator_, reach_, heldout_scores_, heldout_decision_, heldout_proba_, heldout_rows_
-        As in :class:`leastwise.MultiTaskLSPC`.
-    cv_results_
-        As in :class:`leastwise.MultiTaskLSPC`.
-    pruning_, n_iter_, residual_
-        As in :class:`LSSVC`.
+    %(classes_)s
+    %(class_prior_)s
+        %(all_tasks)s
+    %(tasks_)s
+    %(task_index_)s
+    %(sigma_)s
+    %(alpha_)s
+    %(sharing_)s
+    %(spread_)s
+    %(linear_weight_)s
+    %(similarity_)s
+    %(coupling_)s
+    %(relation_)s
+    %(tie_)s
+    %(kernel_)s
+    %(centers_)s
+    %(center_indices_)s
+    %(form_)s
+    %(dual_coef_)s
+        They are alpha_i y_i in the paper.
+    %(coef_.task)s
+    %(shared_coef_)s
+    %(intercept_)s
+        That of unseen tasks, if tasks have intercepts of their own.
+    %(task_intercept_)s
+    %(calibrator_)s
+    %(unseen_task_calibrator_)s
+    %(unseen_task_scores_)s
+    %(reach_)s
+    %(neighbourhood_)s
+    %(heldout_scores_)s
+    %(heldout_decision_)s
+    %(heldout_proba_)s
+    %(heldout_rows_)s
+    %(learned_)s
+    %(cv_results_)s
+    %(jitter_)s
+    %(pruning_)s
+    %(n_iter_.krylov)s
+    %(residual_)s
+    %(n_features_in_)s
+        %(with_task_column)s
+    %(feature_names_in_)s
 
     References
     ----------
-    S. Xu, X. An, X. Qiao, L. Zhu, Multi-task least-squares support vector machines, Multimedia Tools and Applications
-    71, 699-715, 2014.
+    %(xu_2014)s
+
+    %(nam_2012)s
 
     Examples
     --------
@@ -397,23 +369,21 @@ class MultiTaskLSSVC(TaskClassifier):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None) -> MultiTaskLSSVC:
-        """Choose the parameters, solve, calibrate.
+        """Choose the hyperparameters, solve, and calibrate.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix of shape (n, n_features)
-            Rows, with the task column if there is one; with ``kernel="precomputed"`` the (n, n) kernel matrix. Arrays
-            and frames of Dask, with y, sample_weight and tasks of Dask too, are fitted where they are
-            (:doc:`/distributed`).
-        y : array-like of shape (n,)
-            Classes. A task need not have seen all of them.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows. A weight of 2 is the same as the row twice, 0 as no row. Whole numbers are counts of
-            observations; other weights say how much a row matters.
-        groups : array-like of shape (n,) or "duplicates", optional
-            Rows of one group are held out together. "duplicates": rows with equal inputs are a group.
-        tasks : array-like of shape (n,), optional
-            The task of every row, any hashable ids, where X does not hold them.
+        %(X.task)s
+            %(dask)s
+        %(y.classes)s
+            %(few_classes)s
+        %(sample_weight)s
+        %(groups)s
+        %(tasks)s
+
+        Returns
+        -------
+        %(self)s
         """
         return self._fit(X, y, sample_weight, groups, tasks)
 

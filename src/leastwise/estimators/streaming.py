@@ -65,37 +65,37 @@ def fit_stream(
     keep_rows: int = SAMPLE_ROWS,
     block_rows: int | None = None,
 ) -> Any:
-    """Fit to rows that come in blocks, in memory that depends on the number of centres, not on that of the rows.
+    """Fit to rows that come in blocks, with memory that depends on the number of centres, not on that of rows.
 
     Parameters
     ----------
     source : path, list of paths, array, memmap, frame, iterator or callable
-        Where rows come from, see :func:`leastwise.sources.open_blocks`. What can be gone through twice is: once
-        for a sample, which chooses centres, kernel and sigma, and once for the sums. An iterator is gone through
-        once, and its first rows are the sample.
-    y : array, optional
-        Targets, where ``source`` is an array.
-    target, features, weight, group : str or list of str, optional
-        Columns of files and frames; weights and groups as arrays, where ``source`` is one.
-    classes : array-like, optional
-        All classes of a classifier, where an iterator may come to some of them late.
+        Where rows come from, see :func:`leastwise.sources.open_blocks`. A source that can be read repeatedly is read
+        twice: once for a sample, on which centres, kernel and sigma are chosen, and once for the sums. An iterator is
+        read once, and its first rows are the sample.
+    %(y.stream)s
+    %(target)s
+    %(features)s
+    %(weight)s
+    group : str or array, default=None
+        Column of files and frames that holds the groups, or the groups if ``source`` is an array.
+    %(classes)s
     keep_rows : int, default=20000
-        Rows that the model keeps (``kept_``): their held-out scores choose alpha and make the calibration, and do
-        so again whenever rows are added or taken away. Of groups whole ones are kept, and two at least. 0, with
-        ``cv=None``, keeps none: centres are then chosen from 20,000 rows that are not kept.
-    block_rows : int, optional
-        Rows of a block, where that is ours to choose.
+        Number of rows that the model stores (``kept_``). Alpha and the calibration are chosen on their held-out
+        scores, and chosen again whenever rows are added or removed. Groups are stored whole, and at least two of
+        them. 0, with ``cv=None``, stores none: centres are then chosen from 20,000 rows that are not stored.
+    %(block_rows)s
 
     Returns
     -------
-    self
+    %(self)s
         With ``n_centers=None``, 1,000 centres are chosen. Held-out attributes (``heldout_proba_``, ...) are those
-        of the rows that were kept.
+        of the stored rows.
 
     Notes
     -----
     A block that cannot be read ends the fit with a :class:`leastwise.sources.StreamError` that names it. The
-    model is then that of the rows before it, and ``partial_fit`` goes on from there.
+    model is then that of the rows before it, and ``partial_fit`` continues from there.
     """
     names = {"target": target, "features": features, "weight": weight, "group": group}
     error = _fit_blocks(
@@ -121,20 +121,21 @@ def _can_stream(model: Any) -> bool:
 
 @available_if(_can_stream)
 def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
-    """Add rows. The first ones choose centres, kernel and sigma; all of them alpha and the calibration.
+    """Add rows. Centres, kernel and sigma are chosen at the first call; alpha and the calibration at every call.
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, n_features)
-    y : array-like of shape (n,) or (n, n_outputs)
-    classes : array-like, optional
-        All classes of a classifier, at the first call.
-    sample_weight, groups : array-like of shape (n,), optional
+    %(X)s
+    %(y.any)s
+    %(classes)s
+        Used at the first call.
+    %(sample_weight)s
+    %(groups)s
 
     Returns
     -------
-    self
-        The same model as if all rows had come at once, with these centres and this sigma.
+    %(self)s
+        The same model as if all rows had been added at once, with these centres and this sigma.
     """
     check_in_memory(X)
     block = as_block(X, y, sample_weight, groups)
@@ -154,10 +155,22 @@ def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: A
 
 
 def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
-    """Take rows away that were added before: the model is then what it would be without them.
+    """Remove rows that were added before: the model is then the same as without them.
 
-    Centres and sigma stay, even where they came from these rows. Give targets, weights and groups as they were
-    given when the rows were added; weights times what :meth:`forget` has left of them since.
+    Centres and sigma do not change, even if they came from these rows.
+
+    Parameters
+    ----------
+    %(X)s
+    %(y.any)s
+    %(sample_weight)s
+        As they were when the rows were added, times the factors of :meth:`forget` since then.
+    %(groups)s
+        As they were when the rows were added.
+
+    Returns
+    -------
+    %(self)s
     """
     check_sums(self, "unfit")
     check_in_memory(X)
@@ -183,10 +196,19 @@ def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = No
 
 
 def forget(self: Any, keep: float) -> Any:
-    """Let all rows so far count less: ``keep`` times what they counted, above 0 and up to 1.
+    """Multiply the weights of all rows so far by a factor.
 
-    Called before every ``partial_fit``, rows that are k calls old weigh ``keep ** k``, also when they are taken
-    away by ``unfit``.
+    If it is called before every ``partial_fit``, rows that are k calls old have weight ``keep ** k``, also when they
+    are removed by ``unfit``.
+
+    Parameters
+    ----------
+    keep : float
+        The factor, above 0 and at most 1.
+
+    Returns
+    -------
+    %(self)s
     """
     check_sums(self, "forget")
     if isinstance(keep, bool) or not isinstance(keep, int | float | np.number) or not 0 < keep <= 1:
@@ -199,10 +221,10 @@ def forget(self: Any, keep: float) -> Any:
 
 
 def without_rows(self: Any) -> Any:
-    """A copy that has learned from no rows yet, with the same centres, kernel, sigma and classes.
+    """A copy with the same centres, kernel, sigma and classes that has not learned from any rows.
 
-    What sites begin with that are to be merged: ``partial_fit`` goes on from it, in each. It answers as this
-    model does until then.
+    Models that are to be merged start from such a copy and continue with ``partial_fit``. Until then the copy
+    predicts as this model does.
     """
     check_sums(self, "without_rows")
     other, kept = copy.copy(self), self.kept_

@@ -105,30 +105,31 @@ def fit_stream(
     block_rows: int | None = None,
     folder: Any = None,
 ) -> Any:
-    """Fit to rows that come in blocks, and need not fit into memory together.
+    """Fit to rows that come in blocks and need not fit into memory together.
 
     Parameters
     ----------
     source : path, list of paths, array, memmap, frame, iterator, callable, or list of blocks
-        Where rows come from, see :func:`leastwise.sources.open_blocks`. Blocks in a list are mappings with the
-        names X, y, tasks and sample_weight, things with such attributes, ``(X, y, sample_weight, tasks)``,
-        callables that return one of these, or parts of :meth:`leastwise.sources.Spool.by_task`. They are gone
-        through four times or more.
-    y : array, optional
-        Targets, where ``source`` is an array.
-    target, features, weight, task : str, list of str or array, optional
-        Columns of files and frames; weights and tasks as arrays, where ``source`` is one.
-    block_rows : int, optional
-        Rows of a block, where that is ours to choose.
-    folder : path, optional
-        Where rows are kept, sorted by task, if they can be read once only, or if too many of them would wait in
-        memory: rows of a task wait for the last block that has some. By default where temporary files are.
+        Where rows come from, see :func:`leastwise.sources.open_blocks`. Blocks in a list are mappings with the keys
+        X, y, tasks and sample_weight, objects with such attributes, tuples ``(X, y, sample_weight, tasks)``,
+        callables that return one of these, or parts of :meth:`leastwise.sources.Spool.by_task`. They are read four
+        times or more.
+    %(y.stream)s
+    %(target)s
+    %(features)s
+    %(weight)s
+    task : str or array, default=None
+        Column of files and frames that holds the task ids, or the ids if ``source`` is an array.
+    %(block_rows)s
+    folder : path, default=None
+        Where rows are stored, sorted by task, if they can be read only once, or if too many of them would have to be
+        held in memory: rows of a task are held until its last block. By default, the folder of temporary files.
 
     Returns
     -------
-    self
-        Held-out attributes (``heldout_scores_``, ``heldout_rows_``) are those of the sample that parameters were
-        chosen on; see :doc:`/distributed`.
+    %(self)s
+        Held-out attributes (``heldout_scores_``, ``heldout_rows_``) are those of the sample on which the
+        hyperparameters were chosen; see :doc:`/distributed`.
     """
     names = {"target": target, "features": features, "weight": weight, "task": task}
     _check_named(source, y, names, self.task_column)

@@ -1,13 +1,13 @@
 r"""Conformal prediction from held-out rows: intervals by jackknife+ and CV+, and sets of classes.
 
 **Intervals.** A model that is linear in its targets, ``F(x) = sum_i s_i(x) z_i``, predicts without fold k, at the
-same ridge,
+same ridge::
 
     F_-k(x) = F(x) - sum_(i in k) s_i(x) r_i,      r_i = z_i - F_-k(x_i),
 
 since leaving rows out is the same as giving them the targets that are predicted for them. So the models of all folds
 cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n + 1) coverage), the interval of
-*jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ for larger folds) is
+*jackknife+* (Barber, Candes, Ramdas and Tibshirani 2021; CV+ for larger folds) is::
 
     from the K-th largest  F_-k(i)(x) - |r_i|   to the K-th smallest  F_-k(i)(x) + |r_i|.
 

@@ -343,7 +343,7 @@ kept_ : Kept or None
 n_features_in_ : int
     Number of columns of X.
 
-feature_names_in_ : ndarray of shape (n_features_in_,)
+feature_names_in_ : ndarray of shape (n_features,)
     Names of the columns. Set if X has names that are all strings.
 """)
 

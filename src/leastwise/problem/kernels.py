@@ -7,8 +7,8 @@ A kernel is computed in two steps, so that a search over widths pays for the fir
 ``values(pairs, sigma)``
     the elementwise map from there to the kernel.
 
-``KERNELS`` is the only list of the names that ``kernel=`` takes. A new kernel is a class with these two methods, under a
-name::
+``KERNELS`` is the only list of the names that ``kernel=`` takes. A new kernel is a class with these two methods,
+under a name::
 
     @register_kernel("cauchy")
     @dataclass(frozen=True)
@@ -462,8 +462,8 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
     Parameters
     ----------
     kernel : str or callable
-        A key of ``KERNELS``, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape (rows
-        of X, rows of Y).
+        A key of ``KERNELS``, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape
+        (rows of X, rows of Y).
     degree, coef0 : number
         Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
     """

@@ -109,8 +109,8 @@ def register(cls: type | str, name: str, **options: Any) -> None:
     known = ENTRIES.get(name)
     if known is not None and _qualified_name(known) != _qualified_name(entry):  # else a module that was reloaded
         raise ValueError(f"The name {name!r} is already registered for {_qualified_name(known)}: use another name.")
-    other = find(cls) if isinstance(cls, type) else None
-    if other is not None and other.name not in (name, *(kernel.name for kernel in _named_kernels())):
+    kernels = [kernel.name for kernel in _named_kernels()]
+    if isinstance(cls, type) and (other := find(cls)) is not None and other.name not in (name, *kernels):
         raise ValueError(f"{cls.__qualname__} is already registered under the name {other.name!r}.")
     ENTRIES[name] = entry
 

@@ -318,7 +318,7 @@ class Poly(Kernel):
     def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
         if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
             raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
-        return cls(degree=int(degree), coef0=coef0)
+        return cls(degree=int(float(degree)), coef0=coef0)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         with np.errstate(over="ignore"):  # whoever wants finite values looks for them

@@ -4,6 +4,8 @@ Every part is registered once and goes through fit, streams, model files, ONNX o
 reports.
 """
 
+import inspect
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +15,7 @@ from onnx_cases import agrees, somewhere
 from toy_parts import Cauchy, Sharpened
 
 import leastwise as lw
-from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC
+from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.calibration.calibrators import CALIBRATIONS, Calibration
 from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
@@ -35,7 +37,7 @@ from leastwise.problem.kernels import KERNELS, register_kernel
 from leastwise.problem.label_similarity import LABEL_SIMILARITIES, register_label_similarity
 from leastwise.problem.similarity import TASK_SIMILARITIES, register_task_similarity
 from leastwise.report import write_report
-from leastwise.solvers.choose import SOLVERS, Solver, register_solver
+from leastwise.solvers.choose import SOLVERS, Solver, register_solver, solver_names
 from leastwise.solvers.costs import Stage
 from leastwise.solvers.plan import Work
 from leastwise.solvers.solve import Solution
@@ -376,3 +378,30 @@ def test_a_source(tmp_path):
     asked = np.concatenate(list(predict_blocks(model, Shards({"a": NEW}))))
     np.testing.assert_array_equal(asked, model.predict_proba(NEW))
     saved_and_loaded(model, tmp_path / "model.lw")
+
+
+# ------------------------------------------------------------------------- docs
+
+ESTIMATORS = [LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR]
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_docstrings_name_all_that_is_registered(cls):
+    spec = cls()._spec()
+    scorings = {"classes": CLASS_SCORINGS, "values": VALUE_SCORINGS, "labels": LABEL_SCORINGS}[spec.targets.kind]
+    named = {
+        "kernel": KERNELS,
+        "solver": solver_names(spec.family),
+        "scoring": [n for n in scorings if not n.startswith("neg_") and (spec.many_tasks or "task" not in n)],
+    }
+    if "calibration" in cls().get_params():
+        named["calibration"] = CALIBRATIONS
+    if spec.many_tasks:
+        named["similarity"] = ["shared", *TASK_SIMILARITIES]
+    if spec.many_labels:
+        named["similarity"] = LABEL_SIMILARITIES
+    missing = {}
+    for parameter, names in named.items():
+        entry = re.search(rf"^{parameter} : .*\n(?: .*\n)*", inspect.cleandoc(cls.__doc__), re.MULTILINE).group()
+        missing[parameter] = [n for n in names if (f'"{n}"' if isinstance(n, str) else str(n)) not in entry]
+    assert not any(missing.values()), missing

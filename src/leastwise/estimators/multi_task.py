@@ -76,8 +76,9 @@ class MultiTaskLSPC(TaskClassifier):
         centres and many rows folds must lie within a task each. None holds nothing out: sigma, alpha and sharing must
         be numbers, and ``calibration=None``.
     scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions: as in :class:`leastwise.LSPC`, where "auc" is the AUC of
-        all rows pooled, as in the paper; or "task_auc", the mean over tasks.
+        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "f1", "auc" (of all rows
+        pooled, as in the paper), "task_auc" (the mean over tasks), a name of scikit-learn's, or a callable
+        ``f(estimator, X, y)``, as in :class:`leastwise.LSPC`.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
         From scores to probabilities; None is the paper's clip and normalise, eq. (7).
     extrapolate : bool, default=False

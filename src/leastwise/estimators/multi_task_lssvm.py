@@ -267,8 +267,8 @@ class MultiTaskLSSVC(TaskClassifier):
         How rows are held out. "loo" leaves out each row, or each group where ``groups`` are
         given. None holds nothing out: all parameters must be numbers, and ``calibration`` None.
     scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", a name of
-        scikit-learn's, or a callable ``f(estimator, X, y)``.
+        What the search maximises on held-out predictions: "log_loss", "brier", "accuracy", "auc", "f1", "task_auc"
+        (the mean over tasks), a name of scikit-learn's, or a callable ``f(estimator, X, y)``.
     calibration : {"blend", "temperature", "isotonic", None}, default="blend"
         How scores become probabilities, see :mod:`leastwise.calibration.calibrators`; fitted to held-out scores. None
         clips (F + 1) / 2 and normalises it.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from leastwise.calibration import label_thresholds as thresholds
 from leastwise.calibration.label_thresholds import METRICS, PULL, choose_thresholds, decide
 from leastwise.metrics.labels import hamming, label_f1, subset_accuracy
-from leastwise.model_selection.label_scoring import DECISION_SCORES
+from leastwise.model_selection.label_scoring import LABEL_SCORINGS
 
 MEASURES = {
     "f1_micro": lambda Y, D, W: label_f1(Y, D, sample_weight=W),
@@ -132,7 +132,7 @@ def test_nothing_to_choose_by():
 
 
 def test_every_score_of_decisions_has_its_thresholds():
-    assert set(METRICS) == set(DECISION_SCORES)
+    assert set(METRICS) == {name for name, scorer in LABEL_SCORINGS.items() if scorer.decides}
 
 
 # ------------------------------------------------------- one threshold for each label

@@ -31,7 +31,7 @@ from leastwise.metrics.labels import (
     subset_accuracy,
 )
 from leastwise.metrics.probabilities import brier_score
-from leastwise.model_selection.label_scoring import OURS, resolve_label_scoring
+from leastwise.model_selection.label_scoring import LABEL_SCORINGS, resolve_label_scoring
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 
 OF_DECISIONS = [label_f1, hamming, subset_accuracy]
@@ -387,8 +387,8 @@ def test_scorers_are_what_scoring_is():
     both = np.stack([1 - P, P], axis=2).reshape(len(Y), -1)
     W = np.random.default_rng(1).integers(1, 3, len(Y)).astype(float)
     sample = LabelSample(both, codes, np.where(codes >= 0, W[:, None], 0), np.arange(0, 7, 2), len(Y))
-    assert set(SCORES) == set(OURS)
-    for name in OURS:
+    assert set(SCORES) == set(LABEL_SCORINGS)
+    for name in LABEL_SCORINGS:
         found = label_scorer(name)(model, X, Y, sample_weight=W)
         assert isinstance(found, float)
         assert found == pytest.approx(resolve_label_scoring(name)(sample, both, D)), name

@@ -24,7 +24,7 @@ from sklearn.metrics import (
 
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.metrics.labels import hamming, label_average_precision, label_f1, label_log_loss, subset_accuracy
-from leastwise.model_selection.label_scoring import OURS, resolve_label_scoring
+from leastwise.model_selection.label_scoring import LABEL_SCORINGS, resolve_label_scoring
 
 
 def table(n=40, T=5, seed=0, unknown=0.0):
@@ -220,25 +220,25 @@ def test_scores_by_loops(widths, seed):
     sample, P, D = sample_of(widths, seed=seed)
     sample.codes[sample.codes[:, 0] > 0, 0] = 0  # a label of one class
     expected = slow_scores(sample, P, D)
-    assert set(expected) == set(OURS)
+    assert set(expected) == set(LABEL_SCORINGS)
     for name, value in expected.items():
         assert resolve_label_scoring(name)(sample, P, D) == pytest.approx(value), name
 
 
 def test_losses_are_shown_with_their_own_sign():
-    for name in OURS:
+    for name in LABEL_SCORINGS:
         sign = -1 if name in ("log_loss", "neg_log_loss", "brier", "hamming") else 1
         assert resolve_label_scoring(name).shown(0.25) == sign * 0.25
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
+@pytest.mark.parametrize("name", sorted(LABEL_SCORINGS))
 def test_what_decisions_make_a_difference_to(name):
     sample, P, D = sample_of((2, 2, 2))
     scorer = resolve_label_scoring(name)
     assert (scorer(sample, P, D) != scorer(sample, P, np.zeros_like(D))) == scorer.decides
 
 
-@pytest.mark.parametrize("name", sorted(OURS))
+@pytest.mark.parametrize("name", sorted(LABEL_SCORINGS))
 def test_weights_are_copies(name):
     sample, P, D = sample_of((2, 3, 2))
     times = np.random.default_rng(0).integers(1, 4, len(D))

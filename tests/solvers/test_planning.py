@@ -20,7 +20,7 @@ from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTa
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers import choose as choice
 from leastwise.solvers.arrow_evaluator import ArrowEvaluator
-from leastwise.solvers.choose import candidates, draft, largest_n_centers
+from leastwise.solvers.choose import SOLVERS, candidates, draft, largest_n_centers
 from leastwise.solvers.costs import Facts
 from leastwise.solvers.plan import Work, duration, eigen
 from leastwise.solvers.probe import _measured, speed
@@ -48,11 +48,13 @@ def spied(monkeypatch):
         real = getattr(target, name)
         monkeypatch.setattr(target, name, lambda *a, **k: (seen.append(word), real(*a, **k))[1])
 
-    from leastwise.estimators import fitting, solving
+    from leastwise.estimators import solving
 
     watch(solving, "solve", "cholesky")
     watch(solving, "solve_by_sgd", "sgd")
-    watch(fitting, "fit_by_sums", "moments")
+    moments = SOLVERS["moments"]
+    by_sums = dataclasses.replace(moments, fit=lambda *a: (seen.append("moments"), moments.fit(*a))[1])
+    monkeypatch.setitem(SOLVERS, "moments", by_sums)
     watch(solving, "solve_by_krylov", "krylov")
     watch(solving, "solve_labels_free", "cg")
     watch(solving, "solve_labels", "sylvester")
@@ -276,13 +278,13 @@ def test_the_probe_is_made_once():
 def test_more_rows_and_centres_never_cost_less_memory(n, d, c, b, family):
     f = Facts(family, "auto", n, d, c, min(b, n), square=False, few=True, alike=True, tasks=5, labels=c)
     for solver in candidates(f):
-        first = [s.peak_bytes for s in choice._stages(f, solver)]
+        first = [s.peak_bytes for s in SOLVERS[solver].stages(f)]
         for more in ({"n": 2 * n}, {"b": min(2 * b, n)}, {"c": c + 1}):
             g = dataclasses.replace(f, **more)
             if candidates(g) == candidates(f):
                 less = 0.5 if "b" in more and "task" in family else 0.99  # with more centres fewer tasks are searched
-                assert max(s.peak_bytes for s in choice._stages(g, solver)) >= less * max(first)
-        assert all(amount >= 0 for s in choice._stages(f, solver) for amount in s.work.parts)
+                assert max(s.peak_bytes for s in SOLVERS[solver].stages(g)) >= less * max(first)
+        assert all(amount >= 0 for s in SOLVERS[solver].stages(f) for amount in s.work.parts)
 
 
 @given(n=st.integers(50, 50_000), limit=st.integers(2**20, 2**34), blocks=st.sampled_from([1, 3]))

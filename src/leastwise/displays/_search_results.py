@@ -10,13 +10,15 @@ import numpy as np
 
 from leastwise.displays._base import pyplot
 from leastwise.inspection.outcomes import require
+from leastwise.model_selection.label_scoring import LABEL_SCORINGS
+from leastwise.model_selection.scoring import CLASS_SCORINGS, VALUE_SCORINGS
 
 Array = np.ndarray
 
-#: Names of losses, whose sign is negative in ``cv_results_``, and of other scores.
-LOSSES = {"log_loss": "log-loss", "brier": "Brier score", "mse": "squared error", "mae": "absolute error"}
-LOSSES |= {"neg_log_loss": "log-loss", "hamming": "Hamming loss"}
-NAMES = {"auc": "AUC", "task_auc": "AUC, mean over tasks", "f1": "F1", "r2": "R²", "task_r2": "R², mean over tasks"}
+#: Names of scorings on axes; others are shown as they are.
+NAMES = {"log_loss": "log-loss", "brier": "Brier score", "mse": "squared error", "mae": "absolute error"}
+NAMES |= {"neg_log_loss": "log-loss", "hamming": "Hamming loss"}
+NAMES |= {"auc": "AUC", "task_auc": "AUC, mean over tasks", "f1": "F1", "r2": "R²", "task_r2": "R², mean over tasks"}
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,10 @@ def read_results(results: Mapping[str, Any], *, chosen: Mapping[str, float] | No
     params = {n.removeprefix("param_"): c[kept].astype(float) for n, c in columns.items() if n.startswith("param_")}
     best = _last_stage_best(score[kept], rows)
     found = {name: float(column[best]) for name, column in params.items()} | dict(chosen or {})
-    loss = isinstance(scoring, str) and (scoring in LOSSES or scoring.startswith("neg_"))
+    tables: list[Mapping[str, Any]] = [CLASS_SCORINGS, VALUE_SCORINGS, LABEL_SCORINGS]
+    loss = isinstance(scoring, str) and (
+        scoring.startswith("neg_") or any(scoring in table and table[scoring].loss for table in tables)
+    )
     values = {name: column for name, column in params.items() if len(np.unique(column)) > 1}
     points = SearchResults(values, -score[kept] if loss else score[kept], rows, found, _score_name(scoring), loss)
     return points.latest()
@@ -136,7 +141,7 @@ def _score_name(scoring: Any) -> str:
     if not isinstance(scoring, str):
         return "Held-out score"
     words = scoring.removeprefix("neg_").replace("_", " ")
-    return f"Held-out {LOSSES.get(scoring) or NAMES.get(scoring) or words}"
+    return f"Held-out {NAMES.get(scoring) or words}"
 
 
 class SearchDisplay:

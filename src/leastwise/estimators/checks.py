@@ -12,6 +12,7 @@ from scipy import sparse
 from leastwise.model_selection.grid import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
+from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.search_rows import search_bytes
 from leastwise.utils.arrays import largest, numpy_dtype
@@ -204,7 +205,7 @@ def check_similarity(value: Any, tasks: Tasks) -> Array:
         given = f"={value!r}" if S.ndim == 0 else f" has shape {S.shape}"
         raise ValueError(
             f"similarity{given}; for {T} tasks it must be a matrix of shape ({T}, {T}), a frame with the ids as "
-            "names, a callable that returns one, or one of 'shared', 'learned', 'correlation', 'inputs'."
+            f"names, a callable that returns one, or one of {str(['shared', *TASK_SIMILARITIES])[1:-1]}."
         )
     wrong = ~np.isfinite(S) | (S < 0)
     if wrong.any():

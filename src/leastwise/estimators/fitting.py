@@ -16,10 +16,10 @@ from leastwise.estimators.checks import check_memory
 from leastwise.estimators.choosing import SearchResult
 from leastwise.estimators.dask_fitting import fit_dask
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
-from leastwise.estimators.solving import Fitted, fit_by
+from leastwise.estimators.solver_table import SOLVERS
+from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.sums import fit_by_sums
 from leastwise.estimators.task_choice import shared_coupling
 from leastwise.estimators.task_streaming import fit_dask_tasks
 from leastwise.estimators.validation import Dataset, read_dataset
@@ -46,11 +46,9 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
     data, settings = prepare(model, spec, X, y, sample_weight, groups, tasks)
     if spec.logistic:
         return store(model, spec, data, fit_logistic(spec, data, settings))
-    solver = choose_solver(spec, data, settings)
-    if solver == "moments":
-        return store(model, spec, data, fit_by_sums(spec, data, settings))
-    data = data.to_numpy()
-    return store(model, spec, data, fit_by(solver, spec, data, settings))
+    solver = SOLVERS[choose_solver(spec, data, settings)]
+    data = data if solver.device_rows else data.to_numpy()
+    return store(model, spec, data, solver.fit(spec, data, settings))
 
 
 def prepare(

@@ -20,7 +20,7 @@ from leastwise.model_selection.subsample import LEAST_GROUPS, content_hashes, in
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Precomputed
 from leastwise.problem.label_coupling import Alike, Covariance, Differences, Relation, own_part
-from leastwise.problem.label_similarity import check_label_similarity, correlation, learned_relation
+from leastwise.problem.label_similarity import LABEL_SIMILARITIES, check_label_similarity
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import LabelGroup
@@ -162,11 +162,11 @@ def relation_of(spec: Spec, data: Dataset) -> Relation:
     own, S = own_part(penalty), spec.similarity
     if not spec.relates_labels:
         return Alike(own)
-    if isinstance(S, str) and S == "learned":
-        return Covariance(own, learned_relation(rows.y, rows.W, labels.classes, rows.size))
     if isinstance(S, str):
-        S = np.maximum(correlation(rows.y, rows.W, labels.classes, rows.size), 0)
-        return Differences(own, S, penalty)
+        rule = LABEL_SIMILARITIES[S]
+        assert rule.function is not None  # of "shared" alone, where labels are not compared
+        S = rule.function(rows.y, rows.W, labels.classes, rows.size)
+        return Covariance(own, S) if rule.covariance else Differences(own, S, penalty)
     if callable(S):
         S = S(data.rows.X, labels.known(rows.y))
     return Differences(own, check_label_similarity(S, labels.names, labels.n_labels), penalty)

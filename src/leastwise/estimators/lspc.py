@@ -185,7 +185,6 @@ class LSPC(Classifier):
             self,
             ClassTargets(class_weight=self.class_weight),
             family="single",
-            solvers=("auto", "moments", "krylov", "sgd"),
             iteration_limit="max_passes",
             center_rules=("random", "kmeans", "kmeans++", "leverage", "class"),
             device_rows=True,

@@ -13,7 +13,6 @@ from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfi
 from leastwise.problem.targets import ClassTargets, ValueTargets
 
 #: Values of ``solver``.
-SOLVERS = ("auto", "cholesky", "moments", "krylov")
 
 
 @documented
@@ -161,7 +160,7 @@ class LSSVR(Regressor):
 
     def _spec(self) -> Spec:
         targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
-        return Spec.of(self, targets, family="machine", solvers=SOLVERS, device_rows=True)
+        return Spec.of(self, targets, family="machine", device_rows=True)
 
     plan = plan
     influence = influence
@@ -321,7 +320,7 @@ class LSSVC(Classifier):
     def _spec(self) -> Spec:
         targets = ClassTargets(signed=True, class_weight=self.class_weight)
         rules = ("random", "kmeans", "kmeans++", "leverage", "class")
-        return Spec.of(self, targets, family="machine", solvers=SOLVERS, center_rules=rules, device_rows=True)
+        return Spec.of(self, targets, family="machine", center_rules=rules, device_rows=True)
 
     plan = plan
     influence = influence

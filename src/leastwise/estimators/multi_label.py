@@ -240,8 +240,7 @@ class MultiLabelLSPC(LabelClassifier):
 
     def _spec(self) -> Spec:
         targets = LabelTargets(missing=self.missing, class_weight=self.class_weight)
-        solvers = ("auto", "sylvester", "moments", "cg")
-        return Spec.of(self, targets, family="labels", solvers=solvers, device_rows=True)
+        return Spec.of(self, targets, family="labels", device_rows=True)
 
     plan = plan
     influence = label_influence

@@ -205,7 +205,6 @@ class MultiTaskLSPC(TaskClassifier):
             self,
             ClassTargets(class_weight=self.class_weight),
             family="tasks",
-            solvers=("auto", "dual", "arrow"),
             center_rules=("random", "kmeans", "kmeans++", "leverage", "class", "task"),
         )
 

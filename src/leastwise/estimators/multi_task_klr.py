@@ -9,7 +9,6 @@ import numpy as np
 from leastwise.estimators.base import TaskClassifier
 from leastwise.estimators.docs import documented
 from leastwise.estimators.spec import Spec
-from leastwise.linalg.logistic import SOLVERS
 from leastwise.problem.targets import ClassTargets
 
 
@@ -173,7 +172,6 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
             self,
             ClassTargets(class_weight=self.class_weight),
             family="task logistic",
-            solvers=SOLVERS,
             center_rules=("random", "kmeans", "kmeans++", "leverage", "class"),
             sigma_multiples=(0.3, 0.6, 1.0, 1.7),
             sigma_ratio=1.7,

@@ -13,7 +13,6 @@ from leastwise.estimators.task_streaming import fit_stream
 from leastwise.problem.targets import ClassTargets, ValueTargets
 
 #: Values of ``solver``.
-SOLVERS = ("auto", "dual", "arrow", "krylov")
 #: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
 SHARINGS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
 #: Variances of bias="shrunk", and, with 0 and infinity, of "auto".
@@ -196,7 +195,7 @@ class MultiTaskLSSVR(TaskRegressor):
         targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
         rules = ("random", "kmeans", "kmeans++", "leverage", "task")
         known: dict[str, Any] = {"center_rules": rules, "sharings": SHARINGS, "spreads": SPREADS}
-        return Spec.of(self, targets, family="task machine", solvers=SOLVERS, **known)
+        return Spec.of(self, targets, family="task machine", **known)
 
     plan = task_plan
     influence = task_influence
@@ -391,7 +390,7 @@ class MultiTaskLSSVC(TaskClassifier):
         targets = ClassTargets(signed=True, class_weight=self.class_weight)
         rules = ("random", "kmeans", "kmeans++", "leverage", "class", "task")
         known: dict[str, Any] = {"center_rules": rules, "sharings": SHARINGS, "spreads": SPREADS}
-        return Spec.of(self, targets, family="task machine", solvers=SOLVERS, **known)
+        return Spec.of(self, targets, family="task machine", **known)
 
     plan = task_plan
     influence = task_influence

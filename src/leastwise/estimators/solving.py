@@ -8,7 +8,7 @@ out, then solve for all.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -95,21 +95,10 @@ class Fitted:
         return self.choice.outcome
 
 
-def fit_by(solver: str, spec: Spec, data: Dataset, settings: Settings) -> Fitted:
-    """The model of all rows by this solver."""
-    if solver == "krylov":
-        return _by_krylov(spec, data, settings)
-    if solver == "sgd":
-        return _by_sgd(spec, data, settings)
-    if solver == "cg":
-        return _labels_by_cg(spec, data, settings)
-    return _direct(spec, data, settings, [])
-
-
 # ------------------------------------------------------------------------ direct
 
 
-def _direct(spec: Spec, data: Dataset, settings: Settings, seen: list[dict]) -> Fitted:
+def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
     """Choose, solve by a factorisation, and prune; ``seen`` are points of an earlier search."""
     solution: Any = None
     if spec.many_labels:
@@ -118,7 +107,7 @@ def _direct(spec: Spec, data: Dataset, settings: Settings, seen: list[dict]) -> 
         choice, solution = _with_scores_of_all(spec, data, settings, choose_tasks(spec, data, settings))
     else:
         choice = choose_single(spec, data, settings)
-    choice = replace(choice, seen=seen + choice.seen)
+    choice = replace(choice, seen=[*seen, *choice.seen])
     if spec.prune is not None:
         return _prune(spec, data, choice)
     evaluator, best = choice.evaluator, choice.outcome
@@ -295,7 +284,7 @@ def heaviest(size: Array, count: int, task: Array | None) -> Array:
 # ------------------------------------------------------------------------ Krylov
 
 
-def _by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
+def fit_by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Conjugate gradients at parameters that were found on some rows.
 
     A linear kernel, if it may be all, is chosen and solved on all rows for little: it is taken where it did best on
@@ -305,7 +294,7 @@ def _by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     linear = _linear_rival(spec, data)
     if linear is None:
         return _iterate(spec, data, guess)
-    rival = _direct(spec, data, replace(settings, kernel=linear), guess.seen)
+    rival = fit_direct(spec, data, replace(settings, kernel=linear), guess.seen)
     if guess.searched.weight == np.inf:
         return rival
     iterated = _iterate(spec, data, guess)
@@ -471,7 +460,7 @@ def _iteration_attributes(spec: Spec, runs: list[Krylov]) -> dict[str, Any]:
 # --------------------------------------------------------------------------- SGD
 
 
-def _by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
+def fit_by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
     rows, basis = data.rows, spec.basis_of(data.rows, data.seed, settings)
     found = first_look(spec, data, settings)
@@ -500,7 +489,7 @@ def _by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
 # ----------------------------------------------------------- labels by iterations
 
 
-def _labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
+def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """With parameters chosen on some rows, judge rows that are held out, then solve for all.
 
     All rows are held out in turn, or a tenth of very many.

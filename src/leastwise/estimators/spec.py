@@ -20,6 +20,7 @@ from leastwise.estimators.checks import (
     choose,
     parse_grid,
 )
+from leastwise.linalg.logistic import SOLVERS as LOGISTIC_SOLVERS
 from leastwise.model_selection.grid import Grid, SharingGrid
 from leastwise.model_selection.label_scoring import resolve_label_scoring
 from leastwise.model_selection.objective import ClassObjective, LabelObjective, ValueObjective
@@ -29,21 +30,15 @@ from leastwise.model_selection.search import natural_height, natural_length
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.problem.kernels import Kernel, Linear, Precomputed, Sum, resolve_kernel
-from leastwise.problem.label_similarity import is_edges
+from leastwise.problem.label_similarity import LABEL_SIMILARITIES, LEVELS, is_edges
+from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
+from leastwise.solvers.choose import SOLVERS, solver_names
 from leastwise.solvers.evaluator import Objective, Rows, Settings
 from leastwise.utils.random import generator
 
 Array = np.ndarray
 
-#: Similarities of tasks that are computed from the data.
-COMPUTED = ("learned", "correlation", "inputs")
-#: sharing="auto" of many labels, by similarity; a similarity that is given has the values of "correlation".
-LABEL_SHARINGS: dict[str, tuple[float, ...]] = {
-    "learned": (0.0, 0.3, 0.7, 0.99),
-    "shared": (0.0, 0.05, 0.2, 0.5, 0.9),
-    "correlation": (0.0, 0.1, 0.5, 0.9, 0.97),
-}
 #: A linear kernel of more rows than this is fitted by its coefficients.
 MANY_ROWS = 1000
 
@@ -59,9 +54,7 @@ class Spec:
     targets : Targets
         Classes, values or labels, before any rows were seen.
     family : {"single", "machine", "tasks", "task machine", "labels", "logistic", "task logistic"}
-        Which solvers there are.
-    solvers : tuple of str
-        Allowed values of ``solver``.
+        Which solvers there are, see ``leastwise.solvers.choose.SOLVERS``.
     iteration_limit : str
         The parameter that limits iterations.
     center_rules : tuple of str
@@ -77,7 +70,6 @@ class Spec:
     name: str
     targets: Targets
     family: str
-    solvers: tuple[str, ...]
     iteration_limit: str = "max_iter"
     center_rules: tuple[str, ...] = ("random", "kmeans", "kmeans++", "leverage")
     sigma_multiples: tuple[float, ...] = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
@@ -120,11 +112,11 @@ class Spec:
     verbose: int = 0
 
     @classmethod
-    def of(cls, estimator: Any, targets: Targets, family: str, solvers: tuple[str, ...], **constants: Any) -> Spec:
+    def of(cls, estimator: Any, targets: Targets, family: str, **constants: Any) -> Spec:
         """The parameters of an estimator."""
         names = {field.name for field in fields(cls)}
         given = {k: v for k, v in estimator.get_params(deep=False).items() if k in names}
-        return cls(type(estimator).__name__, targets, family, solvers, **constants, **given)
+        return cls(type(estimator).__name__, targets, family, **constants, **given)
 
     # ------------------------------------------------------------ properties
 
@@ -161,7 +153,7 @@ class Spec:
     @property
     def computes_similarity(self) -> bool:
         """True if similarities of tasks come from the data."""
-        return isinstance(self.similarity, str) and self.similarity in COMPUTED
+        return isinstance(self.similarity, str) and self.similarity in TASK_SIMILARITIES
 
     @property
     def shares_alike(self) -> bool:
@@ -203,14 +195,6 @@ class Spec:
         elif self.many_labels:
             self.label_sharings  # noqa: B018 - raises an error for bad parameters
         kernel = self._checked_kernel()
-        if self.prune is not None and self.solver == "arrow":
-            raise ValueError("prune= needs a coefficient for every row: use solver='dual' with it.")
-        if self.many_tasks and self.solver == "arrow" and not self.few_functions(kernel):
-            with_norm = "" if self.machine else " with norm='function'"
-            raise ValueError(
-                "solver='arrow' needs few basis functions and tasks that all share alike: give n_centers or centers, "
-                f"or kernel='linear'{with_norm}; and similarity='shared'. solver='dual' takes all else."
-            )
         if self.machine:
             kernel = self._checked_machine(kernel)
         self._check_solver(kernel)
@@ -220,7 +204,7 @@ class Spec:
         choose("norm", self.norm, ["function", "coefficients"])
         choose("basis", self.basis, ["full", "class"])
         choose("calibration", self.calibration, CALIBRATIONS)
-        choose("solver", self.solver, self.solvers)
+        choose("solver", self.solver, LOGISTIC_SOLVERS if self.logistic else solver_names(self.family))
         if check_count(self.iteration_limit, getattr(self, self.iteration_limit)) is None:
             raise ValueError(f"{self.iteration_limit}=None must be a whole number of 1 or more.")
         check_positive("tol", self.tol)
@@ -228,7 +212,7 @@ class Spec:
 
     def _check_tasks(self) -> None:
         if isinstance(self.similarity, str):
-            choose("similarity", self.similarity, ["shared", *COMPUTED])
+            choose("similarity", self.similarity, ["shared", *TASK_SIMILARITIES])
         choose("unknown_task", self.unknown_task, ["shared", "error"])
         if isinstance(self.kernel, str) and self.kernel == "precomputed" and self.task_column is not None:
             raise ValueError("kernel='precomputed' has no column to hold the task: give tasks= instead.")
@@ -248,10 +232,10 @@ class Spec:
     @cached_property
     def label_sharings(self) -> SharingGrid:
         """Sharings of labels to try."""
-        rule = "correlation"
+        levels = LEVELS
         if isinstance(self.similarity, str):
-            rule = choose("similarity", self.similarity, list(LABEL_SHARINGS))
-        sharings = check_levels("sharing", self.sharing, LABEL_SHARINGS[rule], "labels")
+            levels = LABEL_SIMILARITIES[choose("similarity", self.similarity, LABEL_SIMILARITIES)].sharings
+        sharings = check_levels("sharing", self.sharing, levels, "labels")
         if self.cv is None and len(sharings.values) > 1:
             raise ValueError(
                 "cv=None holds nothing out, so there is nothing to choose by: give a number for sharing; or set "
@@ -320,35 +304,9 @@ class Spec:
 
     def _check_solver(self, kernel: Kernel) -> None:
         """Raise an error where the solver that was asked for cannot do what else was asked for."""
-        computed = not isinstance(kernel, Precomputed)
-        if self.family == "single" and self.solver != "auto" and (not computed or self.basis == "class"):
-            raise ValueError(f"solver={self.solver!r} needs rows to compute kernels from, and basis='full'.")
-        if self.solver == "moments" and (self.every_row or not computed):
-            raise ValueError("solver='moments' goes with few centres: give n_centers, or an array of centers.")
-        if self.solver == "cg" and not self.may_iterate(kernel):
-            raise ValueError(
-                "solver='cg' needs every row as a centre, and a positive definite kernel to compute from rows: leave "
-                "n_centers and centers as they are, or use solver='sylvester'."
-            )
-        if self.solver != "krylov":
-            return
-        if kernel.definite is False:
-            raise ValueError("solver='krylov' needs a kernel that is positive definite, which 'sigmoid' is not.")
-        if not computed:
-            raise ValueError("solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel.")
-        if not self.every_row:
-            raise ValueError("solver='krylov' is for all rows as centres: leave n_centers and centers as they are.")
-        if self.prune is not None:
-            raise ValueError("prune refits repeatedly; solver='krylov' does not support it: use solver='auto'.")
-        if self.norm != "function":
-            raise ValueError(
-                "solver='krylov' has the norm of the function in its ridge: use norm='function' with it."
-            )
-        if self.many_tasks and self.computes_similarity:
-            raise ValueError(
-                f"similarity={self.similarity!r} compares tasks by the kernel of all rows: use solver='dual', "
-                "or give similarities as a matrix."
-            )
+        reason = SOLVERS[self.solver].needs(self, kernel) if self.solver in SOLVERS else None
+        if reason is not None:
+            raise ValueError(reason)
 
     def check_stream(self, keep_rows: int) -> Kernel:
         """Parameters of a fit to rows in blocks, checked before any row is read; the kernel."""

@@ -17,7 +17,7 @@ from leastwise.model_selection.subsample import LEAST_TASKS, content_hashes, som
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
 from leastwise.problem.kernels import Linear, Precomputed
-from leastwise.problem.similarity import correlation_similarity, input_similarity, learned_similarity
+from leastwise.problem.similarity import TASK_SIMILARITIES, ComparedRows
 from leastwise.problem.targets import in_units
 from leastwise.solvers.arrow_evaluator import ArrowEvaluator
 from leastwise.solvers.choose import task_solver
@@ -32,8 +32,6 @@ Array = np.ndarray
 
 #: Similarities are computed on no more rows than this.
 SIMILARITY_ROWS = 1200
-#: With more tasks than this, learning their similarities takes too long.
-MANY_TASKS = 300
 
 
 def choose_tasks(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
@@ -76,10 +74,12 @@ def coupling_of(spec: Spec, data: Dataset) -> Coupling:
     shared, S = shared_coupling(spec, data), spec.similarity
     assert data.tasks is not None
     if isinstance(S, str):
-        if S == "learned" and len(data.tasks) > MANY_TASKS:
+        most = TASK_SIMILARITIES[S].max_tasks if S in TASK_SIMILARITIES else None
+        if most is not None and len(data.tasks) > most:
+            others = [repr(name) for name, rule in TASK_SIMILARITIES.items() if rule.max_tasks is None]
             raise ValueError(
-                f"similarity='learned' compares all pairs of tasks, and {len(data.tasks)} are too many for "
-                f"that: up to {MANY_TASKS} are possible. Use 'correlation', 'inputs' or 'shared'."
+                f"similarity={S!r} compares all pairs of tasks, and {len(data.tasks)} are too many for "
+                f"that: up to {most} are possible. Use {', '.join(others)} or 'shared'."
             )
         return shared
     if callable(S):
@@ -250,8 +250,9 @@ def _relate(spec: Spec, data: Dataset, settings: Settings, found: SearchResult) 
     """
     evaluator, best = found.evaluator, found.outcome
     assert isinstance(evaluator, CoupledEvaluator)
-    S, penalty = _similarities(spec, data, evaluator, best), evaluator.coupling.penalty
-    coupling: Coupling = Shared(penalty, S) if spec.similarity == "learned" else Pairwise(penalty, S)
+    rule, penalty = TASK_SIMILARITIES[spec.similarity], evaluator.coupling.penalty
+    S = rule.function(_compared_rows(data, evaluator, best))
+    coupling: Coupling = Shared(penalty, S) if rule.covariance else Pairwise(penalty, S)
     tied = evaluator.retied(coupling)
     search = Search(tied)
     _, alphas = spec.data_grids(data.rows, settings)
@@ -262,7 +263,8 @@ def _relate(spec: Spec, data: Dataset, settings: Settings, found: SearchResult) 
     return SearchResult(related, found.seen + later, tied, tied)
 
 
-def _similarities(spec: Spec, data: Dataset, evaluator: CoupledEvaluator, best: Candidate) -> Array:
+def _compared_rows(data: Dataset, evaluator: CoupledEvaluator, best: Candidate) -> ComparedRows:
+    """Some rows of all tasks, with their kernel matrix at the chosen point."""
     rows = evaluator.rows
     index = np.arange(len(rows))
     if len(rows) > SIMILARITY_ROWS:
@@ -275,8 +277,4 @@ def _similarities(spec: Spec, data: Dataset, evaluator: CoupledEvaluator, best: 
     root = None if rows.equal_weights else evaluator.root[index].astype(float)
     count = None if rows.count is None else rows.count[index]
     rho = best.alpha / evaluator.unit * len(index)
-    if spec.similarity == "inputs":  # kernels that are not of a distance may be negative
-        return np.maximum(input_similarity(K, task, root), 0)
-    if spec.similarity == "correlation":
-        return correlation_similarity(K, Z, task, rho, root, count)
-    return learned_similarity(K, Z, task, rho, best.sharing or 0.0, root, count)
+    return ComparedRows(K, Z, task, rho, best.sharing or 0.0, root, count)

@@ -3,6 +3,14 @@
 F1, average precision and the area under the ROC curve are of things that are there or not. Of two classes the second
 is what is there; a label of more classes is as many things as it has classes, each against the rest. Everything is
 weighted, and entries that are not known have weight 0; see :mod:`leastwise.metrics` for what means leave out.
+
+``LABEL_SCORINGS`` is the only list of our names that ``scoring=`` takes. A new one is a function under a name,
+greater is better::
+
+    @register_label_scoring("precision", decides=True)
+    def precision(sample, P, D):
+        found = sample.W * (D > 0)
+        return float(np.sum(found * (sample.codes == D)) / max(found.sum(), 1e-300))
 """
 
 from __future__ import annotations
@@ -23,11 +31,6 @@ from leastwise.model_selection.scoring import takes_weights
 Array = np.ndarray
 Function = Callable[[LabelSample, Array, Array], float]
 
-#: Scores of which less is better; as people know them, they are not negative.
-LOSSES = ("log_loss", "neg_log_loss", "brier", "hamming")
-#: Scores that need to see all labels of a row, so that some labels cannot stand for all.
-BY_ROW = ("accuracy", "f1_samples")
-
 
 @dataclass(frozen=True)
 class LabelScorer:
@@ -41,11 +44,17 @@ class LabelScorer:
     function : callable
     decides : bool
         Whether decisions make a difference; otherwise only probabilities are looked at.
+    by_label : bool
+        Whether some labels can stand for all; not if it needs to see all labels of a row.
+    loss : bool
+        It is minus a loss, which is shown without the minus.
     """
 
     name: str
     function: Function
     decides: bool = False
+    by_label: bool = False
+    loss: bool = False
 
     def __call__(self, sample: LabelSample, P: Array, D: Array) -> float:
         """The score; an error where there is none."""
@@ -57,25 +66,39 @@ class LabelScorer:
             )
         return value
 
-    @property
-    def by_label(self) -> bool:
-        """Whether some labels can stand for all."""
-        return self.name in OURS and self.name not in BY_ROW
-
     def shown(self, score: float) -> float:
         """The score as people know it: losses with their own sign."""
-        return -score if self.name in LOSSES else score
+        return -score if self.loss else score
+
+
+#: Scorings of labels by name.
+LABEL_SCORINGS: dict[str, LabelScorer] = {}
+
+
+def register_label_scoring(
+    name: str, decides: bool = False, by_label: bool = True, loss: bool = False
+) -> Callable[[Function], Function]:
+    """Decorator that makes a function a scoring of labels; options are fields of :class:`LabelScorer`."""
+
+    def add(function: Function) -> Function:
+        LABEL_SCORINGS[name] = LabelScorer(name, function, decides, by_label, loss)
+        return function
+
+    return add
 
 
 # ------------------------------------------------------------- probabilities
 
 
+@register_label_scoring("log_loss", loss=True)
+@register_label_scoring("neg_log_loss", loss=True)
 def log_likelihood(sample: LabelSample, P: Array, D: Array) -> float:
     """Mean log-probability of the true classes, over known entries."""
     p = np.take_along_axis(P, sample.starts[:-1] + np.maximum(sample.codes, 0), axis=1)
     return -_mean(log_losses(p), sample.W)
 
 
+@register_label_scoring("brier", loss=True)
 def negative_brier(sample: LabelSample, P: Array, D: Array) -> float:
     """Minus the mean, over known entries, of the squared distance between probabilities and one-hot labels."""
     p = np.take_along_axis(P, sample.starts[:-1] + np.maximum(sample.codes, 0), axis=1)
@@ -87,6 +110,7 @@ def _mean(values: Array, W: Array) -> float:
     return float(np.einsum("ij,ij", values, W) / W.sum())
 
 
+@register_label_scoring("average_precision")
 def average_precision(sample: LabelSample, P: Array, D: Array) -> float:
     """Mean average precision, over labels of which both classes are known."""
     ranking = Ranking.of(*(A.T for A in _things(sample, P)))
@@ -94,11 +118,13 @@ def average_precision(sample: LabelSample, P: Array, D: Array) -> float:
     return float(mean_of(values, np.ones(len(values))))
 
 
+@register_label_scoring("average_precision_micro")
 def micro_average_precision(sample: LabelSample, P: Array, D: Array) -> float:
     """Average precision of all known entries in one order."""
     return float(average_precision_of(*_things(sample, P), "micro"))
 
 
+@register_label_scoring("auc")
 def auc(sample: LabelSample, P: Array, D: Array) -> float:
     """Mean area under the ROC curve, over labels of which both classes are known."""
     return float(auc_of(*_things(sample, P), "macro"))
@@ -117,11 +143,17 @@ def f1(average: str) -> Function:
     return score
 
 
+for _average in ("micro", "macro", "samples"):
+    register_label_scoring(f"f1_{_average}", decides=True, by_label=_average != "samples")(f1(_average))
+
+
+@register_label_scoring("hamming", decides=True, loss=True)
 def negative_hamming(sample: LabelSample, P: Array, D: Array) -> float:
     """Minus the share of known entries that are decided wrongly."""
     return -_mean(sample.codes != D, sample.W)
 
 
+@register_label_scoring("accuracy", decides=True, by_label=False)
 def subset_accuracy(sample: LabelSample, P: Array, D: Array) -> float:
     """Share of rows whose known labels are all decided rightly."""
     return subset_of(sample.codes == D, sample.W)
@@ -147,24 +179,6 @@ def _weights(sample: LabelSample) -> Array:
 def _things(sample: LabelSample, P: Array) -> tuple[Array, Array, Array]:
     """Probabilities, truth and weights of all that is there or not."""
     return P[:, _columns(sample.starts)[0]], _there(sample.codes, sample.starts), _weights(sample)
-
-
-PROBABILITY_SCORES: dict[str, Function] = {
-    "log_loss": log_likelihood,
-    "neg_log_loss": log_likelihood,
-    "brier": negative_brier,
-    "average_precision": average_precision,
-    "average_precision_micro": micro_average_precision,
-    "auc": auc,
-}
-DECISION_SCORES: dict[str, Function] = {
-    "f1_micro": f1("micro"),
-    "f1_macro": f1("macro"),
-    "f1_samples": f1("samples"),
-    "hamming": negative_hamming,
-    "accuracy": subset_accuracy,
-}
-OURS = {**PROBABILITY_SCORES, **DECISION_SCORES}
 
 
 # ------------------------------------------------------------ from elsewhere
@@ -204,14 +218,14 @@ def resolve_label_scoring(scoring: Any) -> LabelScorer:
 
     What is not ours is shown 0 and 1, the second class being 1, so all labels have to be known and of two classes.
     """
-    if isinstance(scoring, str) and scoring in OURS:
-        return LabelScorer(scoring, OURS[scoring], scoring in DECISION_SCORES)
+    if isinstance(scoring, str) and scoring in LABEL_SCORINGS:
+        return LABEL_SCORINGS[scoring]
     if isinstance(scoring, str) and scoring in get_scorer_names():
         return _borrowed(scoring, get_scorer(scoring))
     if callable(scoring):
         return _borrowed(getattr(scoring, "__name__", type(scoring).__name__), scoring)
     raise ValueError(
-        f"scoring={scoring!r} is not known: use one of {sorted(OURS)}, a name that "
+        f"scoring={scoring!r} is not known: use one of {sorted(LABEL_SCORINGS)}, a name that "
         "sklearn.metrics.get_scorer_names() lists, or a callable f(estimator, X, Y)."
     )
 
@@ -230,7 +244,7 @@ def _borrowed(name: str, scorer: Callable) -> LabelScorer:
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(
                 f"scoring={name!r} cannot be had from predictions of many labels ({error}): use one of "
-                f"{sorted(OURS)}, or a scorer of scikit-learn's for labels."
+                f"{sorted(LABEL_SCORINGS)}, or a scorer of scikit-learn's for labels."
             ) from error
 
     methods = getattr(scorer, "_response_method", "predict")  # a function of the user's may look at anything
@@ -249,4 +263,4 @@ def _check_complete(name: str, sample: LabelSample) -> None:
         problem = "knows weights of rows only, and here labels of a row differ in theirs"
     else:
         return
-    raise ValueError(f"scoring={name!r} {problem}: use one of {sorted(OURS)}.")
+    raise ValueError(f"scoring={name!r} {problem}: use one of {sorted(LABEL_SCORINGS)}.")

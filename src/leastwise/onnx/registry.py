@@ -94,8 +94,8 @@ kernels = Converters(
     subclasses=False,
     error=ValueError,
     advice=(
-        "A kernel function cannot be exported, and a precomputed kernel needs the training rows: use 'rbf', "
-        "'laplace', 'linear', 'poly', 'sigmoid' or a sum."
+        "A kernel function cannot be exported, and a precomputed kernel needs the training rows: use one of these by "
+        "name."
     ),
 )
 #: ``convert(g, calibrator, F, trust)``: probabilities of shape (n, c) from scores F of the same shape and trust of

@@ -71,7 +71,8 @@ class Decoder:
         if not isinstance(entry, dict) or set(entry) != {"class", "version", "state"}:
             raise FileError("it has an object without class, version and state")
         name, state = entry["class"], entry["state"]
-        if not isinstance(name, str) or name not in registry.ENTRIES:
+        known = registry.find_name(name) if isinstance(name, str) else None
+        if known is None:
             raise FileError(
                 f"it has an object of the class {str(name)[:80]!r}, which is not registered. Registered are "
                 f"{registry.registered_names()}. A class of leastwise needs a newer version; register a class of "
@@ -79,7 +80,6 @@ class Decoder:
             )
         if not isinstance(state, dict):
             raise FileError(f"the attributes of {name} are not a JSON object")
-        known = registry.ENTRIES[name]
         values = {key: self.value(node) for key, node in state.items()}
         return registry.build(known, registry.migrate(known, entry["version"], values))
 

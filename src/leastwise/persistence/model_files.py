@@ -120,7 +120,7 @@ def _warn_about_sklearn_version(header: dict[str, Any]) -> None:
     original = versions.get("scikit-learn") if isinstance(versions, dict) else None
     if original == sklearn.__version__:
         return
-    names = {obj["class"] for obj in header["objects"] if registry.ENTRIES[obj["class"]].from_sklearn}
+    names = {obj["class"] for obj in header["objects"] if obj["class"].startswith("sklearn.")}
     for name in sorted(names):
         warnings.warn(
             InconsistentVersionWarning(

@@ -7,16 +7,30 @@ A kernel is computed in two steps, so that a search over widths pays for the fir
 ``values(pairs, sigma)``
     the elementwise map from there to the kernel.
 
-To add a kernel, write a class with these two methods and list it in ``KERNELS``.
+``KERNELS`` is the only list of the names that ``kernel=`` takes. A new kernel is a class with these two methods,
+under a name::
+
+    @register_kernel("cauchy")
+    @dataclass(frozen=True)
+    class Cauchy(Kernel):
+        distance = True
+
+        def pairs(self, X, Y):
+            return squared_distances(X, Y)
+
+        def values(self, pairs, sigma, out=None):
+            return 1 / (1 + pairs / sigma**2)
+
+Estimators, sums of kernels, error messages and model files learn of it from there. Export to ONNX needs a converter
+(:mod:`leastwise.onnx.registry`).
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -34,6 +48,7 @@ from leastwise.utils.arrays import (
     to_namespace,
     to_numpy,
 )
+from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 
@@ -134,6 +149,16 @@ class Kernel:
     definite: ClassVar[bool | None] = True
     distance: ClassVar[bool] = False
 
+    @classmethod
+    def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
+        """The kernel with the parameters of an estimator; an error where it cannot use their values."""
+        return cls()
+
+    @property
+    def summand(self) -> Kernel | None:
+        """The kernel as a part of a sum; None if it cannot be one. Kernels of a distance are bounded, and can."""
+        return self if self.distance else None
+
     def pairs(self, X: Any, Y: Any) -> Array:
         """The part that does not depend on sigma, of shape (rows of X, rows of Y)."""
         return inner_products(X, Y)
@@ -170,6 +195,23 @@ class Kernel:
         return self.values(pairs, sigma, out=pairs)
 
 
+KernelClass = TypeVar("KernelClass", bound=type[Kernel])
+
+#: The kernels by name.
+KERNELS: dict[str, type[Kernel]] = {}
+
+
+def register_kernel(name: str) -> Callable[[KernelClass], KernelClass]:
+    """Decorator that makes a class of kernels known by a name, instead of any that had it."""
+
+    def add(cls: KernelClass) -> KernelClass:
+        KERNELS[name] = cls
+        return cls
+
+    return add
+
+
+@register_kernel("rbf")
 @dataclass(frozen=True)
 class RBF(Kernel):
     """Gaussian kernel, eq. (6): exp(-||x - x'||^2 / (2 sigma^2))."""
@@ -190,6 +232,7 @@ class RBF(Kernel):
         return get_namespace(pairs).sqrt(pairs)
 
 
+@register_kernel("laplace")
 @dataclass(frozen=True)
 class Laplace(Kernel):
     """Laplace kernel: exp(-||x - x'||_1 / sigma)."""
@@ -207,11 +250,16 @@ class Laplace(Kernel):
         return float(np.median(pairs))
 
 
+@register_kernel("linear")
 @dataclass(frozen=True)
 class Linear(Kernel):
     """Linear kernel: x'x'. It has no width."""
 
     has_sigma: ClassVar[bool] = False
+
+    @property
+    def summand(self) -> Kernel | None:
+        return Scaled()
 
     def directions(self, d: int, dtype: Any) -> Array:
         """Rows (d x d) whose kernels with x are the coordinates of x, up to a factor and a shift."""
@@ -258,12 +306,19 @@ class Scaled(Linear):
         return Scaled(to_numpy(origin), height if height > 0 else 1.0)
 
 
+@register_kernel("poly")
 @dataclass(frozen=True)
 class Poly(Kernel):
     """Polynomial kernel: (x'x' / sigma^2 + coef0)^degree."""
 
     degree: int = 3
     coef0: float = 1.0
+
+    @classmethod
+    def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
+        if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
+            raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
+        return cls(degree=int(float(degree)), coef0=coef0)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         with np.errstate(over="ignore"):  # whoever wants finite values looks for them
@@ -272,12 +327,21 @@ class Poly(Kernel):
             return np.power(out, self.degree, out=out) if is_numpy(out) else out**self.degree
 
 
+@register_kernel("sigmoid")
 @dataclass(frozen=True)
 class Sigmoid(Kernel):
     """Sigmoid kernel: tanh(x'x' / sigma^2 + coef0). Not positive definite."""
 
     definite: ClassVar[bool | None] = False
     coef0: float = 1.0
+
+    @classmethod
+    def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
+        warn_user(
+            "The sigmoid kernel is not positive definite: a penalty on the function needs a correction, which is "
+            "reported in jitter_. In LSPC norm='coefficients' is safe with it."
+        )
+        return cls(coef0=coef0)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         out = times(pairs, 1 / sigma**2, out)
@@ -329,6 +393,7 @@ class CallableKernel(Kernel):
         return pairs if out is pairs else np.array(pairs)
 
 
+@register_kernel("precomputed")
 @dataclass(frozen=True)
 class Precomputed(Kernel):
     """The input is the kernel matrix. It has no width."""
@@ -391,37 +456,14 @@ class Sum(Kernel):
         return sum(weight * part.values(layer, sigma, layer) for part, weight, layer in used)
 
 
-#: What a sum may be made of.
-SUMMANDS: dict[str, Kernel] = {"rbf": RBF(), "laplace": Laplace(), "linear": Scaled()}
-
-
-def _sum_of(names: list[str]) -> Sum:
-    """The sum behind a name such as "rbf+linear"."""
-    if len(set(names)) < len(names) or not set(names) <= set(SUMMANDS) or set(names) == {"linear"}:
-        raise ValueError(
-            f"kernel={'+'.join(names)!r}: a sum has different parts out of {sorted(SUMMANDS)}, such as 'rbf+linear'."
-        )
-    return Sum(tuple(SUMMANDS[name] for name in names), (1.0,) * len(names))
-
-
-KERNELS: dict[str, type[Kernel]] = {
-    "rbf": RBF,
-    "laplace": Laplace,
-    "linear": Linear,
-    "poly": Poly,
-    "sigmoid": Sigmoid,
-    "precomputed": Precomputed,
-}
-
-
 def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) -> Kernel:
     """The kernel behind a name or a function.
 
     Parameters
     ----------
-    kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"} or callable
-        A name, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape (rows of X, rows
-        of Y).
+    kernel : str or callable
+        A key of ``KERNELS``, a sum such as "rbf+linear", or a function ``f(X, Y)`` that returns an array of shape
+        (rows of X, rows of Y).
     degree, coef0 : number
         Shape of ``"poly"`` and (coef0) ``"sigmoid"``.
     """
@@ -436,16 +478,14 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
             f"Unknown kernel {kernel!r}: use one of {sorted(KERNELS)}, a sum such as 'rbf+linear', or a function of "
             "two arrays."
         )
-    if kernel == "poly":
-        if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
-            raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
-        return Poly(degree=int(degree), coef0=coef0)
-    if kernel == "sigmoid":
-        warnings.warn(
-            "The sigmoid kernel is not positive definite: a penalty on the function needs a correction, which is "
-            "reported in jitter_. In LSPC norm='coefficients' is safe with it.",
-            UserWarning,
-            stacklevel=4,
+    return KERNELS[kernel].from_parameters(degree, coef0)
+
+
+def _sum_of(names: list[str]) -> Sum:
+    """The sum behind a name such as "rbf+linear"."""
+    summands = {name: part for name, cls in KERNELS.items() if (part := cls().summand) is not None}
+    if len(set(names)) < len(names) or not set(names) <= set(summands) or set(names) == {"linear"}:
+        raise ValueError(
+            f"kernel={'+'.join(names)!r}: a sum has different parts out of {sorted(summands)}, such as 'rbf+linear'."
         )
-        return Sigmoid(coef0=coef0)
-    return KERNELS[kernel]()
+    return Sum(tuple(summands[name] for name in names), (1.0,) * len(names))

@@ -1,6 +1,12 @@
-r"""Similarities of labels that are known beforehand: a matrix, a frame with names, or a graph.
+r"""How labels are related: similarities that are given, their correlation, and what can be learned from it.
 
-How labels are related: their correlation, and what can be learned from it.
+Given similarities are a matrix, a frame with names, or a graph. ``LABEL_SIMILARITIES`` is the only list of the names
+that ``similarity=`` of many labels takes. A new one is a function under a name, which returns an array of shape
+(T, T)::
+
+    @register_label_similarity("agreement")
+    def agreement(codes, W, classes, size):
+        return np.mean(codes[:, :, None] == codes[:, None], axis=0)
 
 ``correlation``
     Pearson's, over the rows where both labels are known. The multi-label paper takes ``max(0, .)`` of it as the
@@ -32,7 +38,8 @@ How labels are related: their correlation, and what can be learned from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -41,6 +48,50 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 Array = np.ndarray
+Rule = Callable[[Array, Array, Sequence[Array], int], Array]
+
+#: sharing="auto" of similarities that are given, or of a rule that does not say.
+LEVELS: tuple[float, ...] = (0.0, 0.1, 0.5, 0.9, 0.97)
+
+
+@dataclass(frozen=True)
+class LabelSimilarity:
+    """A rule that relates labels.
+
+    Attributes
+    ----------
+    name : str
+    function : callable or None
+        ``f(codes, W, classes, size)``, as :func:`correlation`, returns an array of shape (T, T). None: all labels are
+        related alike.
+    sharings : tuple of float
+        Values of ``sharing="auto"``.
+    covariance : bool
+        The result is a positive semi-definite relation of the labels' functions
+        (``leastwise.problem.label_coupling.Covariance``). Otherwise its entries are weights, 0 or more, of the
+        differences of two labels (``Differences``).
+    """
+
+    name: str
+    function: Rule | None
+    sharings: tuple[float, ...] = LEVELS
+    covariance: bool = False
+
+
+#: Rules that relate labels, by name.
+LABEL_SIMILARITIES: dict[str, LabelSimilarity] = {}
+
+
+def register_label_similarity(
+    name: str, sharings: tuple[float, ...] = LEVELS, covariance: bool = False
+) -> Callable[[Rule], Rule]:
+    """Decorator that makes a function a value of ``similarity=``; options are fields of :class:`LabelSimilarity`."""
+
+    def add(function: Rule) -> Rule:
+        LABEL_SIMILARITIES[name] = LabelSimilarity(name, function, sharings, covariance)
+        return function
+
+    return add
 
 
 def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
@@ -90,7 +141,7 @@ def _check_entries(S: Any, value: Any, names: list, T: int) -> None:
         raise ValueError(
             f"similarity{given}; for {T} labels it must be a matrix of shape ({T}, {T}), dense or sparse, a frame "
             "with the names of the labels, a list of (label, label, weight) tuples, a callable that returns one of "
-            "these, or one of 'correlation', 'shared', 'learned'."
+            f"these, or one of {str(list(LABEL_SIMILARITIES))[1:-1]}."
         )
     values = S.data if sparse.issparse(S) else S
     if not (np.isfinite(values) & (values >= 0)).all():
@@ -204,6 +255,7 @@ def correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> 
     return _correlation(codes, W, classes, size)[0]
 
 
+@register_label_similarity("learned", sharings=(0.0, 0.3, 0.7, 0.99), covariance=True)
 def learned_relation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
     """The relation of labels that their correlations speak for, to be used as ``coupling.Shared(penalty, S)``.
 
@@ -230,6 +282,15 @@ def learned_relation(codes: Array, W: Array, classes: Sequence[Array], size: int
     J = _nearest_correlation(J)
     S = J + J @ J
     return (S + S.T) * (T / (2 * np.trace(S)))
+
+
+LABEL_SIMILARITIES["shared"] = LabelSimilarity("shared", None, (0.0, 0.05, 0.2, 0.5, 0.9))
+
+
+@register_label_similarity("correlation")
+def positive_correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
+    """Correlations of labels; negative ones count as none."""
+    return np.maximum(correlation(codes, W, classes, size), 0)
 
 
 def _correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> tuple[Array, Array]:

@@ -43,11 +43,19 @@ nothing to do with the others, or the reverse of them. The identity is one model
     together. So the mean runs over some ridges and levels as well. For the same reason sharing has to be chosen anew
     with the S found. The kernel's width should stay, and the ridge should not become smaller: S has seen the labels,
     so held-out scores with it flatter, and more so where the model can bend more.
+
+``TASK_SIMILARITIES`` is the only list of the names that ``similarity=`` of many tasks takes beside "shared". A new
+one is a function under a name::
+
+    @register_task_similarity("sizes")
+    def sizes(rows):
+        n = np.bincount(rows.task)
+        return np.minimum.outer(n, n) / np.maximum.outer(n, n)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +73,94 @@ RIDGES = (0.3, 1.0, 3.0)
 
 #: Power of the evidence. At 1, Landmine's rare labels split related tasks by chance; at 1/3, groups were missed.
 POWER = 0.5
+
+
+#: With more tasks than this, learning their similarities takes too long.
+MANY_TASKS = 300
+
+
+@dataclass(frozen=True)
+class ComparedRows:
+    """What similarities of tasks are computed from, where a search with all tasks alike ended.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix.
+    Z : ndarray of shape (n, c)
+        One-hot targets, or real ones.
+    task : ndarray of int of shape (n,)
+        Codes 0, ..., T - 1 of the tasks, each at least once.
+    rho : float
+        Ridge on the sum of losses.
+    sharing : float
+        The chosen sharing.
+    root : ndarray of shape (n,), optional
+        Square roots of the row weights, of mean weight 1.
+    count : ndarray of shape (n,), optional
+        How many observations each row stands for, one by default.
+    """
+
+    K: Array
+    Z: Array
+    task: Array
+    rho: float
+    sharing: float = 0.0
+    root: Array | None = None
+    count: Array | None = None
+
+
+@dataclass(frozen=True)
+class TaskSimilarity:
+    """A rule that computes similarities of tasks.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        From :class:`ComparedRows` to a symmetric array of shape (T, T), in the order of the codes.
+    covariance : bool
+        The result is positive semi-definite and is taken for S as it is. Otherwise its entries are weights, 0 or
+        more, of the differences of two tasks (``leastwise.problem.coupling.Pairwise``).
+    max_tasks : int, optional
+        The rule takes too long for more.
+    """
+
+    name: str
+    function: Callable[[ComparedRows], Array]
+    covariance: bool = False
+    max_tasks: int | None = None
+
+
+#: Rules that compute similarities of tasks, by name.
+TASK_SIMILARITIES: dict[str, TaskSimilarity] = {}
+
+
+def register_task_similarity(
+    name: str, covariance: bool = False, max_tasks: int | None = None
+) -> Callable[[Callable[[ComparedRows], Array]], Callable[[ComparedRows], Array]]:
+    """Decorator that makes a function a value of ``similarity=``; options are fields of :class:`TaskSimilarity`."""
+
+    def add(function: Callable[[ComparedRows], Array]) -> Callable[[ComparedRows], Array]:
+        TASK_SIMILARITIES[name] = TaskSimilarity(name, function, covariance, max_tasks)
+        return function
+
+    return add
+
+
+@register_task_similarity("learned", covariance=True, max_tasks=MANY_TASKS)
+def _learned(rows: ComparedRows) -> Array:
+    return learned_similarity(rows.K, rows.Z, rows.task, rows.rho, rows.sharing, rows.root, rows.count)
+
+
+@register_task_similarity("correlation")
+def _correlated(rows: ComparedRows) -> Array:
+    return correlation_similarity(rows.K, rows.Z, rows.task, rows.rho, rows.root, rows.count)
+
+
+@register_task_similarity("inputs")
+def _alike_inputs(rows: ComparedRows) -> Array:
+    return np.maximum(input_similarity(rows.K, rows.task, rows.root), 0)  # a kernel may be negative
 
 
 def input_similarity(K: Array, task: Array, root: Array | None = None) -> Array:

@@ -1,17 +1,24 @@
-"""Which solver: the one place that both a plan and a fit ask.
+"""Which solver: the table of all solvers, and the choice among them that both a plan and a fit ask.
 
-What a fit to a stream takes: rows are not held, but sums, and the design of the rows that are kept.
+``SOLVERS`` is the only list of the names that ``solver=`` takes. Those of leastwise are entered by
+``leastwise.estimators.solver_table``, since what fits by them belongs to the estimators. A new one is one entry::
+
+    register_solver(Solver("name", ("single",), fit, stages))
+
+It is taken where it is asked for; ``candidates`` says which ones ``solver="auto"`` takes.
+
+The last part is the memory of a fit to a stream: rows are not held, but sums, and the design of the kept rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from leastwise.solvers import costs as many
-from leastwise.solvers import costs as single
+from leastwise.problem.kernels import Kernel
 from leastwise.solvers.costs import Facts, Stage, moments
 from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
 from leastwise.solvers.plan import Plan, Step, Work, kernel
@@ -25,19 +32,56 @@ MANY_NUMBERS = 20_000_000
 DIRECT_ROWS, PARTLY_ROWS = 4000, 2000
 #: The same for LSPC, whose exact leave-one-out and influences iterations do without.
 CLASS_ROWS = 10_000
-#: Solvers that work by blocks, and what they may take whatever the limit.
-BY_BLOCKS, SMALL = ("moments", "sgd", "krylov", "cg", "arrow"), 2**22
+#: Bytes that solvers that work by blocks may take whatever the limit.
+SMALL = 2**22
 
-STAGES: dict[str, Callable[[Facts], list[Stage]]] = {
-    "cholesky": single.direct,
-    "moments": single.moments,
-    "sgd": single.descent,
-    "krylov": single.iterations,
-    "dual": many.dual,
-    "arrow": many.arrow,
-    "sylvester": many.sylvester,
-    "cg": many.conjugate,
-}
+
+@dataclass(frozen=True)
+class Solver:
+    """A solver: what it serves, how it fits, and what it costs.
+
+    Attributes
+    ----------
+    name : str
+    families : tuple of str
+        Families of estimators whose ``solver=`` takes the name: "single" (LSPC), "machine" (LS-SVMs), "tasks", "task
+        machine", "labels".
+    fit : callable
+        ``fit(spec, data, settings)`` returns a ``leastwise.estimators.solving.Fitted``.
+    stages : callable
+        From :class:`Facts` to the steps of the fit, with their operations and their memory.
+    needs : callable
+        ``needs(spec, kernel)`` returns the reason why it cannot do what else was asked for, or None.
+    by_blocks : bool
+        It works by blocks, so that small problems fit whatever the limit of memory.
+    iterative : bool
+        It takes all rows as centres and never factors their kernel; with fewer centres another one is needed.
+    device_rows : bool
+        It takes rows of another array library where they are.
+    """
+
+    name: str
+    families: tuple[str, ...]
+    fit: Callable[[Any, Any, Any], Any]
+    stages: Callable[[Facts], list[Stage]]
+    needs: Callable[[Any, Kernel], str | None] = lambda spec, kernel: None
+    by_blocks: bool = False
+    iterative: bool = False
+    device_rows: bool = False
+
+
+#: All solvers by name, in the order in which messages list them.
+SOLVERS: dict[str, Solver] = {}
+
+
+def register_solver(solver: Solver) -> None:
+    """Make a solver known by its name, instead of any that had it."""
+    SOLVERS[solver.name] = solver
+
+
+def solver_names(family: str) -> tuple[str, ...]:
+    """Values of ``solver=`` for a family of estimators."""
+    return ("auto", *(name for name, solver in SOLVERS.items() if family in solver.families))
 
 
 def candidates(f: Facts) -> tuple[str, ...]:
@@ -83,7 +127,7 @@ class Draft:
     @property
     def fits(self) -> bool:
         """Whether it is to be started."""
-        return self.peak_bytes <= (max(self.limit, SMALL) if self.solver in BY_BLOCKS else self.limit)
+        return self.peak_bytes <= (max(self.limit, SMALL) if SOLVERS[self.solver].by_blocks else self.limit)
 
     def refuse(self) -> None:
         """Say what would be needed, what there is, and what to do."""
@@ -98,14 +142,8 @@ class Draft:
 def draft(f: Facts, limit: int | None = None) -> Draft:
     """The first solver that fits; if none does, the one that needs least."""
     limit = available_memory() if limit is None else limit
-    made = [Draft(f, solver, tuple(_stages(f, solver)), limit) for solver in candidates(f)]
+    made = [Draft(f, solver, tuple(SOLVERS[solver].stages(f)), limit) for solver in candidates(f)]
     return next((d for d in made if d.fits), min(made, key=lambda d: d.peak_bytes))
-
-
-def _stages(f: Facts, solver: str) -> list[Stage]:
-    if solver == "krylov" and f.family == "task machine":
-        return many.task_iterations(f)
-    return STAGES[solver](f)
 
 
 def largest_n_centers(f: Facts, limit: int) -> int | None:
@@ -121,14 +159,15 @@ def largest_n_centers(f: Facts, limit: int) -> int | None:
 
 def _narrowed(f: Facts, count: int) -> Facts:
     """With so many centres, and a solver that takes centres."""
-    return replace(f.with_centers(count), asked="auto" if f.asked in ("krylov", "cg") else f.asked)
+    iterative = f.asked in SOLVERS and SOLVERS[f.asked].iterative
+    return replace(f.with_centers(count), asked="auto" if iterative else f.asked)
 
 
 def advice(made: Draft) -> str:
     """What to do about memory."""
     f, most = made.facts, largest_n_centers(made.facts, made.limit)
     if made.fits:
-        if made.solver in ("krylov", "cg") and f.cuttable and f.n > CLASS_ROWS:
+        if SOLVERS[made.solver].iterative and f.cuttable and f.n > CLASS_ROWS:
             return "It fits. With few centres (n_centers=1000, say) it takes less time by far."
         more = most is not None and not f.square and most * f.blocks > f.b
         return f"It fits; n_centers up to {most} would." if more else "It fits."

@@ -301,6 +301,8 @@ def descent(f: Facts) -> list[Stage]:
 
 def iterations(f: Facts) -> list[Stage]:
     """Conjugate gradients with a kernel that is not held as a whole, or half of it."""
+    if f.family == "task machine":
+        return task_iterations(f)
     m, k = f.searched("krylov")
     first = [search(f, m, k, square=True)] if f.chooses else []
     rival = [search(rivalled(f), min(f.n, m), f.rival, square=False)] if f.rival and f.chooses else []

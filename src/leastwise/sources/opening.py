@@ -1,9 +1,18 @@
-"""One function that opens every source of rows."""
+"""One function that opens every source of rows, and the table of what it opens.
+
+``SOURCES`` is the only list. A new kind of source is a test of whether an object is one, and a function that opens it
+as a :class:`~leastwise.sources.blocks.Source`::
+
+    @register_source("a database query", lambda source: isinstance(source, Query), named=True)
+    def open_query(source, roles, beside, block_rows):
+        return IteratorSource(source.batches, roles, block_rows, repeatable=True)
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +22,45 @@ from leastwise.sources.blocks import Blocks, CheckedBlocks, Source, StreamError,
 from leastwise.sources.files import FileSource, PairSource, extension, paths_of
 from leastwise.sources.frames import Roles, columns_of, layout_of, roles_of
 from leastwise.sources.memory import ArraySource, DatasetSource, IteratorSource, LazySource, TableSource
+
+Opener = Callable[[Any, Roles, dict[str, Any], int | None], Source]
+
+
+@dataclass(frozen=True)
+class SourceKind:
+    """A kind of source.
+
+    Attributes
+    ----------
+    what : str
+        For messages, such as "an array".
+    matches : callable
+        True for objects of this kind.
+    open : callable
+        ``open(source, roles, beside, block_rows)``: the source, the columns that were asked for, arrays for y,
+        sample_weight, tasks and groups or None, and the largest number of rows of a block.
+    named : callable
+        ``named(source)`` is True if its columns have names.
+    """
+
+    what: str
+    matches: Callable[[Any], bool]
+    open: Opener
+    named: Callable[[Any], bool]
+
+
+#: What ``open_blocks`` opens; the first kind that matches is taken.
+SOURCES: list[SourceKind] = []
+
+
+def register_source(what: str, matches: Callable[[Any], bool], named: bool = False) -> Callable[[Opener], Opener]:
+    """Decorator that makes a function open a kind of source, before all kinds that are known so far."""
+
+    def add(function: Opener) -> Opener:
+        SOURCES.insert(0, SourceKind(what, matches, function, lambda source: named))
+        return function
+
+    return add
 
 
 def open_blocks(
@@ -83,53 +131,27 @@ def open_blocks(
     if isinstance(source, Blocks):
         _reject(roles, beside, "blocks that are already open")
         return source
-    return CheckedBlocks(_source(source, roles, beside, block_rows))
+    return CheckedBlocks(_kind_of(source).open(source, roles, beside, block_rows))
 
 
 def has_names(source: Any) -> bool:
-    """True if a source has named columns: files other than .npy, tables, datasets, lazy frames."""
-    paths = _paths(source)
-    if paths is not None:
-        pairs = isinstance(paths, list) and any(_is_pair(p) for p in paths)
-        return not pairs and not any(extension(path) == ".npy" for path in paths_of(paths))
-    lazy = hasattr(source, "get_fragments") or hasattr(source, "collect_schema")
-    return lazy or columns_of(source) is not None
+    """True if a source has named columns, such as files other than .npy, tables, datasets, lazy frames."""
+    kind = next((kind for kind in SOURCES if kind.matches(source)), None)
+    return kind is not None and kind.named(source)
 
 
-def _source(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
-    paths = _paths(source)
-    if paths is not None:
-        return _file_source(paths, roles, beside, block_rows)
-    if hasattr(source, "get_fragments"):
-        _reject(Roles(), beside, "a dataset")
-        return DatasetSource(source, roles, block_rows)
-    if hasattr(source, "collect_schema") and not hasattr(source, "get_column"):
-        _reject(Roles(), beside, "a lazy frame")
-        return LazySource(source, roles, block_rows)
+def _kind_of(source: Any) -> SourceKind:
+    """The kind of a source; an error if there is none."""
     if hasattr(source, "__dask_graph__"):
         raise StreamError("This is a Dask collection: pass its partitions with an iterator, or fit it directly.")
-    columns = columns_of(source)
-    if columns is not None:
-        return TableSource(source, columns, layout_of(columns.schema(source), roles, "the table"), beside, block_rows)
-    if sparse.issparse(source) or hasattr(source, "__array__"):
-        _reject(roles, {}, "an array, which has no column names")
-        X = source if sparse.issparse(source) or isinstance(source, np.ndarray) else np.asarray(source)
-        return ArraySource(X, beside, block_rows)
-    _reject(Roles(), beside, "an iterator, which must yield them")
-    return _iterator_source(source, roles, block_rows)
+    for kind in SOURCES:
+        if kind.matches(source):
+            return kind
+    *others, last = (kind.what for kind in SOURCES)
+    raise StreamError(f"{type(source).__name__} is not a source of rows: give {', '.join(others)}, or {last}.")
 
 
-def _iterator_source(source: Any, roles: Roles, block_rows: int | None) -> Source:
-    if callable(source) and not isinstance(source, Iterable):
-        return IteratorSource(source, roles, block_rows, repeatable=True)
-    if isinstance(source, tuple):  # one block
-        return IteratorSource(lambda: [source], roles, block_rows, repeatable=True)
-    if isinstance(source, Iterable):
-        return IteratorSource(lambda: source, roles, block_rows, repeatable=iter(source) is not source)
-    raise StreamError(
-        f"{type(source).__name__} is not a source of rows: give an array, a table, the path of a file, or an "
-        "iterator of blocks."
-    )
+# ------------------------------------------------------------------------- files
 
 
 def _is_path(value: Any) -> bool:
@@ -151,7 +173,14 @@ def _paths(source: Any) -> Any:
     return None
 
 
-def _file_source(paths: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+def _has_column_names(source: Any) -> bool:
+    paths = _paths(source)
+    pairs = isinstance(paths, list) and any(_is_pair(p) for p in paths)
+    return not pairs and not any(extension(path) == ".npy" for path in paths_of(paths))
+
+
+def _open_files(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+    paths = _paths(source)
     pairs = [p for p in paths if _is_pair(p)] if isinstance(paths, list) else []
     if pairs:
         _reject(roles, beside, "pairs of .npy files")
@@ -177,6 +206,51 @@ def _numpy_source(found: list[str], roles: Roles, beside: dict[str, Any], block_
     raise StreamError("Give .npy files as pairs, [(X, y), ...], or one as source and another one as y.")
 
 
+# --------------------------------------------------------- datasets, tables, arrays
+
+
+def _open_dataset(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+    _reject(Roles(), beside, "a dataset")
+    return DatasetSource(source, roles, block_rows)
+
+
+def _open_lazy(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+    _reject(Roles(), beside, "a lazy frame")
+    return LazySource(source, roles, block_rows)
+
+
+def _open_table(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+    columns = columns_of(source)
+    assert columns is not None
+    return TableSource(source, columns, layout_of(columns.schema(source), roles, "the table"), beside, block_rows)
+
+
+def _is_array(source: Any) -> bool:
+    return sparse.issparse(source) or hasattr(source, "__array__")
+
+
+def _open_array(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+    _reject(roles, {}, "an array, which has no column names")
+    X = source if sparse.issparse(source) or isinstance(source, np.ndarray) else np.asarray(source)
+    return ArraySource(X, beside, block_rows)
+
+
+# --------------------------------------------------------------------- iterators
+
+
+def _is_iterator(source: Any) -> bool:
+    return callable(source) or isinstance(source, Iterable)
+
+
+def _open_iterator(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
+    _reject(Roles(), beside, "an iterator, which must yield them")
+    if not isinstance(source, Iterable):
+        return IteratorSource(source, roles, block_rows, repeatable=True)
+    if isinstance(source, tuple):  # one block
+        return IteratorSource(lambda: [source], roles, block_rows, repeatable=True)
+    return IteratorSource(lambda: source, roles, block_rows, repeatable=iter(source) is not source)
+
+
 def _reject(roles: Roles, beside: dict[str, Any], what: str) -> None:
     """An error if columns or arrays are given that this source cannot use."""
     given = [key for key, value in beside.items() if value is not None]
@@ -184,3 +258,26 @@ def _reject(roles: Roles, beside: dict[str, Any], what: str) -> None:
     if given or requested:
         words = f"arrays for {', '.join(given)}" if given else f"the columns {requested}"
         raise StreamError(f"{words} cannot be given with {what}.")
+
+
+def _always(source: Any) -> bool:
+    return True
+
+
+def _never(source: Any) -> bool:
+    return False
+
+
+SOURCES += [
+    SourceKind("the path of a file", lambda source: _paths(source) is not None, _open_files, _has_column_names),
+    SourceKind("a dataset of pyarrow", lambda source: hasattr(source, "get_fragments"), _open_dataset, _always),
+    SourceKind(
+        "a lazy frame of polars",
+        lambda source: hasattr(source, "collect_schema") and not hasattr(source, "get_column"),
+        _open_lazy,
+        _always,
+    ),
+    SourceKind("a table", lambda source: columns_of(source) is not None, _open_table, _always),
+    SourceKind("an array", _is_array, _open_array, _never),
+    SourceKind("an iterator of blocks", _is_iterator, _open_iterator, _never),
+]

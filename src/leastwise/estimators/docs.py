@@ -515,8 +515,8 @@ def documented(cls: Any) -> Any:
 
 def filled(doc: str | None, described: Any) -> str | None:
     """A docstring with entries in place of placeholders; None (``python -OO``) stays None."""
-    if doc is None:
-        return None
+    if doc is None or "%(" not in doc:
+        return doc
     parameters = inspect.signature(described).parameters
 
     def entry(match: re.Match) -> str:

@@ -38,7 +38,7 @@ sigma : "auto", float or sequence of float
 
 alpha : "auto", float or sequence of float
     Ridge on the mean loss, where weights have mean 1. A number is used as given and a sequence is a grid. "auto" is a
-    logarithmic grid, which is extended while the best value is at its border.
+    logarithmic grid in units of the size of the kernel, which is refined and extended around the best value.
 
 sharing : "auto", float or sequence of float
     How much the tasks have in common, from 0 (each task on its own) to 1 (all tasks pooled).
@@ -515,8 +515,8 @@ def documented(cls: Any) -> Any:
 
 def filled(doc: str | None, described: Any) -> str | None:
     """A docstring with entries in place of placeholders; None (``python -OO``) stays None."""
-    if doc is None:
-        return None
+    if doc is None or "%(" not in doc:
+        return doc
     parameters = inspect.signature(described).parameters
 
     def entry(match: re.Match) -> str:

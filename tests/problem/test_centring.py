@@ -7,7 +7,7 @@ from task_cases import FOLDS, C, N, T, evaluator, kernel, tied_rows
 
 from leastwise.problem.intercepts import Centring, centred_share, shrunk_means
 from leastwise.solvers import arrow_evaluator as arrow_module
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores
 
 SPREADS = [0.0, 0.3, 20.0, np.inf]

@@ -28,14 +28,21 @@ from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.subsample import held_out_tenth, input_hashes
 from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Precomputed, Sum
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Held
 from leastwise.solvers.krylov import KrylovProblem, KrylovSolution, RowCoupling, SolverOptions, solve_by_krylov
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_modes import Tied
-from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd
-from leastwise.solvers.solve_labels import LabelSolution, solve_labels, solve_labels_free
+from leastwise.solvers.solve import (
+    LabelSolution,
+    Solution,
+    scores,
+    solve,
+    solve_by_sgd,
+    solve_labels,
+    solve_labels_free,
+)
 from leastwise.solvers.solve_tasks import (
     DualForm,
     TaskSolution,

@@ -31,7 +31,7 @@ from leastwise.problem.kernels import Kernel, resolve_kernel
 from leastwise.problem.targets import Targets
 from leastwise.problem.weights import block_weights
 from leastwise.solvers.evaluator import Candidate
-from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block, Blocks, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept, joined_kept
 from leastwise.sources.dask import DaskParts, is_dask

@@ -33,7 +33,7 @@ from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.moment_evaluators import (
+from leastwise.solvers.moments import (
     SAMPLE_ROWS,
     LabelMomentEvaluator,
     MomentEvaluator,
@@ -42,10 +42,9 @@ from leastwise.solvers.moment_evaluators import (
     row_sums,
     sums_in_memory,
 )
-from leastwise.solvers.moment_evaluators import Sums as SumsBySigma
+from leastwise.solvers.moments import Sums as SumsBySigma
 from leastwise.solvers.search_rows import SEARCH_ROWS
-from leastwise.solvers.solve import Solution
-from leastwise.solvers.solve_labels import LabelSolution
+from leastwise.solvers.solve import LabelSolution, Solution
 from leastwise.sources.bottom_k import Kept
 from leastwise.utils.hashing import EVERY, row_hashes, threshold, unit_hashes
 

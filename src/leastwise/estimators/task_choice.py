@@ -19,7 +19,7 @@ from leastwise.problem.coupling import Coupling, Pairwise, Shared
 from leastwise.problem.kernels import Linear, Precomputed
 from leastwise.problem.similarity import correlation_similarity, input_similarity, learned_similarity
 from leastwise.problem.targets import in_units
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.choose import task_solver
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, search_bytes, task_rows_to_search

@@ -30,7 +30,7 @@ from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
 from leastwise.problem.tasks import Tasks, split_tasks
 from leastwise.problem.weights import check_class_weight
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError

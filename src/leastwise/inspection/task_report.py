@@ -18,8 +18,8 @@ from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.probabilities import task_auc, task_log_loss
 from leastwise.metrics.reliability import bin_count, equal_count_bins
 from leastwise.problem.weights import check_weights
+from leastwise.solvers.influence import TaskDeletions, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
-from leastwise.solvers.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.optional import frames
 

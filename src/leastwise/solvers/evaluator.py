@@ -15,11 +15,9 @@ from leastwise.linalg.cholesky import cholesky
 from leastwise.linalg.whitening import Whitening, full_whitening, whitening
 from leastwise.problem.basis import Basis, Block, Design, block_design, double_kernel, row_chunks
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
-from leastwise.solvers.cholesky import CholeskyHeldout
+from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
 from leastwise.solvers.heldout import Folds, Held, Problem
-from leastwise.solvers.refit import RefitHeldout
 from leastwise.solvers.search_rows import ARRAYS, FEW_ALPHAS, cheaper_to_refit
-from leastwise.solvers.spectral import SpectralHeldout
 from leastwise.utils.arrays import is_numpy, to_numpy
 
 Array = np.ndarray

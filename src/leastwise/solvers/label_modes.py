@@ -21,9 +21,8 @@ import numpy as np
 
 from leastwise.linalg.spectrum import Spectrum
 from leastwise.linalg.sylvester import Modes, solve_sylvester
+from leastwise.solvers.dense import RefitHeldout, SpectralHeldout
 from leastwise.solvers.heldout import Held, Problem, split_counts
-from leastwise.solvers.refit import RefitHeldout
-from leastwise.solvers.spectral import SpectralHeldout
 
 Array = np.ndarray
 

@@ -1,15 +1,29 @@
-"""Held-out scores of some rows, from sums over all rows."""
+"""Held-out scores of some rows, from sums over all rows.
+
+Trials over rows that are too many to hold their design: sums over all of them, held-out scores of some.
+
+Trials of many labels over rows that are too many to hold their design.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from leastwise.linalg.moments import Moments, MomentSpectrum, moment_spectrum
-from leastwise.solvers.heldout import Held, Problem
+from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.problem.basis import Basis, chunks_there, double_kernel, row_chunks
+from leastwise.problem.kernels import Kernel
+from leastwise.problem.label_coupling import Relation
+from leastwise.solvers.evaluator import Evaluator, Rows, Settings
+from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.solvers.label_evaluators import LabelEvaluator, LabelRows
+from leastwise.solvers.label_modes import LEAST, LabelGroup, Tied
+from leastwise.utils.arrays import DeviceRows, rows_at, to_namespace
 
 Array = np.ndarray
 
@@ -98,3 +112,205 @@ def _without(U: Array, e: Array, v: Array | None, share: float, R: Array) -> Arr
     if len(U) <= U.shape[1]:
         return np.linalg.solve(np.eye(len(U)) - (U * e) @ U.T, R)
     return R + U @ np.linalg.solve(np.diag(1 / e) - U.T @ U, U.T @ R)
+
+
+#: Rows whose held-out scores choose alpha and calibrate.
+SAMPLE_ROWS = 20_000
+
+#: From sigma to the sums of every fold: one sum of all rows where these are held out in small folds.
+Sums = Callable[[float], list[Moments]]
+
+
+class MomentEvaluator(Evaluator):
+    """Held-out scores of some rows, from sums over all; one pass over the rows for each sigma.
+
+    Parameters
+    ----------
+    rows : Rows
+        Those whose held-out scores are wanted, whole folds of them, with the weights that they have in the sums.
+    basis, settings
+        As in :class:`Evaluator`; the centres are places.
+    sums : callable
+        Sums over all rows.
+    """
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, sums: Sums) -> None:
+        self.rows, self.basis, self.settings, self.sums = rows, basis, settings, sums
+        self.root = np.sqrt(rows.w.astype(float))
+        self.Z = rows.targets(settings.n_outputs) * self.root.astype(rows.X.dtype)[:, None]
+        self._kept: tuple[float, list[Moments], MomentSpectrum] | None = None
+        self._folds: tuple[float, FoldMomentHeldout] | None = None
+
+    def decomposed(self, sigma: float) -> tuple[list[Moments], MomentSpectrum]:
+        """Sums of every fold, and the problem of all rows decomposed; those of the last sigma are kept."""
+        if self._kept is None or self._kept[0] != sigma:
+            parts = self.sums(sigma)
+            spectrum = moment_spectrum(sum(parts[1:], parts[0]), self.settings.bias)
+            self._kept = sigma, parts, spectrum
+        return self._kept[1:]
+
+    def design(self, sigma: float, known: Whitening | None = None) -> Array:
+        """Kernel between the rows in question and the centres, or the pivots among them, in double precision."""
+        return double_kernel(self.settings.kernel, self.rows.X, pivot_centers(self.basis.centers, known), sigma)
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores of the rows in question."""
+        parts, spectrum = self.decomposed(sigma)
+        found: FoldMomentHeldout | MomentHeldout = (
+            self.fold_heldout(sigma, parts) if len(parts) > 1 else self.problem_heldout(sigma, spectrum)
+        )
+        return lambda alpha: self.rounded(found.at(alpha))
+
+    def fold_heldout(self, sigma: float, parts: list[Moments]) -> FoldMomentHeldout:
+        """What gives held-out scores of few large folds; that of the last sigma is kept."""
+        if self._folds is None or self._folds[0] != sigma:
+            self._folds = sigma, FoldMomentHeldout(self.design(sigma), self.rows.fold, parts, self.settings.bias)
+        return self._folds[1]
+
+    def problem_heldout(self, sigma: float, spectrum: MomentSpectrum) -> MomentHeldout:
+        """What gives held-out scores of small folds."""
+        folds, count = Folds.from_labels(self.rows.fold), self.rows.split_count
+        problem = Problem(self.Z.astype(float), self.root, self.settings.bias, None, folds, count=count)
+        U = spectrum.coordinates(self.design(sigma, spectrum.moments.whitening))
+        return MomentHeldout(problem, U if self.rows.equal_weights else U * self.root[:, None], spectrum)
+
+    def rounded(self, held: Held) -> Held:
+        """In the precision of the rows."""
+        dtype = self.rows.X.dtype
+        return Held(held.F.astype(dtype), freedom=held.freedom)
+
+
+def center_whitening(kernel: Kernel, centers: Any, sigma: float, norm: str) -> Whitening | None:
+    """Coordinates in which rows are summed; None where the penalty is on the coefficients."""
+    return None if norm == "coefficients" else whitening(double_kernel(kernel, centers, centers, sigma))
+
+
+def pivot_centers(centers: Any, known: Whitening | None) -> Any:
+    """The centres whose kernel values the coordinates are made of."""
+    return centers if known is None else centers[known.pivots]
+
+
+def row_sums(
+    kernel: Kernel, X: Any, centers: Any, sigma: float, known: Whitening | None, Z: Any, w: Array | None
+) -> Moments:
+    """Sums over some rows, whose design is held; ``centers`` are those of ``pivot_centers``."""
+    return Moments.of(double_kernel(kernel, X, centers, sigma), Z, w, known)
+
+
+def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -> Sums:
+    """Sums over rows that are in memory, by blocks whose design is small."""
+    c = settings.n_outputs
+
+    def sums(sigma: float) -> list[Moments]:
+        known = center_whitening(settings.kernel, basis.centers, sigma, settings.norm)
+        centers = pivot_centers(basis.centers, known)
+        parts = [Moments.zero(basis.n_functions, c, known) for _ in range(n_folds)]
+        for block in _blocks(rows, max(basis.n_functions, rows.X.shape[1])):
+            X = rows.X.there[block, ...] if isinstance(rows.X, DeviceRows) else rows.X[block]
+            Z, w = _targets(rows, block, c, X), rows.w[block]
+            if n_folds == 1:
+                weights = None if rows.equal_weights else w
+                parts[0] = parts[0] + row_sums(settings.kernel, X, centers, sigma, known, Z, weights)
+                continue
+            for k in np.unique(rows.fold[block]):
+                mine = np.flatnonzero(rows.fold[block] == k)
+                part = rows_at(X, mine), centers, sigma, known, rows_at(Z, mine), w[mine]
+                parts[k] = parts[k] + row_sums(settings.kernel, *part)
+        return parts
+
+    return sums
+
+
+def _blocks(rows: Rows, width: int) -> Iterator[slice]:
+    return (
+        chunks_there(rows.X.there, width)
+        if isinstance(rows.X, DeviceRows)
+        else row_chunks(len(rows), width, 8, least=width)
+    )
+
+
+def _targets(rows: Rows, block: slice, n_outputs: int, X: Any) -> Any:
+    """What is fitted for some rows, in the library of their X; of classes no more than the codes move to it."""
+    if rows.values is not None:
+        return to_namespace(rows.values[block], X)
+    return rows_at(to_namespace(np.eye(n_outputs, dtype=rows.X.dtype), X), rows.y[block])
+
+
+class LabelMomentEvaluator(LabelEvaluator):
+    """Held-out scores of some rows, from sums over all: mode k of the labels is a ridge problem with alpha / b_k.
+
+    Every label of every row has to be known, and to have the weight of its row.
+    """
+
+    def __init__(
+        self,
+        rows: LabelRows,
+        basis: Basis,
+        settings: Settings,
+        relation: Relation,
+        families: list[LabelGroup],
+        sums: Sums,
+    ) -> None:
+        self.plain = MomentEvaluator(rows, basis, settings, sums)
+        self.rows, self.basis, self.settings, self.Z = rows, basis, settings, self.plain.Z
+        self._tie(relation, families)
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+        """A function from alpha to held-out scores at this sigma and sharing."""
+        parts, spectrum = self.plain.decomposed(sigma)
+        if len(parts) > 1:
+            folds = self.plain.fold_heldout(sigma, parts)
+            return lambda alpha: self.plain.rounded(folds.solved(lambda part: self._solved(part, alpha)))
+        base = self.plain.problem_heldout(sigma, spectrum)
+        ties = self.ties
+        return lambda alpha: self.plain.rounded(_heldout(base, ties, self.least(alpha)))
+
+    def coefficients(self, sigma: float, alpha: float) -> tuple[Array, Array]:
+        """Coefficients (b x outputs) and intercepts (outputs) at this sharing."""
+        return self._solved(self.plain.decomposed(sigma)[1], alpha)
+
+    def _solved(self, spectrum: MomentSpectrum, alpha: float) -> tuple[Array, Array]:
+        m = spectrum.moments
+        b = spectrum.n_functions
+        coef, intercept = np.empty((b, m.C.shape[1])), np.empty_like(m.z)
+        for tie in self.ties:
+            columns, modes = tie.family.columns, tie.modes
+            parts, ends = np.empty((b, *_rotated(tie, m.C).shape[1:])), np.empty(_rotated(tie, m.z).shape)
+            for mine, ridge, part in _modes(tie, spectrum):
+                theta, ends_of = part.coefficients(self.least(alpha) * m.mass / ridge)
+                parts[..., mine] = theta.reshape(*parts.shape[:2], -1)
+                ends[:, mine] = ends_of.reshape(len(ends), -1)
+            coef[:, columns], intercept[columns] = modes.back(parts), modes.back(ends)
+        return coef, intercept
+
+
+def _rotated(tie: Tied, A: Array) -> Array:
+    """Columns of a family along its modes, of shape (..., c, m), from those of all outputs."""
+    return tie.modes.rotate(A[..., tie.family.columns])
+
+
+def _modes(tie: Tied, spectrum: MomentSpectrum) -> list[tuple[Array, float, MomentSpectrum]]:
+    """For every eigenvalue of B the rotated columns that have it, what alpha is divided by, and their problem."""
+    modes, m = tie.modes, spectrum.moments
+    C, z = _rotated(tie, m.C), _rotated(tie, m.z)
+    least = LEAST * max(float(modes.values.max()), np.finfo(float).tiny)
+    found = []
+    for k, b in enumerate(modes.values):
+        mine = modes.which == k
+        part = spectrum.of_targets(C[..., mine].reshape(len(C), -1), z[:, mine].ravel())
+        found.append((mine, max(float(b), least), part))
+    return found
+
+
+def _heldout(base: MomentHeldout, ties: list[Tied], alpha: float) -> Held:
+    problem = base.problem
+    F = np.empty_like(problem.Z)
+    for tie in ties:
+        Z = _rotated(tie, problem.Z)
+        scores = np.empty_like(Z)
+        for mine, ridge, part in _modes(tie, base.spectrum):
+            few = replace(problem, Z=Z[..., mine].reshape(len(Z), -1))
+            held = MomentHeldout(few, base.U, part).at(alpha / ridge)
+            scores[..., mine] = held.F.reshape(*Z.shape[:2], -1)
+        F[:, tie.family.columns] = tie.modes.back(scores)
+    return Held(F)

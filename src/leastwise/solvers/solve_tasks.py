@@ -18,11 +18,10 @@ from leastwise.problem.basis import evaluate
 from leastwise.problem.coupling import CouplingMatrix
 from leastwise.problem.intercepts import Centring, shrunk_means
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.arrow import ArrowHeldout
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.heldout import Folds, Held, Problem
-from leastwise.solvers.task_deletion import bordered_inverse
+from leastwise.solvers.influence import bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace
 

@@ -25,7 +25,7 @@ from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator, Stream
+from leastwise.solvers.arrow import ArrowEvaluator, Stream
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.heldout import Held
 from leastwise.solvers.solve_tasks import (

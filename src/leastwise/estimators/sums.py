@@ -180,7 +180,7 @@ def fitted(spec: Spec, basis: Basis, settings: Settings, choice: SearchResult) -
         solution: Any = Solution(theta, b.astype(dtype), spectrum.jitter)
     else:
         spectrum = evaluator.plain.decomposed(best.sigma)[1]
-        coef, intercept = evaluator.tied(best.sharing).coefficients(best.sigma, best.alpha)
+        coef, intercept = evaluator.with_sharing(best.sharing).coefficients(best.sigma, best.alpha)
         coef = coef if spectrum.moments.whitening else coef.astype(dtype)
         solution = LabelSolution(coef, intercept.astype(dtype), spectrum.jitter)
         attributes = label_attributes(spec, solution)

@@ -142,7 +142,7 @@ def with_spreads(
     evaluator.spreads = tuple(
         spread for spread in possible_spreads(spec, data, evaluator.rows) if spread in everywhere
     )
-    return evaluator.spreading(evaluator.spreads[len(evaluator.spreads) // 2])
+    return evaluator.with_intercept_variance(evaluator.spreads[len(evaluator.spreads) // 2])
 
 
 def possible_spreads(spec: Spec, data: Dataset, rows: Rows) -> tuple[float, ...]:
@@ -210,8 +210,8 @@ def _search(spec: Spec, data: Dataset, settings: Settings, coupling: Coupling) -
 
 def _with_options(evaluator: AnyTaskEvaluator, other: Any) -> AnyTaskEvaluator:
     """The evaluator with the options that another one has."""
-    evaluator = evaluator.spreading(other.spread)
-    return evaluator if other.weight is None else evaluator.weighing(other.weight)
+    evaluator = evaluator.with_intercept_variance(other.spread)
+    return evaluator if other.weight is None else evaluator.with_linear_weight(other.weight)
 
 
 def _too_large_to_settle(whole: AnyTaskEvaluator) -> bool:
@@ -252,7 +252,7 @@ def _relate(spec: Spec, data: Dataset, settings: Settings, found: SearchResult) 
     assert isinstance(evaluator, CoupledEvaluator)
     S, penalty = _similarities(spec, data, evaluator, best), evaluator.coupling.penalty
     coupling: Coupling = Shared(penalty, S) if spec.similarity == "learned" else Pairwise(penalty, S)
-    tied = evaluator.retied(coupling)
+    tied = evaluator.with_coupling(coupling)
     search = Search(tied)
     _, alphas = spec.data_grids(data.rows, settings)
     larger = best.alpha * np.sqrt(10.0) ** np.arange(3) if alphas.ratio else np.array(alphas.values)

@@ -316,7 +316,7 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Dataset) -> tuple[A
     spec = blank._spec()
     settings = spec.settings(model.kernel_, data.targets, data.rows)
     evaluator = CoupledEvaluator(data.rows, spec.basis_of(data.rows, data.seed, settings), settings, model.relation_)
-    evaluator = evaluator.tied(model.sharing_)
+    evaluator = evaluator.with_sharing(model.sharing_)
     root, ridge = evaluator.root.astype(float), model.alpha_ / evaluator.unit * n + model.jitter_
     H = evaluator.kernel(model.sigma_).astype(float) * root * root[:, None]  # always in double precision
     if np.finfo(float).eps * np.trace(H) > DIGITS * ridge:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchStep:
     """All of one sigma and sharing.
 
     Attributes
@@ -36,10 +36,10 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CheckpointEntry:
     """What a step found: its best point, all points that it saw, and a line about it."""
 
-    step: Step
+    step: SearchStep
     outcome: Any
     seen: list[dict]
     line: str
@@ -48,11 +48,11 @@ class Entry:
 class CheckpointListener(Protocol):
     """Somebody who listens."""
 
-    def recall(self, step: Step) -> Entry | None:
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
         """What is known of this step from an earlier run."""
         ...
 
-    def note(self, step: Step, entry: Entry) -> None:
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
         """A step is done."""
         ...
 
@@ -60,10 +60,10 @@ class CheckpointListener(Protocol):
 class _Silent:
     """Nobody listens."""
 
-    def recall(self, step: Step) -> Entry | None:
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
         return None
 
-    def note(self, step: Step, entry: Entry) -> None:
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
         pass
 
 
@@ -71,7 +71,7 @@ class _Silent:
 class _Open:
     """The diary of this thread of work, and how many steps it has seen."""
 
-    diary: CheckpointListener
+    checkpointing: CheckpointListener
     steps: int = 0
 
 
@@ -79,7 +79,7 @@ _OPEN: ContextVar[_Open | None] = ContextVar("leastwise_diary", default=None)
 
 
 @contextmanager
-def diary(listener: CheckpointListener) -> Iterator[None]:
+def checkpointing(listener: CheckpointListener) -> Iterator[None]:
     """Every search made inside is told to ``listener``, step by step."""
     token = _OPEN.set(_Open(listener))
     try:
@@ -88,9 +88,9 @@ def diary(listener: CheckpointListener) -> Iterator[None]:
         _OPEN.reset(token)
 
 
-def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, Step]:
+def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, SearchStep]:
     """Who listens, and the step that begins."""
     now = _OPEN.get() or _Open(_Silent())
-    step = Step(now.steps, sigma, sharing, n_rows, what)
+    step = SearchStep(now.steps, sigma, sharing, n_rows, what)
     now.steps += 1
-    return now.diary, step
+    return now.checkpointing, step

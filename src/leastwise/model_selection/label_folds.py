@@ -102,10 +102,10 @@ def _swapped(fold: Array, table: sparse.csr_array, k: int) -> Array:
     """Folds with rows swapped between two of them, for as long as some swap of the likely ones helps."""
     swaps = _Swaps(table, np.asarray(table.sum(axis=1)), fold.copy(), k)
     pairs = list(combinations(range(k), 2))
-    evaluators = min(TRIALS, int(ENTRIES // (2 * table.nnz / k + 1)))
+    attempts = min(TRIALS, int(ENTRIES // (2 * table.nnz / k + 1)))
     idle = 0
-    for evaluator in range(evaluators):
-        idle = 0 if swaps.improve(*pairs[evaluator % len(pairs)]) else idle + 1
+    for attempt in range(attempts):
+        idle = 0 if swaps.improve(*pairs[attempt % len(pairs)]) else idle + 1
         if idle == len(pairs):
             break
     return swaps.fold

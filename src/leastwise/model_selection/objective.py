@@ -15,7 +15,7 @@ from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.model_selection.label_scoring import LabelScorer
 from leastwise.model_selection.scoring import Scorer, ValueScorer
 from leastwise.solvers.evaluator import Rows
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.label_evaluators import LabelRows
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ class ClassObjective:
         """One for each class."""
         return len(self.classes)
 
-    def __call__(self, rows: Rows, held: Held, last: Calibrator | None) -> tuple[float, Calibrator]:
+    def __call__(self, rows: Rows, held: HeldOut, last: Calibrator | None) -> tuple[float, Calibrator]:
         """The score, and the calibrator."""
         sample = rows.sample(held.F)
         # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
@@ -60,9 +60,9 @@ def caution(n: int) -> float:
     return min(1.0, float(np.sqrt(MANY / n)))
 
 
-def charge(n: int, freedom: float) -> float:
+def charge(n: int, dof: float) -> float:
     """What "cautious" multiplies the unexplained variance of a model of n rows by."""
-    return float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(freedom / n, 1.0)))
+    return float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(dof / n, 1.0)))
 
 
 def clear_margin(less: Array, w: Array, n: int) -> bool:
@@ -115,14 +115,14 @@ class ValueObjective:
         unit = 1.0 if self.scorer.unit_free else self.unit  # one for all outputs, or one for each
         return self.scorer(unit * Z.astype(float), unit * F.astype(float), w.astype(float), task)
 
-    def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, None]:
+    def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, None]:
         """The score."""
         assert rows.values is not None
         known = ~np.isnan(held.F[:, 0])
         task = None if rows.task is None else rows.task[known]
         score = self._scored(rows.values[known], held.F[known], rows.w[known], task)
         if self.scorer.cautious:
-            score = 1 - (1 - score) * charge(rows.size, held.freedom)
+            score = 1 - (1 - score) * charge(rows.size, held.dof)
         return score, None
 
     def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
@@ -166,7 +166,7 @@ class LabelObjective:
         each = isinstance(self.threshold, np.ndarray)
         return replace(self, starts=starts, threshold=self.threshold[labels] if each else self.threshold)
 
-    def __call__(self, rows: Any, held: Held, last: Any) -> tuple[float, Any]:
+    def __call__(self, rows: Any, held: HeldOut, last: Any) -> tuple[float, Any]:
         """The score, and the calibrator."""
         assert isinstance(rows, LabelRows)
         sample = rows.label_sample(held.F)

@@ -74,7 +74,7 @@ class _Choice:
         loss = away.mean(axis=2) if objective.scorer.name == "mae" else square
         factor, simple = np.ones(len(points)), np.zeros(len(points), dtype=bool)
         if objective.scorer.cautious:
-            factor = np.array([charge(rows.size, point["freedom"]) for point in points])
+            factor = np.array([charge(rows.size, point["dof"]) for point in points])
             simple = np.array([_is_simple(point, settings) for point in points])
         return cls(loss, square, factor, simple, rows)
 

@@ -139,16 +139,16 @@ MIDDLE = 0.5
 
 
 @dataclass(frozen=True)
-class Made:
+class StepResult:
     """A step that is done: its best point, all points that it saw, how long it took, and what the trial keeps."""
 
     outcome: Candidate
     seen: list[dict]
     seconds: float
-    kept: Any = None
+    warm_start: Any = None
 
 
-def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int) -> Made:
+def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int) -> StepResult:
     """Look at alphas by ``strategy``, about ``count`` of them."""
     began, seen = time.perf_counter(), []
     heldout = evaluator.heldout(sigma, count)
@@ -158,14 +158,14 @@ def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int
         outcome = evaluator.objective(sigma, alpha, held, last)
         found = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(evaluator.rows)}
         if not evaluator.settings.objective.of_classes and len(evaluator.rows) <= FEW_ROWS:
-            found |= {"F": outcome.F, "freedom": held.freedom}
+            found |= {"F": outcome.F, "dof": held.dof}
         seen.append(found)
         return outcome
 
-    return Made(strategy(point), seen, time.perf_counter() - began, evaluator.kept(sigma))
+    return StepResult(strategy(point), seen, time.perf_counter() - began, evaluator.warm_start(sigma))
 
 
-def whole_grid(alphas: Grid) -> Callable:
+def full_grid(alphas: Grid) -> Callable:
     """The strategy that tries all alphas."""
     return partial(explore, alphas, grow=False)
 
@@ -187,13 +187,15 @@ class GridJob:
         sharings = (None,) if self.sharings is None else self.sharings.values
         return all((self.sigma, sharing) in made for sharing in sharings)
 
-    def make(self, evaluator: Evaluator, alphas: Grid) -> dict[float | None, Made]:
+    def make(self, evaluator: Evaluator, alphas: Grid) -> dict[float | None, StepResult]:
         """The steps, by sharing."""
-        made: dict[float | None, Made] = {}
-        evaluator = evaluator.apart()
+        made: dict[float | None, StepResult] = {}
+        evaluator = evaluator.for_worker()
 
         def at(sharing: float | None, last: Candidate | None = None) -> Candidate:
-            made[sharing] = make_step(evaluator.tied(sharing), self.sigma, whole_grid(alphas), len(alphas.values))
+            made[sharing] = make_step(
+                evaluator.with_sharing(sharing), self.sigma, full_grid(alphas), len(alphas.values)
+            )
             return made[sharing].outcome
 
         if self.sharings is None:
@@ -206,7 +208,7 @@ class GridJob:
         return made
 
 
-def looks(evaluator: Evaluator, sigmas: Sequence[float], sharings: SharingGrid | None) -> list[GridJob]:
+def grid_jobs(evaluator: Evaluator, sigmas: Sequence[float], sharings: SharingGrid | None) -> list[GridJob]:
     """How a grid is dealt out: by sigma, and by sharing where all are tried and each has its own decomposition."""
     if sharings is not None and sharings.every and evaluator.sharing_costs:
         return [GridJob(sigma, SharingGrid((sharing,))) for sigma in sigmas for sharing in sharings.values]
@@ -222,17 +224,17 @@ class Prefetch:
     """
 
     def __init__(self, evaluator: Evaluator, alphas: Grid) -> None:
-        self._trial, self._alphas = evaluator, alphas
+        self._evaluator, self._alphas = evaluator, alphas
         self._wanted: list[GridJob] = []
-        self._made: dict[tuple[float, float | None], Made] = {}
+        self._made: dict[tuple[float, float | None], StepResult] = {}
         self._under_way: deque[GridJob] = deque()
-        self._coming: Generator[dict[float | None, Made]] | None = None
+        self._coming: Generator[dict[float | None, StepResult]] | None = None
 
     def expect(self, wanted: list[GridJob]) -> None:
         """What will be asked for. Jobs begin with the first question, for its step may be known from elsewhere."""
-        self._wanted = [] if self._trial.streams else [look for look in wanted if not look.known(self._made)]
+        self._wanted = [] if self._evaluator.streams else [look for look in wanted if not look.known(self._made)]
 
-    def find(self, sigma: float, sharing: float | None) -> Made | None:
+    def find(self, sigma: float, sharing: float | None) -> StepResult | None:
         """The step if it was made, or is being made; None if not."""
         if self._wanted:
             self._begin(sigma, sharing)
@@ -249,7 +251,7 @@ class Prefetch:
         """Start jobs for what is wanted from this step on."""
         first = next((k for k, look in enumerate(self._wanted) if look.covers(sigma, sharing)), len(self._wanted))
         rest, self._wanted = self._wanted[first:], []
-        evaluator = self._trial.apart()
+        evaluator = self._evaluator.for_worker()
         jobs = jobs_allowed(evaluator.settings.n_jobs, len(rest), evaluator.room)
         if jobs > 1:
             self._under_way = deque(rest)

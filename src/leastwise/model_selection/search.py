@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.model_selection.checkpoint import Entry, next_step
+from leastwise.model_selection.checkpoint import CheckpointEntry, next_step
 from leastwise.model_selection.grid import Grid, OptionGrid, SharingGrid, best_of, explore, walk
-from leastwise.model_selection.parallel import MIDDLE, GridJob, Prefetch, looks, make_step, whole_grid
+from leastwise.model_selection.parallel import MIDDLE, GridJob, Prefetch, full_grid, grid_jobs, make_step
 from leastwise.model_selection.subsample import distinct_sample
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
@@ -47,7 +47,7 @@ class Search:
 
         def at(sigma: float, sharing: float | None, last: Candidate | None) -> Candidate:
             if (sigma, sharing) not in tried:
-                strategy = whole_grid(alphas)
+                strategy = full_grid(alphas)
                 if self.evaluator.streams and alphas.ratio and last is not None:
                     strategy = partial(walk, Grid(alphas.values), last.alpha)
                 tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
@@ -61,7 +61,7 @@ class Search:
             start = MIDDLE if last is None or last.sharing is None else last.sharing
             return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
-        ahead.expect(looks(self.evaluator, sigmas.values, sharings))
+        ahead.expect(grid_jobs(self.evaluator, sigmas.values, sharings))
         found = explore(sigmas, best)
         if sharings is None:
             return found
@@ -108,27 +108,27 @@ class Search:
 
     def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Candidate:
         """The best alpha of the grid at this sigma and sharing."""
-        return self._at(sigma, sharing, whole_grid(alphas), len(alphas.values))
+        return self._at(sigma, sharing, full_grid(alphas), len(alphas.values))
 
     def _at(
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
     ) -> Candidate:
         """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
-        evaluator = self.evaluator.tied(sharing)
-        shared = evaluator.described()
+        evaluator = self.evaluator.with_sharing(sharing)
+        shared = evaluator.description()
         listener, step = next_step(sigma, sharing, len(evaluator.rows), f"{what}{count} alphas{shared}")
-        entry = listener.recall(step)
+        entry = listener.load(step)
         if entry is None:
             made = (ahead and ahead.find(sigma, sharing)) or make_step(evaluator, sigma, strategy, count)
-            evaluator.keep(sigma, made.kept)
-            line = self._told(made.outcome, f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s", shared)
-            entry = Entry(step, made.outcome, made.seen, line)
-            listener.note(step, entry)
+            evaluator.set_warm_start(sigma, made.warm_start)
+            line = self._report_line(made.outcome, f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s", shared)
+            entry = CheckpointEntry(step, made.outcome, made.seen, line)
+            listener.save(step, entry)
         self.seen.extend(entry.seen)
         self.evaluator.settings.report(entry.line)
         return entry.outcome
 
-    def _told(self, found: Candidate, how: str, shared: str) -> str:
+    def _report_line(self, found: Candidate, how: str, shared: str) -> str:
         scorer = self.evaluator.settings.objective.scorer
         score = f"{scorer.name} {scorer.shown(found.score):.5g}"
         return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"

@@ -32,7 +32,7 @@ from leastwise.problem.basis import Basis, double_kernel
 from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
 from leastwise.solvers.evaluator import Rows, Settings
-from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.task_evaluators import TaskEvaluator
 from leastwise.utils.memory import block_bytes
 
@@ -142,23 +142,23 @@ class ArrowHeldout:
     sharing: float
     own: Array
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha; all k folds have the ridge alpha n (1 - 1/k)."""
         k, n = self.problem.n_folds, len(self.problem.Z)
-        return self.given(*self._system(alpha * n * (1 - 1 / k)))
+        return self.from_system(*self._system(alpha * n * (1 - 1 / k)))
 
-    def given(self, system: System, rho: float) -> Held:
+    def from_system(self, system: System, rho: float) -> HeldOut:
         """Held-out scores at this ridge, where the shared system may be that of more tasks than are at hand.
 
         For rows too many to hold: ``arrow_system`` goes through all of them, then an object for each chunk gives its
         held-out scores. No fold may have rows elsewhere.
         """
         pieces = self._rows(system, float(rho))
-        freedom = float(np.sum(1 - rho * pieces.diagonal[1]))
+        dof = float(np.sum(1 - rho * pieces.diagonal[1]))
         F = self._held_out(pieces, self.problem.folds, self.problem.counts(self.problem.folds.singles), rho)
-        return Held(F, pieces.noise, freedom)
+        return HeldOut(F, pieces.noise, dof)
 
-    def task_out(self, alpha: float) -> Array:
+    def unseen_task_scores(self, alpha: float) -> Array:
         """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""
         if sum(len(f.tasks) for f in self.decomposed.factors) < 2:
             raise ValueError("Leaving a task out needs another one to learn from; there is only one.")
@@ -336,22 +336,22 @@ class ArrowEvaluator(TaskEvaluator):
         self.rows, self.basis, self.settings, self.coupling = rows, basis, settings, coupling
         self.tie = coupling.at(1.0)
         self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
-        self._kept: dict[tuple[float, float], Decomposed] = {}
+        self._cached: dict[tuple[float, float], Decomposed] = {}
 
-    def weighing(self, weight: float) -> Self:
+    def with_linear_weight(self, weight: float) -> Self:
         """The trial with this weight for the linear part of a sum of kernels."""
-        other = super().weighing(weight)
-        other.stream, other._kept = replace(self.stream, settings=other.settings), {}
+        other = super().with_linear_weight(weight)
+        other.stream, other._cached = replace(self.stream, settings=other.settings), {}
         return other
 
     def decomposed(self, sigma: float) -> Decomposed:
         """All tasks at this sigma and spread."""
         key = (sigma, self.spread)
-        if key not in self._kept:
-            self._kept.clear()
+        if key not in self._cached:
+            self._cached.clear()
             chunks = self.stream.chunks(sigma, self.tie, self.stream.penalty(sigma), self.centring())
-            self._kept[key] = decompose(chunk for _, chunk in chunks)
-        return self._kept[key]
+            self._cached[key] = decompose(chunk for _, chunk in chunks)
+        return self._cached[key]
 
     def arrow(self, sigma: float) -> ArrowHeldout:
         """The held-out scores at this sigma, rows in the order of the stream."""
@@ -364,11 +364,11 @@ class ArrowEvaluator(TaskEvaluator):
         problem = Problem(Z, root, self.bias, None, Folds.from_labels(self.rows.fold[order]), ordered, count)
         return ArrowHeldout(problem, self.decomposed(sigma), self.tie.sharing, self.tie.own)
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma."""
         arrow = self.arrow(sigma)
 
-        def at(alpha: float) -> Held:
+        def at(alpha: float) -> HeldOut:
             held = arrow.at(alpha)
             return replace(held, F=self.back(held.F), noise=None if held.noise is None else self.back(held.noise))
 

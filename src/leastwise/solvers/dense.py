@@ -15,7 +15,7 @@ from leastwise.linalg.cholesky import Cholesky, cholesky
 from leastwise.linalg.spectrum import Spectrum
 from leastwise.problem.basis import Design
 from leastwise.problem.kernels import inner_products
-from leastwise.solvers.heldout import Folds, Held, Inverse, Problem, delete_block, delete_one, follows
+from leastwise.solvers.heldout import Folds, HeldOut, Inverse, Problem, degrees_of_freedom, delete_block, delete_one
 
 Array = np.ndarray
 
@@ -28,20 +28,20 @@ class SpectralHeldout:
     spectrum: Spectrum
     _cache: dict = field(default_factory=dict, repr=False)
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
-        F, freedom = np.empty_like(problem.Z), 0.0
+        F, dof = np.empty_like(problem.Z), 0.0
         if len(folds.singles):
             i, inverse = folds.singles, self._singles(alpha)
             rho = alpha * (len(F) - problem.single_weights(i))
             F[i] = problem.Z[i] - delete_one(inverse, problem.bias, problem.counts(i), rho / problem.root[i] ** 2)
-            freedom += follows(inverse, problem.bias)
+            dof += degrees_of_freedom(inverse, problem.bias)
         for i in folds.blocks:
             inverse = self._block(alpha, i)
             F[i] = problem.Z[i] - delete_block(inverse, problem.bias)
-            freedom += follows(inverse, problem.bias)
-        return Held(F / problem.root[:, None], freedom=freedom)
+            dof += degrees_of_freedom(inverse, problem.bias)
+        return HeldOut(F / problem.root[:, None], dof=dof)
 
     def _shared(self) -> dict:
         """What no ridge changes: projections of the targets, the part outside of U, squares."""
@@ -144,7 +144,7 @@ class CholeskyHeldout:
         sizes = [len(block) for block in folds.blocks]
         return sum(sizes) <= n / 5 and max(sizes, default=0) <= max(n / 50, 2)
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         K, problem = self.K, self.problem
         rho = alpha * (len(K) - 1)
@@ -154,7 +154,7 @@ class CholeskyHeldout:
             self._blocks(factor, rho, alpha, F)
         i, inverse = problem.folds.singles, self._singles(factor, rho)
         F[i] = (problem.Z - delete_one(inverse, problem.bias))[i]
-        return Held(F, freedom=follows(inverse, problem.bias))
+        return HeldOut(F, dof=degrees_of_freedom(inverse, problem.bias))
 
     def _gram(self) -> Array:
         """G, in room that all alphas share."""
@@ -233,10 +233,10 @@ class RefitHeldout:
     design: Design
     _parts: list = field(default_factory=list, repr=False)
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem, design = self.problem, self.design
-        F, freedom = np.empty_like(problem.Z), float(problem.bias)
+        F, dof = np.empty_like(problem.Z), float(problem.bias)
         for rows, stay, left, spectrum in self.fits():
             v = problem.root[stay] if problem.bias else None
             if spectrum is None:  # all basis functions are gone: the intercept remains
@@ -244,9 +244,9 @@ class RefitHeldout:
             else:
                 rho = problem.ridge(alpha, rows)
                 A, b = spectrum.coefficients(rho, problem.Z[stay], v)
-                freedom += float(np.sum(spectrum.g / (spectrum.g + rho))) / len(self._parts)
+                dof += float(np.sum(spectrum.g / (spectrum.g + rho))) / len(self._parts)
                 F[rows] = design.features(rows, left) @ A + b
-        return Held(F, freedom=freedom)
+        return HeldOut(F, dof=dof)
 
     def fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
         """For every fold its rows, the rows that stay, what is left of the basis, and its spectrum."""

@@ -16,7 +16,7 @@ from leastwise.linalg.whitening import Whitening, full_whitening, whitening
 from leastwise.problem.basis import Basis, Block, Design, block_design, double_kernel, row_chunks
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
-from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.search_rows import ARRAYS, FEW_ALPHAS, cheaper_to_refit
 from leastwise.utils.arrays import is_numpy, to_numpy
 
@@ -157,7 +157,7 @@ class Objective(Protocol):
         """The size of scores: differences of a millionth of it are none."""
         ...
 
-    def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, Any]:
+    def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, Any]:
         """A score, greater is better, and what makes predictions of scores; ``last`` is a neighbour's."""
         ...
 
@@ -231,17 +231,17 @@ class Evaluator:
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
 
-    def apart(self) -> Self:
+    def for_worker(self) -> Self:
         """The trial for a job of its own: nothing that it computes touches this one, and it has nobody to tell."""
         other = copy.copy(self)
         other.settings = replace(self.settings, report=_silent)
         return other
 
-    def kept(self, sigma: float) -> Any:
+    def warm_start(self, sigma: float) -> Any:
         """What steps at this sigma leave behind for later ones; a closed form needs nothing."""
         return None
 
-    def keep(self, sigma: float, kept: Any) -> None:
+    def set_warm_start(self, sigma: float, state: Any) -> None:
         """Take over what a copy has left behind."""
 
     @property
@@ -250,15 +250,15 @@ class Evaluator:
         s, numbers = self.settings, len(self.rows) * self.basis.n_functions
         return ARRAYS[s.norm] * numbers * self.rows.X.dtype.itemsize
 
-    def tied(self, sharing: float | None) -> Evaluator:
+    def with_sharing(self, sharing: float | None) -> Evaluator:
         """The trial with this sharing between tasks; a single task has none."""
         return self
 
-    def spreading(self, spread: float) -> Evaluator:
+    def with_intercept_variance(self, spread: float) -> Evaluator:
         """The trial with intercepts of this spread among tasks; a single task has none."""
         return self
 
-    def weighing(self, weight: float) -> Self:
+    def with_linear_weight(self, weight: float) -> Self:
         """The trial with this weight for the linear part of a sum of kernels.
 
         The linear part alone, which competes with the sum, has an infinite weight and no other.
@@ -271,7 +271,7 @@ class Evaluator:
         other.settings = replace(self.settings, kernel=kernel.weighing(weight))
         return other
 
-    def described(self) -> str:
+    def description(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""
         return "" if self.weight is None else f", linear weight {self.weight:.3g}"
 
@@ -373,17 +373,17 @@ class Evaluator:
         plain = self.basis.square and self.rows.equal_weights and self.rows.split_count is None and not single
         return plain and CholeskyHeldout.suits(self.folds, len(self.rows)) and self.definite
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
         parts = [
             self._part(self.problem(block), design, count)
             for block, design in zip(self.basis.blocks, self.designs(sigma), strict=True)
         ]
 
-        def at(alpha: float) -> Held:
+        def at(alpha: float) -> HeldOut:
             held = [part.at(alpha / self.unit) for part in parts]
-            freedom = float(np.mean([h.freedom for h in held]))
-            return Held(np.hstack([h.F for h in held]), freedom=freedom)
+            dof = float(np.mean([h.dof for h in held]))
+            return HeldOut(np.hstack([h.F for h in held]), dof=dof)
 
         return at
 
@@ -403,17 +403,17 @@ class Evaluator:
         """Rows of which nothing can be known when they are held out, if there are such."""
         return None
 
-    def settled(self, held: Held) -> Held:
+    def without_rounding(self, held: HeldOut) -> HeldOut:
         """Held-out scores without what is rounding only; for quantities zero is a number as any other."""
         return (
             held
             if not self.settings.objective.of_classes
-            else held.settled(None if self.settings.bias else self.isolated)
+            else held.without_rounding(None if self.settings.bias else self.isolated)
         )
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Judge held-out scores."""
-        held = self.settled(held)
+        held = self.without_rounding(held)
         score, calibrator = self.settings.objective(self.rows, held, None if last is None else last.calibrator)
         return Candidate(
             sigma, alpha, score, held.F, calibrator, weight=self.weight, scale=self.settings.objective.scale

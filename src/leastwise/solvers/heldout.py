@@ -74,7 +74,7 @@ def delete_block(B: Inverse, bias: bool) -> Array:
     return np.linalg.solve(M, R)[: len(B.p)]
 
 
-def follows(B: Inverse, bias: bool) -> float:
+def degrees_of_freedom(B: Inverse, bias: bool) -> float:
     """The sum over the rows of how much their fitted scores follow their own targets: ``1 - P_ii``."""
     p = B.p if B.p.ndim == 1 else np.diagonal(B.p)
     if bias:
@@ -171,7 +171,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOut:
     """Held-out scores of all rows (n x c).
 
     ``noise`` (n) is about how much of each score is rounding, where that is more than a little. ``freedom`` is the
@@ -180,9 +180,9 @@ class Held:
 
     F: Array
     noise: Array | None = None
-    freedom: float = 0.0
+    dof: float = 0.0
 
-    def settled(self, nothing: Array | None = None) -> Held:
+    def without_rounding(self, nothing: Array | None = None) -> HeldOut:
         """Without what is rounding only; ``nothing`` marks rows whose scores are zero for sure.
 
         Held-out scores are differences from targets of 0 and 1. Where the true score is zero, since nothing is near,

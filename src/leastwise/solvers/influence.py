@@ -225,7 +225,7 @@ class Parts:
     by_task: Array | None
 
 
-def take_apart(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
+def decompose_scores(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
     """Contributions and effects of ``top`` training rows for each row of S (m x n), in the unit of the targets."""
     C = S[:, :, None] * (smoother.learned.Z * unit + offset)
     with np.errstate(invalid="ignore"):

@@ -122,7 +122,7 @@ class KernelTimes:
         # A precomputed kernel is kept already; others need room for the block at hand too.
         work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
         self._room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
-        self._kept: dict[tuple[int, int], Array] = {}
+        self._cached: dict[tuple[int, int], Array] = {}
 
     @property
     def n(self) -> int:
@@ -164,14 +164,14 @@ class KernelTimes:
         parts = self._parts(self.side)
         for i, rows in enumerate(parts):
             for j, others in enumerate(parts[i:], i):
-                values = self._kept.get((i, j))
+                values = self._cached.get((i, j))
                 yield rows, others, self._keep((i, j), self._values(rows, others)) if values is None else values
 
     def _keep(self, place: tuple[int, int], values: Array) -> Array:
         """Keep a block if there is room for it."""
         if values.nbytes <= self._room:
             self._room -= values.nbytes
-            self._kept[place] = values
+            self._cached[place] = values
         return values
 
     def _values(self, rows: slice, others: slice | Array) -> Array:
@@ -256,29 +256,34 @@ class KrylovProblem:
     rows : Rows
     settings : Settings
     sigma : float
-    bonds : Bonds or None
+    row_coupling : Bonds or None
         How the rows' tasks are tied.
-    effort : SolverOptions
+    solver_options : SolverOptions
     """
 
     def __init__(
-        self, rows: Rows, settings: Settings, sigma: float, bonds: RowCoupling | None, effort: SolverOptions
+        self,
+        rows: Rows,
+        settings: Settings,
+        sigma: float,
+        row_coupling: RowCoupling | None,
+        solver_options: SolverOptions,
     ) -> None:
         # Vectors are in double precision whatever the rows: only kernel values are many.
-        self.rows, self.bonds, self.effort = rows, bonds, effort
+        self.rows, self.row_coupling, self.solver_options = rows, row_coupling, solver_options
         self.root = np.sqrt(rows.w.astype(float))
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
-        tied: dict[str, Any] = {} if bonds is None else {"tie": bonds.tie, "task": bonds.task}
+        tied: dict[str, Any] = {} if row_coupling is None else {"tie": row_coupling.tie, "task": row_coupling.task}
         budget, single = kernel_budget(), None
         if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
         self.rough = None if single is None else KernelTimes(*single, self.root, budget=budget, **tied)
         # Exact products beside rough ones are few, and leave the room to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tied)
-        spread = self.spread = 0.0 if bonds is None else bonds.spread * rows.mass
+        spread = self.spread = 0.0 if row_coupling is None else row_coupling.spread * rows.mass
         self.centring = None
-        if bonds is not None and spread > 0:
-            self.centring = Centring.of(bonds.task, self.root, spread, len(bonds.tie.own))
+        if row_coupling is not None and spread > 0:
+            self.centring = Centring.of(row_coupling.task, self.root, spread, len(row_coupling.tie.own))
         self.bias = settings.bias and np.isfinite(spread)
         self.L = self._columns(self.rough or self.H)
 
@@ -305,9 +310,9 @@ class KrylovProblem:
 
     def _own(self, A: Array, b: Array, rho: float) -> tuple[Array, Array]:
         """Beside the coefficients, the intercepts of the tasks' own, from what is left."""
-        assert self.bonds is not None
+        assert self.row_coupling is not None
         left = self.Z - (self.H.times(A) - rho * A) - self.root[:, None] * b
-        own = shrunk_means(left, self.root, self.bonds.task, self.spread, len(self.bonds.tie.own))
+        own = shrunk_means(left, self.root, self.row_coupling.task, self.spread, len(self.row_coupling.tie.own))
         return A, own.astype(self.rows.X.dtype)
 
     def _solver(self, rho: float, start: Array | None) -> Callable[[Array], Krylov]:
@@ -315,9 +320,9 @@ class KrylovProblem:
         times, exact = self._times(self.H, rho), None
         if self.rough is not None:
             times, exact = self._times(self.rough, rho), times
-        options: dict[str, Any] = {"tol": self.effort.tol, "max_iter": self.effort.max_iter, "exact": exact}
-        options |= {"precondition": ridge_inverse(self.L, rho), "report": self.effort.report}
-        return partial(block_cg, times, start=start, **options)
+        options, precondition = self.solver_options, ridge_inverse(self.L, rho)
+        how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "report": options.report}
+        return partial(block_cg, times, start=start, exact=exact, precondition=precondition, **how)
 
     def _times(self, H: KernelTimes, rho: float) -> Times:
         """``V -> (W G W + rho) V``."""
@@ -338,12 +343,12 @@ def solve_by_krylov(
     settings: Settings,
     sigma: float,
     alpha: float,
-    bonds: RowCoupling | None,
-    effort: SolverOptions,
+    row_coupling: RowCoupling | None,
+    solver_options: SolverOptions,
     start: Any = None,
 ) -> KrylovSolution:
     """A :class:`KrylovProblem` at one alpha."""
-    return KrylovProblem(rows, settings, sigma, bonds, effort).solve(alpha, start)
+    return KrylovProblem(rows, settings, sigma, row_coupling, solver_options).solve(alpha, start)
 
 
 def kernel_budget() -> int:

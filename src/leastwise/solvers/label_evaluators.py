@@ -19,7 +19,7 @@ from leastwise.linalg.whitening import Whitening
 from leastwise.problem.basis import Basis, Design
 from leastwise.problem.label_coupling import Relation
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.label_modes import LabelGroup, LabelHeldout, LabelRefits, LabelSpectrum, ModewiseHeldout, Tied
 
 Array = np.ndarray
@@ -82,7 +82,7 @@ class LabelRows(Rows):
         counts = self.class_counts() if self.shares is None else self.shares
         return LabelSample(F[known], part.y, part.W, self.starts, part.size, counts)
 
-    def narrowed(self, labels: Array) -> Self:
+    def take_labels(self, labels: Array) -> Self:
         """The rows with some of their labels."""
         assert self.values is not None
         widths = np.diff(self.starts)
@@ -134,16 +134,16 @@ class LabelEvaluator(Evaluator):
         self.relation, self.families = relation, families
         self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
         self.sharing = 0.0
-        self._kept: dict = {}
+        self._cached: dict = {}
         self._ties: dict[float, list[Tied]] = {}
 
-    def apart(self) -> Self:
+    def for_worker(self) -> Self:
         """The trial for a job of its own."""
-        other = super().apart()
-        other._kept = {}
+        other = super().for_worker()
+        other._cached = {}
         return other
 
-    def tied(self, sharing: float | None) -> Self:
+    def with_sharing(self, sharing: float | None) -> Self:
         """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
         if sharing is None:
             return self
@@ -159,7 +159,7 @@ class LabelEvaluator(Evaluator):
             self._ties[self.sharing] = [Tied(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs]
         return self._ties[self.sharing]
 
-    def exactly(self) -> Self:
+    def with_exact_ridges(self) -> Self:
         """The trial to the digit: while parameters are compared, what is close will do."""
         other = copy.copy(self)
         other.exact = not self.rows.equal_weights
@@ -170,7 +170,7 @@ class LabelEvaluator(Evaluator):
         """Whether folds are few and large."""
         return not len(self.folds.singles) and len(self.folds.blocks) <= FEW_FOLDS
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
         base, ties = self._base(sigma), self.ties
         if isinstance(base, LabelRefits):
@@ -184,34 +184,34 @@ class LabelEvaluator(Evaluator):
 
     def _base(self, sigma: float) -> LabelSpectrum | LabelRefits:
         """The decompositions of one sigma."""
-        if sigma not in self._kept:
-            self._kept.clear()  # those of the last sigma take as much room
+        if sigma not in self._cached:
+            self._cached.clear()  # those of the last sigma take as much room
             (block,), (design,) = self.basis.blocks, self.designs(sigma)
             problem = self.problem(block)
             if self.by_refits:
-                self._kept[sigma] = LabelRefits(problem, design)
+                self._cached[sigma] = LabelRefits(problem, design)
             else:
                 spectrum = design.spectrum() if problem.own is None else design.function_spectrum()
-                self._kept[sigma] = LabelSpectrum(problem, spectrum)
-        return self._kept[sigma]
+                self._cached[sigma] = LabelSpectrum(problem, spectrum)
+        return self._cached[sigma]
 
     def decomposed(self, sigma: float) -> tuple[Spectrum, Whitening | None]:
         """The decomposition of all rows, and the coordinates that it is in."""
-        kept = self._kept.get(sigma)
+        kept = self._cached.get(sigma)
         if isinstance(kept, LabelSpectrum) and not self.penalised:
             return kept.spectrum, None
         (design,) = self.designs(sigma, deletes=False)
         return design.spectrum(), design.whitening
 
-    def described(self) -> str:
+    def description(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""
-        return f", sharing {self.sharing:.3g}{super().described()}{self.note}"
+        return f", sharing {self.sharing:.3g}{super().description()}{self.note}"
 
-    def settled(self, held: Held) -> Held:
+    def without_rounding(self, held: HeldOut) -> HeldOut:
         """Held-out scores without what is rounding only."""
-        return held.settled()
+        return held.without_rounding()
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Calibrate held-out scores and score the result."""
         outcome = super().objective(sigma, alpha, held, last)
         outcome.sharing = self.sharing
@@ -244,7 +244,7 @@ class IncompleteLabelEvaluator(LabelEvaluator):
         self.root, self.Z = np.ones_like(self.root), rows.targets(settings.n_outputs)
         self.tol, self.max_iter = tol, max_iter
 
-    def roughly(self, tol: float) -> IncompleteLabelEvaluator:
+    def with_tolerance(self, tol: float) -> IncompleteLabelEvaluator:
         """The trial with another tolerance, for comparisons; what is decomposed is kept."""
         other = copy.copy(self)
         other.tol = max(tol, self.tol)
@@ -264,13 +264,13 @@ class IncompleteLabelEvaluator(LabelEvaluator):
         even = np.ptp(column) <= 1e-12 * column.max()  # then the kernel stays symmetric
         return [replace(design, column=column, square=design.square and even)]
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
         base, ties = self._base(sigma), self.ties
         assert isinstance(base, LabelRefits)
         last: dict = {}
 
-        def at(alpha: float) -> Held:
+        def at(alpha: float) -> HeldOut:
             F = np.empty_like(self.Z)
             for k, (rows, stay, left, spectrum) in enumerate(base.fits()):
                 rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
@@ -280,7 +280,7 @@ class IncompleteLabelEvaluator(LabelEvaluator):
                     F[np.ix_(rows, c.ravel())] = (
                         base.design.features(rows, left) @ Theta.reshape(len(Theta), -1) + a.ravel()
                     )
-            return Held(F)
+            return HeldOut(F)
 
         return at
 

@@ -22,7 +22,7 @@ import numpy as np
 from leastwise.linalg.spectrum import Spectrum
 from leastwise.linalg.sylvester import Modes, solve_sylvester
 from leastwise.solvers.dense import RefitHeldout, SpectralHeldout
-from leastwise.solvers.heldout import Held, Problem, split_counts
+from leastwise.solvers.heldout import HeldOut, Problem, split_counts
 
 Array = np.ndarray
 
@@ -150,7 +150,7 @@ class LabelHeldout:
     ties: list[Tied]
     _rotated: dict = field(default_factory=dict, repr=False)
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.base.problem
         F = np.empty_like(problem.Z)
@@ -162,7 +162,7 @@ class LabelHeldout:
                 weight = float(np.mean(np.sum(problem.root[blocks] ** 2, axis=1)))
                 error[blocks] = self._blocks(index, blocks, own, alpha * (len(F) - weight))
             F[:, tie.family.columns] = tie.take(problem.Z) - error
-        return Held(F / problem.root[:, None])
+        return HeldOut(F / problem.root[:, None])
 
     def _targets(self, index: int) -> tuple[Array, Array | None]:
         """Rotated projections (k, c, m) of a family's targets, and what of these lies outside of U (n, c, m)."""
@@ -272,7 +272,7 @@ class ModewiseHeldout:
     spectrum: Spectrum
     ties: list[Tied]
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.problem
         F = np.empty_like(problem.Z)
@@ -287,14 +287,14 @@ class ModewiseHeldout:
                 held = SpectralHeldout(part, self.spectrum).at(alpha / max(float(b), least))
                 G[:, :, mine] = held.F.reshape(len(Z), len(c), -1)
             F[:, c] = modes.back(G)
-        return Held(F)
+        return HeldOut(F)
 
 
 @dataclass
 class LabelRefits(RefitHeldout):
     """Held-out scores by a decomposition of every fold's training part, which serves all ridges and sharings."""
 
-    def scores(self, alpha: float, ties: list[Tied]) -> Held:
+    def scores(self, alpha: float, ties: list[Tied]) -> HeldOut:
         """Held-out scores at this alpha, of labels tied in this way."""
         problem = self.problem
         F = np.empty_like(problem.Z)
@@ -310,4 +310,4 @@ class LabelRefits(RefitHeldout):
                     F[np.ix_(rows, c.ravel())] = (times_each(self.design.features(rows, left), A) + b).reshape(
                         len(rows), -1
                     )
-        return Held(F)
+        return HeldOut(F)

@@ -20,7 +20,7 @@ from leastwise.problem.basis import Basis, chunks_there, double_kernel, row_chun
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.label_coupling import Relation
 from leastwise.solvers.evaluator import Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.label_evaluators import LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import LEAST, LabelGroup, Tied
 from leastwise.utils.arrays import DeviceRows, rows_at, to_namespace
@@ -48,7 +48,7 @@ class MomentHeldout:
     U: Array
     spectrum: MomentSpectrum
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at one alpha."""
         p, m, s = self.problem, self.spectrum.moments, self.spectrum
         rho = alpha * (m.mass - float(np.sum(p.root**2)) / max(p.n_folds, 1))
@@ -60,7 +60,7 @@ class MomentHeldout:
         left = R / np.maximum(1 - each, np.finfo(float).eps)[:, None]
         for block in p.folds.blocks:
             left[block] = _without(self.U[block], e, p.root[block] if s.bias else None, share, R[block])
-        return Held((p.Z - left) / p.root[:, None], freedom=float(np.sum(s.g * e)) + bool(s.bias))
+        return HeldOut((p.Z - left) / p.root[:, None], dof=float(np.sum(s.g * e)) + bool(s.bias))
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,20 @@ class FoldMomentHeldout:
         whole = sum(self.parts[1:], self.parts[0])
         return [moment_spectrum(whole - part, self.bias) for part in self.parts]
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at one alpha."""
         held = self.solved(lambda spectrum: spectrum.coefficients(alpha * spectrum.moments.mass))
-        freedom = [float(np.sum(s.g / (s.g + alpha * s.moments.mass))) for s in self.spectra]
-        return replace(held, freedom=float(np.mean(freedom)))
+        dof = [float(np.sum(s.g / (s.g + alpha * s.moments.mass))) for s in self.spectra]
+        return replace(held, dof=float(np.mean(dof)))
 
-    def solved(self, solve: Callable[[MomentSpectrum], tuple[Array, Array]]) -> Held:
+    def solved(self, solve: Callable[[MomentSpectrum], tuple[Array, Array]]) -> HeldOut:
         """The same with coefficients and intercepts of one's own."""
         F = np.empty((len(self.Phi), self.parts[0].C.shape[1]))
         for k, spectrum in enumerate(self.spectra):
             theta, b = solve(spectrum)
             rows = self.fold == k
             F[rows] = self.Phi[rows] @ theta + b
-        return Held(F)
+        return HeldOut(F)
 
 
 def _without(U: Array, e: Array, v: Array | None, share: float, R: Array) -> Array:
@@ -138,22 +138,22 @@ class MomentEvaluator(Evaluator):
         self.rows, self.basis, self.settings, self.sums = rows, basis, settings, sums
         self.root = np.sqrt(rows.w.astype(float))
         self.Z = rows.targets(settings.n_outputs) * self.root.astype(rows.X.dtype)[:, None]
-        self._kept: tuple[float, list[Moments], MomentSpectrum] | None = None
+        self._cached: tuple[float, list[Moments], MomentSpectrum] | None = None
         self._folds: tuple[float, FoldMomentHeldout] | None = None
 
     def decomposed(self, sigma: float) -> tuple[list[Moments], MomentSpectrum]:
         """Sums of every fold, and the problem of all rows decomposed; those of the last sigma are kept."""
-        if self._kept is None or self._kept[0] != sigma:
+        if self._cached is None or self._cached[0] != sigma:
             parts = self.sums(sigma)
             spectrum = moment_spectrum(sum(parts[1:], parts[0]), self.settings.bias)
-            self._kept = sigma, parts, spectrum
-        return self._kept[1:]
+            self._cached = sigma, parts, spectrum
+        return self._cached[1:]
 
     def design(self, sigma: float, known: Whitening | None = None) -> Array:
         """Kernel between the rows in question and the centres, or the pivots among them, in double precision."""
         return double_kernel(self.settings.kernel, self.rows.X, pivot_centers(self.basis.centers, known), sigma)
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores of the rows in question."""
         parts, spectrum = self.decomposed(sigma)
         found: FoldMomentHeldout | MomentHeldout = (
@@ -174,10 +174,10 @@ class MomentEvaluator(Evaluator):
         U = spectrum.coordinates(self.design(sigma, spectrum.moments.whitening))
         return MomentHeldout(problem, U if self.rows.equal_weights else U * self.root[:, None], spectrum)
 
-    def rounded(self, held: Held) -> Held:
+    def rounded(self, held: HeldOut) -> HeldOut:
         """In the precision of the rows."""
         dtype = self.rows.X.dtype
-        return Held(held.F.astype(dtype), freedom=held.freedom)
+        return HeldOut(held.F.astype(dtype), dof=held.dof)
 
 
 def center_whitening(kernel: Kernel, centers: Any, sigma: float, norm: str) -> Whitening | None:
@@ -255,7 +255,7 @@ class LabelMomentEvaluator(LabelEvaluator):
         self.rows, self.basis, self.settings, self.Z = rows, basis, settings, self.plain.Z
         self._tie(relation, families)
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
         parts, spectrum = self.plain.decomposed(sigma)
         if len(parts) > 1:
@@ -302,7 +302,7 @@ def _modes(tie: Tied, spectrum: MomentSpectrum) -> list[tuple[Array, float, Mome
     return found
 
 
-def _heldout(base: MomentHeldout, ties: list[Tied], alpha: float) -> Held:
+def _heldout(base: MomentHeldout, ties: list[Tied], alpha: float) -> HeldOut:
     problem = base.problem
     F = np.empty_like(problem.Z)
     for tie in ties:
@@ -313,4 +313,4 @@ def _heldout(base: MomentHeldout, ties: list[Tied], alpha: float) -> Held:
             held = MomentHeldout(few, base.U, part).at(alpha / ridge)
             scores[..., mine] = held.F.reshape(*Z.shape[:2], -1)
         F[:, tie.family.columns] = tie.modes.back(scores)
-    return Held(F)
+    return HeldOut(F)

@@ -14,7 +14,7 @@ from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
 from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.problem.basis import Basis
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.utils.arrays import get_namespace, softmax, to_namespace
 
 Array = np.ndarray
@@ -65,18 +65,18 @@ class RefitOptions:
 class RefitEvaluator(Evaluator):
     """Held-out scores by refits, from the largest alpha down, each starting from the one before."""
 
-    def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: RefitOptions) -> None:
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, solver_options: RefitOptions) -> None:
         super().__init__(rows, basis, settings)
-        self.effort = effort
+        self.solver_options = solver_options
         self.folds_out = [np.flatnonzero(rows.fold == label) for label in np.unique(rows.fold)]
-        self.unsettled: set[tuple[float, float]] = set()
+        self.unconverged: set[tuple[float, float]] = set()
         #: For every sigma the held-out scores by alpha, and the last parameters by fold.
         self.past: dict[float, tuple[dict[float, Array], dict[int, Array]]] = {}
 
-    def apart(self) -> Self:
+    def for_worker(self) -> Self:
         """The trial for a job of its own."""
-        other = super().apart()
-        other.past, other.unsettled = {}, set()
+        other = super().for_worker()
+        other.past, other.unconverged = {}, set()
         return other
 
     @property
@@ -84,14 +84,14 @@ class RefitEvaluator(Evaluator):
         """Bytes that a step takes at its peak, in double precision whatever X has."""
         return super().room * 8 // self.rows.X.dtype.itemsize
 
-    def kept(self, sigma: float) -> Any:
+    def warm_start(self, sigma: float) -> Any:
         """Solutions at this sigma, from which those at other alphas start; and which of them are not settled."""
-        return self.past[sigma], {point for point in self.unsettled if point[0] == sigma}
+        return self.past[sigma], {point for point in self.unconverged if point[0] == sigma}
 
-    def keep(self, sigma: float, kept: Any) -> None:
+    def set_warm_start(self, sigma: float, state: Any) -> None:
         """Take over what a copy has left behind."""
-        self.past[sigma], unsettled = kept
-        self.unsettled |= unsettled
+        self.past[sigma], unconverged = state
+        self.unconverged |= unconverged
 
     def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
         """The design of all rows without the centres ``gone``."""
@@ -109,18 +109,18 @@ class RefitEvaluator(Evaluator):
     def solve(self, D: Array, y: Array, w: Array, alpha: float, start: Array | None = None) -> Logistic:
         """The model of some rows; every class from 0 to the last has one."""
         task = Task(D, y, w, alpha, int(y.max()) + 1, self.settings.bias)
-        return solve_logistic(task, self.effort.solver, self.effort.stop, start)
+        return solve_logistic(task, self.solver_options.solver, self.solver_options.stop, start)
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma."""
         design = self.design(sigma)
         known, starts = self.past.setdefault(sigma, ({}, {}))
 
-        def at(alpha: float) -> Held:
-            for a in [*(a for a in self.effort.alphas.values[::-1] if a > alpha), alpha]:
+        def at(alpha: float) -> HeldOut:
+            for a in [*(a for a in self.solver_options.alphas.values[::-1] if a > alpha), alpha]:
                 if a not in known:
                     known[a] = self._heldout(design, sigma, a, starts)
-            return Held(known[alpha])
+            return HeldOut(known[alpha])
 
         return at
 
@@ -135,7 +135,7 @@ class RefitEvaluator(Evaluator):
             if summary is not None and len(self.folds_out) <= WARM_FOLDS:
                 starts[k] = summary.start
             if summary is not None and not summary.converged:
-                self.unsettled.add((sigma, alpha))
+                self.unconverged.add((sigma, alpha))
         return F
 
     def _left(self, out: Array) -> tuple[Array, Array]:
@@ -175,7 +175,7 @@ class RefitEvaluator(Evaluator):
         F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
         return F, summary
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Score held-out predictions."""
         objective: Any = self.settings.objective
         sample = self.rows.sample(held.F)

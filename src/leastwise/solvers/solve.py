@@ -143,7 +143,7 @@ class LabelSolution:
 
 def solve_labels(evaluator: LabelEvaluator, sigma: float, alpha: float, sharing: float) -> LabelSolution:
     """The exact solution: by two eigendecompositions, or, where labels are not known, by conjugate gradients."""
-    evaluator = evaluator.tied(sharing)
+    evaluator = evaluator.with_sharing(sharing)
     rho, (spectrum, known) = (
         evaluator.least(alpha) / evaluator.unit * len(evaluator.rows),
         evaluator.decomposed(sigma),
@@ -178,7 +178,7 @@ def solve_labels_free(
     sigma: float,
     alpha: float,
     ties: list[Tied],
-    effort: SolverOptions,
+    solver_options: SolverOptions,
     start: Any = None,
 ) -> LabelSolution:
     """By conjugate gradients, without the kernel matrix of all rows; ``start`` are the stories of a like problem."""
@@ -203,8 +203,8 @@ def solve_labels_free(
             W[:, tie.family.labels],
             rho,
             bias=settings.bias,
-            tol=effort.tol,
-            max_iter=effort.max_iter,
+            tol=solver_options.tol,
+            max_iter=solver_options.max_iter,
             start=None if start is None else start[k],
         )
         summaries.append(summary)

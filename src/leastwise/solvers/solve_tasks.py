@@ -20,7 +20,7 @@ from leastwise.problem.intercepts import Centring, shrunk_means
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout
 from leastwise.solvers.evaluator import Rows
-from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.influence import bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace
@@ -120,7 +120,7 @@ def solve_tasks(evaluator: AnyTaskEvaluator, sigma: float, alpha: float) -> Task
 
 def stream_tasks(
     evaluator: ArrowEvaluator, sigma: float, alpha: float, hold: bool = False
-) -> tuple[TaskSolution, Held | None]:
+) -> tuple[TaskSolution, HeldOut | None]:
     """The solution by going through the tasks twice: for what they share, and for what is each one's own.
 
     With ``hold`` held-out scores of all rows come along, for folds that lie within a task each. Their ridge is that
@@ -149,7 +149,7 @@ def stream_tasks(
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
     intercept, own = common_intercept(arrow.intercept, own, bias)
     solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
-    return solution, Held(F, noise) if hold else None
+    return solution, HeldOut(F, noise) if hold else None
 
 
 def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: float) -> tuple[Array, Array | None]:
@@ -159,12 +159,12 @@ def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: fl
     return unwhitened(parts, penalty), own
 
 
-def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> Held:
+def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> HeldOut:
     """Held-out scores of the rows of a chunk, whose shared system may be that of more tasks."""
     root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
     Z = rows.targets(chunk.Z.shape[1]) * root[:, None]
     problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring, rows.split_count)
-    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).given(system, rho)
+    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).from_system(system, rho)
 
 
 def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, spread: float) -> Array:
@@ -207,11 +207,11 @@ def unseen_task_scores(evaluator: AnyTaskEvaluator, sigma: float, alpha: float, 
     changes: its mean is the intercept of a task that is not known.
     """
     if not np.isfinite(evaluator.spread):
-        evaluator = evaluator.spreading(WIDE)
+        evaluator = evaluator.with_intercept_variance(WIDE)
         evaluator.settings = replace(evaluator.settings, bias=True)
     if isinstance(evaluator, CoupledEvaluator):
         return dual_unseen_task_scores(evaluator, sigma, alpha, jitter)
-    F = evaluator.back(evaluator.arrow(sigma).task_out(alpha))
+    F = evaluator.back(evaluator.arrow(sigma).unseen_task_scores(alpha))
     alone = evaluator.tie.sharing == 0 and not evaluator.bias  # nothing but rounding
     return np.zeros_like(F) if alone else F
 

@@ -30,7 +30,7 @@ from leastwise.problem.basis import Basis, Design
 from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Held, Inverse, Problem, delete_block
+from leastwise.solvers.heldout import HeldOut, Inverse, Problem, delete_block
 from leastwise.solvers.newton import RefitEvaluator, RefitOptions
 from leastwise.solvers.search_rows import ARRAYS
 
@@ -59,7 +59,7 @@ class OwnBasisHeldout:
     task: Array
     _cache: dict = field(default_factory=dict, repr=False)
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
         F = np.empty_like(problem.Z)
@@ -73,7 +73,7 @@ class OwnBasisHeldout:
                 F[rows] = self._refit(rows, alpha)
             else:
                 F[rows] = problem.Z[rows] - delete_block(self._block(rows, problem.ridge(alpha, rows)), problem.bias)
-        return Held(F / problem.root[:, None])
+        return HeldOut(F / problem.root[:, None])
 
     # ---------------------------------------------------------------- pieces
 
@@ -202,18 +202,18 @@ class TaskEvaluator(Evaluator):
         """The spread in units of the noise of a row of mean weight; as given it is for a row of weight 1."""
         return self.spread * self.rows.mass
 
-    def described(self) -> str:
+    def description(self) -> str:
         """What there is to say of a trial beside sigma and alpha."""
         spread = f", spread {self.spread:.3g}" if self.spreads else ""
-        return f", sharing {self.tie.sharing:.3g}{spread}{super().described()}"
+        return f", sharing {self.tie.sharing:.3g}{spread}{super().description()}"
 
-    def spreading(self, spread: float) -> Self:
+    def with_intercept_variance(self, spread: float) -> Self:
         """The trial with intercepts of this spread."""
         other = copy.copy(self)
         other.spread = spread
         return other
 
-    def tied(self, sharing: float | None) -> Self:
+    def with_sharing(self, sharing: float | None) -> Self:
         """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
         if sharing is None:
             return self
@@ -231,7 +231,7 @@ class TaskEvaluator(Evaluator):
         split = self.rows.split_count  # of several observations the others stay
         return isolated if split is None else isolated & (split <= 1)
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Calibrate held-out scores and score the result."""
         outcome = super().objective(sigma, alpha, held, last)
         outcome.sharing, outcome.spread = self.tie.sharing, self.spread
@@ -256,12 +256,12 @@ class CoupledEvaluator(TaskEvaluator):
         assert rows.task is not None
         self.task, self.coupling = rows.task, coupling
         self.tie: CouplingMatrix = coupling.at(1.0)
-        self._kept: dict[float, Array] = {}
+        self._cached: dict[float, Array] = {}
 
-    def apart(self) -> Self:
+    def for_worker(self) -> Self:
         """The trial for a job of its own."""
-        other = super().apart()
-        other._kept = {}
+        other = super().for_worker()
+        other._cached = {}
         return other
 
     @property
@@ -269,13 +269,13 @@ class CoupledEvaluator(TaskEvaluator):
         """Bytes that a step takes at its peak: the Gram matrix has all rows, however few the centres."""
         return ARRAYS[self.settings.norm] * len(self.rows) ** 2 * self.rows.X.dtype.itemsize
 
-    def weighing(self, weight: float) -> Self:
+    def with_linear_weight(self, weight: float) -> Self:
         """The trial with this weight for the linear part of a sum of kernels."""
-        other = super().weighing(weight)
-        other._kept = {}
+        other = super().with_linear_weight(weight)
+        other._cached = {}
         return other
 
-    def retied(self, coupling: Coupling) -> CoupledEvaluator:
+    def with_coupling(self, coupling: Coupling) -> CoupledEvaluator:
         """The trial with its tasks tied in another way."""
         other = copy.copy(self)
         other.coupling, other.tie = coupling, coupling.at(1.0)
@@ -301,15 +301,15 @@ class CoupledEvaluator(TaskEvaluator):
 
     def gram(self, sigma: float) -> Array:
         """G, not yet coupled; not to be changed."""
-        if sigma not in self._kept:
-            self._kept.clear()
+        if sigma not in self._cached:
+            self._cached.clear()
             if self.plain:
                 G = Evaluator.kernel(self, sigma)
             else:
                 Phi = self.features(sigma)
                 G = Phi @ Phi.T
-            self._kept[sigma] = G
-        return self._kept[sigma]
+            self._cached[sigma] = G
+        return self._cached[sigma]
 
     def kernel(self, sigma: float) -> Array:
         """The kernel of rows and tasks together."""
@@ -325,7 +325,7 @@ class CoupledEvaluator(TaskEvaluator):
 
     # --------------------------------------------------------------- held out
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
         split = self.rows.split_count
         problem = Problem(self.Z, self.root, self.bias, None, self.folds, self.centring(), split)
@@ -340,25 +340,25 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
     """Refits of many tasks: the kernel logistic regression of rows and tasks together."""
 
     def __init__(
-        self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, effort: RefitOptions
+        self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, solver_options: RefitOptions
     ) -> None:
-        RefitEvaluator.__init__(self, rows, basis, settings, effort)
+        RefitEvaluator.__init__(self, rows, basis, settings, solver_options)
         assert rows.task is not None
         self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)
-        self._kept = {}
+        self._cached = {}
         self._pasts: dict[float, tuple[dict, set]] = {}
 
-    def apart(self) -> Self:
+    def for_worker(self) -> Self:
         """The trial for a job of its own."""
-        other = super().apart()
+        other = super().for_worker()
         other._pasts = {}
         return other
 
-    def tied(self, sharing: float | None) -> Self:
+    def with_sharing(self, sharing: float | None) -> Self:
         """The trial with this sharing, and with its own solutions to start from."""
-        other = super().tied(sharing)
+        other = super().with_sharing(sharing)
         if sharing is not None:
-            other.past, other.unsettled = self._pasts.setdefault(sharing, ({}, set()))
+            other.past, other.unconverged = self._pasts.setdefault(sharing, ({}, set()))
         return other
 
     heldout = RefitEvaluator.heldout
@@ -368,7 +368,7 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
         """Never: with tasks tied, every row is a centre."""
         return False
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Score held-out predictions."""
         outcome = RefitEvaluator.objective(self, sigma, alpha, held, last)
         outcome.sharing = self.tie.sharing

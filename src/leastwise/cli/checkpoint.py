@@ -32,9 +32,9 @@ class ProgressListener:
     Attributes
     ----------
     spinner : object with a method ``update``
-    inner : Diary, optional
+    inner : CheckpointListener, optional
         The checkpoint that steps are passed on to, and that may know a step from an interrupted run.
-    best : Entry, optional
+    best : CheckpointEntry, optional
         The best step so far: scores on more rows take precedence over scores on fewer.
     """
 

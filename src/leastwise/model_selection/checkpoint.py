@@ -1,8 +1,8 @@
-"""What a search tells while it runs, and what it can be reminded of.
+"""Checkpoints of a search, from which an interrupted search can be resumed.
 
-A long search that was broken off can go on where it was: whoever calls ``fit`` inside of :func:`diary` is told of
-every step when it is done, and may answer for a step from an earlier run. Steps come in the same order for the same
-data and parameters, so that a step is known by its number and what it looks at.
+Inside :func:`checkpointing`, a listener is passed every finished step of a search, and may supply the result of a
+step from an earlier run. Steps come in the same order for the same data and parameters, so that a step is identified
+by its number and its hyperparameters.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class SearchStep:
-    """All of one sigma and sharing.
+    """A step of a search: all alphas at one sigma and sharing.
 
     Attributes
     ----------
     number : int
-        Steps before it since the diary was opened.
+        Number of steps before it since the checkpoint was opened.
     sigma, sharing : float or None
     n_rows : int
     what : str
-        What else it depends on, in words.
+        Description of the other settings that it depends on.
     """
 
     number: int
@@ -37,7 +37,7 @@ class SearchStep:
 
 @dataclass(frozen=True)
 class CheckpointEntry:
-    """What a step found: its best point, all points that it saw, and a line about it."""
+    """The result of a step: its best point, all evaluated points, and a line for the progress report."""
 
     step: SearchStep
     outcome: Any
@@ -46,19 +46,19 @@ class CheckpointEntry:
 
 
 class CheckpointListener(Protocol):
-    """Somebody who listens."""
+    """Stores the steps of a search."""
 
     def load(self, step: SearchStep) -> CheckpointEntry | None:
-        """What is known of this step from an earlier run."""
+        """The result of this step from an earlier run; None if there is none."""
         ...
 
     def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
-        """A step is done."""
+        """Store a finished step."""
         ...
 
 
-class _Silent:
-    """Nobody listens."""
+class _NoCheckpoint:
+    """Stores nothing."""
 
     def load(self, step: SearchStep) -> CheckpointEntry | None:
         return None
@@ -68,29 +68,29 @@ class _Silent:
 
 
 @dataclass
-class _Open:
-    """The diary of this thread of work, and how many steps it has seen."""
+class _Active:
+    """The listener of the current context, and the number of steps so far."""
 
-    checkpointing: CheckpointListener
+    listener: CheckpointListener
     steps: int = 0
 
 
-_OPEN: ContextVar[_Open | None] = ContextVar("leastwise_diary", default=None)
+_ACTIVE: ContextVar[_Active | None] = ContextVar("leastwise_checkpoint", default=None)
 
 
 @contextmanager
 def checkpointing(listener: CheckpointListener) -> Iterator[None]:
-    """Every search made inside is told to ``listener``, step by step."""
-    token = _OPEN.set(_Open(listener))
+    """Pass every step of the searches made inside this context to ``listener``."""
+    token = _ACTIVE.set(_Active(listener))
     try:
         yield
     finally:
-        _OPEN.reset(token)
+        _ACTIVE.reset(token)
 
 
 def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, SearchStep]:
-    """Who listens, and the step that begins."""
-    now = _OPEN.get() or _Open(_Silent())
-    step = SearchStep(now.steps, sigma, sharing, n_rows, what)
-    now.steps += 1
-    return now.checkpointing, step
+    """The listener, and the step that begins."""
+    active = _ACTIVE.get() or _Active(_NoCheckpoint())
+    step = SearchStep(active.steps, sigma, sharing, n_rows, what)
+    active.steps += 1
+    return active.listener, step

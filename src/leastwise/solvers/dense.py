@@ -1,8 +1,11 @@
-"""Held-out scores from one spectrum, for any number of ridges.
+"""Held-out scores of one task from dense factorizations.
 
-Held-out scores from one Cholesky factor, for one ridge.
-
-Held-out scores from a decomposition for every fold.
+``SpectralHeldout``
+    One eigendecomposition or SVD of all rows, for any number of alphas.
+``CholeskyHeldout``
+    One Cholesky factor per alpha: cheaper for a few alphas.
+``RefitHeldout``
+    One decomposition per fold, for any number of alphas: cheaper for a few large folds.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ Array = np.ndarray
 
 @dataclass
 class SpectralHeldout:
-    """Held-out scores of one problem for any number of ridges, from one spectrum."""
+    """Held-out scores for any number of alphas, from one spectrum."""
 
     problem: Problem
     spectrum: Spectrum
@@ -44,15 +47,15 @@ class SpectralHeldout:
         return HeldOut(F / problem.root[:, None], dof=dof)
 
     def _shared(self) -> dict:
-        """What no ridge changes: projections of the targets, the part outside of U, squares."""
+        """Arrays that do not depend on the ridge: projected targets, components outside the span of U, squares."""
         if not self._cache:
             s, B, i = self.spectrum, self.problem.targets, self.problem.folds.singles
             UB = s.U.T @ B
             outside = None if s.complete else B - s.U @ UB
-            assert outside is None or self.problem.centring is None  # tasks have the Gram matrix of all rows
+            assert outside is None or self.problem.centring is None  # coupled tasks use the n x n Gram matrix
             rows = self.problem.centred(s.U)
             self._cache.update(UB=UB, vUB=UB[:, -1:] * UB, outside=outside)
-            # v'(I - UU')B as a product of what is outside: it may be tiny, and v'B would drown it in rounding.
+            # v'(I - UU')B from the outside components: it may be tiny, and v'B - v'UU'B would lose it to rounding.
             self._cache["vout"] = 0.0 if outside is None else outside[:, -1] @ outside
             self._cache["rows"] = rows
             self._cache["U"] = U = rows[i]
@@ -97,19 +100,19 @@ class SpectralHeldout:
 
 
 def _own_rows(V: Array, own: Array) -> Array:
-    """Row ``own[i]`` of V for every i, zeros where there is none."""
+    """Row ``own[i]`` of V for every i; zeros where own[i] is -1."""
     rows = V[np.maximum(own, 0)]
     rows[own < 0] = 0
     return rows
 
 
 def _product(A: Array, e: Array, B: Array) -> Array:
-    """``A diag(e) B`` with one e for all rows, or one for each."""
+    """``A diag(e) B`` with one e for all rows, or one per row."""
     return A @ (e[0][:, None] * B) if len(e) == 1 else (A * e) @ B
 
 
 def _row_sums(A: Array, e: Array) -> Array:
-    """``sum_k A_ik e_ik`` with one e for all rows, or one for each."""
+    """``sum_k A_ik e_ik`` with one e for all rows, or one per row."""
     return A @ e[0] if len(e) == 1 else np.einsum("ik,ik->i", A, e)
 
 
@@ -117,20 +120,20 @@ def _row_sums(A: Array, e: Array) -> Array:
 class CholeskyHeldout:
     """Held-out scores at one alpha from one Cholesky factor, where every row is its own basis function.
 
-    Cheaper than the spectrum where few alphas are looked at. For equal weights, and folds that are single rows but
-    for a few small blocks (exact copies, say). The factor is that of the singles' ridge, rho = alpha (n - 1); a
-    block of m rows has the ridge rho - alpha (m - 1), and its inverse follows from the Neumann series
+    Cheaper than the spectrum for a few alphas. Requires equal weights, and folds that are single rows except for a
+    few small blocks (such as exact copies). The factor has the ridge of single rows, rho = alpha (n - 1); a block of
+    m rows has the ridge rho - alpha (m - 1), and its inverse follows from the Neumann series
 
         (G + rho - delta)^-1 = sum_k delta^k M^(k+1),   M = (G + rho)^-1,
 
-    which gains log10((n-1)/(m-1)) digits a term.
+    which gains log10((n-1)/(m-1)) digits per term.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
-        Kernel matrix, centred where the problem is; kept as it is.
+        Kernel matrix, centred if the problem is. It is not modified.
     square : bool
-        Penalty on the coefficients (G = K^2) instead of on the function (G = K).
+        True if the penalty is on the coefficients (G = K^2), False if on the function (G = K).
     """
 
     problem: Problem
@@ -140,7 +143,7 @@ class CholeskyHeldout:
 
     @staticmethod
     def suits(folds: Folds, n: int) -> bool:
-        """Whether the blocks are few and small enough."""
+        """True if the blocks are few and small enough for the Neumann series."""
         sizes = [len(block) for block in folds.blocks]
         return sum(sizes) <= n / 5 and max(sizes, default=0) <= max(n / 50, 2)
 
@@ -157,7 +160,7 @@ class CholeskyHeldout:
         return HeldOut(F, dof=degrees_of_freedom(inverse, problem.bias))
 
     def _gram(self) -> Array:
-        """G, in room that all alphas share."""
+        """G, in a buffer reused for all alphas."""
         self._work = np.empty_like(self.K) if self._work is None else self._work
         if self.square:
             return np.matmul(self.K, self.K.T, out=self._work)
@@ -165,7 +168,7 @@ class CholeskyHeldout:
         return self._work
 
     def _singles(self, factor: Cholesky, rho: float) -> Inverse:
-        """The pieces for rows left out alone; the factor is used up."""
+        """Inverse blocks for rows left out alone; overwrites the factor."""
         B = self.problem.targets
         MB, MKB = factor.solve(B), factor.solve(self.K @ B) if self.square else None
         L = factor.inverse_factor(overwrite=True)
@@ -206,10 +209,10 @@ class CholeskyHeldout:
 
 
 def _powers(factor: Cholesky, Y: Array, left: Array, ratio: float) -> Array:
-    """M, M^2, ... between the columns ``left`` of Y and all of Y: as many as the Neumann series needs.
+    """M, M^2, ... between the columns ``left`` of Y and all of Y: as many powers as the Neumann series needs.
 
-    ``left`` are the unit columns of the rows, and v behind them. M is symmetric, so M^(a+b) between ``left`` and Y is
-    the inner product of M^a ``left`` and M^b Y, and half as many solves do.
+    ``left`` are the unit columns of the rows, followed by v. M is symmetric, so M^(a+b) between ``left`` and Y is the
+    inner product of M^a ``left`` and M^b Y, which halves the number of solves.
     """
     terms = int(np.ceil(np.log(np.finfo(Y.dtype).eps) / np.log(min(ratio, 0.5))))
     solved = [Y]
@@ -224,9 +227,9 @@ def _powers(factor: Cholesky, Y: Array, left: Array, ratio: float) -> Array:
 
 @dataclass
 class RefitHeldout:
-    """Held-out scores by a decomposition of every fold's training part: cheaper for few large folds.
+    """Held-out scores by decomposing every fold's training rows: cheaper for a few large folds.
 
-    No formula but the fit itself; each decomposition serves all alphas.
+    These are plain refits; each decomposition serves all alphas.
     """
 
     problem: Problem
@@ -239,7 +242,7 @@ class RefitHeldout:
         F, dof = np.empty_like(problem.Z), float(problem.bias)
         for rows, stay, left, spectrum in self.fits():
             v = problem.root[stay] if problem.bias else None
-            if spectrum is None:  # all basis functions are gone: the intercept remains
+            if spectrum is None:  # no basis function left: intercept only
                 F[rows] = 0 if v is None else v @ problem.Z[stay] / (v @ v)
             else:
                 rho = problem.ridge(alpha, rows)
@@ -249,7 +252,7 @@ class RefitHeldout:
         return HeldOut(F, dof=dof)
 
     def fits(self) -> list[tuple[Array, Array, Array, Spectrum | None]]:
-        """For every fold its rows, the rows that stay, what is left of the basis, and its spectrum."""
+        """For every fold: held-out rows, training rows, remaining basis functions, spectrum of the training part."""
         if not self._parts:
             n = len(self.design.K)
             blocks = [*self.problem.folds.blocks, *self.problem.folds.singles[:, None]]
@@ -260,7 +263,7 @@ class RefitHeldout:
         return self._parts
 
     def _owned(self, rows: Array) -> Array:
-        """The basis functions that go with these rows."""
+        """Basis functions deleted together with these rows."""
         if self.design.square:
             return rows
         own = self.problem.own

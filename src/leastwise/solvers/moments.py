@@ -1,8 +1,8 @@
-"""Held-out scores of some rows, from sums over all rows.
+"""Solver by moments: sums over all rows, for data whose design matrix does not fit into memory.
 
-Trials over rows that are too many to hold their design: sums over all of them, held-out scores of some.
-
-Trials of many labels over rows that are too many to hold their design.
+The ridge problem needs only the moments ``Phi'Phi`` and ``Phi'Z``. Held-out scores of a sample of rows follow from
+the moments of all rows, because the contribution of each sampled row, or of each fold, is known. With many coupled
+labels, mode k of the label matrix is a ridge problem with alpha / b_k over the same moments.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class MomentHeldout:
-    """Rows of small folds, each held out from the sums: what it adds to them is known.
+    """Held-out scores of small folds: the contribution of each fold is subtracted from the moments of all rows.
 
-    The basis functions are places: they stay when a row is held out. All folds have the ridge of the average one.
+    The basis functions are fixed: they stay when a row is held out. All folds have the ridge of the average fold.
 
     Attributes
     ----------
     problem : Problem
-        The rows in question; every fold is there with all of its rows.
+        The sampled rows, which must be whole folds.
     U : ndarray of shape (m, b)
-        The rows along the eigenvectors (``MomentSpectrum.coordinates``), multiplied by the roots of their weights.
+        Coordinates of the rows along the eigenvectors (``MomentSpectrum.coordinates``), multiplied by the square
+        roots of their weights.
     spectrum : MomentSpectrum
-        Of all rows.
+        Decomposed moments of all rows.
     """
 
     problem: Problem
@@ -65,16 +66,16 @@ class MomentHeldout:
 
 @dataclass(frozen=True)
 class FoldMomentHeldout:
-    """Rows of few large folds: the sums of all folds but one make the model for that one.
+    """Held-out scores of a few large folds: the model for each fold comes from the moments of the others.
 
     Attributes
     ----------
     Phi : ndarray of shape (m, b)
-        Values of all basis functions.
+        Basis functions evaluated at the sampled rows.
     fold : ndarray of int of shape (m,)
-        Which of the parts each row belongs to.
+        Fold of each row, an index into ``parts``.
     parts : list of Moments
-        Sums of every fold.
+        Moments of each fold.
     bias : bool
     """
 
@@ -85,7 +86,7 @@ class FoldMomentHeldout:
 
     @cached_property
     def spectra(self) -> list[MomentSpectrum]:
-        """Of all folds but each."""
+        """For each fold, the decomposed moments of the others."""
         whole = sum(self.parts[1:], self.parts[0])
         return [moment_spectrum(whole - part, self.bias) for part in self.parts]
 
@@ -96,7 +97,7 @@ class FoldMomentHeldout:
         return replace(held, dof=float(np.mean(dof)))
 
     def solved(self, solve: Callable[[MomentSpectrum], tuple[Array, Array]]) -> HeldOut:
-        """The same with coefficients and intercepts of one's own."""
+        """Held-out scores with coefficients and intercepts computed by ``solve``."""
         F = np.empty((len(self.Phi), self.parts[0].C.shape[1]))
         for k, spectrum in enumerate(self.spectra):
             theta, b = solve(spectrum)
@@ -106,7 +107,7 @@ class FoldMomentHeldout:
 
 
 def _without(U: Array, e: Array, v: Array | None, share: float, R: Array) -> Array:
-    """``(I - U e U' - share v v')^-1 R``, by a system of rows or of functions, whichever is smaller."""
+    """``(I - U e U' - share v v')^-1 R``, in the rows or in the basis functions, whichever is smaller."""
     if v is not None:
         U, e = np.column_stack([U, v]), np.append(e, share)
     if len(U) <= U.shape[1]:
@@ -114,24 +115,24 @@ def _without(U: Array, e: Array, v: Array | None, share: float, R: Array) -> Arr
     return R + U @ np.linalg.solve(np.diag(1 / e) - U.T @ U, U.T @ R)
 
 
-#: Rows whose held-out scores choose alpha and calibrate.
+#: Number of sampled rows whose held-out scores select alpha and calibrate.
 SAMPLE_ROWS = 20_000
 
-#: From sigma to the sums of every fold: one sum of all rows where these are held out in small folds.
+#: Function from sigma to the moments of each fold; a single entry for all rows if folds are small.
 Sums = Callable[[float], list[Moments]]
 
 
 class MomentEvaluator(Evaluator):
-    """Held-out scores of some rows, from sums over all; one pass over the rows for each sigma.
+    """Held-out scores of a sample, from the moments of all rows; one pass over the rows per sigma.
 
     Parameters
     ----------
     rows : Rows
-        Those whose held-out scores are wanted, whole folds of them, with the weights that they have in the sums.
+        The sample: whole folds, with the weights that the rows have in the moments.
     basis, settings
-        As in :class:`Evaluator`; the centres are places.
+        As in :class:`Evaluator`; the centres are fixed.
     sums : callable
-        Sums over all rows.
+        Computes the moments of all rows.
     """
 
     def __init__(self, rows: Rows, basis: Basis, settings: Settings, sums: Sums) -> None:
@@ -142,7 +143,7 @@ class MomentEvaluator(Evaluator):
         self._folds: tuple[float, FoldMomentHeldout] | None = None
 
     def decomposed(self, sigma: float) -> tuple[list[Moments], MomentSpectrum]:
-        """Sums of every fold, and the problem of all rows decomposed; those of the last sigma are kept."""
+        """Moments of each fold, and the decomposed moments of all rows; cached for the last sigma."""
         if self._cached is None or self._cached[0] != sigma:
             parts = self.sums(sigma)
             spectrum = moment_spectrum(sum(parts[1:], parts[0]), self.settings.bias)
@@ -150,11 +151,11 @@ class MomentEvaluator(Evaluator):
         return self._cached[1:]
 
     def design(self, sigma: float, known: Whitening | None = None) -> Array:
-        """Kernel between the rows in question and the centres, or the pivots among them, in double precision."""
+        """Kernel between the sampled rows and the centres (or the pivots among them), in double precision."""
         return double_kernel(self.settings.kernel, self.rows.X, pivot_centers(self.basis.centers, known), sigma)
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
-        """A function from alpha to held-out scores of the rows in question."""
+        """A function from alpha to held-out scores of the sample."""
         parts, spectrum = self.decomposed(sigma)
         found: FoldMomentHeldout | MomentHeldout = (
             self.fold_heldout(sigma, parts) if len(parts) > 1 else self.problem_heldout(sigma, spectrum)
@@ -162,43 +163,43 @@ class MomentEvaluator(Evaluator):
         return lambda alpha: self.rounded(found.at(alpha))
 
     def fold_heldout(self, sigma: float, parts: list[Moments]) -> FoldMomentHeldout:
-        """What gives held-out scores of few large folds; that of the last sigma is kept."""
+        """Held-out scores of a few large folds; cached for the last sigma."""
         if self._folds is None or self._folds[0] != sigma:
             self._folds = sigma, FoldMomentHeldout(self.design(sigma), self.rows.fold, parts, self.settings.bias)
         return self._folds[1]
 
     def problem_heldout(self, sigma: float, spectrum: MomentSpectrum) -> MomentHeldout:
-        """What gives held-out scores of small folds."""
+        """Held-out scores of small folds."""
         folds, count = Folds.from_labels(self.rows.fold), self.rows.split_count
         problem = Problem(self.Z.astype(float), self.root, self.settings.bias, None, folds, count=count)
         U = spectrum.coordinates(self.design(sigma, spectrum.moments.whitening))
         return MomentHeldout(problem, U if self.rows.equal_weights else U * self.root[:, None], spectrum)
 
     def rounded(self, held: HeldOut) -> HeldOut:
-        """In the precision of the rows."""
+        """Scores cast to the type of the rows."""
         dtype = self.rows.X.dtype
         return HeldOut(held.F.astype(dtype), dof=held.dof)
 
 
 def center_whitening(kernel: Kernel, centers: Any, sigma: float, norm: str) -> Whitening | None:
-    """Coordinates in which rows are summed; None where the penalty is on the coefficients."""
+    """Whitening of the features before they are summed; None if the penalty is on the coefficients."""
     return None if norm == "coefficients" else whitening(double_kernel(kernel, centers, centers, sigma))
 
 
 def pivot_centers(centers: Any, known: Whitening | None) -> Any:
-    """The centres whose kernel values the coordinates are made of."""
+    """The centres that the whitened features are computed from."""
     return centers if known is None else centers[known.pivots]
 
 
 def row_sums(
     kernel: Kernel, X: Any, centers: Any, sigma: float, known: Whitening | None, Z: Any, w: Array | None
 ) -> Moments:
-    """Sums over some rows, whose design is held; ``centers`` are those of ``pivot_centers``."""
+    """Moments of a block of rows; ``centers`` are those of ``pivot_centers``."""
     return Moments.of(double_kernel(kernel, X, centers, sigma), Z, w, known)
 
 
 def sums_in_memory(rows: Rows, basis: Basis, settings: Settings, n_folds: int) -> Sums:
-    """Sums over rows that are in memory, by blocks whose design is small."""
+    """Moments of rows in memory, computed by blocks."""
     c = settings.n_outputs
 
     def sums(sigma: float) -> list[Moments]:
@@ -230,16 +231,16 @@ def _blocks(rows: Rows, width: int) -> Iterator[slice]:
 
 
 def _targets(rows: Rows, block: slice, n_outputs: int, X: Any) -> Any:
-    """What is fitted for some rows, in the library of their X; of classes no more than the codes move to it."""
+    """Targets of a block in the array library of X; for classes only the codes are transferred."""
     if rows.values is not None:
         return to_namespace(rows.values[block], X)
     return rows_at(to_namespace(np.eye(n_outputs, dtype=rows.X.dtype), X), rows.y[block])
 
 
 class LabelMomentEvaluator(LabelEvaluator):
-    """Held-out scores of some rows, from sums over all: mode k of the labels is a ridge problem with alpha / b_k.
+    """Held-out scores of many labels: mode k of the label matrix is a ridge problem with alpha / b_k.
 
-    Every label of every row has to be known, and to have the weight of its row.
+    Every label of every row must be known and have the weight of its row.
     """
 
     def __init__(
@@ -285,12 +286,12 @@ class LabelMomentEvaluator(LabelEvaluator):
 
 
 def _rotated(tie: Tied, A: Array) -> Array:
-    """Columns of a family along its modes, of shape (..., c, m), from those of all outputs."""
+    """Columns of a label group rotated to its modes, of shape (..., c, m), from those of all outputs."""
     return tie.modes.rotate(A[..., tie.family.columns])
 
 
 def _modes(tie: Tied, spectrum: MomentSpectrum) -> list[tuple[Array, float, MomentSpectrum]]:
-    """For every eigenvalue of B the rotated columns that have it, what alpha is divided by, and their problem."""
+    """For every distinct eigenvalue of B: mask of its rotated columns, divisor of alpha, and their ridge problem."""
     modes, m = tie.modes, spectrum.moments
     C, z = _rotated(tie, m.C), _rotated(tie, m.z)
     least = LEAST * max(float(modes.values.max()), np.finfo(float).tiny)

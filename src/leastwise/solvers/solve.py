@@ -1,8 +1,7 @@
-"""The last step of a fit: coefficients at the chosen sigma and alpha, from all rows.
+"""The final solution at the selected hyperparameters: ``solve`` for one task, ``solve_labels`` for many labels.
 
-The last step of a fit of many labels: coefficients at the chosen sigma, alpha and sharing, from all rows.
-
-Models of many labels solved by conjugate gradients, without the kernel matrix of all rows.
+Both are exact. ``solve_by_sgd`` (stochastic gradient descent) and ``solve_labels_free`` (conjugate gradients) do
+without the kernel matrix of all rows.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Solution:
-    """Coefficients on the centres (b x c), intercepts (c), and how they came about.
+    """Coefficients of the centres (b x c), intercepts (c), and diagnostics.
 
-    ``jitter`` was added to a diagonal; ``lifted`` says that this was because the kernel matrix has negative
-    eigenvalues. ``descent`` is the story of an iterative solver.
+    ``jitter`` was added to a diagonal; ``lifted`` is True if the reason was negative eigenvalues of the kernel
+    matrix. ``descent`` is the history of stochastic gradient descent.
     """
 
     coef: Array
@@ -43,7 +42,7 @@ class Solution:
 
 
 def solve(evaluator: Evaluator, sigma: float, alpha: float) -> Solution:
-    """The exact solution; ``trial`` gives up its pairs and is not to be used afterwards."""
+    """The exact solution; it overwrites ``evaluator.pairs``, so the evaluator must not be used afterwards."""
     basis, s, root = evaluator.basis, evaluator.settings, evaluator.root
     rho, bias = alpha / evaluator.unit * len(evaluator.rows), root if s.bias else None
     if not basis.square or not evaluator.definite:
@@ -63,9 +62,9 @@ def solve(evaluator: Evaluator, sigma: float, alpha: float) -> Solution:
 
 
 def _solve_blocks(evaluator: Evaluator, sigma: float, rho: float, bias: Array | None) -> Solution:
-    """Block by block; classes that a basis function does not serve get a zero."""
+    """Solve block by block; coefficients of classes outside a block are zero."""
     basis, c = evaluator.basis, evaluator.settings.n_outputs
-    # Coefficients of centres that almost depend on one another are large and cancel: they keep double precision.
+    # Coefficients of nearly dependent centres are large and cancel, so they stay in double precision.
     coef = np.zeros((basis.n_functions, c), dtype=float if evaluator.penalised else evaluator.Z.dtype)
     intercept, jitter = np.zeros(c, dtype=evaluator.Z.dtype), 0.0
     for block, design in zip(basis.blocks, evaluator.designs(sigma, deletes=False), strict=True):
@@ -76,7 +75,7 @@ def _solve_blocks(evaluator: Evaluator, sigma: float, rho: float, bias: Array | 
 
 
 def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tuple[Array, Array, float]:
-    """By a Cholesky factor of b unknowns where that is accurate, else from the spectrum."""
+    """Solve by a Cholesky factor of b unknowns if that is accurate, otherwise from the spectrum."""
     if not design.square and design.K.shape[0] >= design.K.shape[1]:
         found = solve_design(design.scaled, Z, rho, bias)
         if found is not None:
@@ -88,14 +87,14 @@ def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tu
 
 
 def sgd_sample(n: int, b: int) -> int:
-    """How many rows make the preconditioner."""
+    """Number of rows that the preconditioner is computed from."""
     return min(n, max(2 * b, 1000))
 
 
 def solve_by_sgd(
     rows: Rows, basis: Basis, settings: Settings, sigma: float, alpha: float, rng: Any, **options: Any
 ) -> Solution:
-    """Stochastic gradient descent; of the kernel between rows and centres only batches exist, and a sample."""
+    """Stochastic gradient descent; only batches and a sample of the kernel between rows and centres are in memory."""
     s, n, b = settings, len(rows), basis.n_functions
     Z = rows.targets(s.n_outputs)
 
@@ -122,10 +121,10 @@ def scores(solution: Solution, settings: Settings, sigma: float, X: Any, basis: 
 
 @dataclass(frozen=True)
 class LabelSolution:
-    """Coefficients on the centres (b x outputs), intercepts (outputs), and how they came about.
+    """Coefficients of the centres (b x outputs), intercepts (outputs), and diagnostics.
 
-    ``jitter`` was added to a diagonal; ``lifted`` says that this was because the kernel matrix has negative
-    eigenvalues. ``story`` is that of conjugate gradients, where they were needed.
+    ``jitter`` was added to a diagonal; ``lifted`` is True if the reason was negative eigenvalues of the kernel
+    matrix. ``summary`` holds the convergence summaries of conjugate gradients, if these were used.
     """
 
     coef: Array
@@ -136,13 +135,13 @@ class LabelSolution:
 
     @classmethod
     def empty(cls, n_functions: int, n_outputs: int, dtype: Any, wide: bool = False, **known: Any) -> LabelSolution:
-        """Zeros, to be filled in; ``wide`` coefficients have double precision, intercepts that of the rows."""
+        """Zeros to be filled in; ``wide`` coefficients have double precision, intercepts the type of the rows."""
         coef = np.zeros((n_functions, n_outputs), float if wide else dtype)
         return cls(coef, np.zeros(n_outputs, dtype), **known)
 
 
 def solve_labels(evaluator: LabelEvaluator, sigma: float, alpha: float, sharing: float) -> LabelSolution:
-    """The exact solution: by two eigendecompositions, or, where labels are not known, by conjugate gradients."""
+    """The exact solution: by two eigendecompositions, or by conjugate gradients if some labels are unknown."""
     evaluator = evaluator.with_sharing(sharing)
     rho, (spectrum, known) = (
         evaluator.least(alpha) / evaluator.unit * len(evaluator.rows),
@@ -181,7 +180,7 @@ def solve_labels_free(
     solver_options: SolverOptions,
     start: Any = None,
 ) -> LabelSolution:
-    """By conjugate gradients, without the kernel matrix of all rows; ``start`` are the stories of a like problem."""
+    """Solve by conjugate gradients without the kernel matrix; ``start`` are summaries of a similar problem."""
     K = KernelTimes(settings.kernel, sigma, rows.X, budget=kernel_budget())
     on_function = settings.norm == "function"
     G = _Gram(K, None if on_function else rows.multiplicity.astype(float)[:, None])
@@ -216,7 +215,7 @@ def solve_labels_free(
 
 @dataclass(frozen=True)
 class _Gram:
-    """Products with the Gram matrix: the kernel K itself, or, with weights m of the basis functions, K diag(m) K."""
+    """Products with the Gram matrix: K, or K diag(m) K with weights m of the basis functions."""
 
     K: KernelTimes
     m: Array | None
@@ -236,5 +235,5 @@ class _Gram:
         return np.concatenate([(self.K.kernel(X[p], X, self.K.sigma) ** 2) @ self.m[:, 0] for p in parts])
 
     def coefficients(self, A: Array) -> Array:
-        """On the basis functions, from those of the rows."""
+        """Coefficients of the basis functions from the dual ones."""
         return A if self.m is None else self.m * self.K.times(A)

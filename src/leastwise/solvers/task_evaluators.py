@@ -1,18 +1,16 @@
-r"""Held-out scores of tasks tied together, where a row's basis function goes with it.
+r"""Evaluators of coupled tasks in the dual: the kernel between rows is multiplied by that between their tasks.
 
-With the penalty on the coefficients every task has a coefficient for every basis function, tied to those of the other
-tasks. The design that belongs to the Gram matrix ``(K K') o B`` is, for the basis function of row i, the block
+``CoupledEvaluator`` uses the formulas of one task with the Gram matrix ``G_ij B[t_i, t_j]``. ``OwnBasisHeldout`` is
+for the penalty on the coefficients, if deleting a row also deletes its basis function. Every task then has a
+coefficient for every basis function, coupled to those of the other tasks. The design that belongs to the Gram matrix
+``(K K') o B`` is, for the basis function of row i, the block
 
     Psi_i = diag(k_i) S L,        B = L L',   S = the tasks of the rows, one-hot,
 
-of as many columns as B has rank. Leaving out row i deletes its residual and all coefficients of that block from the
-augmented system (see the package's text). The blocks of the inverse, with M = (Psi Psi' + rho)^-1, are
+with rank(B) columns. Leaving out row i deletes its residual and all coefficients of that block from the augmented
+system (H) of ``leastwise.solvers``. The blocks of the inverse, with M = (Psi Psi' + rho)^-1, are
 
     P = rho M,     T = M Psi,     D = -(I - Psi' M Psi) / rho.
-
-What trials of tasks tied together have in common.
-
-Trials of tasks tied together: the kernel between rows is multiplied by that between their tasks.
 """
 
 from __future__ import annotations
@@ -36,20 +34,20 @@ from leastwise.solvers.search_rows import ARRAYS
 
 Array = np.ndarray
 
-#: Numbers that are held at a time for the blocks of many rows.
+#: Array entries held at a time for the blocks of a batch of rows.
 ROOM = 2**23
 
 
 @dataclass
 class OwnBasisHeldout:
-    """Held-out scores for any ridge, from one spectrum of the coupled Gram matrix and, for large folds, one for each.
+    """Held-out scores for any alpha, from one spectrum of the coupled Gram matrix, and one per large fold.
 
     Parameters
     ----------
     problem : Problem
     K : ndarray of shape (n, n)
-        Kernel between rows, the columns multiplied by the roots of the basis functions' weights.
-    tie : Tie
+        Kernel matrix of the rows, with columns multiplied by the square roots of the basis functions' weights.
+    tie : CouplingMatrix
     task : ndarray of int of shape (n,)
     """
 
@@ -94,7 +92,7 @@ class OwnBasisHeldout:
 
     @property
     def _factor(self) -> Array:
-        """L with B = L L', without columns of zeros."""
+        """L with B = L L', without zero columns."""
         if "L" not in self._cache:
             b, V = np.linalg.eigh(self.tie.matrix)
             kept = b > len(b) * np.finfo(b.dtype).eps * b[-1]
@@ -118,7 +116,7 @@ class OwnBasisHeldout:
     # --------------------------------------------------------------- deletion
 
     def _delete_rows(self, rows: Array, rho: float) -> Array:
-        """(B_EE)^-1 (B z)_E, first part, for rows left out one at a time, all with one ridge."""
+        """The row part of (B_EE)^-1 (B z)_E for rows left out one at a time, all with the same ridge."""
         Y, U, UB = self._projections(rows), self._spectrum.U[rows], self._projected
         e = (1 / (self._spectrum.g + rho)).astype(Y.dtype)
         eY = Y * e
@@ -136,7 +134,7 @@ class OwnBasisHeldout:
             TB = TB - Tv * vMB / vMB[-1]
             PB = PB - Pv * vMB / vMB[-1]
         count = self.problem.counts(rows)
-        if count is not None:  # one of several equal observations: see ``deletion.delete_one``
+        if count is not None:  # one of several equal observations: see ``heldout.delete_one``
             m = count[:, None, None]
             p, t = p / count + (1 - 1 / count), t / m
             d = d / m - (1 - 1 / m) / rho * np.eye(d.shape[1], dtype=d.dtype)
@@ -145,7 +143,7 @@ class OwnBasisHeldout:
         return (PB[:, :-1] - across[:, 1:]) / (p - across[:, 0])[:, None]
 
     def _block(self, rows: Array, rho: float) -> Inverse:
-        """The pieces for rows that are left out together."""
+        """Inverse blocks for rows left out together."""
         Y = self._projections(rows)
         Y, U, UB = Y.reshape(-1, Y.shape[2]), self._spectrum.U[rows], self._projected
         e = (1 / (self._spectrum.g + rho)).astype(Y.dtype)
@@ -157,12 +155,12 @@ class OwnBasisHeldout:
     # ----------------------------------------------------------------- refits
 
     def _large(self, m: int) -> bool:
-        """Whether a decomposition of the rest is cheaper than the block of so many rows."""
+        """True if decomposing the other rows is cheaper than the block system of m rows."""
         n, size = len(self.K), m * self._factor.shape[1]
         return 12 * (n - m) ** 3 < 2 * size**2 * n + size**3
 
     def _refit(self, rows: Array, alpha: float) -> Array:
-        """Scores of some rows, times the roots of their weights, from the others alone."""
+        """Scores of some rows from a refit to the others, multiplied by the square roots of their weights."""
         stay = np.setdiff1d(np.arange(len(self.K)), rows)
         root, key = self.problem.root, int(rows[0])
         Phi = self.K[np.ix_(stay, stay)]
@@ -176,21 +174,21 @@ class OwnBasisHeldout:
 
 
 class TaskEvaluator(Evaluator):
-    """A trial of many tasks at one sharing, with intercepts of their own of one spread."""
+    """Evaluator of coupled tasks at one sharing and one prior variance of task intercepts (``spread``)."""
 
     coupling: Coupling
     tie: CouplingMatrix
     spread: float = 0.0
-    #: Spreads to choose from; none where tasks have no intercepts of their own.
+    #: Candidate intercept variances; empty if tasks have no intercepts of their own.
     spreads: tuple[float, ...] = ()
 
     @property
     def bias(self) -> bool:
-        """Whether there is an intercept that all tasks share; where each has a free one, there is no room for it."""
+        """True if there is a shared intercept; it is redundant if every task has an unpenalised one."""
         return self.settings.bias and np.isfinite(self.spread)
 
     def centring(self) -> Centring | None:
-        """What intercepts of the tasks' own do to the rows; None where there are none."""
+        """Centring that represents task intercepts; None if there are none."""
         if self.spread == 0:
             return None
         assert self.rows.task is not None
@@ -199,22 +197,22 @@ class TaskEvaluator(Evaluator):
 
     @property
     def unit_spread(self) -> float:
-        """The spread in units of the noise of a row of mean weight; as given it is for a row of weight 1."""
+        """``spread`` relative to the noise variance of a row of mean weight; ``spread`` itself refers to weight 1."""
         return self.spread * self.rows.mass
 
     def description(self) -> str:
-        """What there is to say of a trial beside sigma and alpha."""
+        """Hyperparameters other than sigma and alpha, for progress reports."""
         spread = f", spread {self.spread:.3g}" if self.spreads else ""
         return f", sharing {self.tie.sharing:.3g}{spread}{super().description()}"
 
     def with_intercept_variance(self, spread: float) -> Self:
-        """The trial with intercepts of this spread."""
+        """Copy with this prior variance of task intercepts."""
         other = copy.copy(self)
         other.spread = spread
         return other
 
     def with_sharing(self, sharing: float | None) -> Self:
-        """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
+        """Copy with this sharing; the cache of the last sigma is used by all sharings."""
         if sharing is None:
             return self
         other = copy.copy(self)
@@ -223,12 +221,12 @@ class TaskEvaluator(Evaluator):
 
     @property
     def isolated(self) -> Array | None:
-        """Rows whose tasks share nothing with any row that stays."""
+        """Mask of rows whose task is coupled to no training row when they are held out."""
         assert self.rows.task is not None
         if self.spread != 0:
             return None
         isolated = self.tie.isolated(self.rows.task, self.rows.fold)
-        split = self.rows.split_count  # of several observations the others stay
+        split = self.rows.split_count  # the other observations of the row remain
         return isolated if split is None else isolated & (split <= 1)
 
     def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
@@ -238,15 +236,15 @@ class TaskEvaluator(Evaluator):
         return outcome
 
 
-#: Up to so many rows times tasks a row takes its basis function out of every task when it is held out.
+#: Up to this number of rows times tasks, holding out a row also deletes its basis function in every task.
 OWN_LIMIT = 100_000
 
 
 class CoupledEvaluator(TaskEvaluator):
     """Held-out scores of many tasks in the dual: ``H_ij = G_ij B[t_i, t_j]``, n x n whatever the number of tasks.
 
-    G is the kernel itself where the penalty is on the function and every row is a centre, else the inner products of
-    the designs. Centres that are fewer than the rows are places and nothing more: they stay when a row is held out.
+    G is the kernel matrix if the penalty is on the function and every row is a centre, otherwise the Gram matrix of
+    the features. If there are fewer centres than rows, the centres are fixed: they stay when a row is held out.
     """
 
     sharing_costs = True
@@ -259,24 +257,24 @@ class CoupledEvaluator(TaskEvaluator):
         self._cached: dict[float, Array] = {}
 
     def for_worker(self) -> Self:
-        """The trial for a job of its own."""
+        """Copy for a parallel worker, with an empty cache."""
         other = super().for_worker()
         other._cached = {}
         return other
 
     @property
     def room(self) -> int:
-        """Bytes that a step takes at its peak: the Gram matrix has all rows, however few the centres."""
+        """Peak memory of a search step in bytes: the Gram matrix is n x n however few the centres."""
         return ARRAYS[self.settings.norm] * len(self.rows) ** 2 * self.rows.X.dtype.itemsize
 
     def with_linear_weight(self, weight: float) -> Self:
-        """The trial with this weight for the linear part of a sum of kernels."""
+        """Copy with this weight of the linear part of a sum of kernels."""
         other = super().with_linear_weight(weight)
         other._cached = {}
         return other
 
     def with_coupling(self, coupling: Coupling) -> CoupledEvaluator:
-        """The trial with its tasks tied in another way."""
+        """Copy with another coupling of the tasks."""
         other = copy.copy(self)
         other.coupling, other.tie = coupling, coupling.at(1.0)
         return other
@@ -285,22 +283,22 @@ class CoupledEvaluator(TaskEvaluator):
 
     @property
     def plain(self) -> bool:
-        """Whether the kernel itself is the Gram matrix."""
+        """True if the kernel matrix is the Gram matrix."""
         return self.basis.square and self.settings.norm == "function"
 
     def features(self, sigma: float) -> Array:
-        """The design whose inner products are the Gram matrix."""
+        """Features Phi with ``G = Phi Phi'``."""
         if self.settings.norm == "coefficients":
             K = Evaluator.kernel(self, sigma)
             return K * self.root if self.basis.weighted else K
         return self.whitened(sigma, self.coordinates(sigma))
 
     def coordinates(self, sigma: float) -> Whitening:
-        """Coordinates of the centres, where the penalty is on the function."""
+        """Whitening of the centres, for the penalty on the function."""
         return whitening(self.center_kernel(sigma))
 
     def gram(self, sigma: float) -> Array:
-        """G, not yet coupled; not to be changed."""
+        """G before coupling; do not modify it."""
         if sigma not in self._cached:
             self._cached.clear()
             if self.plain:
@@ -312,11 +310,11 @@ class CoupledEvaluator(TaskEvaluator):
         return self._cached[sigma]
 
     def kernel(self, sigma: float) -> Array:
-        """The kernel of rows and tasks together."""
+        """Coupled kernel ``G_ij B[t_i, t_j]``."""
         return self.tie.couple(self.gram(sigma).copy(), self.task, self.task)
 
     def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
-        """One design for all outputs."""
+        """One design for all outputs, centred if tasks have intercepts."""
         K, centring = self.kernel(sigma), self.centring()
         if centring is None:
             return [Design(K, None, self.root, None, square=True, function=True)]
@@ -326,7 +324,7 @@ class CoupledEvaluator(TaskEvaluator):
     # --------------------------------------------------------------- held out
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
-        """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
+        """A function from alpha to held-out scores at this sigma; about ``count`` alphas will be evaluated."""
         split = self.rows.split_count
         problem = Problem(self.Z, self.root, self.bias, None, self.folds, self.centring(), split)
         if self.basis.square and not self.plain and len(self.rows) * len(self.tie.own) <= OWN_LIMIT:
@@ -337,7 +335,7 @@ class CoupledEvaluator(TaskEvaluator):
 
 
 class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
-    """Refits of many tasks: the kernel logistic regression of rows and tasks together."""
+    """Kernel logistic regression of coupled tasks: refits with the coupled kernel."""
 
     def __init__(
         self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling, solver_options: RefitOptions
@@ -349,13 +347,13 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
         self._pasts: dict[float, tuple[dict, set]] = {}
 
     def for_worker(self) -> Self:
-        """The trial for a job of its own."""
+        """Copy for a parallel worker, with an empty cache."""
         other = super().for_worker()
         other._pasts = {}
         return other
 
     def with_sharing(self, sharing: float | None) -> Self:
-        """The trial with this sharing, and with its own solutions to start from."""
+        """Copy with this sharing and its own past solutions for warm starts."""
         other = super().with_sharing(sharing)
         if sharing is not None:
             other.past, other.unconverged = self._pasts.setdefault(sharing, ({}, set()))
@@ -365,7 +363,7 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
 
     @property
     def penalised(self) -> bool:
-        """Never: with tasks tied, every row is a centre."""
+        """Always False: every row is a centre."""
         return False
 
     def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:

@@ -11,7 +11,7 @@ from leastwise.datasets import available, load, make_related_tasks
 from leastwise.metrics.probabilities import task_auc, task_log_loss
 from leastwise.model_selection.splitters import StratifiedTaskKFold
 from leastwise.model_selection.subsample import LEAST_TASKS, some_units
-from leastwise.solvers import arrow_evaluator as arrow_module
+from leastwise.solvers import arrow as arrow_module
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores
 

@@ -438,7 +438,7 @@ def test_kept_values_are_half_of_the_matrix(rng):
 
 
 def test_a_tie_needs_tasks(rng):
-    with pytest.raises(ValueError, match="tasks of the rows"):
+    with pytest.raises(ValueError, match="task codes of the rows"):
         KernelTimes(RBF(), 1.0, rng.normal(size=(5, 2)), tie=TIES["shared"])
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -138,7 +138,7 @@ def parts_heldout(
     """Held-out scores by the library: one spectrum for each sharing and fold, or for KLR one path of refits."""
     for sharing, alphas in itertools.groupby(pairs, key=lambda p: p[0]):
         wanted = [a for _, a in alphas]
-        at = evaluator.tied(sharing).heldout(sigma, len(wanted))
+        at = evaluator.with_sharing(sharing).heldout(sigma, len(wanted))
         for alpha in wanted:
             yield Point(sigma, alpha, sharing), score(at(alpha).F)
 
@@ -156,7 +156,7 @@ def klr_trial(draw: Draw) -> Any:
     model = MultiTaskKernelLogisticRegression(1.0, 1.0, 1.0, bias=None, cv=draw.splits)
     spec = model._spec()
     evaluator = refit_evaluator(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task))
-    evaluator.effort = type(evaluator.effort)(Grid(()), evaluator.effort.solver, evaluator.effort.stop)
+    evaluator.solver_options = replace(evaluator.solver_options, alphas=Grid(()))
     return evaluator
 
 

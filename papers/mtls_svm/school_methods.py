@@ -105,7 +105,7 @@ def mtls_svm(data: Split) -> tuple[Array, dict]:
 
     def line(rest: tuple[int, ...], gammas: Sequence[int]) -> Array:
         points = [from_gamma_lambda(2.0**g, 2.0 ** rest[0], n, m) for g in gammas]
-        at = evaluator.tied(points[0]["sharing"]).heldout(1.0, len(points))
+        at = evaluator.with_sharing(points[0]["sharing"]).heldout(1.0, len(points))
         more = n / (n - 1)  # gamma does not change when a row is held out; alpha, relative to the mean loss, does
         return np.array([-np.sum((data.y - unit * at(more * point["alpha"]).F[:, 0]) ** 2) for point in points])
 

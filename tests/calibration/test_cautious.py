@@ -15,7 +15,7 @@ from leastwise.model_selection.scoring import resolve_value_scoring
 from leastwise.problem.coupling import from_gamma_lambda
 from leastwise.problem.kernels import RBF
 from leastwise.solvers.evaluator import Rows
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 
 
 def rows(values):
@@ -34,8 +34,8 @@ def test_the_charge_grows_with_the_degrees_of_freedom_and_fades_with_the_rows():
     for n in (30, 100, 1000, 10000):
         Z = rng.normal(size=(n, 1))
         F = 0.5 * Z
-        plain = objective(Z, "r2")(rows(Z), Held(F, np.zeros(1), freedom=n / 2), None)[0]
-        scores = [objective(Z)(rows(Z), Held(F, np.zeros(1), freedom=f * n), None)[0] for f in (0, 0.25, 0.5)]
+        plain = objective(Z, "r2")(rows(Z), HeldOut(F, np.zeros(1), dof=n / 2), None)[0]
+        scores = [objective(Z)(rows(Z), HeldOut(F, np.zeros(1), dof=f * n), None)[0] for f in (0, 0.25, 0.5)]
         assert scores[0] == pytest.approx(plain)
         assert scores[0] > scores[1] > scores[2]
         costs.append(np.log((1 - scores[2]) / (1 - plain)))
@@ -64,7 +64,7 @@ def test_degrees_of_freedom_are_the_trace_of_the_smoother(alpha, bias, monkeypat
     monkeypatch.setattr(
         ValueObjective,
         "__call__",
-        lambda self, rows, held, last: seen.append(held.freedom) or real(self, rows, held, last),
+        lambda self, rows, held, last: seen.append(held.dof) or real(self, rows, held, last),
     )
     LSSVR(1.0, alpha, kernel="rbf", bias=bias).fit(X, y)
     # leave-one-out has the ridge of 24 rows

@@ -524,7 +524,7 @@ def slow_choice(points, rows, cautious, stay):
     squares = [(z - point["F"][:, 0]) ** 2 for point in points]
     costs = []
     for point, square in zip(points, squares, strict=True):
-        charge = np.exp(6 / np.sqrt(n) * min(point["freedom"] / n, 1)) if cautious else 1
+        charge = np.exp(6 / np.sqrt(n) * min(point["dof"] / n, 1)) if cautious else 1
         costs.append(np.average(square[stay], weights=w[stay]) * charge)
     best = int(np.argmin(costs))
     linear = [k for k, point in enumerate(points) if point["weight"] == np.inf]

@@ -552,8 +552,8 @@ def test_progress_on_a_terminal(columns, made, tmp_path, monkeypatch):
         listener = ProgressListener(spinner)
         for number, score in enumerate([-0.5, -0.3, -0.4]):
             step, entry = _step(number, score)
-            assert listener.recall(step) is None
-            listener.note(step, entry)
+            assert listener.load(step) is None
+            listener.save(step, entry)
         spinner.progress.refresh()
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
     assert "0:00:00 step 3, 1,000 rows" in text
@@ -565,11 +565,11 @@ def test_progress_on_a_terminal(columns, made, tmp_path, monkeypatch):
 def _step(number, score):
     from types import SimpleNamespace
 
-    from leastwise.model_selection.checkpoint import Entry, Step
+    from leastwise.model_selection.checkpoint import CheckpointEntry, SearchStep
 
-    step = Step(number, 1.0, None, 1000, "3 alphas")
+    step = SearchStep(number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"
-    return step, Entry(step, SimpleNamespace(score=score), [], line)
+    return step, CheckpointEntry(step, SimpleNamespace(score=score), [], line)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals of POSIX")

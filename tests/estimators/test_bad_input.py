@@ -100,7 +100,7 @@ DATA = {
     "all rows equal": ((np.ones((40, 2)), Y), {}, "All rows of X are equal"),
     "groups missing": ((X, Y), {"groups": [None] + [1] * 20 + [2] * 19}, "missing labels"),
     "groups nan": ((X, Y), {"groups": np.r_[np.nan, np.ones(20), np.zeros(19)]}, "missing labels"),
-    "tiny values": ((X * 1e-170, Y), {}, "so close that the squares of their distances are 0"),
+    "tiny values": ((X * 1e-170, Y), {}, "so close that their squared distances are 0"),
     "groups length": ((X, Y), {"groups": np.ones(3)}, r"groups has shape \(3,\)"),
     "one group": ((X, Y), {"groups": np.ones(40)}, "one group only"),
 }

@@ -228,9 +228,9 @@ def test_what_fits_is_kept_and_no_more(rng):
         part = KernelTimes(RBF(), 1.0, rows, budget=budget)
         for _ in range(2):
             np.testing.assert_allclose(part(V), want, atol=1e-9)
-        kept = sum(K.nbytes for K in part._kept.values())
+        kept = sum(K.nbytes for K in part._cached.values())
         assert 0.5 * share * 1500**2 * 2 < kept <= budget
-        assert len(part._kept) < len(everything._kept)
+        assert len(part._cached) < len(everything._cached)
 
 
 def test_the_preconditioner_grows_with_the_rows_within_memory(monkeypatch):
@@ -286,8 +286,8 @@ def test_one_problem_serves_many_alphas(narrow):
     np.testing.assert_allclose(a.scores(rows), b.scores(rows), atol=1e-7)
     model = fixed()
     data, settings = prepare(model, model._spec(), X, Y, WEIGHTS)
-    effort = solving.SolverOptions(1e-9, 200)
-    problem = KrylovProblem(data.rows, settings, 1.5, None, effort)
+    solver_options = solving.SolverOptions(1e-9, 200)
+    problem = KrylovProblem(data.rows, settings, 1.5, None, solver_options)
     assert problem.rough is not None
     start = None
     for alpha in (1e-1, 1e-3, 1e-5):

@@ -11,8 +11,8 @@ from leastwise.datasets import available, load, make_related_tasks
 from leastwise.metrics.probabilities import task_auc, task_log_loss
 from leastwise.model_selection.splitters import StratifiedTaskKFold
 from leastwise.model_selection.subsample import LEAST_TASKS, some_units
-from leastwise.solvers import arrow_evaluator as arrow_module
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers import arrow as arrow_module
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores
 
 # ----------------------------------------------------------------- held out
@@ -25,7 +25,7 @@ from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task
 @pytest.mark.parametrize("sharing", [0.0, 0.4, 1.0])
 def test_heldout_scores_are_those_of_refits(norm, kind, fold, weighted, bias, sharing):
     rows = tied_rows(weighted, fold)
-    tied = evaluator(rows, kind, norm, bias).tied(sharing)
+    tied = evaluator(rows, kind, norm, bias).with_sharing(sharing)
     refits = coupled_heldout_by_refits(
         rows.X, rows.y, rows.task, rows.w, tied.tie.matrix, kernel, 0.01, norm, bias, C, rows.fold
     )
@@ -39,7 +39,7 @@ def test_heldout_scores_are_those_of_refits(norm, kind, fold, weighted, bias, sh
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
 def test_the_solution_is_that_of_loops(norm, kind, weighted, bias, sharing):
     rows = tied_rows(weighted)
-    tied = evaluator(rows, kind, norm, bias).tied(sharing)
+    tied = evaluator(rows, kind, norm, bias).with_sharing(sharing)
     solution = solve_tasks(tied, 1.0, 0.02)
     fit = coupled_fit(rows.X, rows.y, rows.task, rows.w, tied.tie.matrix, kernel, 0.02, norm, bias, C)
     X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % T
@@ -54,8 +54,8 @@ def test_the_solution_is_that_of_loops(norm, kind, weighted, bias, sharing):
 def test_arrow_is_the_dual(norm, fold, weighted, bias, sharing):
     rows = tied_rows(weighted, fold)
     recipe = {"norm": norm, "bias": bias, "n_centers": 7}
-    dual = evaluator(rows, **recipe).tied(sharing)
-    arrow = evaluator(rows, cls=ArrowEvaluator, **recipe).tied(sharing)
+    dual = evaluator(rows, **recipe).with_sharing(sharing)
+    arrow = evaluator(rows, cls=ArrowEvaluator, **recipe).with_sharing(sharing)
     X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % (T + 1) - 1  # -1 is not known
     one, other = solve_tasks(dual, 1.0, 0.02), solve_tasks(arrow, 1.0, 0.02)
     K = kernel(X, dual.basis.centers)
@@ -68,7 +68,7 @@ def test_arrow_is_the_dual(norm, fold, weighted, bias, sharing):
 
 def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
     rows = tied_rows(weighted=True, fold="loo")
-    arrow = evaluator(rows, cls=ArrowEvaluator, n_centers=7).tied(0.4)
+    arrow = evaluator(rows, cls=ArrowEvaluator, n_centers=7).with_sharing(0.4)
     # A stream has the ridge of all rows, leave-one-out that of all but one.
     at_once, solution = arrow.heldout(1.0, 1)(0.01 * N / (N - 1)).F, solve_tasks(arrow, 1.0, 0.01)
     monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
@@ -82,7 +82,7 @@ def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
 @pytest.mark.parametrize("kind", ["shared", "pairwise"])
 def test_scores_of_strangers_are_those_of_a_fit_without_the_task(kind, bias):
     rows, alpha = tied_rows(weighted=True), 0.03
-    tied = evaluator(rows, kind, bias=bias).tied(0.5)
+    tied = evaluator(rows, kind, bias=bias).with_sharing(0.5)
     F, B = unseen_task_scores(tied, 1.0, alpha), tied.tie.matrix
     for code in range(T):
         out = rows.task == code

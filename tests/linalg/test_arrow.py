@@ -246,7 +246,7 @@ def test_task_out_is_a_refit(sharing, bias):
     d = make(sharing=sharing, bias=bias)
     expected = refits_without_task(d, 0.01 * len(d.Z))
     heldout = d.heldout(np.arange(len(d.Z)))
-    assert_same([heldout.task_out(0.01)], [expected])
+    assert_same([heldout.unseen_task_scores(0.01)], [expected])
 
 
 def test_fold_of_parts_on_both_sides_of_b():
@@ -267,14 +267,14 @@ def test_chunks_give_the_held_out_scores_of_all(rho):
     for chunk in d.chunks(cuts):
         mine = labels[sum(map(len, found)) :][: len(chunk.Z)]
         problem = Problem(chunk.Z, chunk.root, True, None, Folds.from_labels(mine))
-        found.append(ArrowHeldout(problem, decompose([chunk]), d.sharing, chunk.own).given(system, rho).F)
+        found.append(ArrowHeldout(problem, decompose([chunk]), d.sharing, chunk.own).from_system(system, rho).F)
     assert_same([np.concatenate(found)], [d.heldout(labels).at(alpha).F], rtol=1e-5 if rho < 1e-8 else 1e-9)
 
 
 def test_one_task_cannot_do_without_itself():
     d = make((5, 0))
     with pytest.raises(ValueError, match="only one"):
-        d.heldout(np.arange(5)).task_out(0.1)
+        d.heldout(np.arange(5)).unseen_task_scores(0.1)
 
 
 def test_sharings_share_the_decomposition():

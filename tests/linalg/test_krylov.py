@@ -429,16 +429,16 @@ def test_kept_values_are_half_of_the_matrix(rng):
     X, V = blobs(2000, d=4)[0], rng.normal(size=(2000, 1))
     operator = KernelTimes(RBF(), 1.0, X, rho=1.0)
     first = operator(V)
-    kept = sum(K.nbytes for K in operator._kept.values())
+    kept = sum(K.nbytes for K in operator._cached.values())
     assert 0.5 < kept / (2000**2 * 8) < 0.6
     np.testing.assert_array_equal(operator(V), first)
     narrow = KernelTimes(RBF(), 1.0, X, rho=1.0, budget=2**20)
     np.testing.assert_allclose(narrow(V), first, atol=1e-10)
-    assert sum(K.nbytes for K in narrow._kept.values()) < 2**20  # what does not fit is computed anew
+    assert sum(K.nbytes for K in narrow._cached.values()) < 2**20  # what does not fit is computed anew
 
 
 def test_a_tie_needs_tasks(rng):
-    with pytest.raises(ValueError, match="tasks of the rows"):
+    with pytest.raises(ValueError, match="task codes of the rows"):
         KernelTimes(RBF(), 1.0, rng.normal(size=(5, 2)), tie=TIES["shared"])
 
 

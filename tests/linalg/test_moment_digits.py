@@ -223,7 +223,7 @@ def test_models_merge_whatever_the_order_of_their_pivots(monkeypatch):
         known = whitening(R[np.ix_(order, order)])
         return whitening_module.Whitening(known.T, order[known.pivots], known.size)
 
-    monkeypatch.setattr("leastwise.solvers.moment_evaluators.whitening", otherwise)
+    monkeypatch.setattr("leastwise.solvers.moments.whitening", otherwise)
     other = clone(model).fit_stream(X[70:], CODES[70:], keep_rows=0)
     assert not np.array_equal(one.moments_.whitening.pivots, other.moments_.whitening.pivots)
     expected = long_scores(one_hot(CODES), alpha)
@@ -234,7 +234,7 @@ def test_models_merge_whatever_the_order_of_their_pivots(monkeypatch):
 def test_a_loaded_model_goes_on_in_its_own_coordinates(tmp_path, monkeypatch):
     model = LSPC(**PLAN, alpha=1e-6).fit_stream(X[:100], CODES[:100], keep_rows=0)
     save(model, tmp_path / "model.lw")
-    monkeypatch.setattr("leastwise.solvers.moment_evaluators.whitening", None)  # nothing is computed anew
+    monkeypatch.setattr("leastwise.solvers.moments.whitening", None)  # nothing is computed anew
     back = load(tmp_path / "model.lw")
     back.partial_fit(X[100:], CODES[100:])
     np.testing.assert_array_equal(back.moments_.whitening.T, model.moments_.whitening.T)

@@ -22,7 +22,7 @@ import leastwise as lw
 from leastwise.datasets import make_related_tasks
 from leastwise.model_selection import parallel as jobs
 from leastwise.model_selection import parallel as step
-from leastwise.model_selection.checkpoint import diary
+from leastwise.model_selection.checkpoint import checkpointing
 from leastwise.persistence.container import FileError
 from leastwise.persistence.registry import build, find
 from leastwise.utils.memory import available_memory
@@ -61,7 +61,7 @@ def test_jobs_keep_nothing_in_common(name, monkeypatch):
     fitted(*CASES[name], n_jobs=2)
     assert sent
     for _, evaluator, _ in sent:
-        assert not any(getattr(evaluator, kept, None) for kept in ("_kept", "past", "_pasts", "unsettled"))
+        assert not any(getattr(evaluator, kept, None) for kept in ("_cached", "past", "_pasts", "unconverged"))
 
 
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
@@ -125,11 +125,11 @@ class Memory:
     def __init__(self, known=(), stop_after=None):
         self.known, self.steps, self.recalled, self.stop_after = dict(known), [], 0, stop_after
 
-    def recall(self, step):
+    def load(self, step):
         self.recalled += step in self.known
         return self.known.get(step)
 
-    def note(self, step, entry):
+    def save(self, step, entry):
         self.steps.append((step, entry))
         if len(self.steps) == self.stop_after:
             raise KeyboardInterrupt
@@ -140,7 +140,7 @@ def test_lines_and_steps_come_in_order(name, capsys):
     told = []
     for n_jobs in (1, 2):
         memory = Memory()
-        with diary(memory):
+        with checkpointing(memory):
             fitted(CASES[name][0].set_params(verbose=1), CASES[name][1], n_jobs)
         CASES[name][0].set_params(verbose=0)
         lines = [line.rpartition(",")[0] for line in capsys.readouterr().out.splitlines()]  # not the seconds
@@ -155,12 +155,12 @@ def test_taken_up_again(name, stop_after, begun):
     model, data = CASES[name]
     one = fitted(model, data)
     broken = Memory(stop_after=stop_after)
-    with pytest.raises(KeyboardInterrupt), diary(broken):
+    with pytest.raises(KeyboardInterrupt), checkpointing(broken):
         fitted(model, data, n_jobs=2)
     before = sum(begun)
     for n_jobs in (2, 1):
         again = Memory(known=broken.steps)
-        with diary(again):
+        with checkpointing(again):
             assert_same_model(one, fitted(model, data, n_jobs))
         assert again.recalled == stop_after
     if name == "lspc":

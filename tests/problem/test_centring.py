@@ -6,8 +6,8 @@ from reference import intercept_fit, intercept_heldout_by_refits
 from task_cases import FOLDS, C, N, T, evaluator, kernel, tied_rows
 
 from leastwise.problem.intercepts import Centring, centred_share, shrunk_means
-from leastwise.solvers import arrow_evaluator as arrow_module
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers import arrow as arrow_module
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores
 
 SPREADS = [0.0, 0.3, 20.0, np.inf]
@@ -59,7 +59,7 @@ def test_a_task_without_rows_is_left_alone():
 @pytest.mark.parametrize("spread", SPREADS)
 def test_heldout_scores_are_those_of_refits(bias, kind, fold, weighted, sharing, spread):
     rows = rows_with(weighted, fold)
-    tied = evaluator(rows, kind, bias=bias).tied(sharing).spreading(spread)
+    tied = evaluator(rows, kind, bias=bias).with_sharing(sharing).with_intercept_variance(spread)
     refits = intercept_heldout_by_refits(
         coupled_gram(tied, rows), np.eye(C)[rows.y], rows.task, rows.w, 0.01, spread, bias, rows.fold
     )
@@ -73,7 +73,7 @@ def test_heldout_scores_are_those_of_refits(bias, kind, fold, weighted, sharing,
 @pytest.mark.parametrize("spread", SPREADS)
 def test_the_solution_is_that_of_the_bordered_system(bias, weighted, sharing, spread):
     rows = rows_with(weighted)
-    tied = evaluator(rows, bias=bias).tied(sharing).spreading(spread)
+    tied = evaluator(rows, bias=bias).with_sharing(sharing).with_intercept_variance(spread)
     solution = solve_tasks(tied, 1.0, 0.02)
     A, b, own = intercept_fit(coupled_gram(tied, rows), np.eye(C)[rows.y], rows.task, rows.w, 0.02 * N, spread, bias)
     np.testing.assert_allclose(solution.form.A, A, atol=1e-9)
@@ -92,8 +92,8 @@ def test_the_solution_is_that_of_the_bordered_system(bias, weighted, sharing, sp
 def test_arrow_is_the_dual(bias, fold, weighted, sharing, n_centers, spread):
     rows = rows_with(weighted, fold)
     recipe = {"bias": bias, "n_centers": n_centers}
-    dual = evaluator(rows, **recipe).tied(sharing).spreading(spread)
-    arrow = evaluator(rows, cls=ArrowEvaluator, **recipe).tied(sharing).spreading(spread)
+    dual = evaluator(rows, **recipe).with_sharing(sharing).with_intercept_variance(spread)
+    arrow = evaluator(rows, cls=ArrowEvaluator, **recipe).with_sharing(sharing).with_intercept_variance(spread)
     X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % (T + 1) - 1  # -1 is not known
     one, other = solve_tasks(dual, 1.0, 0.02), solve_tasks(arrow, 1.0, 0.02)
     K = kernel(X, dual.basis.centers)
@@ -112,7 +112,9 @@ def test_arrow_is_the_dual(bias, fold, weighted, sharing, n_centers, spread):
 @pytest.mark.parametrize("spread", SPREADS)
 def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch, spread):
     rows = rows_with(weighted=True)
-    arrow = evaluator(rows, cls=ArrowEvaluator, bias=True, n_centers=7).tied(0.4).spreading(spread)
+    arrow = (
+        evaluator(rows, cls=ArrowEvaluator, bias=True, n_centers=7).with_sharing(0.4).with_intercept_variance(spread)
+    )
     # A stream has the ridge of all rows, leave-one-out that of all but one.
     at_once, solution = arrow.heldout(1.0, 1)(0.01 * N / (N - 1)).F, solve_tasks(arrow, 1.0, 0.01)
     monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
@@ -126,7 +128,7 @@ def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch, spread):
 @pytest.mark.parametrize("spread", [0.3, 20.0, np.inf])
 def test_scores_of_strangers_are_those_of_a_fit_without_the_task(spread):
     rows, alpha = rows_with(weighted=True), 0.03
-    tied = evaluator(rows, bias=True).tied(0.5).spreading(spread)
+    tied = evaluator(rows, bias=True).with_sharing(0.5).with_intercept_variance(spread)
     F, G = unseen_task_scores(tied, 1.0, alpha), coupled_gram(tied, rows)
     K = kernel(rows.X, rows.X)
     for code in range(T):

@@ -92,7 +92,7 @@ WRONG = {
     "no class": ({"yes": 2, "oui": 2}, r"It names \['oui'\]; .* are \['maybe', 'no', 'yes'\]. Remove or correct"),
     "no class, zero": ({"oui": 0}, r"It names \['oui'\]; .* are \['maybe', 'no', 'yes'\]"),
     "number for a class": ({1: 2.0}, r"It names \[1\]; .* are \['maybe', 'no', 'yes'\]"),
-    "word": ("balance", "'balance' is another word: give one of these"),
+    "word": ("balance", "'balance' is not supported: give one of these"),
     "number": (2.0, "It is a float: give one of these"),
     "set": ({"yes"}, "It is a set: give one of these"),
 }
@@ -136,9 +136,9 @@ LABELS_WRONG = {
     "all zero in a label": ([None, {0: 0, 1: 0}, None], "It gives all of the classes of label 1 weight 0"),
     "too few": ([{1: 2}, {1: 3}], "a list of 3 such dicts, one for each label. It has 2 entries"),
     "too many": (["balanced"] * 4, "a list of 3 such dicts, one for each label. It has 4 entries"),
-    "no label": ({"oak": {1: 2}}, r"It names \['oak'\], which are no labels; the labels are \[0, 1, 2\]"),
+    "no label": ({"oak": {1: 2}}, r"It names \['oak'\], which are not labels; the labels are \[0, 1, 2\]"),
     "negative in a label": ({1: {0: -2}}, "The weight of 0 is -2: give a finite number"),
-    "word in a list": (["balance", None, None], "'balance' is another word"),
+    "word in a list": (["balance", None, None], "'balance' is not supported"),
     "array": (np.ones(3), "It is a ndarray"),
 }
 

@@ -350,7 +350,7 @@ def test_minus_one_beside_other_classes():
 
 
 def test_ids_and_quantities():
-    with pytest.raises(ValueError, match="holds 4 classes in 4 rows, like a quantity or an id"):
+    with pytest.raises(ValueError, match="holds 4 classes in 4 rows, like a number or an id"):
         encode_labels(np.array([[0, 7], [1, 6], [0, 5], [1, 4]]), 4)
     with pytest.raises(ValueError, match="holds 51 classes in 101 rows"):
         encode_labels(np.minimum(np.arange(101), 50)[:, None], 101)
@@ -481,7 +481,7 @@ REFUSED = {
     "number": (None, 3, "class_weight=3 must be"),
     "length": (None, [{1: 2}], "a list of 3 such dicts"),
     "class": (None, {2: 1.0}, r"names \[2\]; the classes of all labels are \[0, 1\]"),
-    "label": (None, {"d": {1: 2}}, r"names \['d'\], which are no labels.*\['a', 'b', 'c'\]"),
+    "label": (None, {"d": {1: 2}}, r"names \['d'\], which are not labels.*\['a', 'b', 'c'\]"),
     "class of label": (None, {"b": {2: 2}}, r"names \[2\]; the classes of label 'b' are \[0, 1\]"),
     "mixture": (None, {"a": {1: 2}, "b": 3}, "must be None, 'balanced'"),
     "negative class": (None, {1: -2}, "The weight of 1 is -2: give a finite number of 0 or more"),

@@ -326,7 +326,7 @@ def test_sparse_zeros_are_a_task():
 WRONG = {
     "beyond": (A, 3, r"task_column=3: X has n_features=3 columns.*from 0 to 2"),
     "before": (A, -4, r"task_column=-4: X has n_features=3 columns.*from -3 to -1"),
-    "name without names": (A, "farm", r"task_column='farm' is a name, and ndarray has no column names: give its pos"),
+    "name without names": (A, "farm", r"task_column='farm' is a name, but ndarray has no column names: give its pos"),
     "name of sparse": (sparse.csr_matrix(A), "farm", "csr_matrix has no column names: give its position"),
     "name of lists": ([[1, "a"], [2, "b"]], "farm", "has no column names: give its position"),
     "bool": (A, True, "task_column=True"),

@@ -8,10 +8,8 @@ from reference import gram_heldout_by_refits, heldout_by_refits, rbf
 from leastwise.linalg.spectrum import design_spectrum, gram_spectrum, square_spectrum
 from leastwise.linalg.whitening import full_whitening
 from leastwise.problem.basis import Design
-from leastwise.solvers.cholesky import CholeskyHeldout
+from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
 from leastwise.solvers.heldout import Folds, Problem
-from leastwise.solvers.refit import RefitHeldout
-from leastwise.solvers.spectral import SpectralHeldout
 
 N, C = 40, 3
 FOLDS = {

@@ -108,7 +108,7 @@ def test_unknown_task(name):
     np.testing.assert_allclose(found.score, said(model, name, task="new"), atol=1e-9)
     assert (found.task == -1).all()
     assert (found.own == 0).all()
-    assert "not known" in str(found)
+    assert "unseen task" in str(found)
 
 
 def test_independent_tasks_owe_nothing_to_others():
@@ -221,7 +221,7 @@ def test_bad_input(monkeypatch):
     model = made("lspc")
     with pytest.raises(ValueError, match="top"):
         model.influence(NEW, top=0)
-    with pytest.raises(ValueError, match="knows no tasks"):
+    with pytest.raises(ValueError, match="has no tasks"):
         _ = model.influence(NEW).own
     for solver in ({"prune": 0.5}, {"solver": "krylov"}):
         with pytest.raises(ValueError, match="solved exactly"):

@@ -19,7 +19,7 @@ import leastwise
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR, Plan
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers import choose as choice
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.choose import SOLVERS, candidates, draft, largest_n_centers
 from leastwise.solvers.costs import Facts
 from leastwise.solvers.plan import Work, duration, eigen

@@ -9,7 +9,7 @@ from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiLabelLS
 from leastwise.linalg.cholesky import solve_design
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
-from leastwise.solvers import evaluator as trial_module
+from leastwise.solvers import evaluator as evaluator_module
 from leastwise.solvers.evaluator import Evaluator, Settings
 
 RNG = np.random.default_rng(0)
@@ -97,7 +97,7 @@ def made_trial(n=4000, b=100, dtype=np.float32):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 3)).astype(dtype)
     label = np.arange(n)
-    rows = trial_module.Rows(X, rng.integers(2, size=n), np.ones(n, dtype), label, label, label)
+    rows = evaluator_module.Rows(X, rng.integers(2, size=n), np.ones(n, dtype), label, label, label)
     model = LSPC(n_centers=b, sigma=1.0)
     kernel = model._spec().check()
 

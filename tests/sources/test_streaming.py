@@ -214,7 +214,7 @@ def test_classes_have_weights(weight):
         clone(model).fit_stream(X, Y_CLASS, block_rows=50), clone(model).set_params(solver="moments").fit(X, Y_CLASS)
     )
     if weight == "balanced":
-        with pytest.raises(ValueError, match="gone through twice"):
+        with pytest.raises(ValueError, match="read twice"):
             clone(model).fit_stream(iter([(X, Y_CLASS)]))
 
 

@@ -297,7 +297,7 @@ def test_a_short_block_of_labels_is_no_list_of_ids():
     blocks = [(X[rest], three[rest]), (X[last], three[last])]
     model = MultiLabelLSPC(**GIVEN).fit_stream(lambda: iter(blocks))
     np.testing.assert_array_equal(model.predict(X), MultiLabelLSPC(**GIVEN).fit_stream(X, three).predict(X))
-    with pytest.raises(ValueError, match="like a quantity or an id"):
+    with pytest.raises(ValueError, match="like a number or an id"):
         MultiLabelLSPC(**GIVEN).fit_stream(X, np.column_stack([LABELS, np.arange(N)]), block_rows=20)
     with pytest.raises(ValueError, match="missing=-1"):
         MultiLabelLSPC(**GIVEN).fit_stream(lambda: iter([(X, LABELS), (X, 2 * LABELS - 1)]))

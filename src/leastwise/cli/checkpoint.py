@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
-from leastwise.model_selection.checkpoint import CheckpointListener, Entry, Step
+from leastwise.model_selection.checkpoint import CheckpointEntry, CheckpointListener, SearchStep
 from leastwise.persistence import FileError
 from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel
@@ -32,36 +32,36 @@ class ProgressListener:
     Attributes
     ----------
     spinner : object with a method ``update``
-    inner : Diary, optional
+    inner : CheckpointListener, optional
         The checkpoint that steps are passed on to, and that may know a step from an interrupted run.
-    best : Entry, optional
+    best : CheckpointEntry, optional
         The best step so far: scores on more rows take precedence over scores on fewer.
     """
 
     spinner: Any
     inner: CheckpointListener | None = None
-    best: Entry | None = None
+    best: CheckpointEntry | None = None
 
-    def recall(self, step: Step) -> Entry | None:
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
         """Look the step up in the checkpoint."""
-        entry = None if self.inner is None else self.inner.recall(step)
+        entry = None if self.inner is None else self.inner.load(step)
         self._show(step, entry)
         return entry
 
-    def note(self, step: Step, entry: Entry) -> None:
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
         """Record a finished step."""
         if self.inner is not None:
-            self.inner.note(step, entry)
+            self.inner.save(step, entry)
         self._show(step, entry)
 
-    def _show(self, step: Step, entry: Entry | None) -> None:
+    def _show(self, step: SearchStep, entry: CheckpointEntry | None) -> None:
         if entry is not None and (self.best is None or _rank(entry) > _rank(self.best)):
             self.best = entry
         best = "" if self.best is None else "; best so far: " + self.best.line.partition(" (")[0]
         self.spinner.update(f"step {step.number + 1}, {step.n_rows:,} rows{best}")
 
 
-def _rank(entry: Entry) -> tuple[int, float]:
+def _rank(entry: CheckpointEntry) -> tuple[int, float]:
     return entry.step.n_rows, entry.outcome.score
 
 
@@ -82,7 +82,7 @@ class SearchCheckpoint:
     fingerprint: str
     n_read: int = 0
     n_written: int = 0
-    _pending: dict[int, tuple[Step, Entry]] = field(default_factory=dict)
+    _pending: dict[int, tuple[SearchStep, CheckpointEntry]] = field(default_factory=dict)
     _started: float = field(default_factory=time.monotonic)
     _has_fingerprint: bool = False
 
@@ -106,19 +106,19 @@ class SearchCheckpoint:
                     path.unlink()
             self.directory.rmdir()
 
-    def recall(self, step: Step) -> Entry | None:
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
         """Read a step from the directory; None if it is missing, damaged or a different step."""
         self.write()
         try:
             entry, _ = read_object(self._file(step), mmap=False)
         except (OSError, FileError):
             return None
-        if not isinstance(entry, Entry) or entry.step != step:
+        if not isinstance(entry, CheckpointEntry) or entry.step != step:
             return None
         self.n_read += 1
         return entry
 
-    def note(self, step: Step, entry: Entry) -> None:
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
         """Record a finished step."""
         self._pending[step.number] = step, entry
         self.write()
@@ -136,7 +136,7 @@ class SearchCheckpoint:
             self.n_written += 1
             del self._pending[number]
 
-    def _file(self, step: Step) -> Path:
+    def _file(self, step: SearchStep) -> Path:
         return self.directory / f"{step.number:05d}.step"
 
 

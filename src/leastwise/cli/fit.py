@@ -10,7 +10,7 @@ from leastwise.cli.checkpoint import ProgressListener, SearchCheckpoint, fingerp
 from leastwise.cli.errors import UsageError
 from leastwise.cli.options import check_fraction, check_input, check_output, open_table, split_names
 from leastwise.cli.output import Output, show_data, show_model
-from leastwise.model_selection.checkpoint import diary
+from leastwise.model_selection.checkpoint import checkpointing
 from leastwise.persistence import save
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS
@@ -58,7 +58,10 @@ def _train(output: Output, model: TableModel, table: Table, path: Path, resume: 
     note = checkpoint.open(resume)
     if resume:
         output.note(note)
-    with output.spinner(f"training on {len(table):,} rows") as spinner, diary(ProgressListener(spinner, checkpoint)):
+    with (
+        output.spinner(f"training on {len(table):,} rows") as spinner,
+        checkpointing(ProgressListener(spinner, checkpoint)),
+    ):
         try:
             model.fit(table)
         except KeyboardInterrupt:

@@ -117,10 +117,10 @@ def _options(spec: Spec, search: Search) -> Iterator[tuple[Sequence[float], Call
     weights = spec.linear_weights(search.evaluator.settings.kernel)
     if len(weights) > 1:
         assert search.evaluator.weight is not None
-        yield weights, lambda weight: search.evaluator.weighing(weight), search.evaluator.weight
+        yield weights, lambda weight: search.evaluator.with_linear_weight(weight), search.evaluator.weight
     evaluator: Any = search.evaluator
     if len(getattr(evaluator, "spreads", ())) > 1:
-        yield evaluator.spreads, lambda spread: search.evaluator.spreading(spread), evaluator.spread
+        yield evaluator.spreads, lambda spread: search.evaluator.with_intercept_variance(spread), evaluator.spread
 
 
 def _simplest(
@@ -132,13 +132,13 @@ def _simplest(
     """
     evaluator, kernel, sharing = search.evaluator, search.evaluator.settings.kernel, None if sharings is None else 1.0
     if isinstance(kernel, Sum) and np.inf in spec.linear_weights(kernel):
-        evaluator = evaluator.weighing(np.inf)
+        evaluator = evaluator.with_linear_weight(np.inf)
     elif not isinstance(kernel, Linear):
         return None
     pooled = sharings is None or (1.0 in sharings.values and found.sharing == 1)
     if (pooled and found.weight in (None, np.inf)) or (sharings is not None and 1.0 not in sharings.values):
         return None
-    evaluators = [evaluator.spreading(spread) for spread in getattr(evaluator, "spreads", ()) or (0.0,)]
+    evaluators = [evaluator.with_intercept_variance(spread) for spread in getattr(evaluator, "spreads", ()) or (0.0,)]
     outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in evaluators]
     best = best_of(outcomes)
     evaluator = evaluators[outcomes.index(best)]

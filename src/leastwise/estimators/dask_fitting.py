@@ -21,7 +21,7 @@ from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
-from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block
 from leastwise.sources.bottom_k import Kept, joined_kept
 from leastwise.sources.dask import DaskParts

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leastwise.estimators.checks import check_count
 from leastwise.estimators.validation import CHECKS, read_task_rows
 from leastwise.problem.basis import row_chunks
-from leastwise.solvers.influence import Influence, Learned, Parts, Smoother, take_apart
+from leastwise.solvers.influence import Influence, Learned, Parts, Smoother, decompose_scores
 from leastwise.solvers.label_influence import EntrySmoother, LabelInfluence, LabelLearned, LabelParts, make_smoother
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
@@ -73,7 +73,7 @@ def _influence(model: Any, known: Learned, X: Any, task: Array | None, top: int 
     form, n = vars(model).get("form_"), len(known.w)
     own = form.task if isinstance(form, DualForm) else None
     smoother = Smoother(known, _kernel(model, model.centers_, own), own, 0 if form is None else len(form.tie.own))
-    parts = _take_apart(model, smoother, X, task, n if top is None else min(top, n))
+    parts = _decompose_scores(model, smoother, X, task, n if top is None else min(top, n))
     place = parts.place
     outputs, target = _named(model, known.Z, place)
     result = Influence(known.index[place], target, parts.contribution, parts.effect, parts.score, outputs)
@@ -113,14 +113,14 @@ def _kernel(model: Any, X: Any, task: Array | None) -> Array:
     return K if task is None or form is None else form.tie.couple(K, task, form.task)
 
 
-def _take_apart(model: Any, smoother: Smoother, X: Any, task: Array | None, top: int) -> Parts:
+def _decompose_scores(model: Any, smoother: Smoother, X: Any, task: Array | None, top: int) -> Parts:
     n, c = smoother.learned.Z.shape
     unit, offset = vars(model).get("unit_", np.ones(c)), vars(model).get("offset_", np.zeros(c))
     found = []
     for part in row_chunks(X.shape[0], 4 * n * c, 8):
         t = None if task is None else task[part]
         S = smoother.weights(_kernel(model, X[part], t), t)
-        found.append(take_apart(smoother, S, unit, offset, top))
+        found.append(decompose_scores(smoother, S, unit, offset, top))
     if len(found) == 1:
         return found[0]
     columns = {name: [getattr(p, name) for p in found] for name in Parts.__dataclass_fields__}

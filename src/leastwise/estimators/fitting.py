@@ -153,7 +153,7 @@ def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
         point = Candidate(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharing)
     else:
         point = search.run(sigmas, alphas, sharings)
-    refits = refits.tied(point.sharing)
+    refits = refits.with_sharing(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)
     choice = SearchResult(point, search.seen, refits, refits)
     return Fitted(choice, settings, refits.basis, solution, False, point.alpha, {"n_iter_": n_iter})
@@ -172,7 +172,7 @@ def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int
     """Fit to all rows at the chosen point."""
     design, dtype = refits.design(point.sigma), refits.Z.dtype
     found = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
-    if not found.converged or (point.sigma, point.alpha) in refits.unsettled:
+    if not found.converged or (point.sigma, point.alpha) in refits.unconverged:
         where = "The fit" if not found.converged else "A refit for the held-out scores"
         warn_user(
             f"{where} stopped before the gradient was small (max_iter={spec.max_iter}, tol={spec.tol:g}; its "

@@ -18,8 +18,8 @@ from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Precomputed
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.heldout import Folds
+from leastwise.solvers.influence import BorderedInverse, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm
-from leastwise.solvers.task_deletion import BorderedInverse, bordered_inverse
 from leastwise.utils.arrays import bring
 from leastwise.utils.memory import available_memory, human
 

@@ -52,7 +52,7 @@ def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool)
     whole = _evaluator(spec, data, last, basis or part, settings, relation)
     if spec.cv is None:
         return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
-    search = Search(whole.roughly(ROUGH) if isinstance(whole, IncompleteLabelEvaluator) else whole)
+    search = Search(whole.with_tolerance(ROUGH) if isinstance(whole, IncompleteLabelEvaluator) else whole)
     if sigmas.single and alphas.single and len(sharings.values) == 1:
         found = search.at(sigmas.values[0], sharings.values[0], alphas)
     elif some is last and some.complete and _few_labels(spec, some) is None:
@@ -64,7 +64,7 @@ def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool)
         # Ranked above the first look, which was another problem.
         search.seen = first + [{**point, "stage": 1} for point in search.seen]
     if not rows.complete or not rows.equal_weights:  # to the digit, where it ended
-        found = Search(whole.exactly()).at(found.sigma, found.sharing, Grid((found.alpha,)))
+        found = Search(whole.with_exact_ridges()).at(found.sigma, found.sharing, Grid((found.alpha,)))
     spec.report(f"chosen: sigma {found.sigma:.4g}, alpha {found.alpha:.2g}, sharing {found.sharing:.3g}")
     if last is not rows and alphas.ratio:
         found, search.seen = for_all_rows(found, search.seen, alphas, len(last) / len(rows))
@@ -97,7 +97,7 @@ def look_at_labels(
     sigmas, alphas = spec.data_grids(data.rows, settings)
     assert isinstance(objective, LabelObjective)
     if labels is not None:
-        rows, relation, objective = rows.narrowed(labels), relation.take(labels), objective.take(labels)
+        rows, relation, objective = rows.take_labels(labels), relation.take(labels), objective.take(labels)
         classes = tuple(classes[t] for t in labels)
     evaluator = LabelEvaluator(
         rows.filled(), basis, replace(settings, objective=objective), relation, label_families(classes)

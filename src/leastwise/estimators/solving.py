@@ -28,14 +28,21 @@ from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.subsample import held_out_tenth, input_hashes
 from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Precomputed, Sum
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.krylov import KrylovProblem, KrylovSolution, RowCoupling, SolverOptions, solve_by_krylov
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.label_modes import Tied
-from leastwise.solvers.solve import Solution, scores, solve, solve_by_sgd
-from leastwise.solvers.solve_labels import LabelSolution, solve_labels, solve_labels_free
+from leastwise.solvers.solve import (
+    LabelSolution,
+    Solution,
+    scores,
+    solve,
+    solve_by_sgd,
+    solve_labels,
+    solve_labels_free,
+)
 from leastwise.solvers.solve_tasks import (
     DualForm,
     TaskSolution,
@@ -128,15 +135,15 @@ def _with_scores_of_all(
 
     These come with the solution.
     """
-    best, evaluator, solution = found.outcome, found.evaluator.tied(found.outcome.sharing), None
+    best, evaluator, solution = found.outcome, found.evaluator.with_sharing(found.outcome.sharing), None
     if spec.cv is not None and len(best.F) != len(data.rows):
         assert isinstance(evaluator, ArrowEvaluator)
         solution, held = stream_tasks(evaluator, best.sigma, best.alpha, hold=True)
         assert held is not None
-        held = evaluator.settled(held)
+        held = evaluator.without_rounding(held)
         score, calibrator = settings.objective(data.rows, held, None)
         best = replace(best, F=held.F, score=score, calibrator=calibrator)
-    return SearchResult(best, found.seen, evaluator, found.searched.tied(best.sharing)), solution
+    return SearchResult(best, found.seen, evaluator, found.searched.with_sharing(best.sharing)), solution
 
 
 def _solved(evaluator: Any, best: Candidate, keep: bool = False) -> Any:
@@ -185,7 +192,7 @@ def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
         index = index[keep]
         some = _part(spec, data, evaluator, index)
         alpha = best.alpha * float(w.sum() / w[index].sum())
-    held = None if spec.cv is None else some.settled(some.heldout(best.sigma, 1)(alpha))
+    held = None if spec.cv is None else some.without_rounding(some.heldout(best.sigma, 1)(alpha))
     solution = _solved(some, replace(best, alpha=alpha))
     pruned = replace(best, alpha=alpha)
     pruning: dict[str, Any] = {"n_rows": n, "n_kept": len(index)}
@@ -195,10 +202,10 @@ def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
         if len(gone):
             F[gone] = _predicted(some, solution, best.sigma, data.rows, gone, index)
         objective = evaluator.settings.objective
-        score, calibrator = objective(data.rows, Held(F), None)
+        score, calibrator = objective(data.rows, HeldOut(F), None)
         whole = best.score
         if isinstance(objective, ValueObjective):  # without any charge for degrees of freedom, as the pruned one
-            whole, _ = objective(data.rows, Held(best.F), None)
+            whole, _ = objective(data.rows, HeldOut(best.F), None)
         pruning |= {"score": whole, "pruned_score": score}
         _warn_ruined(spec, data.rows, objective, pruning)
         pruned = replace(pruned, F=F, calibrator=calibrator, score=score)
@@ -215,7 +222,7 @@ def _part(spec: Spec, data: Dataset, evaluator: Any, index: Array) -> Any:
     if not isinstance(evaluator, CoupledEvaluator):
         return Evaluator(rows, basis, settings)
     part = CoupledEvaluator(rows, basis, settings, evaluator.coupling)
-    return part.tied(evaluator.tie.sharing).spreading(evaluator.spread)
+    return part.with_sharing(evaluator.tie.sharing).with_intercept_variance(evaluator.spread)
 
 
 def _row_coef(solution: Any) -> Array:
@@ -247,7 +254,7 @@ def _predicted(evaluator: Any, solution: Any, sigma: float, rows: Rows, gone: Ar
 def _warn_ruined(spec: Spec, rows: Rows, objective: Any, pruning: dict[str, Any]) -> None:
     """Warn where pruning lost more than half of what there was to learn."""
     mean = np.average(rows.targets(objective.n_outputs), axis=0, weights=rows.w).astype(rows.X.dtype)
-    nothing, _ = objective(rows, Held(np.tile(mean, (len(rows), 1))), None)
+    nothing, _ = objective(rows, HeldOut(np.tile(mean, (len(rows), 1))), None)
     whole, left = pruning["score"], pruning["pruned_score"]
     if whole > nothing and left - nothing < (whole - nothing) / 2:
         warn_user(
@@ -320,32 +327,32 @@ def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
     rows, other = data.rows.part(held), rival.outcome.F[held]
     if isinstance(objective, ValueObjective) and objective.scorer.cautious:
         return objective.clearly_better(rows, F[held], other)
-    return iterated.outcome.score > objective(rows, Held(other), None)[0]
+    return iterated.outcome.score > objective(rows, HeldOut(other), None)[0]
 
 
 def _iterate(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
     """With parameters chosen on some rows, judge a tenth of all rows that is held out, then solve for all."""
-    effort = SolverOptions(spec.tol, spec.max_iterations, spec.report)
+    solver_options = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     if spec.cv is not None and not spec.many_tasks:
-        choice = _settle_alpha(spec, data, choice, effort)
+        choice = _settle_alpha(spec, data, choice, solver_options)
     best, rows, settings = choice.outcome, data.rows, choice.searched.settings
-    bonds = None
+    row_coupling = None
     if spec.many_tasks:
         assert rows.task is not None
-        bonds = RowCoupling(choice.coupling.at(best.sharing), rows.task, choice.searched.spread)
+        row_coupling = RowCoupling(choice.coupling.at(best.sharing), rows.task, choice.searched.spread)
     F, start, runs = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
     if spec.cv is not None:
-        start, run = _hold_out_tenth(spec, rows, settings, best, bonds, effort, F)
+        start, run = _hold_out_tenth(spec, rows, settings, best, row_coupling, solver_options, F)
         runs.append(run)
     spec.report("all rows:")
-    last = solve_by_krylov(rows, settings, best.sigma, best.alpha, bonds, effort, start)
+    last = solve_by_krylov(rows, settings, best.sigma, best.alpha, row_coupling, solver_options, start)
     if spec.cv is not None:
-        score, calibrator = settings.objective(rows, Held(F), None)
+        score, calibrator = settings.objective(rows, HeldOut(F), None)
         best = replace(best, score=score, calibrator=calibrator)
     basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
     choice = replace(choice, outcome=replace(best, F=F))
     attributes = _iteration_attributes(spec, [*runs, last.summary])
-    return Fitted(choice, settings, basis, _krylov_solution(last, bonds), False, best.alpha, attributes)
+    return Fitted(choice, settings, basis, _krylov_solution(last, row_coupling), False, best.alpha, attributes)
 
 
 def _hold_out_tenth(
@@ -353,17 +360,17 @@ def _hold_out_tenth(
     rows: Rows,
     settings: Settings,
     best: Candidate,
-    bonds: RowCoupling | None,
-    effort: SolverOptions,
+    row_coupling: RowCoupling | None,
+    solver_options: SolverOptions,
     F: Array,
 ) -> tuple[Array, Krylov]:
     """Fill in the scores of a tenth of the rows by a model of the others; a start for all rows, and its run."""
     held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
     rest = np.setdiff1d(np.arange(len(rows)), held)
     spec.report(f"without {len(held)} rows that are held out:")
-    train, part = rows.take(rest, precomputed=False), None if bonds is None else bonds.part(rest)
-    model = solve_by_krylov(train, settings, best.sigma, best.alpha, part, effort)
-    F[held] = _krylov_scores(settings, best.sigma, rows, held, rest, bonds, model)
+    train, part = rows.take(rest, precomputed=False), None if row_coupling is None else row_coupling.part(rest)
+    model = solve_by_krylov(train, settings, best.sigma, best.alpha, part, solver_options)
+    F[held] = _krylov_scores(settings, best.sigma, rows, held, rest, row_coupling, model)
     start = np.zeros((len(rows), model.summary.X.shape[1]))
     start[rest] = model.summary.X
     return start, model.summary
@@ -375,26 +382,26 @@ def _krylov_scores(
     rows: Rows,
     held: Array,
     rest: Array,
-    bonds: RowCoupling | None,
+    row_coupling: RowCoupling | None,
     model: KrylovSolution,
 ) -> Array:
     """Scores of the rows ``held`` by a model of the rows ``rest``."""
-    if bonds is None:
+    if row_coupling is None:
         F, _ = evaluate(settings.kernel, sigma, rows.X[held], rows.X[rest], None, model.A)
         return F + model.intercept
-    form, task = DualForm(model.A, bonds.task[rest], bonds.tie), bonds.task[held]
+    form, task = DualForm(model.A, row_coupling.task[rest], row_coupling.tie), row_coupling.task[held]
     F, _ = evaluate_tasks(settings.kernel, sigma, rows.X[held], task, rows.X[rest], None, form)
     return F + model.intercept + (0 if model.own is None else model.own[task])
 
 
-def _krylov_solution(model: KrylovSolution, bonds: RowCoupling | None) -> Solution | TaskSolution:
-    if bonds is None:
+def _krylov_solution(model: KrylovSolution, row_coupling: RowCoupling | None) -> Solution | TaskSolution:
+    if row_coupling is None:
         return Solution(model.A, model.intercept)
-    intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(bonds.spread)))
-    return TaskSolution(DualForm(model.A, bonds.task, bonds.tie), intercept, own=own)
+    intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(row_coupling.spread)))
+    return TaskSolution(DualForm(model.A, row_coupling.task, row_coupling.tie), intercept, own=own)
 
 
-def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, effort: SolverOptions) -> SearchResult:
+def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, solver_options: SolverOptions) -> SearchResult:
     """A better alpha for classes: what a tenth of some rows says, in proportion for all."""
     rows, settings, best = data.rows, choice.searched.settings, choice.outcome
     alphas = spec.data_grids(rows, settings)[1]
@@ -404,7 +411,7 @@ def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, effort: Solve
     held = held_out_tenth(some, "krylov")
     rest, ratio, seen = np.setdiff1d(np.arange(len(some)), held), len(some) / len(rows), list(choice.seen)
     spec.report(f"alpha on {len(rest)} rows, without {len(held)} that are held out:")
-    problem = KrylovProblem(some.take(rest, precomputed=False), settings, best.sigma, None, effort)
+    problem = KrylovProblem(some.take(rest, precomputed=False), settings, best.sigma, None, solver_options)
     F, start = np.full((len(some), settings.n_outputs), np.nan, dtype=some.X.dtype), None
 
     def score(alpha: float) -> float:
@@ -412,7 +419,7 @@ def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, effort: Solve
         model = problem.solve(alpha, start)
         start = model.summary.X
         F[held] = _krylov_scores(settings, best.sigma, some, held, rest, None, model)
-        found = settings.objective(some, Held(F), None)[0]
+        found = settings.objective(some, HeldOut(F), None)[0]
         point = {"sigma": best.sigma, "sharing": None, "spread": best.spread, "weight": best.weight}
         seen.append({**point, "alpha": alpha * ratio, "score": found, "rows": len(some)})
         spec.report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.summary.n_iter} iterations")
@@ -497,20 +504,20 @@ def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     choice = choose_labels(spec, data, settings, iterated=True)
     rows, best = data.rows, choice.outcome
     assert isinstance(rows, LabelRows)
-    ties = choice.searched.tied(best.sharing).ties
-    effort = SolverOptions(spec.tol, spec.max_iterations, spec.report)
+    ties = choice.searched.with_sharing(best.sharing).ties
+    solver_options = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     start, runs = None, []
     if spec.cv is not None:
         every = len(rows) ** 2 * settings.n_outputs <= IN_TURN
         fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, input_hashes(rows))
         F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
         for k in range(int(fold.max()) + 1) if every else range(1):
-            start, run = _hold_out_labels(spec, rows, settings, best, ties, effort, fold == k, F)
+            start, run = _hold_out_labels(spec, rows, settings, best, ties, solver_options, fold == k, F)
             runs += run
-        score, calibrator = settings.objective(rows, Held(F), best.calibrator)
+        score, calibrator = settings.objective(rows, HeldOut(F), best.calibrator)
         choice = replace(choice, outcome=replace(best, F=F, score=score, calibrator=calibrator))
     spec.report("all rows:")
-    last = solve_labels_free(rows, settings, best.sigma, best.alpha, ties, effort, start)
+    last = solve_labels_free(rows, settings, best.sigma, best.alpha, ties, solver_options, start)
     solution = replace(last, summary=runs + last.summary)
     basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
     return Fitted(choice, settings, basis, solution, False, best.alpha, label_attributes(spec, solution))
@@ -522,7 +529,7 @@ def _hold_out_labels(
     settings: Settings,
     best: Candidate,
     ties: list[Tied],
-    effort: SolverOptions,
+    solver_options: SolverOptions,
     out: Array,
     F: Array,
 ) -> tuple[list[Array], list]:
@@ -530,7 +537,7 @@ def _hold_out_labels(
     rest = np.flatnonzero(~out)
     spec.report(f"without {int(out.sum())} rows that are held out:")
     part = rows.take(rest, precomputed=False)
-    found = solve_labels_free(part, settings, best.sigma, best.alpha, ties, effort)
+    found = solve_labels_free(part, settings, best.sigma, best.alpha, ties, solver_options)
     values, _ = evaluate(settings.kernel, best.sigma, rows.X[out], part.X, None, found.coef)
     F[out] = values + found.intercept
     starts = []

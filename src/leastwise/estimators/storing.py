@@ -244,7 +244,7 @@ def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> 
     assert data.tasks is not None
     if fitted.plain:
         # Free intercepts are as good as very wide ones here.
-        wide = evaluator.spreading(min(evaluator.spread, WIDE))
+        wide = evaluator.with_intercept_variance(min(evaluator.spread, WIDE))
         known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
     if spec.unknown_task == "shared" and len(data.tasks) >= FEW_TASKS:
         F = unseen_task_scores(evaluator, best.sigma, fitted.chosen * len(data.rows) / len(evaluator.rows))
@@ -303,6 +303,6 @@ def _store_learned_labels(model: Any, data: Dataset, fitted: Fitted, rows: Label
     whole = basis.square and settings.norm == "function" and basis.rows is not None and len(basis.rows) == n
     if whole and not isinstance(settings.kernel, Precomputed):
         codes = rows.y.astype(np.min_scalar_type(-max(2, int(rows.y.max()))))
-        ridge, ties = choice.outcome.alpha * n, tuple(choice.searched.tied(choice.outcome.sharing).ties)
+        ridge, ties = choice.outcome.alpha * n, tuple(choice.searched.with_sharing(choice.outcome.sharing).ties)
         jitter = float(fitted.solution.jitter)
         model.learned_ = LabelLearned(data.used, codes, rows.w, rows.entries, ridge, jitter, settings.bias, ties)

@@ -35,7 +35,7 @@ from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import given_basis
 from leastwise.problem.targets import Targets
 from leastwise.solvers.evaluator import Candidate
-from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
 from leastwise.sources.dask import is_dask

@@ -33,7 +33,7 @@ from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.moment_evaluators import (
+from leastwise.solvers.moments import (
     SAMPLE_ROWS,
     LabelMomentEvaluator,
     MomentEvaluator,
@@ -42,10 +42,9 @@ from leastwise.solvers.moment_evaluators import (
     row_sums,
     sums_in_memory,
 )
-from leastwise.solvers.moment_evaluators import Sums as SumsBySigma
+from leastwise.solvers.moments import Sums as SumsBySigma
 from leastwise.solvers.search_rows import SEARCH_ROWS
-from leastwise.solvers.solve import Solution
-from leastwise.solvers.solve_labels import LabelSolution
+from leastwise.solvers.solve import LabelSolution, Solution
 from leastwise.sources.bottom_k import Kept
 from leastwise.utils.hashing import EVERY, row_hashes, threshold, unit_hashes
 
@@ -181,7 +180,7 @@ def fitted(spec: Spec, basis: Basis, settings: Settings, choice: SearchResult) -
         solution: Any = Solution(theta, b.astype(dtype), spectrum.jitter)
     else:
         spectrum = evaluator.plain.decomposed(best.sigma)[1]
-        coef, intercept = evaluator.tied(best.sharing).coefficients(best.sigma, best.alpha)
+        coef, intercept = evaluator.with_sharing(best.sharing).coefficients(best.sigma, best.alpha)
         coef = coef if spectrum.moments.whitening else coef.astype(dtype)
         solution = LabelSolution(coef, intercept.astype(dtype), spectrum.jitter)
         attributes = label_attributes(spec, solution)

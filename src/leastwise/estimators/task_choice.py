@@ -19,7 +19,7 @@ from leastwise.problem.coupling import Coupling, Pairwise, Shared
 from leastwise.problem.kernels import Linear, Precomputed
 from leastwise.problem.similarity import TASK_SIMILARITIES, ComparedRows
 from leastwise.problem.targets import in_units
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.choose import task_solver
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, search_bytes, task_rows_to_search
@@ -142,7 +142,7 @@ def with_spreads(
     evaluator.spreads = tuple(
         spread for spread in possible_spreads(spec, data, evaluator.rows) if spread in everywhere
     )
-    return evaluator.spreading(evaluator.spreads[len(evaluator.spreads) // 2])
+    return evaluator.with_intercept_variance(evaluator.spreads[len(evaluator.spreads) // 2])
 
 
 def possible_spreads(spec: Spec, data: Dataset, rows: Rows) -> tuple[float, ...]:
@@ -210,8 +210,8 @@ def _search(spec: Spec, data: Dataset, settings: Settings, coupling: Coupling) -
 
 def _with_options(evaluator: AnyTaskEvaluator, other: Any) -> AnyTaskEvaluator:
     """The evaluator with the options that another one has."""
-    evaluator = evaluator.spreading(other.spread)
-    return evaluator if other.weight is None else evaluator.weighing(other.weight)
+    evaluator = evaluator.with_intercept_variance(other.spread)
+    return evaluator if other.weight is None else evaluator.with_linear_weight(other.weight)
 
 
 def _too_large_to_settle(whole: AnyTaskEvaluator) -> bool:
@@ -253,7 +253,7 @@ def _relate(spec: Spec, data: Dataset, settings: Settings, found: SearchResult) 
     rule, penalty = TASK_SIMILARITIES[spec.similarity], evaluator.coupling.penalty
     S = rule.function(_compared_rows(data, evaluator, best))
     coupling: Coupling = Shared(penalty, S) if rule.covariance else Pairwise(penalty, S)
-    tied = evaluator.retied(coupling)
+    tied = evaluator.with_coupling(coupling)
     search = Search(tied)
     _, alphas = spec.data_grids(data.rows, settings)
     larger = best.alpha * np.sqrt(10.0) ** np.arange(3) if alphas.ratio else np.array(alphas.values)

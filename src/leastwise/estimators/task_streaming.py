@@ -30,7 +30,7 @@ from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
 from leastwise.problem.tasks import Tasks, split_tasks
 from leastwise.problem.weights import check_class_weight
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
@@ -320,13 +320,13 @@ def _learn(spec: Spec, begun: SampledTasks, settings: Settings) -> tuple[SearchR
     if hold and len(alphas.values) > 1 and some.basis.n_functions * begun.known.n <= SETTLE_NUMBERS:
         final = Search(whole)
         best, seen = final.refine(best, alphas), seen + final.seen
-    whole = whole.tied(best.sharing)
+    whole = whole.with_sharing(best.sharing)
     solution, held = whole.solved(best.sigma, best.alpha, hold)
     if held is not None:
-        held = whole.settled(held)
+        held = whole.without_rounding(held)
         score, calibrator = settings.objective(whole.rows, held, None)
         best = replace(best, F=held.F, score=score, calibrator=calibrator)
-    return SearchResult(best, seen, whole, some.tied(best.sharing), coupling), solution
+    return SearchResult(best, seen, whole, some.with_sharing(best.sharing), coupling), solution
 
 
 def _look(spec: Spec, begun: SampledTasks, some: ArrowEvaluator) -> tuple[Candidate, list[dict], ArrowEvaluator]:
@@ -366,4 +366,4 @@ def _whole_evaluator(begun: SampledTasks, some: ArrowEvaluator) -> PartitionEval
     remote = replace(begun.remote, terms=terms)
     whole = PartitionEvaluator(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
     whole.spreads = some.spreads
-    return whole.spreading(some.spread)
+    return whole.with_intercept_variance(some.spread)

@@ -18,8 +18,8 @@ from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.probabilities import task_auc, task_log_loss
 from leastwise.metrics.reliability import bin_count, equal_count_bins
 from leastwise.problem.weights import check_weights
+from leastwise.solvers.influence import TaskDeletions, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
-from leastwise.solvers.task_deletion import TaskDeletions, bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.optional import frames
 
@@ -316,7 +316,7 @@ def _helps(model: MultiTaskLSPC, blank: MultiTaskLSPC, data: Dataset) -> tuple[A
     spec = blank._spec()
     settings = spec.settings(model.kernel_, data.targets, data.rows)
     evaluator = CoupledEvaluator(data.rows, spec.basis_of(data.rows, data.seed, settings), settings, model.relation_)
-    evaluator = evaluator.tied(model.sharing_)
+    evaluator = evaluator.with_sharing(model.sharing_)
     root, ridge = evaluator.root.astype(float), model.alpha_ / evaluator.unit * n + model.jitter_
     H = evaluator.kernel(model.sigma_).astype(float) * root * root[:, None]  # always in double precision
     if np.finfo(float).eps * np.trace(H) > DIGITS * ridge:

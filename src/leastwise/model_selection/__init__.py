@@ -1,6 +1,6 @@
-"""The choice of hyperparameters by held-out scores, and splitters that know tasks and labels.
+"""Hyperparameter search by held-out scores, and splitters stratified by tasks and labels.
 
-A hyperparameter is a number (used as it is), a sequence (a grid) or "auto" (a grid made for the data, which grows
+A hyperparameter is a number (fixed), a sequence (a grid) or "auto" (a grid scaled to the data, which is extended
 while the best value lies on its border).
 """
 

@@ -1,8 +1,8 @@
-"""What a search tells while it runs, and what it can be reminded of.
+"""Checkpoints of a search, from which an interrupted search can be resumed.
 
-A long search that was broken off can go on where it was: whoever calls ``fit`` inside of :func:`diary` is told of
-every step when it is done, and may answer for a step from an earlier run. Steps come in the same order for the same
-data and parameters, so that a step is known by its number and what it looks at.
+Inside :func:`checkpointing`, a listener is passed every finished step of a search, and may supply the result of a
+step from an earlier run. Steps come in the same order for the same data and parameters, so that a step is identified
+by its number and its hyperparameters.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
-class Step:
-    """All of one sigma and sharing.
+class SearchStep:
+    """A step of a search: all alphas at one sigma and sharing.
 
     Attributes
     ----------
     number : int
-        Steps before it since the diary was opened.
+        Number of steps before it since the checkpoint was opened.
     sigma, sharing : float or None
     n_rows : int
     what : str
-        What else it depends on, in words.
+        Description of the other settings that it depends on.
     """
 
     number: int
@@ -36,61 +36,61 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What a step found: its best point, all points that it saw, and a line about it."""
+class CheckpointEntry:
+    """The result of a step: its best point, all evaluated points, and a line for the progress report."""
 
-    step: Step
+    step: SearchStep
     outcome: Any
     seen: list[dict]
     line: str
 
 
 class CheckpointListener(Protocol):
-    """Somebody who listens."""
+    """Stores the steps of a search."""
 
-    def recall(self, step: Step) -> Entry | None:
-        """What is known of this step from an earlier run."""
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
+        """The result of this step from an earlier run; None if there is none."""
         ...
 
-    def note(self, step: Step, entry: Entry) -> None:
-        """A step is done."""
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
+        """Store a finished step."""
         ...
 
 
-class _Silent:
-    """Nobody listens."""
+class _NoCheckpoint:
+    """Stores nothing."""
 
-    def recall(self, step: Step) -> Entry | None:
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
         return None
 
-    def note(self, step: Step, entry: Entry) -> None:
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
         pass
 
 
 @dataclass
-class _Open:
-    """The diary of this thread of work, and how many steps it has seen."""
+class _Active:
+    """The listener of the current context, and the number of steps so far."""
 
-    diary: CheckpointListener
+    listener: CheckpointListener
     steps: int = 0
 
 
-_OPEN: ContextVar[_Open | None] = ContextVar("leastwise_diary", default=None)
+_ACTIVE: ContextVar[_Active | None] = ContextVar("leastwise_checkpoint", default=None)
 
 
 @contextmanager
-def diary(listener: CheckpointListener) -> Iterator[None]:
-    """Every search made inside is told to ``listener``, step by step."""
-    token = _OPEN.set(_Open(listener))
+def checkpointing(listener: CheckpointListener) -> Iterator[None]:
+    """Pass every step of the searches made inside this context to ``listener``."""
+    token = _ACTIVE.set(_Active(listener))
     try:
         yield
     finally:
-        _OPEN.reset(token)
+        _ACTIVE.reset(token)
 
 
-def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, Step]:
-    """Who listens, and the step that begins."""
-    now = _OPEN.get() or _Open(_Silent())
-    step = Step(now.steps, sigma, sharing, n_rows, what)
-    now.steps += 1
-    return now.diary, step
+def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, SearchStep]:
+    """The listener, and the step that begins."""
+    active = _ACTIVE.get() or _Active(_NoCheckpoint())
+    step = SearchStep(active.steps, sigma, sharing, n_rows, what)
+    active.steps += 1
+    return active.listener, step

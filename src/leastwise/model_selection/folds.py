@@ -1,4 +1,4 @@
-"""Which rows are held out together: leave-one-out, k folds, groups, tasks, or a splitter of the user's."""
+"""Fold labels of the rows: leave-one-out, k folds, groups, tasks, or a user-supplied splitter."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from leastwise.utils.hashing import row_hashes
 
 Array = np.ndarray
 
-#: A warning of copies is given from this share of repeated observations on, with this many distinct rows or more,
+#: The warning about copies needs at least this share of repeated observations, at least this many distinct rows,
 REPEATED, DISTINCT = 0.1, 20
-#: and if in at most this share of the repeated rows the targets differ.
+#: and different targets in at most this share of the repeated rows.
 DISAGREE = 0.02
-#: Distinct rows that are looked at to tell whether a column is continuous.
+#: Number of distinct rows examined to decide whether a column is continuous.
 LOOKED_AT = 2000
 
 
 class DuplicateRowsWarning(UserWarning):
-    """Rows of continuous data come several times; see ``groups="duplicates"``."""
+    """Continuous data contain repeated rows; see ``groups="duplicates"``."""
 
 
 def distinct_rows(X: Any) -> Array:
-    """A label for every row; rows that are equal in every entry have the same one."""
+    """Labels of the rows; equal rows have the same label."""
     _, first, label = np.unique(row_hashes(X), return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[label]  # numbered as they come
+    return np.argsort(np.argsort(first))[label]  # numbered by first appearance
 
 
 def observation_counts(sample_weight: Any) -> Array | None:
-    """How many observations each row stands for: whole-number weights of rows are counts, all others are not.
+    """Number of observations that each row represents: integer weights are counts, other weights are not.
 
-    Other weights say how much a row matters. A row is one observation then, and leave-one-out takes all of it away:
-    otherwise a heavy row would vouch for itself. Weights that are all equal say nothing, whatever their size. None
-    where every row is one observation.
+    Other weights express importance. A row is then one observation, and leave-one-out removes all of it; otherwise
+    part of a heavy row would remain in training and predict itself. Equal weights are never counts. None if every row
+    is one observation.
     """
     if sample_weight is None:
         return None
@@ -50,16 +50,16 @@ def observation_counts(sample_weight: Any) -> Array | None:
 
 
 def is_leave_one_out(cv: Any) -> bool:
-    """True if single observations are held out."""
+    """True if cv is leave-one-out."""
     return isinstance(cv, LeaveOneOut) or (isinstance(cv, str) and cv == "loo")
 
 
 def warn_of_copies(X: Any, copy: Array, target: Array, count: Array | None) -> None:
-    """Warn where rows of continuous data come several times, with the same target, as in an upsampled table.
+    """Warn if continuous data contain repeated rows with equal targets, as in an upsampled table.
 
-    Every row is one observation. Of few discrete values, equal rows are to be expected. Continuous measurements that
-    agree in every digit are more likely one measurement that was repeated. Its copies then stay in the training part
-    when one of them is held out, and held-out scores are too good.
+    Every row counts as one observation. With a few discrete features, equal rows are expected. Continuous
+    measurements that agree in every digit are more likely one repeated measurement. Its copies then stay in the
+    training part when one of them is held out, and held-out scores are too optimistic.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def warn_of_copies(X: Any, copy: Array, target: Array, count: Array | None) -> N
         Labels of ``distinct_rows``.
     target : ndarray of shape (n,) or (n, outputs)
     count : ndarray of shape (n,) or None
-        Observations that each row stands for.
+        Number of observations that each row represents.
     """
     n = len(copy) if count is None else float(count.sum())
     first = np.unique(copy, return_index=True)[1]
@@ -81,7 +81,7 @@ def warn_of_copies(X: Any, copy: Array, target: Array, count: Array | None) -> N
     warnings.warn(
         f"{repeated:.0%} of the observations are copies of others: X is continuous, and rows with equal X have equal "
         "targets. Each copy counts as an observation of its own. If rows were repeated (an upsampled or joined "
-        "table), or whole numbers in sample_weight are not counts, held-out scores are too good: pass "
+        "table), or integers in sample_weight are not counts, held-out scores are too optimistic: pass "
         "groups='duplicates' to hold copies out together.",
         DuplicateRowsWarning,
         stacklevel=6,
@@ -98,16 +98,16 @@ def _continuous(X: Any, distinct: Array) -> bool:
 
 
 def fold_ids(cv: Any, y: Array, groups: Array | None, seed: int, task: Array | None = None) -> Array:
-    """A label for every row; rows with the same label are held out together.
+    """Fold labels; rows with the same label are held out together.
 
     Parameters
     ----------
     cv : "loo", int, splitter or iterable of (train, test)
-        ``"loo"`` leaves out one row, or one group where groups are given. A number makes that many stratified folds.
-        Splits have to hold out every row exactly once.
+        ``"loo"`` leaves out one row, or one group if groups are given. A number gives that many stratified folds.
+        Splits must hold out every row exactly once.
     task : ndarray of shape (n,), optional
-        Codes of the tasks: a number of folds is then stratified by task and class together, and a splitter that
-        asks for groups is given the tasks if there are no other groups.
+        Task codes: a number of folds is then stratified by task and class, and a splitter that uses groups is passed
+        the tasks if there are no other groups.
     """
     if isinstance(cv, str):
         if cv != "loo":
@@ -120,7 +120,7 @@ def fold_ids(cv: Any, y: Array, groups: Array | None, seed: int, task: Array | N
     if task is not None and hasattr(cv, "task_labels"):
         labels = cv.task_labels(y, task)
     elif hasattr(cv, "split"):
-        with warnings.catch_warnings():  # some splitters have no use for tasks, and say so
+        with warnings.catch_warnings():  # some splitters warn that they ignore groups
             warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
             splits = cv.split(np.zeros((len(y), 1)), y, task if groups is None else groups)
             labels = _from_splits(splits, len(y))
@@ -133,7 +133,7 @@ def fold_ids(cv: Any, y: Array, groups: Array | None, seed: int, task: Array | N
 
 
 def _check_together(labels: Array, groups: Array | None, cv: Any) -> None:
-    """A splitter of the user's has to respect the groups that were given."""
+    """Raise an error if a splitter separates rows of one group."""
     if groups is not None and len(np.unique(np.stack([labels, groups]), axis=1).T) > len(np.unique(groups)):
         raise ValueError(
             f"cv={cv!r} spreads rows of one group over several folds: use cv='loo', a number, or a splitter that "
@@ -152,26 +152,26 @@ def _k_folds(k: int, y: Array, groups: Array | None, seed: int, task: Array | No
 
 
 def task_fold_labels(k: int, y: Array, task: Array, seed: int | None) -> Array:
-    """A fold 0 ... k-1 for every row, such that all folds look alike.
+    """Stratified folds 0 ... k-1 of the rows.
 
     The sizes of any two folds differ by at most one: overall, in every task, in every class, and in every cell (rows
-    of one task and class). Such folds always exist. Dealing out the cells in turn, like cards, would do for all but
-    the classes: with 19 rows of one class and 1 of the other in every task, each fifth card is of the rare class, and
-    one of five folds gets them all.
+    of one task and class). Such folds always exist. Assigning the rows of the cells in turn would balance everything
+    but the classes: with 19 rows of one class and 1 of the other in every task, one of five folds would get all rows
+    of the rare class.
 
     Parameters
     ----------
     k : int
         Number of folds.
     y, task : ndarray of int of shape (n,)
-        Codes of class and task. Only which rows share one matters.
+        Class and task codes. Their names do not matter.
     seed : int or None
-        Shuffles rows, and which folds have a row more. None takes the rows of a cell in their order.
+        Seed for shuffling rows and folds. None takes the rows of a cell in order.
     """
     if k < 2 or k > len(y):
         raise ValueError(f"{k} folds: with {len(y)} rows use a number from 2 to {len(y)}.")
     rng = None if seed is None else np.random.default_rng(seed)
-    y, task = _as_they_come(y), _as_they_come(task)
+    y, task = _by_first_appearance(y), _by_first_appearance(task)
     pairs, cell, left = np.unique((y.max() + 1) * task + y, return_inverse=True, return_counts=True)
     cell_task, cell_class = np.divmod(pairs, y.max() + 1)
     order = np.arange(k) if rng is None else rng.permutation(k)
@@ -185,24 +185,23 @@ def task_fold_labels(k: int, y: Array, task: Array, seed: int | None) -> Array:
     return labels
 
 
-def _as_they_come(codes: Any) -> Array:
-    """Codes renumbered by first appearance, so that other names for the same things make the same folds."""
+def _by_first_appearance(codes: Any) -> Array:
+    """Codes renumbered by first appearance, so that folds do not depend on the names."""
     _, first, label = np.unique(codes, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[label]
 
 
 def _even_share(counts: Array, task: Array, y: Array, k: int) -> Array:
-    """One of k even shares of a table of counts, as counts of its cells.
+    """One of k even shares of a contingency table, as counts of its cells.
 
-    Every cell, row, column and the total get count / k, rounded up or down. That is a flow of whole numbers from
-    tasks through cells to classes with bounds on every arc. The flow count / k keeps to them but is not whole; then
-    one of whole numbers exists too. Bounds from below are met by the usual detour over a second source and sink: what
-    an arc has to carry goes from the one to its head and from its tail to the other, and a maximum flow fills that.
+    Every cell, row, column and the total get count / k, rounded up or down. This is an integer flow from tasks
+    through cells to classes with bounds on every arc. The flow count / k satisfies the bounds, so an integer flow
+    exists too. Lower bounds are handled by the standard reduction to a maximum flow with a second source and sink.
 
     Parameters
     ----------
     counts, task, y : ndarray of int of shape (number of cells,)
-        Size, row and column of every cell that is not empty.
+        Size, row and column of every non-empty cell.
     """
     n_tasks, n_classes = task.max() + 1, y.max() + 1
     start, stop, source, sink = n_tasks + n_classes + np.arange(4)
@@ -225,7 +224,7 @@ def _from_splits(splits: Iterable, n: int) -> Array:
         if not np.array_equal(np.sort(train), np.setdiff1d(np.arange(n), test)):
             raise ValueError(
                 f"Split {k} of cv trains on {len(train)} of the {n - len(test)} rows that it does not hold out: "
-                "held-out scores in closed form need all of them in the training part."
+                "held-out scores in closed form require all of them in the training part."
             )
     if not (times == 1).all():
         raise ValueError(
@@ -233,13 +232,13 @@ def _from_splits(splits: Iterable, n: int) -> Array:
             f"held out and {np.sum(times > 1)} more than once. Use 'loo', a number, or a splitter that partitions."
         )
     if labels.max(initial=0) == 0:
-        raise ValueError("cv gives a single fold, which leaves nothing to train on: use two or more.")
+        raise ValueError("cv gives a single fold, which leaves no training rows: use two or more.")
     return labels
 
 
 def _pairs(splits: Iterable, n: int) -> Iterable[tuple[Array, Array]]:
-    """Training and test rows of every split, as row numbers."""
+    """Training and test indices of every split."""
     try:
         return [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
     except (TypeError, IndexError) as error:
-        raise ValueError(f"cv={splits!r} is no list of (training rows, test rows) for {n} rows: {error}") from None
+        raise ValueError(f"cv={splits!r} is not a list of (training rows, test rows) for {n} rows: {error}") from None

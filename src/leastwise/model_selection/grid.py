@@ -1,4 +1,4 @@
-"""Grids of one hyper-parameter: fixed, or growing while the best value lies on the border."""
+"""Grids of one hyperparameter: fixed, or extended while the best value lies on the border."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-#: How many steps a grid may grow beyond each border.
+#: Maximal number of steps by which a grid is extended beyond each border.
 GROWTH = 8
 
 
 class Comparable(Protocol):
-    """Something that knows whether it is better than another of its kind."""
+    """A result that can be compared with others."""
 
     def better_than(self, other) -> bool:  # type: ignore[no-untyped-def]
-        """Whether this one is to be preferred."""
+        """True if this one is preferred."""
         ...
 
     def clearly_better(self, other) -> bool:  # type: ignore[no-untyped-def]
-        """Whether this one is better by more than its being smoother."""
+        """True if this one has a better score, not just a smoother model."""
         ...
 
 
@@ -28,18 +28,18 @@ T = TypeVar("T", bound=Comparable)
 
 @dataclass(frozen=True)
 class Grid:
-    """Values to try, in rising order; ``ratio`` is the step by which it may grow, None if it may not."""
+    """Values in increasing order; ``ratio`` is the step by which the grid may be extended, None if it is fixed."""
 
     values: tuple[float, ...]
     ratio: float | None = None
 
     @property
     def single(self) -> bool:
-        """Whether there is nothing to choose."""
+        """True if there is only one value."""
         return len(self.values) == 1 and self.ratio is None
 
     def around(self, start: float) -> Callable[[int], float | None]:
-        """A function from a number of steps to the value so far from ``start``; None where the grid has ended."""
+        """A function from a number of steps to the value that many steps from ``start``; None beyond the grid."""
         if self.ratio:
             ratio, far = self.ratio, self.ratio ** (GROWTH + 0.5)
             low, high = self.values[0] / far, self.values[-1] * far
@@ -50,7 +50,7 @@ class Grid:
 
 
 def best_of(found: list[T]) -> T:
-    """The best of some outcomes."""
+    """The best of some results."""
     first, *others = found
     for outcome in others:
         first = outcome if outcome.better_than(first) else first
@@ -58,16 +58,16 @@ def best_of(found: list[T]) -> T:
 
 
 def _leads(found: list[T], end: int) -> bool:
-    """Whether the outcome at this end is the best, and not by being the smoothest of equals."""
+    """True if the result at this end is the best, and clearly better than its neighbour."""
     inner = found[1 if end == 0 else -2] if len(found) > 1 else None
     return best_of(found) is found[end] and (inner is None or found[end].clearly_better(inner))
 
 
 def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True) -> T:
-    """Visit all values, then, if the grid may grow, go on beyond a border for as long as the best lies on it.
+    """Visit all values, then, if the grid may be extended, continue beyond a border while the best value lies on it.
 
-    On a plateau there is nothing to be found further out: the border has to be clearly better than its neighbour.
-    ``visit(value, last)`` is given the outcome next to it, as a place to start from.
+    The border must be clearly better than its neighbour, so that a plateau ends the search. ``visit(value, last)`` is
+    passed the result of the neighbouring value for a warm start.
     """
     found: list[T] = []
     for value in grid.values:
@@ -83,25 +83,25 @@ def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True
 
 @dataclass(frozen=True)
 class SharingGrid:
-    """Values from 0 to 1, in rising order; ``every`` says that all of them have to be tried."""
+    """Values from 0 to 1 in increasing order; ``every`` is True if all of them must be tried."""
 
     values: tuple[float, ...]
     every: bool = True
 
     def around(self, start: float) -> Callable[[int], float | None]:
-        """As in ``Grid``, from the value next to ``start``."""
+        """As in ``Grid``, from the value closest to ``start``."""
         place = min(range(len(self.values)), key=lambda i: abs(self.values[i] - start))
         return lambda steps: dict(enumerate(self.values)).get(place + steps)
 
 
 @dataclass(frozen=True)
 class OptionGrid:
-    """Values in rising order, whatever they are, infinity too."""
+    """Any values in increasing order, including infinity."""
 
     values: tuple[float, ...]
 
     def around(self, start: float) -> Callable[[int], float | None]:
-        """As in ``Grid``, from a value of its own."""
+        """As in ``Grid``; ``start`` must be one of the values."""
         place = self.values.index(start)
         return lambda steps: dict(enumerate(self.values)).get(place + steps)
 
@@ -109,9 +109,9 @@ class OptionGrid:
 def walk(
     grid: Grid | SharingGrid | OptionGrid, start: float, visit: Callable[[float, T | None], T], known: T | None = None
 ) -> T:
-    """From the grid's value next to ``start`` go down while that is better; if it never was, go up.
+    """Line search from the value closest to ``start``: downwards while it improves; if it never does, upwards.
 
-    ``known`` is the outcome at the start, if there is one already.
+    ``known`` is the result at the start, if available.
     """
     value = grid.around(start)
     first = value(0)

@@ -1,4 +1,4 @@
-"""Folds of rows with many labels: every class of every label spread as evenly as sizes allow."""
+"""Stratified folds of rows with many labels (iterative stratification, then swaps)."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes, unit
 
 Array = np.ndarray
 
-#: A class with up to so many rows for each fold comes before the other classes of a row.
+#: A class with up to this many rows per fold takes precedence over the other classes of a row.
 RARE = 30
-#: Rows of either fold of a pair that are considered for a swap.
+#: Rows of either fold considered for a swap.
 CANDIDATES = 64
-#: Pairs of folds that are tried for a swap, at most, and entries of the table that are read meanwhile.
+#: Limits on the work: pairs of folds tried for a swap, and entries of the table read.
 TRIALS, ENTRIES = 2000, 400_000_000
 
 
 def label_fold_ids(k: int, codes: Array, seed: int | None) -> Array:
-    """A fold 0 ... k-1 for every row, such that all folds look alike in every label.
+    """Folds 0 ... k-1 of the rows, stratified by all labels.
 
-    Rows are dealt out one by one, those with the rarest classes first, each to the fold that lacks its rarest class
-    most, as in iterative stratification (Sechidis et al. 2011); but the row's other classes break ties, and no fold
-    gets more than its share of rows, so that sizes differ by at most one. Then rows of two folds are swapped for as
-    long as that lessens the sum of squares of ``rows of a class in a fold - rows of the class / k``, up to a limit on
-    the work. All sums are of whole numbers: the order of the labels, and of their classes, makes no difference.
+    Rows are assigned one by one, those with the rarest classes first, each to the fold that lacks its rarest class
+    most, as in iterative stratification (Sechidis et al. 2011). In addition the row's other classes break ties, and
+    no fold gets more than its share of rows, so that sizes differ by at most one. Then rows of two folds are swapped
+    while that reduces the sum of squares of ``rows of a class in a fold - rows of the class / k``, up to a limit on
+    the work. All sums are integers, so the order of the labels and of their classes makes no difference.
 
     Parameters
     ----------
     k : int
         Number of folds.
     codes : ndarray of int of shape (n, T)
-        Codes of the classes; -1 where a label is not known, which counts for no class.
+        Class codes; -1 for unknown labels, which count for no class.
     seed : int or None
-        Shuffles rows, and which folds have a row more. None takes equally rare rows in their order.
+        Seed for shuffling rows and folds. None takes equally rare rows in order.
     """
     n = len(codes)
     if k < 2 or k > n:
@@ -52,9 +52,9 @@ def label_fold_ids(k: int, codes: Array, seed: int | None) -> Array:
 
 
 def class_table(codes: Array) -> sparse.csr_array:
-    """One column for each class of each label, 1 where a row has it.
+    """Indicator matrix with one column per class of each label.
 
-    The commonest class of a label that is known everywhere is left out: it is spread evenly where the others are.
+    The most frequent class of a label without unknown values is left out: it is balanced if the others are.
     """
     columns = []
     for label in codes.T:
@@ -90,7 +90,7 @@ def _dealt(table: sparse.csr_array, k: int) -> Array:
 
 
 def _rarest(table: sparse.csr_array) -> Array:
-    """Rows of the rarest class that each row has; the number of rows, and one, where it has none."""
+    """Size of the rarest class of each row; n + 1 if it has none."""
     n = table.shape[0]
     count = np.asarray(table.sum(axis=0))
     rarest = np.full(n, n + 1)
@@ -99,13 +99,13 @@ def _rarest(table: sparse.csr_array) -> Array:
 
 
 def _swapped(fold: Array, table: sparse.csr_array, k: int) -> Array:
-    """Folds with rows swapped between two of them, for as long as some swap of the likely ones helps."""
+    """Folds after swapping rows between pairs of folds while a candidate swap improves the balance."""
     swaps = _Swaps(table, np.asarray(table.sum(axis=1)), fold.copy(), k)
     pairs = list(combinations(range(k), 2))
-    evaluators = min(TRIALS, int(ENTRIES // (2 * table.nnz / k + 1)))
+    attempts = min(TRIALS, int(ENTRIES // (2 * table.nnz / k + 1)))
     idle = 0
-    for evaluator in range(evaluators):
-        idle = 0 if swaps.improve(*pairs[evaluator % len(pairs)]) else idle + 1
+    for attempt in range(attempts):
+        idle = 0 if swaps.improve(*pairs[attempt % len(pairs)]) else idle + 1
         if idle == len(pairs):
             break
     return swaps.fold
@@ -113,7 +113,7 @@ def _swapped(fold: Array, table: sparse.csr_array, k: int) -> Array:
 
 @dataclass(frozen=True)
 class _Swaps:
-    """Rows of shape (n, classes), how many classes each has, and their folds, which change."""
+    """Indicator matrix (n, classes), number of classes of each row, and folds, which are modified."""
 
     table: sparse.csr_array
     size: Array
@@ -121,7 +121,7 @@ class _Swaps:
     k: int
 
     def improve(self, a: int, b: int) -> bool:
-        """Swap the rows of folds a and b that gain most, if any two gain.
+        """Make the best swap between folds a and b, if any improves the balance.
 
         With ``g = counts of a - counts of b``, rows x of a and z of b, the sum of squares changes by
         ``2 (z - x)'g + 2 |z - x|^2``.
@@ -140,10 +140,10 @@ class _Swaps:
 
 
 def grouped_folds(k: int, codes: Array, group: Array | None, x: Array) -> Array:
-    """Folds that spread the classes of all labels evenly and keep groups of rows, if there are any, together.
+    """Folds stratified by all labels that keep groups of rows, if there are any, together.
 
-    A group has a label if one of its rows has it. Groups are dealt out in an order that depends on the keys ``x`` of
-    their rows alone, so that the order of the rows makes no difference.
+    A group has a label if one of its rows has it. Groups are assigned in an order that depends only on the hashes
+    ``x`` of their rows, so that the order of the rows makes no difference.
     """
     if group is None:
         member, most = np.arange(len(codes)), codes

@@ -1,6 +1,7 @@
-"""What held-out scores are worth: those of classes, calibrated, and those of quantities.
+"""Objectives of the search, computed from held-out scores: for classes, regression targets and many labels.
 
-What held-out scores of many labels are worth.
+Scores of classes and labels are calibrated first; the objective is a metric of the calibrated probabilities, or of
+the decisions based on them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.model_selection.label_scoring import LabelScorer
 from leastwise.model_selection.scoring import Scorer, ValueScorer
 from leastwise.solvers.evaluator import Rows
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.label_evaluators import LabelRows
 
 Array = np.ndarray
@@ -23,9 +24,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class ClassObjective:
-    """Calibrates held-out scores of classes, and scores the probabilities.
+    """Metric of calibrated held-out probabilities of classes.
 
-    ``signed`` says that the targets were -1 and 1, not 0 and 1.
+    ``signed`` is True if the targets are -1 and 1, not 0 and 1.
     """
 
     classes: Array
@@ -37,36 +38,36 @@ class ClassObjective:
 
     @property
     def n_outputs(self) -> int:
-        """One for each class."""
+        """One per class."""
         return len(self.classes)
 
-    def __call__(self, rows: Rows, held: Held, last: Calibrator | None) -> tuple[float, Calibrator]:
-        """The score, and the calibrator."""
+    def __call__(self, rows: Rows, held: HeldOut, last: Calibrator | None) -> tuple[float, Calibrator]:
+        """Objective value and calibrator."""
         sample = rows.sample(held.F)
-        # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
+        # An isotonic fit would be evaluated on its own training rows; during the search the blend replaces it.
         kind = "blend" if self.calibration == "isotonic" else self.calibration
         calibrator = fit_calibrator(kind, sample, last, self.signed)
         return self.scorer(sample, calibrator, self.classes), calibrator
 
 
-#: What "cautious" charges for degrees of freedom: 6 / sqrt(n) for up to 100 rows, 60 / n for more.
+#: Penalty of "cautious" per degree of freedom: 6 / sqrt(n) for up to 100 rows, 60 / n for more.
 CHARGE, MANY = 6.0, 100
-#: How many standard errors better than a simple model "cautious" wants a model to be, with up to 100 rows.
+#: Standard errors by which a model must beat a simple one under "cautious", with up to 100 rows.
 ERRORS = 2.0
 
 
 def caution(n: int) -> float:
-    """What is left of caution with n independent rows: all of it up to 100, then less and less."""
+    """Strength of "cautious" with n independent rows: 1 up to 100 rows, then sqrt(100 / n)."""
     return min(1.0, float(np.sqrt(MANY / n)))
 
 
-def charge(n: int, freedom: float) -> float:
-    """What "cautious" multiplies the unexplained variance of a model of n rows by."""
-    return float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(freedom / n, 1.0)))
+def charge(n: int, dof: float) -> float:
+    """Factor of "cautious" on the unexplained variance of a model of n rows."""
+    return float(np.exp(CHARGE / np.sqrt(n) * caution(n) * min(dof / n, 1.0)))
 
 
 def clear_margin(less: Array, w: Array, n: int) -> bool:
-    """Whether errors that are less by so much, row by row, are so by two standard errors; less for many rows."""
+    """True if the mean reduction ``less`` of the errors exceeds two standard errors; fewer for many rows."""
     mean = float(np.average(less, weights=w))
     error = float(np.sqrt(np.average((less - mean) ** 2, weights=w) / n))
     return mean > ERRORS * caution(n) * error
@@ -74,12 +75,11 @@ def clear_margin(less: Array, w: Array, n: int) -> bool:
 
 @dataclass(frozen=True)
 class ValueObjective:
-    """Scores held-out predictions of quantities, in the unit of the targets.
+    """Metric of held-out predictions of regression targets, in the unit of the targets.
 
-    Among many models the best held-out error flatters, the more so where models bend with every row, and with few
-    rows. The scorer "cautious" raises the unexplained variance by ``exp(charge * freedom / n)``, with a charge of
-    ``6 / sqrt(n)`` for up to 100 rows and ``60 / n`` for more: enough to keep noise from being fitted where rows are
-    few, and nothing to speak of where they are many.
+    The best held-out error among many models is optimistic, more so for flexible models and few rows. The scorer
+    "cautious" multiplies the unexplained variance by ``exp(charge * dof / n)``, with a charge of ``6 / sqrt(n)`` for
+    up to 100 rows and ``60 / n`` for more: enough to avoid fitting noise with few rows, and negligible with many.
     """
 
     n_outputs: int
@@ -90,11 +90,11 @@ class ValueObjective:
 
     @classmethod
     def of(cls, values: Array, w: Array, task: Array | None, scorer: ValueScorer, unit: Any) -> ValueObjective:
-        """For these targets, in this unit."""
+        """Objective for these targets, in this unit."""
         objective = cls(values.shape[1], scorer, unit)
         if scorer.unit_free or not np.ptp(values, axis=0).any():
             return objective
-        # The score of the mean tells what scores are measured in, errors or their squares.
+        # The score of the mean prediction gives the magnitude of scores (errors, or their squares).
         with np.errstate(over="ignore", under="ignore"):
             base = objective._scored(
                 values, np.broadcast_to(np.average(values, axis=0, weights=w), values.shape), w, task
@@ -112,21 +112,21 @@ class ValueObjective:
         return cls(values.shape[1], scorer, unit, abs(base) or 1.0)
 
     def _scored(self, Z: Array, F: Array, w: Array, task: Array | None) -> float:
-        unit = 1.0 if self.scorer.unit_free else self.unit  # one for all outputs, or one for each
+        unit = 1.0 if self.scorer.unit_free else self.unit  # one for all outputs, or one per output
         return self.scorer(unit * Z.astype(float), unit * F.astype(float), w.astype(float), task)
 
-    def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, None]:
-        """The score."""
+    def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, None]:
+        """Objective value; there is no calibrator."""
         assert rows.values is not None
         known = ~np.isnan(held.F[:, 0])
         task = None if rows.task is None else rows.task[known]
         score = self._scored(rows.values[known], held.F[known], rows.w[known], task)
         if self.scorer.cautious:
-            score = 1 - (1 - score) * charge(rows.size, held.freedom)
+            score = 1 - (1 - score) * charge(rows.size, held.dof)
         return score, None
 
     def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
-        """Whether squared errors of F are below those of other scores by two standard errors; less for many rows."""
+        """True if squared errors of F are below those of ``other`` by two standard errors; fewer for many rows."""
         assert rows.values is not None
         Z = rows.values.astype(float)
         spread = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
@@ -137,7 +137,7 @@ class ValueObjective:
 
 @dataclass(frozen=True)
 class LabelObjective:
-    """Calibrates held-out scores of many labels, all in one, and scores the probabilities or what is decided by them.
+    """Metric of held-out probabilities of many labels, from one pooled calibrator, or of decisions based on them.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class LabelObjective:
     calibration : str or None
     scorer : LabelScorer
     threshold : float, ndarray of shape (T,) or str
-        Above which probability a label is given; "auto" takes what suits the scorer best.
+        Probability above which a label is predicted; "auto" selects the best thresholds for the scorer.
     """
 
     starts: Array
@@ -157,20 +157,20 @@ class LabelObjective:
 
     @property
     def n_outputs(self) -> int:
-        """One for each class of each label."""
+        """One per class of each label."""
         return int(self.starts[-1])
 
     def take(self, labels: Array) -> LabelObjective:
-        """The judge of some of the labels."""
+        """The objective of a subset of the labels."""
         starts = np.cumsum([0, *np.diff(self.starts)[labels]])
         each = isinstance(self.threshold, np.ndarray)
         return replace(self, starts=starts, threshold=self.threshold[labels] if each else self.threshold)
 
-    def __call__(self, rows: Any, held: Held, last: Any) -> tuple[float, Any]:
-        """The score, and the calibrator."""
+    def __call__(self, rows: Any, held: HeldOut, last: Any) -> tuple[float, Any]:
+        """Objective value and calibrator."""
         assert isinstance(rows, LabelRows)
         sample = rows.label_sample(held.F)
-        # An isotonic fit is judged on the rows that made it; the blend stands in for it during the search.
+        # An isotonic fit would be evaluated on its own training rows; during the search the blend replaces it.
         kind = "blend" if self.calibration == "isotonic" else self.calibration
         calibrator = fit_label_calibrator(kind, sample, last, pooled=True)
         P = calibrator.proba(sample.F)

@@ -1,6 +1,7 @@
-"""Work side by side: how many jobs there may be, and how many threads each of them has.
+"""Search steps, and their parallel execution by joblib.
 
-One step of a search, all of one sigma and sharing; and steps that are made before their turn.
+A step evaluates all alphas at one sigma and sharing. ``Prefetch`` computes steps in parallel ahead of their turn,
+with the same results as a sequential search. Jobs share the BLAS threads and the memory limit of the process.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from leastwise.utils.memory import available_memory, memory_limit, told_memory
 
 
 def check_n_jobs(value: Any) -> int | None:
-    """A whole number other than 0, or None."""
+    """Check that ``n_jobs`` is None or an integer other than 0."""
     if value is None:
         return None
     if not isinstance(value, Integral) or isinstance(value, bool) or value == 0:
@@ -38,29 +39,29 @@ def check_n_jobs(value: Any) -> int | None:
 
 
 def jobs_allowed(n_jobs: int | None, tasks: int, need: int) -> int:
-    """How many jobs work side by side.
+    """Number of parallel jobs.
 
     Parameters
     ----------
     n_jobs : int or None
-        As in scikit-learn: None is 1 unless a joblib context says otherwise, -1 is all processors.
+        As in scikit-learn: None means 1 unless in a joblib context, -1 means all processors.
     tasks : int
-        How many tasks there are: jobs without a task are of no use.
+        Number of tasks, an upper bound of the number of jobs.
     need : int
-        Bytes that each job takes. There are as many jobs as fit into memory, and always one.
+        Bytes per job. As many jobs run as fit into memory, and at least one.
     """
     if tasks < 2 or n_jobs == 1 or _inside_another():
         return 1
     backend, usual = get_active_backend(prefer="threads")
-    wish = backend.effective_n_jobs(usual if n_jobs is None else n_jobs)
-    return max(1, min(wish, tasks, available_memory() // max(need, 1)))
+    requested = backend.effective_n_jobs(usual if n_jobs is None else n_jobs)
+    return max(1, min(requested, tasks, available_memory() // max(need, 1)))
 
 
 def _inside_another() -> bool:
-    """Whether this is a job already: then whoever made it has dealt out the processors."""
+    """True if this code already runs in a parallel job; nested parallelism would oversubscribe the processors."""
     if (get_active_backend()[0].nesting_level or 0) > 0:
         return True
-    worker = sys.modules.get("distributed.worker")  # Dask does not count levels
+    worker = sys.modules.get("distributed.worker")  # Dask does not set nesting levels
     if worker is None:
         return False
     try:
@@ -71,14 +72,14 @@ def _inside_another() -> bool:
 
 
 class Stopped(Exception):
-    """What is thrown into :func:`in_order` to stop its jobs. (To close it would make joblib warn of their loss.)"""
+    """Thrown into :func:`in_order` to stop its jobs; closing the generator would make joblib warn."""
 
 
 def in_order(function: Callable, tasks: Sequence[tuple], jobs: int) -> Generator[Any]:
-    """``function(*task)`` of every task, in their order, each as soon as it is there.
+    """Yield ``function(*task)`` of every task in order, each as soon as it is available.
 
-    Jobs run where joblib's active backend has them, in threads if there is none. They share the threads of the
-    linear algebra that this process has; afterwards all is as it was. They keep to the memory limit that is set here.
+    Jobs run in joblib's active backend, in threads by default. They share the BLAS threads of this process, whose
+    limit is restored afterwards, and inherit its memory limit.
     """
     backend, _ = get_active_backend(prefer="threads")
     lazy = getattr(backend, "supports_return_generator", False)
@@ -90,21 +91,21 @@ def in_order(function: Callable, tasks: Sequence[tuple], jobs: int) -> Generator
 
 
 def blas_threads() -> int:
-    """Threads that linear algebra may use in this process now."""
+    """Number of BLAS threads of this process."""
     counts = [pool["num_threads"] for pool in ThreadpoolController().select(user_api="blas").info()]
     return min([cpu_count(), *counts])
 
 
 def _limited(share: int, memory: int | None, function: Callable, task: tuple) -> Any:
-    """What runs in a job, in this process or another: neither threads nor processes know the limits of who asks."""
+    """Run a task with the limits of the caller, which neither threads nor processes inherit."""
     with _LIMIT.at(share), memory_limit(memory):
         return function(*task)
 
 
 class _Limit:
-    """A limit of the threads of a process that several of its threads can ask for: the last one takes it off.
+    """Reference-counted limit of the BLAS threads of a process: the last user removes it.
 
-    Each on its own would put back what it found, which may be the limit of another.
+    If each thread restored the limit that it found, it could restore the limit set by another thread.
     """
 
     def __init__(self) -> None:
@@ -112,7 +113,7 @@ class _Limit:
 
     @contextmanager
     def at(self, threads: int) -> Iterator[None]:
-        """Linear algebra has so many threads, or as many as who came first asked for."""
+        """Limit BLAS to ``threads`` threads; an existing limit stays in force."""
         with self._lock:
             if self._users == 0:
                 self._limits = threadpool_limits(threads, user_api="blas")
@@ -130,26 +131,26 @@ class _Limit:
 _LIMIT = _Limit()
 
 
-#: What a point of a search is known by.
+#: Recorded attributes of a point of a search.
 NAMES = ("sigma", "alpha", "sharing", "spread", "weight", "score")
-#: Up to so many rows the predictions of all points are kept, for ``leastwise.model_selection.optimism``.
+#: Up to this many rows the predictions of all points are stored, for ``leastwise.model_selection.optimism``.
 FEW_ROWS = 1000
-#: Where a walk over sharings begins, if nothing else is known.
+#: Default start of the line search over sharings.
 MIDDLE = 0.5
 
 
 @dataclass(frozen=True)
-class Made:
-    """A step that is done: its best point, all points that it saw, how long it took, and what the trial keeps."""
+class StepResult:
+    """Result of a step: best point, all evaluated points, seconds, and state for warm starts."""
 
     outcome: Candidate
     seen: list[dict]
     seconds: float
-    kept: Any = None
+    warm_start: Any = None
 
 
-def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int) -> Made:
-    """Look at alphas by ``strategy``, about ``count`` of them."""
+def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int) -> StepResult:
+    """Evaluate about ``count`` alphas, in the order given by ``strategy``."""
     began, seen = time.perf_counter(), []
     heldout = evaluator.heldout(sigma, count)
 
@@ -158,42 +159,44 @@ def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int
         outcome = evaluator.objective(sigma, alpha, held, last)
         found = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(evaluator.rows)}
         if not evaluator.settings.objective.of_classes and len(evaluator.rows) <= FEW_ROWS:
-            found |= {"F": outcome.F, "freedom": held.freedom}
+            found |= {"F": outcome.F, "dof": held.dof}
         seen.append(found)
         return outcome
 
-    return Made(strategy(point), seen, time.perf_counter() - began, evaluator.kept(sigma))
+    return StepResult(strategy(point), seen, time.perf_counter() - began, evaluator.warm_start(sigma))
 
 
-def whole_grid(alphas: Grid) -> Callable:
-    """The strategy that tries all alphas."""
+def full_grid(alphas: Grid) -> Callable:
+    """The strategy that evaluates all alphas."""
     return partial(explore, alphas, grow=False)
 
 
 @dataclass(frozen=True)
 class GridJob:
-    """What one job does: a sigma with all of these sharings, with those on the way to the best, or with none."""
+    """Work of one parallel job: one sigma with all sharings, with a line search over them, or without sharing."""
 
     sigma: float
     sharings: SharingGrid | None = None
 
     def covers(self, sigma: float, sharing: float | None) -> bool:
-        """Whether this step may be made by it."""
+        """True if this job may compute the step."""
         among = sharing is None if self.sharings is None else sharing in self.sharings.values
         return self.sigma == sigma and among
 
     def known(self, made: Container[tuple[float, float | None]]) -> bool:
-        """Whether every step that it may make is among those that are made."""
+        """True if every step that this job may compute is in ``made``."""
         sharings = (None,) if self.sharings is None else self.sharings.values
         return all((self.sigma, sharing) in made for sharing in sharings)
 
-    def make(self, evaluator: Evaluator, alphas: Grid) -> dict[float | None, Made]:
-        """The steps, by sharing."""
-        made: dict[float | None, Made] = {}
-        evaluator = evaluator.apart()
+    def make(self, evaluator: Evaluator, alphas: Grid) -> dict[float | None, StepResult]:
+        """Compute the steps; returns them by sharing."""
+        made: dict[float | None, StepResult] = {}
+        evaluator = evaluator.for_worker()
 
         def at(sharing: float | None, last: Candidate | None = None) -> Candidate:
-            made[sharing] = make_step(evaluator.tied(sharing), self.sigma, whole_grid(alphas), len(alphas.values))
+            made[sharing] = make_step(
+                evaluator.with_sharing(sharing), self.sigma, full_grid(alphas), len(alphas.values)
+            )
             return made[sharing].outcome
 
         if self.sharings is None:
@@ -206,59 +209,59 @@ class GridJob:
         return made
 
 
-def looks(evaluator: Evaluator, sigmas: Sequence[float], sharings: SharingGrid | None) -> list[GridJob]:
-    """How a grid is dealt out: by sigma, and by sharing where all are tried and each has its own decomposition."""
+def grid_jobs(evaluator: Evaluator, sigmas: Sequence[float], sharings: SharingGrid | None) -> list[GridJob]:
+    """Jobs of a grid: one per sigma, or per sigma and sharing if every sharing takes its own decomposition."""
     if sharings is not None and sharings.every and evaluator.sharing_costs:
         return [GridJob(sigma, SharingGrid((sharing,))) for sigma in sigmas for sharing in sharings.values]
     return [GridJob(sigma, sharings) for sigma in sigmas]
 
 
 class Prefetch:
-    """Steps that a search will want, made side by side before their turn.
+    """Computes steps of a search in parallel before they are requested.
 
-    A step does not depend on those before it, unless a trial goes through the rows for every alpha. Only which
-    steps are made does, where sharings are walked. So a search that asks here first makes the same steps in the same
-    order, with the same results, as one that makes them itself; some of those made here may not be asked for.
+    The result of a step does not depend on earlier steps, unless every alpha takes a pass over the rows. Only the
+    choice of steps does, in line searches over sharings. So a search that asks here first gets the same steps in the
+    same order, with the same results, as a sequential one; some of the steps computed here may never be requested.
     """
 
     def __init__(self, evaluator: Evaluator, alphas: Grid) -> None:
-        self._trial, self._alphas = evaluator, alphas
-        self._wanted: list[GridJob] = []
-        self._made: dict[tuple[float, float | None], Made] = {}
-        self._under_way: deque[GridJob] = deque()
-        self._coming: Generator[dict[float | None, Made]] | None = None
+        self._evaluator, self._alphas = evaluator, alphas
+        self._announced: list[GridJob] = []
+        self._made: dict[tuple[float, float | None], StepResult] = {}
+        self._running: deque[GridJob] = deque()
+        self._results: Generator[dict[float | None, StepResult]] | None = None
 
     def expect(self, wanted: list[GridJob]) -> None:
-        """What will be asked for. Jobs begin with the first question, for its step may be known from elsewhere."""
-        self._wanted = [] if self._trial.streams else [look for look in wanted if not look.known(self._made)]
+        """Announce the jobs. They start with the first ``find``, since a checkpoint may supply earlier steps."""
+        self._announced = [] if self._evaluator.streams else [job for job in wanted if not job.known(self._made)]
 
-    def find(self, sigma: float, sharing: float | None) -> Made | None:
-        """The step if it was made, or is being made; None if not."""
-        if self._wanted:
+    def find(self, sigma: float, sharing: float | None) -> StepResult | None:
+        """The step if it was, or is being, computed; otherwise None."""
+        if self._announced:
             self._begin(sigma, sharing)
-        while (sigma, sharing) not in self._made and any(k.covers(sigma, sharing) for k in self._under_way):
-            assert self._coming is not None
-            look, made = self._under_way.popleft(), next(self._coming)
-            self._made.update({(look.sigma, level): step for level, step in made.items()})
-        if not self._under_way and self._coming is not None:
-            next(self._coming, None)  # so that it comes to its end, and workers stay for the next search
-            self._coming = None
+        while (sigma, sharing) not in self._made and any(k.covers(sigma, sharing) for k in self._running):
+            assert self._results is not None
+            job, made = self._running.popleft(), next(self._results)
+            self._made.update({(job.sigma, level): step for level, step in made.items()})
+        if not self._running and self._results is not None:
+            next(self._results, None)  # exhaust the generator, so that workers are reused by the next search
+            self._results = None
         return self._made.pop((sigma, sharing), None)
 
     def _begin(self, sigma: float, sharing: float | None) -> None:
-        """Start jobs for what is wanted from this step on."""
-        first = next((k for k, look in enumerate(self._wanted) if look.covers(sigma, sharing)), len(self._wanted))
-        rest, self._wanted = self._wanted[first:], []
-        evaluator = self._trial.apart()
+        """Start the announced jobs from this step on."""
+        first = next((k for k, job in enumerate(self._announced) if job.covers(sigma, sharing)), len(self._announced))
+        rest, self._announced = self._announced[first:], []
+        evaluator = self._evaluator.for_worker()
         jobs = jobs_allowed(evaluator.settings.n_jobs, len(rest), evaluator.room)
         if jobs > 1:
-            self._under_way = deque(rest)
-            self._coming = in_order(GridJob.make, [(look, evaluator, self._alphas) for look in rest], jobs)
+            self._running = deque(rest)
+            self._results = in_order(GridJob.make, [(job, evaluator, self._alphas) for job in rest], jobs)
 
     def close(self) -> None:
-        """Stop what is under way, if anything is."""
-        self._under_way.clear()
-        coming, self._coming = self._coming, None
-        if coming is not None:
+        """Stop running jobs."""
+        self._running.clear()
+        results, self._results = self._results, None
+        if results is not None:
             with suppress(Stopped):
-                coming.throw(Stopped())
+                results.throw(Stopped())

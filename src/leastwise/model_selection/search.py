@@ -1,4 +1,4 @@
-"""The search for sigma and alpha by held-out scores."""
+"""Search over sigma, alpha, sharing and other hyperparameters by held-out scores."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.model_selection.checkpoint import Entry, next_step
+from leastwise.model_selection.checkpoint import CheckpointEntry, next_step
 from leastwise.model_selection.grid import Grid, OptionGrid, SharingGrid, best_of, explore, walk
-from leastwise.model_selection.parallel import MIDDLE, GridJob, Prefetch, looks, make_step, whole_grid
+from leastwise.model_selection.parallel import MIDDLE, GridJob, Prefetch, full_grid, grid_jobs, make_step
 from leastwise.model_selection.subsample import distinct_sample
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
 
 Array = np.ndarray
 
-#: What a point of a search has, and what users call it.
+#: Hyperparameters of a point of a search, and the names of the public parameters.
 PARAMETERS = {"sigma": "sigma", "alpha": "alpha", "sharing": "sharing", "spread": "spread", "weight": "linear_weight"}
 
 
 @dataclass
 class Search:
-    """A search under way: the best point so far, and all points seen."""
+    """A search with one evaluator; ``seen`` lists all evaluated points."""
 
     evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
 
     def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
-        """Try every sigma with every alpha, then finer alphas, and beyond the border, at the best; the best point.
+        """Evaluate every sigma with every alpha, then refine alpha at the best point, also beyond the border.
 
-        Of the sharings all are tried with every sigma, or, where not every one has to be, those on the way to the
-        best from where the last sigma had it; and all at the best sigma. Where alphas do not come for free, those of
-        a grid of our own are tried on the way from the last best one too.
+        With every sigma, all sharings are evaluated, or, if ``sharings.every`` is False, those on a line search from
+        the best sharing of the last sigma; at the best sigma all are. If every alpha takes a pass over the rows,
+        alphas of an automatic grid are also found by a line search from the last best one.
         """
         with closing(Prefetch(self.evaluator, alphas)) as ahead:
             found = self._grid(ahead, sigmas, alphas, sharings)
         return self.refine(found, alphas, known=True) if alphas.ratio else found
 
     def _grid(self, ahead: Prefetch, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
-        """The best point of the grids, and beyond the border of the sigmas; steps may be made ahead of their turn."""
+        """The best point of the grids, with sigmas beyond the border; steps may be computed ahead in parallel."""
         tried: dict[tuple[float, float | None], Candidate] = {}
 
         def at(sigma: float, sharing: float | None, last: Candidate | None) -> Candidate:
             if (sigma, sharing) not in tried:
-                strategy = whole_grid(alphas)
+                strategy = full_grid(alphas)
                 if self.evaluator.streams and alphas.ratio and last is not None:
                     strategy = partial(walk, Grid(alphas.values), last.alpha)
                 tried[sigma, sharing] = self._at(sigma, sharing, strategy, len(alphas.values), ahead=ahead)
@@ -61,7 +61,7 @@ class Search:
             start = MIDDLE if last is None or last.sharing is None else last.sharing
             return walk(sharings, start, lambda sharing, near: at(sigma, sharing, near or last))
 
-        ahead.expect(looks(self.evaluator, sigmas.values, sharings))
+        ahead.expect(grid_jobs(self.evaluator, sigmas.values, sharings))
         found = explore(sigmas, best)
         if sharings is None:
             return found
@@ -71,12 +71,12 @@ class Search:
         return best_of([found, *(at(found.sigma, sharing, found) for sharing in sharings.values)])
 
     def refine(self, start: Candidate, alphas: Grid, known: bool = False) -> Candidate:
-        """From a guess, or a point that is known on these rows, to better alphas until there is none."""
+        """Line search over alpha from ``start``; with ``known``, its score on these rows is not recomputed."""
         strategy = partial(_walk_alphas, alphas, start, known)
         return self._at(start.sigma, start.sharing, strategy, count=3, what="refined, ")
 
     def settle(self, start: Candidate, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
-        """Refine alpha, and the sharing where there is a choice, from a guess that was made on fewer rows."""
+        """Refine alpha, and the sharing if there are several, from a point found on a subsample."""
         found = self.refine(start, alphas)
         if sharings is None or start.sharing is None or len(sharings.values) == 1:
             return found
@@ -89,9 +89,9 @@ class Search:
     def vary(
         self, found: Candidate, options: Sequence[float], change: Callable, alphas: Grid, start: float
     ) -> Candidate:
-        """Other options of the trial where the search ended: on the way to the best, from the one that it had.
+        """Line search over another hyperparameter at the sigma and sharing found, from its value ``start``.
 
-        ``change(option)`` makes the trial for an option. This search goes on with the best.
+        ``change(option)`` makes the evaluator for an option. This search continues with the best one.
         """
         if len(options) < 2:
             return found
@@ -108,27 +108,27 @@ class Search:
 
     def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Candidate:
         """The best alpha of the grid at this sigma and sharing."""
-        return self._at(sigma, sharing, whole_grid(alphas), len(alphas.values))
+        return self._at(sigma, sharing, full_grid(alphas), len(alphas.values))
 
     def _at(
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
     ) -> Candidate:
-        """All of one sigma and sharing; ``count`` tells about how many alphas are to be looked at."""
-        evaluator = self.evaluator.tied(sharing)
-        shared = evaluator.described()
+        """One search step: one sigma and sharing, about ``count`` alphas."""
+        evaluator = self.evaluator.with_sharing(sharing)
+        shared = evaluator.description()
         listener, step = next_step(sigma, sharing, len(evaluator.rows), f"{what}{count} alphas{shared}")
-        entry = listener.recall(step)
+        entry = listener.load(step)
         if entry is None:
             made = (ahead and ahead.find(sigma, sharing)) or make_step(evaluator, sigma, strategy, count)
-            evaluator.keep(sigma, made.kept)
-            line = self._told(made.outcome, f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s", shared)
-            entry = Entry(step, made.outcome, made.seen, line)
-            listener.note(step, entry)
+            evaluator.set_warm_start(sigma, made.warm_start)
+            line = self._report_line(made.outcome, f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s", shared)
+            entry = CheckpointEntry(step, made.outcome, made.seen, line)
+            listener.save(step, entry)
         self.seen.extend(entry.seen)
         self.evaluator.settings.report(entry.line)
         return entry.outcome
 
-    def _told(self, found: Candidate, how: str, shared: str) -> str:
+    def _report_line(self, found: Candidate, how: str, shared: str) -> str:
         scorer = self.evaluator.settings.objective.scorer
         score = f"{scorer.name} {scorer.shown(found.score):.5g}"
         return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"
@@ -139,9 +139,9 @@ def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -
 
 
 def table(seen: list[dict]) -> dict[str, Array]:
-    """The points of a search as columns, under scikit-learn's names."""
+    """The points of a search as columns of ``cv_results_``."""
     score, rows = (np.array([point[name] for point in seen]) for name in ("score", "rows"))
-    # What was judged last, with tasks tied in their final way, goes first; then what was judged on all rows.
+    # Points of the last stage, with the final coupling of the tasks, rank first; then points evaluated on more rows.
     stage = np.array([point.get("stage", 0) for point in seen])
     level = stage * (rows.max(initial=0) + 1) + rows
     ahead = (level[None] > level[:, None]) | ((level[None] == level[:, None]) & (score[None] > score[:, None]))
@@ -157,9 +157,9 @@ def table(seen: list[dict]) -> dict[str, Array]:
 
 
 def natural_length(kernel: Kernel, rows: Rows) -> float:
-    """The unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products.
+    """Unit of sigma="auto": the median distance between distinct rows, or the mean norm for dot products.
 
-    A thousand of the rows tell the median well enough.
+    It is estimated from a sample of a thousand rows.
     """
     kernel = kernel.ruler
     if not kernel.has_sigma:
@@ -167,8 +167,8 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
     some = distinct_sample(rows, 1000, "scale")
     if kernel.distance and len(some) < 2:
         raise ValueError(
-            "All rows of X are equal, so the median distance is 0 and sigma='auto' has no scale to go by: "
-            "give features that vary, or a number for sigma."
+            "All rows of X are equal, so the median distance is 0 and sigma='auto' has no scale: give features that "
+            "vary, or a number for sigma."
         )
     X = rows.X[some]
     norms = squared_norms(X)
@@ -176,18 +176,18 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
     length = kernel.length(pairs, norms)
     if not length > 0:
         raise ValueError(
-            "The rows of X are equal, or so close that the squares of their distances are 0: sigma='auto' has no "
-            "scale to go by. Give features that vary, scale them, or give a number for sigma."
+            "The rows of X are equal, or so close that their squared distances are 0: sigma='auto' has no scale. "
+            "Give features that vary, scale them, or give a number for sigma."
         )
     return length
 
 
 def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> float:
-    """The unit of alpha="auto": 1 for kernels of a distance, else the mean of k(x, x), squared for coefficients."""
+    """Unit of alpha="auto": 1 for distance-based kernels, otherwise mean k(x, x), squared for norm="coefficients"."""
     if kernel.distance:
         return 1.0
     precomputed = isinstance(kernel, Precomputed)
-    some = distinct_sample(rows, 200, "scale", precomputed)  # a copy of a row is no other row
+    some = distinct_sample(rows, 200, "scale", precomputed)  # copies of a row count once
     X = rows.X[np.ix_(some, some)] if precomputed else rows.X[some]
     height = float(np.abs(np.diagonal(kernel.values(kernel.pairs(X, X), length))).mean())
     return (height if norm == "function" else height**2) or 1.0

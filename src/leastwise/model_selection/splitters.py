@@ -1,4 +1,4 @@
-"""Cross-validation that knows the tasks, or the labels, for scikit-learn's tools."""
+"""Cross-validation splitters for scikit-learn, stratified by tasks or by many labels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["StratifiedLabelKFold", "StratifiedTaskKFold"]
 Array = np.ndarray
 
 
-class _Dealt(BaseCrossValidator):
-    """Folds among which rows are dealt out; ``n_splits``, ``shuffle`` and ``random_state`` are parameters."""
+class _AssignedKFold(BaseCrossValidator):
+    """K-fold splitter from fold labels; ``n_splits``, ``shuffle`` and ``random_state`` are parameters."""
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of folds."""
@@ -33,7 +33,7 @@ class _Dealt(BaseCrossValidator):
         return ((rows[labels != k], rows[labels == k]) for k in range(self.n_splits))
 
     def _seed(self, n: int) -> int | None:
-        """What shuffles n rows; None where nothing does."""
+        """Seed for shuffling n rows; None without shuffling."""
         self._check_parameters()
         if self.n_splits > n:
             raise ValueError(f"n_splits={self.n_splits}: with {n} rows use a number from 2 to {n}.")
@@ -53,24 +53,24 @@ class _Dealt(BaseCrossValidator):
     random_state: Any
 
 
-class StratifiedTaskKFold(_Dealt):
-    """K folds in each of which every task, and every class of every task, has its share.
+class StratifiedTaskKFold(_AssignedKFold):
+    """K folds stratified by task and class.
 
     Sizes of the folds differ by at most one: overall, in every task, in every class, and in every class of every
-    task. Of a class with fewer rows in a task than there are folds, some folds have none.
+    task. If a class has fewer rows in a task than there are folds, some folds have none.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     task_column : str or int, optional
-        Column of X that holds the tasks: its name, where X is a data frame, or its position. By default tasks are
-        what is given as ``groups=``. Mind that groups here are tasks, spread over the folds; in scikit-learn's
-        ``GroupKFold`` they are kept together.
+        Column of X that holds the tasks: its name if X is a data frame, or its position. By default the tasks are
+        passed as ``groups=``. Note that these groups are spread over the folds; scikit-learn's ``GroupKFold`` keeps
+        groups together.
     shuffle : bool, default=True
-        Whether to shuffle rows before dealing them out; otherwise the rows of a cell go to the folds in their order.
+        Whether to shuffle rows before assigning them; otherwise the rows of a cell are assigned in order.
     random_state : int, RandomState or None, default=None
-        Source of the shuffling; an int makes the same folds at every call.
+        Source of the shuffling; an int gives the same folds at every call.
 
     See Also
     --------
@@ -88,7 +88,7 @@ class StratifiedTaskKFold(_Dealt):
     [1 3 5 7]
     """
 
-    #: With metadata routing, groups are asked for, as scikit-learn's splitters by groups do.
+    #: With metadata routing, groups are requested, as in scikit-learn's group splitters.
     __metadata_request__split: ClassVar[dict] = {"groups": True}
 
     def __init__(
@@ -100,16 +100,16 @@ class StratifiedTaskKFold(_Dealt):
         self.random_state = random_state
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
-        """Row numbers of the training and the test part of every fold.
+        """Row indices of the training and the test part of every fold.
 
         Parameters
         ----------
         X : array, sparse matrix, pandas or polars frame of shape (n, d)
             Only its number of rows and its task column matter.
         y : array-like of shape (n,)
-            Classes. Where it holds quantities, folds are stratified by task alone.
+            Classes. For regression targets, folds are stratified by task alone.
         groups : array-like of shape (n,), optional
-            The tasks, any hashable ids; needed where there is no ``task_column``.
+            The tasks, any hashable ids; required without ``task_column``.
 
         Returns
         -------
@@ -125,12 +125,12 @@ class StratifiedTaskKFold(_Dealt):
         return self.task_labels(np.unique(_checked_classes(y, n), return_inverse=True)[1], task)
 
     def task_labels(self, classes: Array, task: Array) -> Array:
-        """The fold of every row, from codes of the classes and tasks."""
+        """The fold of every row, from class and task codes."""
         seed = self._seed(len(task))
         return task_fold_labels(int(self.n_splits), classes, task, seed)
 
     def _tasks(self, X: Any, groups: Any, n: int) -> Any:
-        """One task a row, not yet checked."""
+        """Task ids of the rows, not yet checked."""
         if self.task_column is not None:
             if groups is not None:
                 raise ValueError(
@@ -146,11 +146,11 @@ class StratifiedTaskKFold(_Dealt):
 
 
 def _one_each(groups: Any, n: int) -> Any:
-    """Groups, of which there has to be one for each row: here a single id is a slip."""
+    """Check that there is one group per row; a single id for all rows is an error here."""
     given = len(groups) if hasattr(groups, "__len__") and not isinstance(groups, str | bytes) else None
     if given != n:
         raise ValueError(
-            f"groups has {given if given is not None else 'a single value'} for {n} rows: give one task id a row."
+            f"groups has {given if given is not None else 'a single value'} for {n} rows: give one task id per row."
         )
     return list(groups) if isinstance(groups, tuple) else groups
 
@@ -161,33 +161,33 @@ def _checked_classes(y: Any, n: int) -> Array:
     kind = type_of_target(y)
     if kind in ("continuous", "continuous-multioutput", "multiclass-multioutput"):
         if len(y) != n:
-            raise ValueError(f"y has {len(y)} values for {n} rows: give one a row.")
+            raise ValueError(f"y has {len(y)} values for {n} rows: give one per row.")
         return np.zeros(n, dtype=int)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"y is {kind}, but folds are stratified by class, or by task alone for quantities: give one class or "
-            "quantity a row."
+            f"y is {kind}, but folds are stratified by class, or by task alone for regression: give one class or "
+            "value per row."
         )
     classes = column_or_1d(y)
     if len(classes) != n:
-        raise ValueError(f"y has {len(classes)} values for {n} rows: give one class a row.")
+        raise ValueError(f"y has {len(classes)} values for {n} rows: give one class per row.")
     return classes
 
 
-class StratifiedLabelKFold(_Dealt):
-    """K folds in each of which every label, of many that a row has, gets its share.
+class StratifiedLabelKFold(_AssignedKFold):
+    """K folds stratified by many labels.
 
     Sizes of the folds differ by at most one, and the rows of every class of every label are spread over them about as
-    evenly as can be. Of a class with fewer rows than there are folds, some folds have none.
+    evenly as possible. If a class has fewer rows than there are folds, some folds have none.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     shuffle : bool, default=True
-        Whether to shuffle rows before dealing them out.
+        Whether to shuffle rows before assigning them.
     random_state : int, RandomState or None, default=None
-        Source of the shuffling; an int makes the same folds at every call.
+        Source of the shuffling; an int gives the same folds at every call.
 
     See Also
     --------
@@ -195,7 +195,7 @@ class StratifiedLabelKFold(_Dealt):
 
     Notes
     -----
-    Rows are dealt out as in iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011), then swapped. The order
+    Rows are assigned as in iterative stratification (Sechidis, Tsoumakas and Vlahavas 2011), then swapped. The order
     of the labels makes no difference.
 
     Examples
@@ -215,16 +215,16 @@ class StratifiedLabelKFold(_Dealt):
         self.random_state = random_state
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
-        """Row numbers of the training and the test part of every fold.
+        """Row indices of the training and the test part of every fold.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
             Only its number of rows matters.
         y : array-like, sparse matrix or data frame of shape (n, T)
-            Classes of the labels; NaN or None where one is not known.
+            Classes of the labels; NaN or None for unknown labels.
         groups : None
-            Not used; here for scikit-learn.
+            Not used; present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -234,12 +234,12 @@ class StratifiedLabelKFold(_Dealt):
         return self._parts(self.label_labels(_label_codes(y, n)))
 
     def label_labels(self, codes: Array) -> Array:
-        """The fold of every row, from codes of the classes, -1 where a label is not known."""
+        """The fold of every row, from class codes, -1 for unknown labels."""
         return label_fold_ids(int(self.n_splits), codes, self._seed(len(codes)))
 
 
 def _label_codes(y: Any, n: int) -> Array:
-    """Codes of the classes of each label, -1 where one is not known."""
+    """Class codes of each label, -1 for unknown labels."""
     if y is None:
         raise ValueError("y=None: folds are stratified by label, so give the table of labels as y.")
     if sparse.issparse(y):
@@ -250,22 +250,22 @@ def _label_codes(y: Any, n: int) -> Array:
         table[np.ma.getmaskarray(y)] = None
     if table.ndim != 2 or len(table) != n or table.shape[1] == 0:
         raise ValueError(
-            f"y has shape {table.shape} for {n} rows: give a table with a row for each, and one column a label. For "
+            f"y has shape {table.shape} for {n} rows: give a table with one row each, and one column per label. For "
             "one label use scikit-learn's StratifiedKFold."
         )
     return np.column_stack([_class_codes(column, t) for t, column in enumerate(table.T)])
 
 
 def _class_codes(column: Array, t: int) -> Array:
-    """Codes of the classes of label t."""
+    """Class codes of label t."""
     if column.dtype.kind in "biuf":
         known = column == column  # NaN is not
     else:  # pandas' NA is neither equal nor unequal to itself
         known = np.array([value is not None and (value != value) is False for value in column.tolist()])
     if column.dtype.kind == "f" and np.any(column[known] % 1):
         raise ValueError(
-            f"Column {t} of y holds {column[known][column[known] % 1 != 0][0]}, which is no class: folds are "
-            "stratified by classes. Use scikit-learn's KFold for quantities."
+            f"Column {t} of y holds {column[known][column[known] % 1 != 0][0]}, which is not a class: folds are "
+            "stratified by classes. Use scikit-learn's KFold for regression targets."
         )
     codes = np.full(len(column), -1)
     codes[known] = np.unique(column[known], return_inverse=True)[1]

@@ -1,6 +1,6 @@
-"""Which rows a search, a calibration or a scale is measured on, where all rows are too many.
+"""Subsamples of rows for the search, for calibration and for scales.
 
-All samples are functions of the data: rows with the lowest hashes of their content, see
+Samples depend only on the data: they are the rows with the lowest hashes of their content, see
 :mod:`leastwise.utils.hashing`. ``random_state`` and the order of the rows make no difference.
 """
 
@@ -13,24 +13,24 @@ from leastwise.utils.hashing import multiset_keys, pair_hashes, row_hashes, samp
 
 Array = np.ndarray
 
-#: A search is made on so many tasks at least,
+#: Minimal number of tasks in a subsample,
 LEAST_TASKS = 5
-#: and on so many groups.
+#: and of groups.
 LEAST_GROUPS = 30
-#: Copies are held out together where rows have fewer copies than this on average.
+#: Copies are held out together if rows have at most this many copies on average.
 DISTINCT = 5
-#: Up to so many classes, each has two rows in a sample of rows, however small that was to be.
+#: Up to this many classes, each has two rows in a sample, however small.
 MANY_CLASSES = 100
 
 
 def content_hashes(rows: Rows, purpose: str, precomputed: bool = False) -> Array:
-    """Keys to draw a sample of rows by; see :func:`leastwise.utils.hashing.sample_keys`.
+    """Hashes by which a sample of rows is drawn; see :func:`leastwise.utils.hashing.sample_hashes`.
 
     Copies of a row within its task and class are numbered by their values and weights, the heaviest first.
     """
     y = rows.y.astype(np.uint64) if rows.y.ndim == 1 else row_hashes(rows.y)
     x = pair_hashes(input_hashes(rows, precomputed), y)
-    # Rows that are equal in single precision only are in the order of their exact keys.
+    # Rows that are equal only in single precision are ordered by the hashes of their exact values.
     exact = [] if precomputed or rows.X.dtype == np.float32 else [row_hashes(rows.X)]
     group = [] if rows.group is None else [rows.group]
     return sample_hashes(
@@ -39,18 +39,18 @@ def content_hashes(rows: Rows, purpose: str, precomputed: bool = False) -> Array
 
 
 def input_hashes(rows: Rows, precomputed: bool = False) -> Array:
-    """Keys of the inputs alone, in single precision: float32 and float64 rows give the same samples."""
+    """Hashes of X alone, in single precision, so that float32 and float64 rows give the same samples."""
     return multiset_keys(rows.X) if precomputed else row_hashes(rows.X, single=True)
 
 
 def _values(rows: Rows) -> list[Array]:
-    """Columns of quantities; of classes none."""
+    """Columns of regression targets; none for classes."""
     quantities = rows.values is not None and rows.y.ndim == 1 and not rows.y.any()
     return [*rows.values.T] if quantities and rows.values is not None else []
 
 
 def distinct_sample(rows: Rows, count: int, purpose: str, precomputed: bool = False) -> Array:
-    """Numbers of ``count`` rows, no two of which are equal; all distinct rows if there are no more."""
+    """Indices of ``count`` distinct rows; all distinct rows if there are no more."""
     first = np.sort(np.unique(rows.copy, return_index=True)[1])
     if len(first) <= count:
         return first
@@ -58,7 +58,7 @@ def distinct_sample(rows: Rows, count: int, purpose: str, precomputed: bool = Fa
 
 
 def search_sample(rows: Rows, count: int, precomputed: bool = False) -> Array:
-    """About ``count`` row numbers, in order, with the classes in proportion; whole groups, if there are many."""
+    """About ``count`` sorted row indices, stratified by class; whole groups if there are many."""
     key = content_hashes(rows, "sample", precomputed)
     if rows.group is None:
         return stratified_rows(rows.y, count, key)
@@ -68,17 +68,17 @@ def search_sample(rows: Rows, count: int, precomputed: bool = False) -> Array:
 
 
 def stratified_rows(y: Array, count: int, key: Array) -> Array:
-    """About ``count`` row numbers, in order, with the classes in proportion; two rows of each, if there is room."""
+    """About ``count`` sorted row indices, stratified by class; at least two rows per class if possible."""
     return lowest_of_cells(y, count / len(y), least_of_cells(int(y.max()) + 1, count), key)
 
 
 def least_of_cells(n_cells: int, count: int) -> int:
-    """Rows that a sample of ``count`` rows has of every class (or class of a task) at least."""
+    """Minimal number of rows per class (or class of a task) in a sample of ``count`` rows."""
     return next(k for k in (2, 1, 0) if k * n_cells <= max(count, 2 * MANY_CLASSES))
 
 
 def lowest_of_cells(cell: Array, share: float, least: int, key: Array) -> Array:
-    """Numbers of the rows with the lowest keys of every cell, in order: a share of its rows, ``least`` at least."""
+    """Sorted indices of the rows with the lowest keys in every cell: a share of its rows, at least ``least``."""
     sizes = np.bincount(cell)
     quota = np.maximum(np.round(sizes * share).astype(int), least)
     order = np.lexsort((key, cell))
@@ -89,27 +89,27 @@ def lowest_of_cells(cell: Array, share: float, least: int, key: Array) -> Array:
 def choose_units(
     cells: tuple[Array, Array, Array, Array], keys: Array, count: int, least: int
 ) -> tuple[Array, float, int]:
-    """Some of the units (tasks or groups of rows), with about ``count`` rows together, by the keys of the units.
+    """Select units (tasks or groups of rows) with about ``count`` rows in total, by the keys of the units.
 
-    Units of heavier rows come first. A class that would be lost brings units that have it.
+    Units of larger weight are preferred. If a class would be lost, units that contain it are added.
 
     Parameters
     ----------
     cells : (unit, class, rows, weight)
-        Of every class of every unit the number of its rows, and their weight.
+        Number of rows and total weight of every class of every unit.
     keys : ndarray of uint64 of shape (number of units,)
     count : int
-        Rows that are wanted.
+        Target number of rows.
     least : int
-        Units that are taken at least.
+        Minimal number of units.
 
     Returns
     -------
     chosen : ndarray of int
     share : float
-        Which share of their rows is to be taken: 1, unless a few units are too large already.
+        Share of their rows to take: 1, unless a few units are too large already.
     fewest : int
-        Rows of each cell that are to be taken then at least.
+        Minimal number of rows per cell in that case.
     """
     unit, label, rows, weight = cells
     m = len(keys)
@@ -129,14 +129,14 @@ def choose_units(
 
 
 def some_units(unit: Array, keys: Array, y: Array, w: Array, count: int, key: Array, least: int) -> Array:
-    """About ``count`` row numbers, in order: whole units; of few large units rows of every class.
+    """About ``count`` sorted row indices: whole units, or a stratified sample of the rows of a few large units.
 
     Parameters
     ----------
     unit, y : ndarray of int of shape (n,)
         Codes of the units (tasks or groups) and of the classes.
     keys : ndarray of uint64
-        Of the units.
+        Keys of the units.
     w, key : ndarray of shape (n,)
         Weights and keys of the rows.
     """
@@ -151,7 +151,7 @@ def some_units(unit: Array, keys: Array, y: Array, w: Array, count: int, key: Ar
 
 
 def held_out_tenth(rows: Rows, solver: str) -> Array:
-    """About a tenth of the rows, whole groups of them, that leaves every class at least half of its rows."""
+    """About a tenth of the rows, in whole groups, such that every class keeps at least half of its rows."""
     each = np.ones(len(rows)) if rows.count is None else rows.count
     left = np.bincount(rows.y, weights=each)
     least, most = (left + 1) // 2, max(each.sum() // 10, 2 * len(left))
@@ -159,13 +159,13 @@ def held_out_tenth(rows: Rows, solver: str) -> Array:
     count = 0.0
     together = rows.group
     if together is None and DISTINCT * len(np.unique(rows.copy)) >= len(rows):
-        together = rows.copy  # of mostly distinct rows copies stay together, as a row of their weight would
+        together = rows.copy  # if most rows are distinct, keep copies together, like one row of their total weight
     if together is None:
         keys = content_hashes(rows, "held out")
         parts = list(np.arange(len(rows))[:, None])
     else:
         first, unit = np.unique(together, return_index=True, return_inverse=True)[1:]
-        ties = [rows.y[first], *(column[first] for column in _values(rows))]  # units of equal inputs
+        ties = [rows.y[first], *(column[first] for column in _values(rows))]  # break ties between units of equal X
         order = np.lexsort((*reversed(ties), unit_hashes(input_hashes(rows), unit, "held out")))
         keys = np.argsort(order)
         rank = np.argsort(unit, kind="stable")
@@ -175,14 +175,14 @@ def held_out_tenth(rows: Rows, solver: str) -> Array:
         if count + lost.sum() <= most and (left - lost >= least).all():
             held.append(part)
             left, count = left - lost, count + lost.sum()
-    if not held:  # groups are larger than that: one of them, then
+    if not held:  # all groups are larger: take one of them
         spare = [
             p for p in parts if (left - np.bincount(rows.y[p], weights=each[p], minlength=len(left)) >= least).all()
         ]
         held = sorted(spare, key=len)[:1]
     if not held:
         raise ValueError(
-            f"solver={solver!r} holds out a tenth of the rows to learn from them what held-out rows are like, which "
-            f"{len(rows)} rows in {len(parts)} groups do not allow: use another solver, or cv=None."
+            f"solver={solver!r} holds out a tenth of the rows for calibration, which is impossible with {len(rows)} "
+            f"rows in {len(parts)} groups: use another solver, or cv=None."
         )
     return np.sort(np.concatenate(held))

@@ -307,8 +307,8 @@ _part("table.Column", "tables.columns:Column", exact=True)
 _part("splitter.StratifiedTaskKFold", "model_selection:StratifiedTaskKFold")
 _part("splitter.StratifiedLabelKFold", "model_selection:StratifiedLabelKFold")
 _part("search.Candidate", "solvers.evaluator:Candidate", exact=True)
-_part("search.CheckpointEntry", "model_selection.checkpoint:Entry", exact=True)
-_part("search.CheckpointStep", "model_selection.checkpoint:Step", exact=True)
+_part("search.CheckpointEntry", "model_selection.checkpoint:CheckpointEntry", exact=True)
+_part("search.CheckpointStep", "model_selection.checkpoint:SearchStep", exact=True)
 
 # --------------------------------------------------------------------- scikit-learn
 

@@ -1,9 +1,9 @@
-"""The basis functions of a model, and its design matrix.
+"""Basis functions of a model, and its design matrix.
 
-A basis is a list of centres and a list of blocks. A block says which centres serve which classes:
+A basis consists of centres and blocks. A block assigns centres to classes:
 
 * model (5), ``basis="full"``: one block, all centres for all classes;
-* model (7), ``basis="class"``: one block per class, with the centres of that class alone.
+* model (7), ``basis="class"``: one block per class, with the centres of that class only.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from leastwise.utils.memory import block_bytes
 
 Array = np.ndarray
 
-#: Bytes of kernel values that are held at a time: as many as stay in a processor's cache, which was measured to be
-#: twice as fast as blocks of 64 MB.
+#: Bytes of kernel values in memory at a time: they fit into the processor's cache, which was measured to be twice as
+#: fast as blocks of 64 MB.
 CHUNK = 2**22
-#: Bytes of a block that a (width x width) array is added to a sum for, at most.
+#: Maximal bytes of a block if every block adds a (width x width) array to a sum.
 SUM_CHUNK = 2**26
-#: Less than this needs no look at how much memory there is.
+#: Below this many bytes the available memory is not checked.
 LITTLE = 2**20
-#: So many times less of libraries that take new memory for every step.
+#: Factor by which blocks are smaller for array libraries that allocate memory for every operation.
 SMALLER = 8
 
 
 @dataclass(frozen=True)
 class Block:
-    """Basis functions ``columns`` serve the classes ``classes``; ``own[i]`` is row i's own one, -1 for none."""
+    """Basis functions ``columns`` of the classes ``classes``; ``own[i]`` is the one of row i, -1 for none."""
 
     columns: slice
     classes: slice
@@ -51,15 +51,15 @@ class Basis:
     Attributes
     ----------
     centers : array or sparse matrix of shape (b, d)
-        Where they sit; with a precomputed kernel there are only ``rows``.
+        The centres; None with a precomputed kernel, which only uses ``rows``.
     rows : ndarray of shape (b,) or None
-        Which training rows they are; None for centres that are no rows.
+        Training rows that are the centres; None for other centres.
     blocks : tuple of Block
     square : bool
-        The centres are the rows, in order, for all classes: the design is the kernel matrix.
+        True if the centres are all rows in order, for all classes: the design is the kernel matrix.
     weighted : bool
-        The penalty is on the coefficients of all rows. Then a row's weight counts for its basis function too, and
-        repeating a row is the same as doubling its weight.
+        True if the penalty is on the coefficients of all rows. A row's weight then applies to its basis function too,
+        so that repeating a row is equivalent to doubling its weight.
     """
 
     centers: Any
@@ -70,17 +70,17 @@ class Basis:
 
     @property
     def n_functions(self) -> int:
-        """How many there are."""
+        """Number of basis functions."""
         return self.blocks[-1].columns.stop if self.blocks else self.centers.shape[0]
 
     def pairs(self, kernel: Kernel, X: Any) -> Array:
-        """The width-free part of the kernel between rows and centres."""
+        """Distances or inner products between rows and centres, from which the kernel is computed for any sigma."""
         if isinstance(kernel, Precomputed):
             return X if self.square else X[:, self.rows]
         return kernel.pairs(X, X if self.square else self.centers)
 
     def center_pairs(self, kernel: Kernel, pairs: Array) -> Array:
-        """The width-free part of the kernel between the centres themselves."""
+        """Distances or inner products between the centres."""
         return pairs[self.rows] if self.rows is not None else kernel.pairs(self.centers, self.centers)
 
 
@@ -97,31 +97,30 @@ def make_basis(
 ) -> Basis:
     """Choose the centres.
 
-    Centres that are rows, however they were chosen, belong to their rows: when these are held out, they go too. Which
-    other rows are centres stays as it is.
+    Centres that are rows are deleted when these rows are held out. The choice of the other centres does not change.
 
     Parameters
     ----------
     y : ndarray of int
-        Codes of the classes, all of them present.
+        Class codes; every class occurs.
     w : ndarray
         Weights of the rows.
     fold, copy : ndarray of int
-        Labels of the rows that are held out together, and of those that are equal.
+        Labels of rows held out together, and of equal rows.
     n_outputs : int, optional
-        Columns of the targets; by default as many as there are classes.
+        Number of target columns; by default the number of classes.
     task : ndarray of int, optional
-        Codes of the tasks, for ``centers="task"``.
+        Task codes, for ``centers="task"``.
     """
-    n, n_classes, everyone = len(y), n_outputs or int(y.max()) + 1, np.arange(len(y))
+    n, n_classes, all_rows = len(y), n_outputs or int(y.max()) + 1, np.arange(len(y))
     if recipe.kind == "class":
-        members = [everyone[y == k] for k in range(n_classes)]
+        members = [all_rows[y == k] for k in range(n_classes)]
         targets = [slice(k, k + 1) for k in range(n_classes)]
     else:
-        members, targets = [everyone], [slice(0, n_classes)]
+        members, targets = [all_rows], [slice(0, n_classes)]
     if not isinstance(recipe.centers, str):
         return given_basis(given_centers(recipe.centers, X.shape[1], X.dtype), n_classes)
-    # A copy of a centre adds nothing but a singular matrix.
+    # A copy of a centre would only make the matrix singular.
     distinct = [m[np.sort(np.unique(copy[m], return_index=True)[1])] for m in members]
     count = recipe.n_centers
     if count is not None and recipe.centers == "kmeans":
@@ -141,13 +140,13 @@ def make_basis(
         None if recipe.precomputed else X[rows],
         rows,
         _blocks([len(c) for c in chosen], targets, own),
-        square=len(members) == 1 and np.array_equal(rows, everyone),
+        square=len(members) == 1 and np.array_equal(rows, all_rows),
         weighted=every and recipe.norm == "coefficients",
     )
 
 
 def given_basis(C: Any, n_classes: int) -> Basis:
-    """Centres that are known, for all classes."""
+    """Basis with given centres, for all classes."""
     return Basis(C, None, _blocks([C.shape[0]], [slice(0, n_classes)], [None]))
 
 
@@ -157,14 +156,14 @@ def _blocks(sizes: list[int], targets: list[slice], own: list) -> tuple[Block, .
 
 
 def _positions(rows: Array, n: int) -> Array:
-    """Where each of n rows stands among ``rows``; -1 where it does not."""
+    """Position of each of n rows in ``rows``; -1 if it is not there."""
     position = np.full(n, -1)
     position[rows] = np.arange(len(rows))
     return position
 
 
 def _owners(centers: Array, members: Array, fold: Array, copy: Array, n: int) -> Array:
-    """For every row the centre that goes when the row is held out: its own, unless a copy of it stays."""
+    """For every row the centre deleted when the row is held out: its own, unless a copy of it remains in training."""
     column = np.full(int(copy.max()) + 1, -1)
     column[copy[centers]] = np.arange(len(centers))
     own = np.full(n, -1)
@@ -178,31 +177,31 @@ def _owners(centers: Array, members: Array, fold: Array, copy: Array, n: int) ->
 
 
 def double_kernel(kernel: Kernel, X: Any, centers: Any, sigma: float) -> Array:
-    """Kernel between rows and centres in double precision, whatever theirs; of a device, the best that it has."""
+    """Kernel between rows and centres in double precision, or the best precision of their device."""
     wide = widest(X)
     return kernel(wide, wide if centers is X else widest(centers), sigma)
 
 
 @dataclass(frozen=True)
 class Design:
-    """Kernel values and weights of one block, as the solvers want them.
+    """Kernel values and weights of one block, for the solvers.
 
     Attributes
     ----------
     K : ndarray of shape (n, r)
-        Kernel between rows and the block's centres, in the coordinates of ``whitening`` if there are some.
+        Kernel between rows and the block's centres, whitened if ``whitening`` is not None.
     whitening : Whitening or None
-        Where the penalty is on the function and the design is not square: coordinates in which it is the identity.
-        They are computed in double precision. So rounding them to single precision loses digits of each coordinate,
-        which may be small; rounding kernel values would lose those of the largest.
+        For the penalty on the function and a design that is not square: transformation that makes the penalty the
+        identity. It is applied in double precision: rounding whitened features to single precision causes errors
+        relative to each feature, rounding kernel values would cause errors relative to the largest.
     root : ndarray of shape (n,)
-        Roots of the rows' weights.
+        Square roots of the rows' weights.
     column : ndarray of shape (b,) or None
-        Roots of the basis functions' weights, where they have some.
+        Square roots of the basis functions' weights; None if these are 1.
     square : bool
-        The centres are the rows.
+        True if the centres are the rows.
     function : bool
-        The penalty is on the function.
+        True if the penalty is on the function.
     """
 
     K: Array
@@ -219,12 +218,12 @@ class Design:
 
     @property
     def jitter(self) -> float:
-        """What was added to the penalty."""
+        """Value added to the diagonal of the penalty."""
         return 0.0 if self.whitening is None else self.whitening.jitter
 
     @property
     def scaled(self) -> Array:
-        """The kernel with rows and columns multiplied by the roots of their weights."""
+        """K with rows and columns multiplied by the square roots of their weights."""
         if self.square and self.function:
             columns: Array | None = self.root
         else:
@@ -233,9 +232,9 @@ class Design:
         return A if columns is None or np.all(columns == 1) else A * columns
 
     def left(self, gone: Array) -> Array:
-        """What is left without the basis functions ``gone``: the columns of K, or an orthonormal basis (r x k).
+        """The remaining features without the basis functions ``gone``: columns of K, or an orthonormal basis (r x k).
 
-        In whitened coordinates, functions without those are the ones whose coefficients of them are zero.
+        With whitening, it spans the whitened coefficients for which the coefficients of ``gone`` are zero.
         """
         if self.whitening is None or not len(gone):
             return np.delete(np.arange(self.K.shape[1]), gone)
@@ -243,17 +242,17 @@ class Design:
         return np.ascontiguousarray(Q[:, len(gone) :], dtype=self.K.dtype)
 
     def features(self, rows: Array, left: Array) -> Array:
-        """Some rows of K, in what is left."""
+        """Some rows of K, restricted to the remaining features."""
         return self.K[np.ix_(rows, left)] if left.ndim == 1 else self.K[rows] @ left
 
     def without(self, rows: Array, left: Array) -> Design:
-        """The design without some rows, of what is left."""
+        """The design without some rows, restricted to the remaining features."""
         stay = np.delete(np.arange(len(self.K)), rows)
         column = None if self.column is None else self.column[left]
         return replace(self, K=self.features(stay, left), whitening=None, root=self.root[stay], column=column)
 
     def spectrum(self) -> Spectrum:
-        """The decomposed ridge problem; coefficients belong to the unscaled K."""
+        """Decomposition of the ridge problem; coefficients refer to the unscaled K."""
         if self.square:
             spectrum = gram_spectrum(self.scaled) if self.function else square_spectrum(self.scaled)
         else:
@@ -262,26 +261,26 @@ class Design:
         return spectrum if columns is None else replace(spectrum, V=columns[:, None] * spectrum.V)
 
     def function_spectrum(self) -> Spectrum:
-        """The same with coefficients of the basis functions, for formulas that delete some of these."""
+        """The same with coefficients of the basis functions, for deletion formulas."""
         spectrum = self.spectrum()
         return spectrum if self.whitening is None else replace(spectrum, V=self.back(spectrum.V).astype(self.K.dtype))
 
     def back(self, A: Array) -> Array:
-        """Coefficients of the basis functions from those of K; of whitened coordinates, in double precision."""
+        """Coefficients of the basis functions from those of K; with whitening in double precision."""
         return A if self.whitening is None else self.whitening.unwhiten(A)
 
 
 def block_design(basis: Basis, block: Block, K: Array, norm: str, root: Array) -> Design:
-    """The design of one block from the kernel of all centres, where the penalty is not that between centres."""
+    """The design of one block from the kernel of all centres, without whitening."""
     part = K if basis.square else K[:, block.columns]
     column = root[basis.rows[block.columns]] if basis.weighted and basis.rows is not None else None
     return Design(part, None, root, column, basis.square, norm == "function")
 
 
 def row_chunks(n: int, width: int, itemsize: int, least: int = 1) -> Iterator[slice]:
-    """Slices of rows so small that a (rows x width) array stays within ``CHUNK`` bytes, less where memory is short.
+    """Slices of rows such that a (rows x width) array takes at most ``CHUNK`` bytes, or less if memory is short.
 
-    ``least`` rows are wanted in a slice where that costs something beside the rows: up to ``SUM_CHUNK`` bytes.
+    If every slice has a fixed cost, at least ``least`` rows are taken, up to ``SUM_CHUNK`` bytes.
     """
     row = max(1, width * itemsize)
     most = max(CHUNK, min(least * row, SUM_CHUNK))
@@ -290,10 +289,10 @@ def row_chunks(n: int, width: int, itemsize: int, least: int = 1) -> Iterator[sl
 
 
 def chunks_there(X: Any, width: int) -> Iterator[slice]:
-    """The same for rows of another library, which takes new memory for every step of the way.
+    """The same for rows of another array library, which allocates memory for every operation.
 
-    On the host it asks the system for large arrays, page by page, but keeps the room of small ones. A device of its
-    own waits for the host between chunks, so that they are as large as numpy's there.
+    On the host, small arrays are reused but large ones are requested from the system. A separate device waits for the
+    host between chunks, so that they are as large as for numpy.
     """
     return row_chunks(X.shape[0], width, 8 * (SMALLER if on_host(X) else 1))
 
@@ -307,15 +306,14 @@ def evaluate(
     coef: Array,
     weigh: Callable[[Array, slice], Array] | None = None,
 ) -> tuple[Array, Array]:
-    """``k(X, centres) @ coef`` by chunks of rows, in bounded memory whatever the number of rows.
+    """``k(X, centres) @ coef`` by chunks of rows, in bounded memory.
 
-    Beside it, for kernels of a distance, the distance from every row to its nearest centre; zeros for others.
-    ``weigh(K, part)`` takes the place of the product where rows differ in their coefficients; ``coef``, of shape
-    (..., b, c), then tells no more than how many there are. Rows of another library stay in it, with all that comes
-    of them, and of their type.
+    Also returns the distance from every row to its nearest centre for distance-based kernels, zeros for others.
+    ``weigh(K, part)`` replaces the product if coefficients differ between rows; ``coef``, of shape (..., b, c), then
+    only gives the sizes. Rows of another array library give results of that library and type.
 
-    The kernel is computed in the precision of the coefficients, which is double where they are large numbers that
-    cancel; scores have that of the rows.
+    The kernel is computed in the precision of the coefficients, which is double if these are large and cancel; scores
+    have the type of the rows.
     """
     if not is_numpy(X):
         return _evaluate_there(kernel, sigma, X, centers, rows, coef, weigh)

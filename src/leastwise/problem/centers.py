@@ -1,23 +1,19 @@
-r"""Ridge leverage scores: how much of each row's own direction the other rows leave to it.
+r"""Choice of the centres: random, stratified, k-means, k-means++ or by ridge leverage scores.
 
-With weights p that sum to 1, a kernel matrix K and a ridge :math:`\lambda`, they are the diagonal of
-:math:`A (A + \lambda I)^{-1}`, :math:`A = P^{1/2} K P^{1/2}`; their sum is the effective dimension. That costs n^3.
-Here a pilot of some random rows stands for all others (Rudi, Calandriello, Carratino and Rosasco 2018 take several,
-one after the other): what the pilot leaves of row i is
+Rows that serve as centres are chosen by their inputs, weights, and classes or tasks; the functions return sorted row
+indices. Equal rows count as one row with their total weight: none is chosen twice, and a weight of 2 is equivalent to
+repeating the row.
+
+*Ridge leverage scores.* With weights p that sum to 1, a kernel matrix K and a ridge :math:`\lambda`, they are the
+diagonal of :math:`A (A + \lambda I)^{-1}`, :math:`A = P^{1/2} K P^{1/2}`; their sum is the effective dimension. That
+costs n^3. Here a pilot sample of random rows represents all rows (Rudi, Calandriello, Carratino and Rosasco 2018 use
+a sequence of samples). The residual of row i with respect to the pilot is
 
 .. math:: r_i = k_{ii} - k_{iS} (K_{SS} + \lambda Q^{-1})^{-1} k_{Si},
 
 with the weights q of the pilot's rows, scaled to sum 1, and the score is :math:`p_i r_i / (\lambda + p_i r_i)`. A row
-of the pilot is compared with the others of the pilot, so that it has no smaller score for being one of them. Where
-the pilot is all rows, these are the exact scores. The cost is n m^2 for m rows in the pilot, and memory is bounded.
-
-Where the basis functions sit.
-
-Rows that serve as centres are chosen by their inputs, their weights, and their classes or tasks; what is here returns
-their numbers in order. Rows of equal inputs are one row here, with the weights of all: none is chosen twice, and a
-weight of 2 is the same as the row twice. ``leastwise.problem.centers`` calls what is here.
-
-Which rows are centres, by the way that a recipe names.
+of the pilot is compared with the other rows of the pilot, so that its score is not smaller for being in it. If the
+pilot is all rows, the scores are exact. The cost is n m^2 for m rows in the pilot, and memory is bounded.
 """
 
 from __future__ import annotations
@@ -35,30 +31,30 @@ from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.utils.arrays import bring
 
 Array = np.ndarray
-#: ``block(rows, columns)`` is the kernel between rows of these numbers.
+#: ``block(rows, columns)`` is the kernel between rows with these indices.
 Block = Callable[[Array, Array], Array]
 
-#: Rows of a pilot: as many as there are centres, within these bounds.
+#: Bounds of the number of rows of the pilot, which is the number of centres within these.
 PILOT = (300, 1000)
-#: Bytes of kernel values that are held at a time.
+#: Bytes of kernel values in memory at a time.
 CHUNK = 2**25
-#: The ridge is no smaller than this share of the mean of k(x, x).
+#: Minimal ridge relative to the mean of k(x, x).
 LEAST = 1e-10
 
 
 def draw_leverage(block: Block, diagonal: Array, w: Array, count: int, rng: np.random.Generator) -> Array:
-    """Approximate scores of rows, at the ridge whose effective dimension is half of ``count``.
+    """Approximate leverage scores, at the ridge whose effective dimension is half of ``count``.
 
     Parameters
     ----------
     block : callable
-        The kernel between rows of given numbers.
+        The kernel between rows with given indices.
     diagonal : ndarray of shape (n,)
         ``k(x, x)`` of all rows.
     w : ndarray of shape (n,)
         Weights of the rows; the scores of copies of a row add up to that of a row of their weights.
     count : int
-        How many centres are to be drawn.
+        Number of centres to draw.
 
     Returns
     -------
@@ -71,7 +67,7 @@ def draw_leverage(block: Block, diagonal: Array, w: Array, count: int, rng: np.r
 
 
 def leverage_scores(block: Block, diagonal: Array, w: Array, pilot: Array, size: float) -> Array:
-    """Scores by a pilot of rows, at the ridge whose effective dimension is ``size`` on the pilot."""
+    """Leverage scores from a pilot, at the ridge whose effective dimension on the pilot is ``size``."""
     p, q = w.astype(float) / w.sum(dtype=float), w[pilot].astype(float) / w[pilot].sum(dtype=float)
     S = _finite(block(pilot, pilot))
     root = np.sqrt(q)
@@ -84,13 +80,13 @@ def leverage_scores(block: Block, diagonal: Array, w: Array, pilot: Array, size:
         part = np.arange(start, min(start + step, len(p)))
         left[part] = diagonal[part] - np.sum((_finite(block(part, pilot)) @ V) ** 2, axis=1)
     own = np.minimum((U**2) @ (mu / (mu + ridge)), 1 - 1e-12)
-    left[pilot] = ridge / q * own / (1 - own)  # what the others of the pilot leave
+    left[pilot] = ridge / q * own / (1 - own)  # residual with respect to the other rows of the pilot
     gain = p * np.maximum(left, 0)
     return gain / (ridge + gain)
 
 
 def ridge_of_size(mu: Array, size: float) -> float:
-    """The ridge with ``sum(mu / (mu + ridge)) = size``; the least there may be where so much is out of reach."""
+    """The ridge with ``sum(mu / (mu + ridge)) = size``; the minimal ridge if ``size`` cannot be reached."""
     total = float(mu.sum())
     if not total > 0:
         return 1.0
@@ -104,39 +100,39 @@ def ridge_of_size(mu: Array, size: float) -> float:
 
 def _finite(K: Array) -> Array:
     if not np.isfinite(K).all():
-        raise ValueError("The kernel has values that are not finite on these rows: scale the features.")
+        raise ValueError("Kernel values are not finite: scale the features.")
     return K.astype(float)
 
 
-#: Rows that k-means++ looks at: random ones, where there are more.
+#: Maximal number of (random) rows for k-means++.
 SEED_ROWS = 20_000
-#: k-means takes batches of the rows where there are more.
+#: Above this number of rows, k-means uses mini-batches.
 BATCH_ROWS = 10_000
 
 
 def random_rows(rows: Array, count: int | None, rng: np.random.Generator) -> Array:
-    """``count`` of the given row numbers, drawn without replacement, in order; all if there are fewer or for None."""
+    """``count`` of the given rows, drawn without replacement, sorted; all if there are fewer or ``count`` is None."""
     if count is None or count >= len(rows):
         return rows
     return np.sort(rng.choice(rows, size=count, replace=False))
 
 
 def even_rows(rows: Array, kind: Array, count: int, rng: np.random.Generator) -> Array:
-    """As many random rows of each kind as of any other, as far as it has so many; ``kind[i]`` is that of row i.
+    """Equal numbers of random rows of each kind, as far as possible; ``kind[i]`` is that of row i.
 
-    Where the kinds do not divide ``count``, those with a row more are random too.
+    If ``count`` is not divisible by the number of kinds, the kinds with one more row are random.
     """
     order = rng.permutation(rows)
     order = order[np.argsort(kind[order], kind="stable")]
     sizes = np.unique(kind[order], return_counts=True)[1]
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # among the rows of the kind
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the kind
     return np.sort(order[np.lexsort((rng.random(len(order)), rank))[:count]])
 
 
 def drawn_rows(rows: Array, score: Array, count: int, rng: np.random.Generator) -> Array:
-    """``count`` of the rows, drawn one after the other in proportion to their scores, without replacement.
+    """``count`` of the rows, drawn without replacement with probabilities proportional to their scores.
 
-    Waiting times do it at once: whoever has twice the score waits half as long. Rows of score 0 come last.
+    Exponential waiting times with the scores as rates draw all rows at once. Rows of score 0 come last.
     """
     if count >= len(rows):
         return rows
@@ -146,9 +142,9 @@ def drawn_rows(rows: Array, score: Array, count: int, rng: np.random.Generator) 
 
 
 def spread_rows(X: Any, w: Array, rows: Array, count: int, rng: np.random.Generator) -> Array:
-    """``count`` of the rows by k-means++: each next one by its squared distance to those that are chosen already.
+    """``count`` of the rows by k-means++: each is drawn by its squared distance to the rows chosen before.
 
-    ``w`` has the weights of ``rows``, which are distinct.
+    ``w`` are the weights of ``rows``, which are distinct.
     """
     from sklearn.cluster import kmeans_plusplus  # takes a tenth of a second to import
 
@@ -158,14 +154,14 @@ def spread_rows(X: Any, w: Array, rows: Array, count: int, rng: np.random.Genera
     seed = int(rng.integers(2**31 - 1))
     _, found = kmeans_plusplus(X[rows[some]], count, sample_weight=w[some], random_state=seed)
     found = np.unique(some[found])
-    if len(found) < count:  # distances that are lost in rounding: others are as good
+    if len(found) < count:  # distances of zero by rounding: fill up with random rows
         rest = np.setdiff1d(np.arange(len(rows)), found)
         found = np.concatenate([found, rng.choice(rest, size=count - len(found), replace=False)])
     return np.sort(rows[found])
 
 
 def cluster_centers(X: Any, w: Array, count: int, rng: np.random.Generator) -> Array:
-    """The centres of ``count`` clusters of weighted rows."""
+    """Cluster centres of weighted rows by k-means."""
     from sklearn.cluster import KMeans, MiniBatchKMeans  # takes a tenth of a second to import
 
     maker = KMeans if X.shape[0] <= BATCH_ROWS else MiniBatchKMeans
@@ -175,39 +171,39 @@ def cluster_centers(X: Any, w: Array, count: int, rng: np.random.Generator) -> A
 
 
 def given_centers(centers: Any, n_features: int, dtype: Any) -> Array:
-    """The user's centres, checked."""
+    """Validated user-supplied centres."""
     if sparse.issparse(centers):
         centers = centers.toarray()
     C = np.asarray(bring(centers), dtype=dtype)
     if C.ndim != 2 or C.shape[1] != n_features or not len(C):
         raise ValueError(
-            f"centers is an array of shape {C.shape}; it must hold one centre a row, with the {n_features} features "
-            "of X."
+            f"centers is an array of shape {C.shape}; it must hold one centre per row, with the {n_features} "
+            "features of X."
         )
     if not np.isfinite(C).all():
         raise ValueError("centers contains NaN or inf; every centre must be finite.")
     return C
 
 
-#: Rows whose kernels with themselves are taken out of a square block at a time.
+#: Rows of the blocks from which the diagonal of the kernel is taken.
 DIAGONAL = 64
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a basis is chosen.
+    """Specification of a basis.
 
     Attributes
     ----------
     kind : {"full", "class"}
         Model (5) or (7).
     n_centers : int or None
-        Centres, with ``kind="class"`` those of each class; None for all rows.
+        Number of centres, per class with ``kind="class"``; None for all rows.
     centers : {"random", "kmeans", "kmeans++", "leverage", "class", "task"} or array
-        How they are chosen.
+        How the centres are chosen.
     norm : {"function", "coefficients"}
     kernel : Kernel, optional
-        By which rows are scored for ``centers="leverage"``.
+        Kernel of the leverage scores, for ``centers="leverage"``.
     sigma : float
         The width of that kernel.
     """
@@ -221,35 +217,35 @@ class Recipe:
 
     @property
     def precomputed(self) -> bool:
-        """Whether rows are rows of a kernel matrix, and have no places."""
+        """True if X is a kernel matrix."""
         return isinstance(self.kernel, Precomputed)
 
 
 def center_rows(recipe: Recipe, X: Any, kind: Array | None, w: Array, rows: Array, rng: np.random.Generator) -> Array:
-    """Which of some distinct rows are centres.
+    """Choose the centres among distinct rows.
 
     Parameters
     ----------
     kind : ndarray of int or None
-        The class or the task of every row of X, for ways that go by these.
+        Class or task of every row of X, for stratified choices.
     w : ndarray
-        Weights of ``rows``, with those of their copies.
+        Weights of ``rows``, including those of their copies.
     rows : ndarray of int
-        Row numbers in X, in order.
+        Sorted row indices.
     """
-    way, count = recipe.centers, recipe.n_centers
-    if way == "random" or count is None or count >= len(rows):
+    method, count = recipe.centers, recipe.n_centers
+    if method == "random" or count is None or count >= len(rows):
         return random_rows(rows, count, rng)
-    if way == "kmeans++":
+    if method == "kmeans++":
         return spread_rows(X, w, rows, count, rng)
-    if way == "leverage":
+    if method == "leverage":
         return drawn_rows(rows, _row_leverage(recipe, X, w, rows, count, rng), count, rng)
     assert kind is not None
     return even_rows(rows, kind, count, rng)
 
 
 def _row_leverage(recipe: Recipe, X: Any, w: Array, rows: Array, count: int, rng: np.random.Generator) -> Array:
-    """Leverage scores of rows by the recipe's kernel."""
+    """Leverage scores of rows with the kernel of the recipe."""
     kernel, sigma = recipe.kernel, recipe.sigma
     assert kernel is not None
     if recipe.precomputed:

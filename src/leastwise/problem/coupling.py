@@ -1,21 +1,21 @@
-r"""How tasks are tied to one another: the task matrix B, and the papers' parameters.
+r"""Coupling of tasks: the task matrix B, and conversions from the papers' parameters.
 
-All multi-task models here are one ridge problem with the Gram matrix ``G_ij B[t_i, t_j]``. ``sharing``, between 0 and
-1, says how much of the model is common: at 0 the tasks are independent of one another, at 1 they are pooled.
+All multi-task models are one ridge problem with the Gram matrix ``G_ij B[t_i, t_j]``. ``sharing``, between 0 and 1,
+is the share of the model that is common to all tasks: at 0 the tasks are independent, at 1 they are pooled.
 
 ``Shared``
-    The multi-task LSPC, a part that all tasks share and a part of each task's own::
+    The multi-task LSPC, with a shared and a task-specific part::
 
         B = sharing S + (1 - sharing) diag(1 / penalty),
 
-    S = 1 in the paper. ``penalty`` is the ridge of each task's own part relative to the others (omega_t in section 3
-    of the multi-label paper); S, where it is not 1, says which tasks share.
+    S = 1 in the paper. ``penalty`` is the relative ridge of each task-specific part (omega_t in section 3 of the
+    multi-label paper); S, if it is not 1, is the similarity of the tasks.
 ``Pairwise``
-    Section 4 of the multi-label paper, differences between the models of similar tasks are penalised::
+    Section 4 of the multi-label paper: differences between the models of similar tasks are penalised::
 
         C = (1 - sharing) diag(penalty) + sharing (diag(S 1) - S),     B = C^-1 / mean(diag(C^-1)).
 
-    Where all tasks are equally similar this is ``Shared`` again. At sharing = 1 the limit is taken: tasks that are
+    If all tasks are equally similar, this is equivalent to ``Shared``. At sharing = 1 the limit is taken: tasks
     connected by similarities are pooled.
 """
 
@@ -32,21 +32,21 @@ from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, to_nam
 
 Array = np.ndarray
 
-#: Rows that are coupled at a time.
+#: Rows coupled at a time.
 STEP = 256
 
 
 @dataclass(frozen=True)
 class CouplingMatrix:
-    """B at one sharing: ``sharing + own_t [t = t']``, or any matrix.
+    """B at one sharing: ``sharing + own_t [t = t']``, or a general matrix.
 
     Attributes
     ----------
     sharing : float
     own : ndarray of shape (T,)
-        What a task has in common with itself only.
+        Task-specific part of the diagonal.
     B : ndarray of shape (T, T), optional
-        The whole matrix, where it is not of that form.
+        The matrix, if it is not of that form.
     """
 
     sharing: float
@@ -60,37 +60,37 @@ class CouplingMatrix:
 
     @cached_property
     def extended(self) -> Array:
-        """B with a last row for a task that is not known."""
+        """B with an additional last row for an unseen task."""
         return np.vstack([self.matrix, self.unseen_task])
 
     @cached_property
     def unseen_task(self) -> Array:
-        """What a task that is not known has in common with each task: what other tasks have, on average."""
+        """Coupling of an unseen task to each task: the mean coupling of the other tasks."""
         if self.B is None or len(self.B) == 1:
             return np.full(len(self.own), self.sharing)
         return (self.B.sum(axis=0) - np.diagonal(self.B)) / (len(self.B) - 1)
 
     @cached_property
     def components(self) -> Array:
-        """A label for every task; tasks with different labels have nothing in common."""
+        """Connected components of the tasks: tasks with different labels are not coupled."""
         T = len(self.own)
         if self.B is None:
             return np.arange(T) if self.sharing == 0 else np.zeros(T, dtype=int)
         return connected_components(self.B != 0, directed=False)[1]
 
     def isolated(self, task: Array, fold: Array) -> Array:
-        """Rows that are held out together with all rows that they have anything in common with."""
+        """Mask of rows that are held out together with all rows coupled to them."""
         part = self.components[task]
         cells = np.unique(part * (int(fold.max()) + 1) + fold, return_inverse=True)[1]
         return np.bincount(cells)[cells] == np.bincount(part)[part]
 
     @property
     def pooled(self) -> bool:
-        """Whether tasks make no difference."""
+        """True if all tasks share one model."""
         return self.B is None and self.sharing == 1 and not self.own.any()
 
     def couple(self, G: Array, t: Array, u: Array) -> Array:
-        """``G_ij B[t_i, u_j]`` in the place of G; -1 in t is a task that is not known."""
+        """``G_ij B[t_i, u_j]``, in place for numpy; -1 in t is an unseen task."""
         if self.pooled:
             return G
         if not is_numpy(G):
@@ -100,7 +100,7 @@ class CouplingMatrix:
         return G
 
     def _between_there(self, t: Array, u: Array, G: Any) -> Any:
-        """``B[t_i, u_j]`` in the library of G."""
+        """``B[t_i, u_j]`` in the array library of G."""
         xp, rows, columns = get_namespace(G), numbers_like(t % (len(self.own) + 1), G), numbers_like(u, G)
         if self.B is not None:
             return xp.take(xp.take(to_namespace(self.extended, G), rows, axis=0), columns, axis=1)
@@ -116,7 +116,7 @@ class CouplingMatrix:
 
 @dataclass(frozen=True)
 class Shared:
-    """``B = sharing S + (1 - sharing) diag(1 / penalty)``; S = 1 where ``similarity`` is None."""
+    """``B = sharing S + (1 - sharing) diag(1 / penalty)``; S = 1 if ``similarity`` is None."""
 
     penalty: Array
     similarity: Array | None = None
@@ -128,7 +128,7 @@ class Shared:
         return CouplingMatrix(sharing, own, B)
 
     def take(self, tasks: Array) -> Shared:
-        """The coupling of some of the tasks."""
+        """The coupling of a subset of the tasks."""
         S = self.similarity
         return Shared(self.penalty[tasks], None if S is None else S[np.ix_(tasks, tasks)])
 
@@ -142,15 +142,15 @@ class Pairwise:
 
     @cached_property
     def _modes(self) -> tuple[Array, Array]:
-        """Eigenvalues and, multiplied by the roots of the penalties, eigenvectors of the scaled Laplacian."""
+        """Eigenvalues of the scaled Laplacian, and its eigenvectors divided by the square roots of the penalties."""
         root = 1 / np.sqrt(self.penalty)
         m, V = np.linalg.eigh(root[:, None] * laplacian(self.similarity) * root)
-        m[m < 1e-10 * max(float(m[-1]), 1.0)] = 0  # one for every set of tasks that hang together
+        m[m < 1e-10 * max(float(m[-1]), 1.0)] = 0  # one for every connected component
         return m, root[:, None] * V
 
     @cached_property
-    def _apart(self) -> Array:
-        """Pairs of tasks that no chain of similar tasks connects."""
+    def _disconnected(self) -> Array:
+        """Mask of pairs of tasks in different connected components."""
         part = connected_components(self.similarity > 0, directed=False)[1]
         return part[:, None] != part
 
@@ -162,11 +162,11 @@ class Pairwise:
         m, V = self._modes
         shrink = np.where(m == 0, 1.0, (1 - sharing) / np.where(m == 0, 1.0, 1 - sharing + sharing * m))
         B = (V * shrink) @ V.T
-        B[self._apart] = 0  # exactly, not to rounding
+        B[self._disconnected] = 0  # exactly zero, without rounding error
         return CouplingMatrix(sharing, np.full(len(B), 1 - sharing), B / np.diagonal(B).mean())
 
     def take(self, tasks: Array) -> Pairwise:
-        """The coupling of some of the tasks."""
+        """The coupling of a subset of the tasks."""
         return Pairwise(self.penalty[tasks], self.similarity[np.ix_(tasks, tasks)])
 
 
@@ -174,7 +174,7 @@ Coupling = Shared | Pairwise
 
 
 def laplacian(S: Array) -> Array:
-    """``diag(S 1) - S``, whatever the diagonal of S."""
+    """``diag(S 1) - S``, independent of the diagonal of S."""
     off = S - np.diag(np.diagonal(S))
     return np.diag(off.sum(axis=1)) - off
 
@@ -230,7 +230,7 @@ def from_gamma_lambda(gamma_: float, lambda_: float, n: int, n_tasks: int) -> di
 def to_gamma_lambda(alpha: float, sharing: float, n: int, n_tasks: int) -> tuple[float, float]:
     """Gamma and lambda of the multi-task LS-SVM from ``alpha`` and ``sharing`` above 0."""
     if not 0 < sharing <= 1:
-        raise ValueError(f"sharing={sharing!r}: tasks that share nothing have no lambda; it must be above 0.")
+        raise ValueError(f"sharing={sharing!r}: independent tasks have no lambda; it must be above 0.")
     lambda_ = n_tasks * sharing / (1 - sharing) if sharing < 1 else np.inf
     return sharing / (n * alpha), lambda_
 

@@ -1,17 +1,17 @@
-r"""Intercepts of the tasks' own, as centring.
+r"""Task intercepts, represented by centring.
 
-Let task t have, beside its function, an intercept with a prior variance of ``spread`` times that of the noise. Then
-with the ridge rho the matrix of all rows is ``H = G + rho (I + spread V V')``, where column t of V holds the roots of
-the weights in the rows of task t, and zeros elsewhere. With ``u_t`` that column at length 1 and ``m_t`` its squared
-length, the weight of the task,
+Let task t have, in addition to its function, an intercept with a prior variance of ``spread`` times the noise
+variance. With the ridge rho, the matrix of all rows is ``H = G + rho (I + spread V V')``, where column t of V holds
+the square roots of the weights in the rows of task t, and zeros elsewhere. With ``u_t`` that column normalised to
+length 1 and ``m_t`` its squared length, the weight of the task,
 
     (I + spread V V')^-1/2 = W = I - sum_t kappa_t u_t u_t',     (1 - kappa_t)^2 = 1 / (1 + spread m_t),
 
     H^-1 = W (W G W + rho I)^-1 W.
 
-So such intercepts are no more than a partial centring, within each task, of rows and targets: none at spread 0, all
-of it at spread infinity (kappa = 1), where the intercepts are free of any penalty, as those of the multi-task LS-SVM
-are: eq. (24) of Xu et al. W depends neither on rho nor on G. One decomposition of W G W serves all ridges.
+So task intercepts are equivalent to a partial centring of rows and targets within each task: none at spread 0, full
+centring at spread infinity (kappa = 1), where the intercepts are unpenalised, as in the multi-task LS-SVM, eq. (24)
+of Xu et al. W depends neither on rho nor on G. One decomposition of W G W serves all ridges.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Centring:
     ----------
     task : ndarray of int of shape (n,)
     u : ndarray of shape (n,)
-        Roots of the weights, of length 1 in every task.
+        Square roots of the weights, normalised to length 1 in every task.
     kappa : ndarray of shape (T,)
-        How far each task is centred, from 0, not at all, to 1.
+        Degree of centring of each task, from 0 (none) to 1 (full).
     """
 
     task: Array
@@ -43,13 +43,13 @@ class Centring:
 
     @classmethod
     def of(cls, task: Array, root: Array, spread: float, n_tasks: int | None = None) -> Centring:
-        """For intercepts of this spread; ``root`` are the roots of the weights."""
+        """Centring for this prior variance; ``root`` are the square roots of the weights."""
         mass = np.bincount(task, weights=root.astype(float) ** 2, minlength=n_tasks or 0)
         length = np.sqrt(np.where(mass > 0, mass, 1))
         return cls(task, (root / length[task]).astype(root.dtype), centred_share(spread, mass).astype(root.dtype))
 
     def part(self, rows: Array, tasks: slice) -> Centring:
-        """For some rows, all those of consecutive tasks."""
+        """Centring of all rows of consecutive tasks."""
         return Centring(self.task[rows] - (tasks.start or 0), self.u[rows], self.kappa[tasks])
 
     def rows(self, A: Array) -> Array:
@@ -63,7 +63,7 @@ class Centring:
         return self.rows(np.ascontiguousarray(half.T))
 
     def square(self, i: Array) -> Array:
-        """``W^2`` between the rows i."""
+        """``W^2`` restricted to the rows i."""
         u, task, kappa = self.u[i], self.task[i], self.kappa[self.task[i]]
         same = task[:, None] == task
         return np.eye(len(i), dtype=u.dtype) - same * np.outer(u * kappa * (2 - kappa), u)
@@ -76,14 +76,14 @@ class Centring:
 
 
 def centred_share(spread: float, mass: Array) -> Array:
-    """``kappa_t`` for tasks of these weights."""
+    """``kappa_t`` for tasks of total weight ``mass``."""
     with np.errstate(divide="ignore"):
         left = 1 / (1 + spread * mass) if np.isfinite(spread) else (mass == 0).astype(float)
     return 1 - np.sqrt(left)
 
 
 def shrunk_means(R: Array, root: Array, task: Array, spread: float, n_tasks: int) -> Array:
-    """Intercepts of the tasks from residuals R of weighted rows: ``v'R / (m_t + 1/spread)``, (T x outputs)."""
+    """Task intercepts from residuals R of weighted rows: ``v'R / (m_t + 1/spread)``, (T x outputs)."""
     mass = np.bincount(task, weights=root.astype(float) ** 2, minlength=n_tasks)
     sums = np.column_stack([np.bincount(task, weights=root * r, minlength=n_tasks) for r in R.T])
     with np.errstate(divide="ignore"):

@@ -1,18 +1,18 @@
-r"""How labels are tied to one another: the label matrix B at any sharing, in its eigenvectors.
+r"""Coupling of labels: the label matrix B at any sharing, by its eigendecomposition (modes).
 
 ``Alike``
-    All labels have a part in common: ``B = sharing 1 1' + (1 - sharing) diag(own)``.
+    All labels share a part: ``B = sharing 1 1' + (1 - sharing) diag(own)``.
 ``Covariance``
-    Any covariance S of the labels' functions, negative ones too: ``B = sharing S + (1 - sharing) diag(own)``.
+    Any covariance S of the labels' functions, possibly negative: ``B = sharing S + (1 - sharing) diag(own)``.
 ``Differences``
-    Section 5 of the multi-label paper, differences between the functions of similar labels are penalised::
+    Section 5 of the multi-label paper: differences between the functions of similar labels are penalised::
 
         C = (1 - sharing) diag(penalty) + sharing (diag(S 1) - S),     B = C^-1 / mean(diag(C^-1)).
 
 ``own`` is 1 / penalty, divided by its mean, so that all three are the same at sharing = 0. The first two are
 ``leastwise.problem.coupling.Shared``, the last ``leastwise.problem.coupling.Pairwise``. Here the eigenvectors are
-found once for all sharings where the penalties are equal, set by set where labels fall into sets that have nothing in
-common, and no matrix of all pairs of labels is made where none is needed.
+computed once for all sharings if the penalties are equal, separately for every connected component of the labels, and
+without the matrix of all pairs of labels if possible.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from leastwise.problem.coupling import laplacian
 
 Array = np.ndarray
 
-#: Eigenvalues of a Laplacian below this, relative to the largest, are zero: one for every set that hangs together.
+#: Eigenvalues of a Laplacian below this, relative to the largest, are zero: one per connected component.
 NOTHING = 1e-10
 
 
@@ -41,7 +41,7 @@ class Alike:
     own: Array
 
     def modes(self, sharing: float) -> Modes:
-        """B at one sharing."""
+        """Modes of B at one sharing."""
         own = (1 - sharing) * self.own
         if sharing == 0:
             return untied(own)
@@ -51,25 +51,25 @@ class Alike:
         return Modes(*distinct(np.maximum(b, 0)), V)
 
     def take(self, labels: Array) -> Alike:
-        """The relation of some of the labels."""
+        """The coupling of a subset of the labels."""
         return Alike(self.own[labels])
 
     @property
     def similarity(self) -> None:
-        """None: there is no difference between labels."""
+        """None: all labels are equally similar."""
         return None
 
     @property
     def related(self) -> bool:
-        """Whether sharing makes a difference."""
+        """True if sharing has an effect."""
         return len(self.own) > 1
 
 
 @dataclass(frozen=True)
 class _Related:
-    """Labels with a matrix S; sets of them that have nothing in common are dealt with one by one.
+    """Labels with a similarity matrix S, handled by connected components.
 
-    ``own`` is what labels have to themselves at sharing = 0.
+    ``own`` is the diagonal of B at sharing = 0.
     """
 
     own: Array
@@ -82,7 +82,7 @@ class _Related:
 
     @property
     def related(self) -> bool:
-        """Whether sharing makes a difference."""
+        """True if sharing has an effect."""
         return len(self._sets) < len(self.own)
 
     def _within(self, labels: Array) -> Array:
@@ -90,7 +90,7 @@ class _Related:
         return S[labels][:, labels].toarray() if sparse.issparse(S) else S[np.ix_(labels, labels)]
 
     def modes(self, sharing: float) -> Modes:
-        """B at one sharing."""
+        """Modes of B at one sharing."""
         if sharing == 0:
             return untied(self.own)
         found = [self._eigen(k, sharing) for k in range(len(self._sets))]
@@ -105,11 +105,11 @@ class _Related:
         return Modes(values, which, sparse.csr_array(sparse.block_diag([V for _, V in found], format="csr")[order]))
 
     def _eigen(self, k: int, sharing: float) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of B, not yet scaled, within a set of labels."""
+        """Eigenvalues and eigenvectors of B before scaling, within one component."""
         raise NotImplementedError
 
     def _scale(self, mean: float) -> float:
-        """What B is multiplied by, given the mean of its diagonal."""
+        """Scale factor of B, given the mean of its diagonal."""
         return 1.0
 
 
@@ -118,7 +118,7 @@ class Covariance(_Related):
     """``B = sharing S + (1 - sharing) diag(own)``, S positive semi-definite."""
 
     def take(self, labels: Array) -> Covariance:
-        """The relation of some of the labels."""
+        """The coupling of a subset of the labels."""
         return Covariance(self.own[labels], self._within(labels))
 
     @cached_property
@@ -137,18 +137,18 @@ class Covariance(_Related):
 class Differences(_Related):
     """``B = C^-1 mean(own) / mean(diag(C^-1))`` with ``C = (1 - sharing) diag(penalty) + sharing laplacian(S)``.
 
-    The mean of ``own`` is 1, but for some labels of many.
+    The mean of ``own`` is 1, except for a subset of the labels.
     """
 
     penalty: Array
 
     def take(self, labels: Array) -> Differences:
-        """The relation of some of the labels."""
+        """The coupling of a subset of the labels."""
         return Differences(self.own[labels], self._within(labels), self.penalty[labels])
 
     @cached_property
     def _vectors(self) -> list[tuple[Array, Array]]:
-        """Eigenvalues and eigenvectors of the Laplacian, both sides divided by the roots of the penalties."""
+        """Eigenvalues and eigenvectors of the Laplacian, divided on both sides by the roots of the penalties."""
         found = []
         for labels in self._sets:
             root = 1 / np.sqrt(self.penalty[labels])
@@ -159,7 +159,7 @@ class Differences(_Related):
 
     def _eigen(self, k: int, sharing: float) -> tuple[Array, Array]:
         m, V = self._vectors[k]
-        # In the limit of sharing = 1 only what all labels of the set share is left.
+        # In the limit of sharing = 1 only the part shared by the whole component remains.
         shrink = np.where(m == 0, 1.0, (1 - sharing) / np.where(m == 0, 1.0, 1 - sharing + sharing * m))
         if np.ptp(self.penalty) == 0:
             return shrink / self.penalty[0], V
@@ -174,5 +174,5 @@ Relation = Alike | Covariance | Differences
 
 
 def own_part(penalty: Array) -> Array:
-    """What labels have to themselves, 1 on average."""
+    """Label-specific part of the diagonal of B, with mean 1."""
     return 1 / penalty / np.mean(1 / penalty)

@@ -1,6 +1,6 @@
-"""Which classes a label has: those of its known values, and both of an indicator.
+"""Labels: their classes, encoding as class codes, and decoding of predictions to the input format.
 
-Labels as codes of their classes, and predictions in the form in which the labels were given.
+The classes of a label are those of its known values; an indicator has both classes even if only one occurs.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from leastwise.utils.optional import frames
 
 Array = np.ndarray
 
-#: Whole numbers up to here are exact as floats.
+#: Integers up to this are exact as floats.
 EXACT = 2.0**53
-#: A column with more classes than this, in more than half of its rows, is taken for a quantity or an id.
+#: A column with more classes than this, and with more classes than half of its rows, is taken for a number or an id.
 MANY = 50
-ALLOWED = "classes must be whole numbers, strings, or False and True. Turn other things into strings."
+ALLOWED = "classes must be integers, strings, or False and True. Convert other values to strings."
 
 
 def classify(values: Array, where: str) -> tuple[Array, Array]:
-    """The sorted classes of a column, and the code of each of its values.
+    """Sorted classes of a column, and the code of each value.
 
-    Whole numbers keep their type; those that are floats are ``int64``, since floats are most often whole numbers
-    among which some are not known.
+    Integers keep their type; floats become ``int64``, since floats are most often integers with missing values.
     """
     if values.dtype.kind == "O":
         values = _typed(values.tolist(), where)
@@ -45,17 +44,17 @@ def classify(values: Array, where: str) -> tuple[Array, Array]:
 
 
 def _typed(values: list, where: str) -> Array:
-    """Objects as an array of what they are."""
+    """Array of the common type of some objects."""
     text = sum(isinstance(v, str) for v in values)
     unseen = next((v for v in values if not isinstance(v, str | Real | np.bool_)), None)
     if unseen is not None:
-        hint = " (sklearn.preprocessing.MultiLabelBinarizer makes a table of lists of labels.)"
+        hint = " (sklearn.preprocessing.MultiLabelBinarizer converts lists of labels to a table.)"
         hint = hint if isinstance(unseen, list | tuple | set | frozenset | np.ndarray) else ""
         raise ValueError(f"{where} holds {unseen!r:.40} of type {type(unseen).__name__}; {ALLOWED}{hint}")
     if 0 < text < len(values):
         word = next(v for v in values if isinstance(v, str))
         number = next(v for v in values if not isinstance(v, str))
-        raise ValueError(f"{where} holds strings and numbers, {word!r} and {number!r}: give it one of the two.")
+        raise ValueError(f"{where} holds strings and numbers, {word!r} and {number!r}: use one type.")
     if text:
         return np.array(values, dtype=object)
     if all(isinstance(v, bool | np.bool_) for v in values):
@@ -63,15 +62,15 @@ def _typed(values: list, where: str) -> Array:
     try:
         return np.array(values, dtype=np.int64 if all(isinstance(v, Integral) for v in values) else np.float64)
     except OverflowError:
-        raise ValueError(f"{where} holds whole numbers of more than 64 bits: turn them into strings.") from None
+        raise ValueError(f"{where} holds integers of more than 64 bits: convert them to strings.") from None
 
 
 def _whole(values: Array, where: str) -> Array:
     wrong = (values != np.floor(values)) | (np.abs(values) > EXACT)
     if wrong.any():
         raise ValueError(
-            f"{where} holds {values[wrong][0]:.6g}, as continuous values do; {ALLOWED} Probabilities become labels "
-            "by Y > 0.5, quantities need a regressor; an unknown label is NaN."
+            f"{where} holds {values[wrong][0]:.6g}, a continuous value; {ALLOWED} Convert probabilities to labels by "
+            "Y > 0.5, use a regressor for numeric targets, and NaN for an unknown label."
         )
     return values.astype(np.int64)
 
@@ -80,7 +79,7 @@ def _whole(values: Array, where: str) -> Array:
 
 
 def check_seen(seen: list[Array], table: Table, missing: Any, known: list[int], n: int) -> None:
-    """Refuse classes that are no labels, or from which nothing can be learned; ``known`` are so many of n rows."""
+    """Raise an error for invalid classes; ``known`` are the numbers of known values among n rows."""
     _check_known(seen, table, missing)
     _check_signs(seen, table)
     _check_blanks(seen, table)
@@ -88,62 +87,62 @@ def check_seen(seen: list[Array], table: Table, missing: Any, known: list[int], 
 
 
 def _check_known(seen: list[Array], table: Table, missing: Any) -> None:
-    """Something is known of every label, and not only what is left beside ``missing``."""
+    """Every label needs a known value, and ``missing`` must not remove one of two classes everywhere."""
     empty = [table.names[t] for t, classes in enumerate(seen) if len(classes) == 0]
     if empty:
         raise ValueError(
             f"Y has no known value in the columns {empty[:10]} (of {len(seen)}): leave these labels out. "
-            f"(NaN, None, NA and missing={missing!r} are not known.)"
+            f"(NaN, None, NA and missing={missing!r} are unknown values.)"
         )
     left = set().union(*(classes.tolist() for classes in seen))
     other = 1 - float(missing) if isinstance(missing, Real | np.bool_) else None
     if other in (0, 1) and left == {other}:
         raise ValueError(
-            f"missing={missing!r} leaves {other:.0f} as the only class of all labels, and there is nothing to tell "
-            "it from. Leave missing=NaN if Y holds 0 and 1, and give NaN or -1 for labels that are not known."
+            f"missing={missing!r} leaves {other:.0f} as the only class of all labels, so there is nothing to learn. "
+            "Leave missing=NaN if Y holds 0 and 1, and give NaN or -1 for unknown labels."
         )
 
 
 def _check_signs(seen: list[Array], table: Table) -> None:
-    """-1 beside 0 and 1 is most often a label that is not known."""
+    """-1 in addition to 0 and 1 usually marks an unknown label."""
     held = [set() if classes.dtype.kind == "b" else set(classes.tolist()) for classes in seen]
     signs = {-1, 0, 1}
     nothing_else = set().union(*held) == signs
     suspects = [t for t, some in enumerate(held) if some >= signs or (-1 in some and nothing_else)]
     if suspects:
         raise ValueError(
-            f"{table.where(suspects[0])} holds -1, and Y holds 0 and 1 too: give missing=-1 if -1 means that a "
-            "label is not known (or missing=0 if 0 does). If these are three classes name them otherwise, with "
-            "strings for instance."
+            f"{table.where(suspects[0])} holds -1, and Y holds 0 and 1 too: give missing=-1 if -1 marks an "
+            "unknown label (or missing=0 if 0 does). If these are three classes, use other names, such as "
+            "strings."
         )
 
 
 def _check_blanks(seen: list[Array], table: Table) -> None:
-    """An empty cell beside words is most often a label that is not known."""
+    """An empty string among others usually marks an unknown label."""
     blank = [
         t for t, classes in enumerate(seen) if any(isinstance(v, str) and not v.strip() for v in classes.tolist())
     ]
     if blank:
         raise ValueError(
-            f"{table.where(blank[0])} holds an empty string beside other classes: give missing='' if that means that "
-            "a label is not known. If it is a class, give it a name."
+            f"{table.where(blank[0])} holds an empty string among other classes: give missing='' if it marks an "
+            "unknown label. If it is a class, give it a name."
         )
 
 
 def _check_number(seen: list[Array], table: Table, known: list[int], n: int) -> None:
-    """Neither a class for every row, nor very many."""
+    """Raise an error for one class per row, or very many classes."""
     for t, (classes, rows) in enumerate(zip(seen, known, strict=True)):
         count = len(classes)
         if not (count == n > 2 or (count > MANY and 2 * count > rows)):
             continue
         raise ValueError(
-            f"{table.where(t)} holds {count} classes in {rows} rows, like a quantity or an id: a label needs "
-            "classes that come more than once. Leave the column out, or put its values into a few classes."
+            f"{table.where(t)} holds {count} classes in {rows} rows, like a number or an id: a label needs "
+            "classes that occur more than once. Leave the column out, or bin its values into a few classes."
         )
 
 
 def complete(seen: list[Array]) -> list[Array]:
-    """The classes of every label: of an indicator both of its values, even if one was not seen."""
+    """The classes of every label; indicators get both values, even if one did not occur."""
     held = set().union(*(classes.tolist() for classes in seen if classes.dtype.kind != "b"))
     pair = [0, 1] if held <= {0, 1} else [-1, 1] if held == {-1, 1} else None
     full = []
@@ -158,22 +157,22 @@ def complete(seen: list[Array]) -> list[Array]:
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels that are known, and the form in which they were given.
+    """Names and classes of the labels, and the input format.
 
     Attributes
     ----------
     names : tuple
-        Names of the columns; 0 ... T-1 where they had none.
+        Names of the columns; 0 ... T-1 if they have none.
     classes : tuple of ndarray
         Sorted classes of each label.
     form : {"array", "sparse", "pandas", "polars", "flat"}
-        "flat" is one label, given as one class a row.
+        "flat" is one label, given as one class per row.
     constant : tuple of int
-        Positions of the labels of which one class only was seen.
+        Positions of the labels with only one observed class.
     dtypes : tuple
-        Types of the columns of a frame; of the whole table elsewhere.
+        Types of the columns of a data frame, or one type of the whole table.
     container : type, optional
-        Kind of sparse matrix.
+        Class of a sparse matrix.
     """
 
     names: tuple
@@ -185,7 +184,7 @@ class Labels:
 
     @property
     def n_labels(self) -> int:
-        """T."""
+        """Number of labels T."""
         return len(self.classes)
 
     @property
@@ -195,21 +194,21 @@ class Labels:
 
     @cached_property
     def starts(self) -> Array:
-        """Where the classes of each label begin among those of all labels, and the end; of shape (T + 1,)."""
+        """Start of the classes of each label among those of all labels, and the end; of shape (T + 1,)."""
         return np.cumsum([0, *map(len, self.classes)])
 
     @property
     def binary(self) -> bool:
-        """Whether every label has two classes."""
+        """True if every label has two classes."""
         return all(len(classes) == 2 for classes in self.classes)
 
     @property
     def named(self) -> bool:
-        """Whether the labels came with names."""
+        """True if the labels have names."""
         return self.form in ("pandas", "polars") or self.names != tuple(range(self.n_labels))
 
     def places(self, names: Any, what: str) -> list[int]:
-        """Where each label stands among the columns of ``what``; without names on both sides, in the same order."""
+        """Position of each label among the columns of ``what``; in the same order if either has no names."""
         if names is None or not self.named:
             return list(range(self.n_labels))
         names = list(names)
@@ -222,19 +221,19 @@ class Labels:
         return [names.index(name) for name in self.names]
 
     def decode(self, codes: Array, index: Any = None) -> Any:
-        """Classes in the form in which the labels were given.
+        """Classes in the format of the input.
 
         Parameters
         ----------
         codes : ndarray of int of shape (n, T)
         index : array-like of shape (n,), optional
-            Names of the rows, for pandas.
+            Index of the rows, for pandas.
 
         Returns
         -------
         ndarray, sparse matrix, pandas or polars DataFrame of shape (n, T)
-            Of the types of the labels. Where those were floats they are ``int64``, since floats are most often whole
-            numbers among which some were not known; a sparse matrix keeps its type.
+            With the types of the labels. Floats become ``int64``, since they are most often integers with missing
+            values; a sparse matrix keeps its type.
         """
         columns = [classes[codes[:, t]] for t, classes in enumerate(self.classes)]
         if self.form == "pandas":
@@ -250,7 +249,7 @@ class Labels:
         return table[:, 0] if self.form == "flat" else table
 
     def named_array(self) -> Array:
-        """The names as an array of one dimension, whatever they are."""
+        """The names as a one-dimensional array."""
         if all(isinstance(name, str) for name in self.names) or not self.named:
             return np.array(self.names)
         array = np.empty(len(self.names), dtype=object)
@@ -258,11 +257,11 @@ class Labels:
         return array
 
     def stacked(self) -> Any:
-        """Classes of all labels: an array of shape (T, 2) where each has two, as scikit-learn's tools want it."""
+        """Classes of all labels: an array (T, 2) if each has two, as scikit-learn expects; otherwise a list."""
         return np.stack(self.classes) if self.binary else list(self.classes)
 
     def known(self, codes: Array) -> Array:
-        """Classes as an array whatever the form; NaN (None, if classes are no numbers) where a label is not known."""
+        """Classes as an array, with NaN (None if classes are not numbers) for unknown labels."""
         table = Labels(self.names, self.classes).decode(np.maximum(codes, 0))
         if (codes >= 0).all():
             return table
@@ -273,7 +272,7 @@ class Labels:
 
     def _pandas(self, columns: list[Array], index: Any) -> Any:
         pandas = frames("pandas")
-        types = [_kept(dtype, classes) for dtype, classes in zip(self.dtypes, self.classes, strict=True)]
+        types = [_column_type(dtype, classes) for dtype, classes in zip(self.dtypes, self.classes, strict=True)]
         series = [pandas.Series(column, dtype=t, index=index) for column, t in zip(columns, types, strict=True)]
         frame = pandas.DataFrame(dict(enumerate(series)), index=index)
         frame.columns = pandas.Index(list(self.names))
@@ -289,7 +288,7 @@ class Labels:
         return polars.DataFrame(series)
 
     def frame(self, values: Array, container: str, index: Any = None) -> Any:
-        """One value for every row and label as a frame of ``container``, the array itself with "default"."""
+        """Values per row and label as a data frame of ``container``; the array itself with "default"."""
         if container == "pandas":
             pandas = frames("pandas")
             return pandas.DataFrame(values, columns=pandas.Index(list(self.names)), index=index)
@@ -298,8 +297,8 @@ class Labels:
         return values
 
 
-def _kept(dtype: Any, classes: Array) -> Any:
-    """The type of a column of pandas if it is one for these classes; None leaves it to the classes."""
+def _column_type(dtype: Any, classes: Array) -> Any:
+    """The type of a pandas column if it fits these classes; otherwise None, to use the type of the classes."""
     if hasattr(dtype, "categories"):
         return dtype if set(classes.tolist()) <= set(dtype.categories) else None
     objects = dtype == np.dtype(object) and classes.dtype.kind != "O"
@@ -307,24 +306,23 @@ def _kept(dtype: Any, classes: Array) -> Any:
 
 
 def encode_labels(Y: Any, n: int, missing: Any = np.nan) -> tuple[Array, Labels]:
-    """Codes of the labels of n rows, and the labels that there are.
+    """Class codes of the labels of n rows, and the labels.
 
     Parameters
     ----------
     Y : array, masked array, sparse matrix, pandas or polars DataFrame, or list of rows, of shape (n, T)
-        Classes are whole numbers, strings, or False and True. NaN, None, NA and masked entries are not known; what a
-        sparse matrix does not store is 0.
+        Classes are integers, strings, or False and True. NaN, None, NA and masked entries are unknown; entries that a
+        sparse matrix does not store are 0.
     missing : number or str
-        A value that stands for unknown too, such as -1.
+        An additional value for unknown labels, such as -1.
 
     Returns
     -------
     codes : ndarray of int of shape (n, T)
-        -1 where a label is not known.
+        -1 for unknown labels.
     labels : Labels
-        Where Y holds 0 and 1 only, or -1 and 1, these are the classes of every label, even of one that was always
-        the same; False and True are those of every column of that type. Any other label has the classes that it was
-        seen with.
+        If Y holds only 0 and 1, or -1 and 1, these are the classes of every label, even of a constant one; False and
+        True are the classes of every boolean column. Any other label has the classes that occur.
     """
     table = read_table(Y, n, missing)
     codes = np.full((n, len(table.names)), -1, dtype=np.intp)
@@ -342,23 +340,23 @@ def encode_labels(Y: Any, n: int, missing: Any = np.nan) -> tuple[Array, Labels]
 
 
 def some_labels(Y: Any, n: int, missing: Any = np.nan) -> Labels:
-    """The labels of n rows of many, with the classes that these show: ``whole_labels`` has the last word."""
+    """The labels of a block of n rows, with the classes that occur in it; see ``whole_labels``."""
     table = read_table(Y, n, missing)
     seen = tuple(classify(values, table.where(t))[0] for t, (values, _) in enumerate(table.columns))
     return Labels(table.names, seen, table.form, (), table.dtypes, table.container)
 
 
 def whole_labels(labels: Labels, n: int, missing: Any = np.nan) -> Labels:
-    """The labels of n rows or more, once all classes were seen: as ``encode_labels`` has them."""
+    """The labels after all blocks, n rows or more, were read: the same as from ``encode_labels``."""
     table = Table((), labels.names, labels.form, labels.dtypes)
     check_seen(list(labels.classes), table, missing, [n] * labels.n_labels, n)
     return replace(labels, classes=tuple(complete(list(labels.classes))))
 
 
 def encode_known(Y: Any, labels: Labels, n: int, missing: Any = np.nan) -> Array:
-    """Codes of the labels of n rows among classes that are known, of shape (n, T); -1 where a label is not known.
+    """Class codes of n rows for given labels, of shape (n, T); -1 for unknown labels.
 
-    Columns of frames are found by their names.
+    Columns of data frames are matched by name.
     """
     table = read_table(Y, n, missing)
     if len(table.names) != labels.n_labels:
@@ -374,13 +372,13 @@ def encode_known(Y: Any, labels: Labels, n: int, missing: Any = np.nan) -> Array
 
 
 def _find(seen: Array, classes: Array, where: str) -> Array:
-    """The codes of some classes among all."""
+    """Codes of some classes among all."""
     code = {name: k for k, name in enumerate(classes.tolist())}
     unseen = [name for name in seen.tolist() if name not in code]
     if unseen:
-        hint = " Give missing=-1 if -1 means that a label is not known." if -1 in unseen else ""
+        hint = " Give missing=-1 if -1 marks an unknown label." if -1 in unseen else ""
         raise ValueError(
             f"{where} holds {unseen[:10]}; the classes that the model knows are {list(code)[:10]}. Leave other "
-            f"values out: NaN is a label that is not known.{hint}"
+            f"values out: NaN is an unknown label.{hint}"
         )
     return np.array([code[name] for name in seen.tolist()], dtype=np.intp)

@@ -35,7 +35,7 @@ ROUNDING = 1e-12
 
 
 class Targets:
-    """What every kind of targets does; defaults are those of targets without classes.
+    """Interface of all kinds of targets; the defaults are for targets without classes.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Targets:
     sklearn_checks : dict
         Arguments of scikit-learn's validation of y.
     classes, labels, unit, offset, flat, signed
-        Known once rows were seen, for the kinds that have them.
+        Set once rows were seen, for the kinds that have them.
     """
 
     kind: ClassVar[str]
@@ -85,7 +85,7 @@ class Targets:
         raise NotImplementedError
 
     def __add__(self, other: Any) -> Self:
-        """What two parts of the rows know together; the same object where the other adds nothing."""
+        """Combine the knowledge from two parts of the rows; returns self if the other adds nothing."""
         raise NotImplementedError
 
     def completed(self, n: int, names: Any = None) -> Self:
@@ -93,7 +93,7 @@ class Targets:
         return self
 
     def with_sums(self, moments: Moments) -> Self:
-        """With what sums over all rows add to it."""
+        """With what the moments of all rows add."""
         return self
 
     def check_learnable(self) -> None:
@@ -104,7 +104,7 @@ class Targets:
         raise NotImplementedError
 
     def arrange(self, codes: Array, dtype: Any) -> tuple[Array, Array | None]:
-        """Codes, and Z; Z is None where it is 1 for the row's class and 0 for others."""
+        """Codes, and Z; Z is None for one-hot class indicators."""
         raise NotImplementedError
 
     def recode(self, codes: Array, old: Any) -> Array:
@@ -112,29 +112,29 @@ class Targets:
         return codes
 
     def recode_moments(self, moments: Moments, old: Any) -> Moments:
-        """Sums of the same rows, whose columns ``old`` arranged."""
+        """Moments of the same rows, whose columns ``old`` arranged."""
         raise NotImplementedError
 
     def blank(self, n: int) -> Array:
-        """Codes of n rows that nothing is learned from."""
+        """Placeholder codes of n rows."""
         raise NotImplementedError
 
     def check_parameters(self) -> None:
         """Raise an error for a bad ``class_weight`` before any row is read."""
 
     def check_block_weight(self, sample_weight: Any) -> None:
-        """Raise an error for weights that sums over rows cannot have."""
+        """Raise an error for weights that moments do not support."""
 
     def counts(self, codes: Array, w: Array) -> dict:
         """Weight of each class by name."""
         return {}
 
     def class_factors(self, counts: dict | None) -> Array | None:
-        """Weights of the classes; ``counts`` are known where all rows have been seen."""
+        """Weights of the classes; ``counts`` are given if all rows have been seen."""
         return None
 
     def row_weights(self, w: Array) -> Array:
-        """Weights in the form that rows are arranged with."""
+        """Row weights in the shape that these targets use."""
         return w
 
     def shares(self, moments: Moments, unit: float) -> Array | None:
@@ -146,7 +146,7 @@ class Targets:
         return None
 
     def first_shares(self, codes: Array, w: Array) -> Array | None:
-        """Class shares of the first rows, if these lack a class that is known."""
+        """Class shares of the first rows, if these lack a known class."""
         return None
 
 
@@ -215,7 +215,7 @@ class ClassTargets(Targets):
         return np.searchsorted(self.classes, seen)[place]
 
     def arrange(self, codes: Array, dtype: Any) -> tuple[Array, Array | None]:
-        """Codes, and Z; Z is None where it is 1 for the row's class and 0 for others."""
+        """Codes, and Z; Z is None for one-hot class indicators."""
         if not self.signed:
             return codes, None
         return codes, (2 * np.eye(len(self.classes)) - 1).astype(dtype)[codes]
@@ -225,8 +225,8 @@ class ClassTargets(Targets):
         return np.searchsorted(self.classes, old.classes)[codes]
 
     def recode_moments(self, moments: Moments, old: Self) -> Moments:
-        """Sums of the same rows, whose columns ``old`` arranged."""
-        absent = -1.0 if self.signed else 0.0  # the target of a class that no row has
+        """Moments of the same rows, whose columns ``old`` arranged."""
+        absent = -1.0 if self.signed else 0.0  # target of a class that does not occur
         c = len(self.classes)
         C, z = absent * np.repeat(moments.p[:, None], c, axis=1), np.full(c, absent * moments.mass)
         place = np.searchsorted(self.classes, old.classes)
@@ -234,7 +234,7 @@ class ClassTargets(Targets):
         return replace(moments, C=C, z=z)
 
     def blank(self, n: int) -> Array:
-        """Codes of n rows that nothing is learned from."""
+        """Placeholder codes of n rows."""
         return np.zeros(n, dtype=int)
 
     # -------------------------------------------------------------- weights
@@ -249,12 +249,12 @@ class ClassTargets(Targets):
         return dict(zip(self.classes.tolist(), mass.tolist(), strict=True))
 
     def class_factors(self, counts: dict | None) -> Array | None:
-        """Weights of the classes; ``counts`` are known where all rows have been seen."""
+        """Weights of the classes; ``counts`` are given if all rows have been seen."""
         if is_balanced(self.class_weight) and counts is None:
             raise ValueError(
-                "class_weight='balanced' needs to know how frequent the classes are before the first row is learned "
-                "from: give fit_stream() rows that can be gone through twice (a file, an array, a callable that "
-                "returns an iterator). Where rows are added or taken away later, give a dict of weights."
+                "class_weight='balanced' needs the class frequencies before the first row is used: give fit_stream() "
+                "rows that can be read twice (a file, an array, a callable that returns an iterator). If rows are "
+                "added or removed later, give a dict of weights."
             )
         mass = np.array([(counts or {}).get(name, 0.0) for name in self.classes.tolist()])
         return class_factors(self.class_weight, self.classes, mass)
@@ -271,7 +271,7 @@ class ClassTargets(Targets):
         return rows.class_shares(self.n_outputs)
 
     def first_shares(self, codes: Array, w: Array) -> Array | None:
-        """Class shares of the first rows, if these lack a class that is known."""
+        """Class shares of the first rows, if these lack a known class."""
         counts = np.bincount(codes, weights=w, minlength=len(self.classes))
         shares = counts / counts.sum()
         return None if (shares > 0).all() else above_zero(shares, len(codes))
@@ -288,8 +288,8 @@ class ValueTargets(Targets):
     flat : bool
         y has shape (n,).
     bias : bool
-        The model has an intercept. In single precision the mean is then subtracted, since a level far above the
-        differences would take up all digits.
+        True if the model has an intercept. In single precision the mean is then subtracted, since a mean that is
+        large compared with the differences would cost digits.
     owner : str
         Name of the estimator, for messages.
     """
@@ -318,7 +318,7 @@ class ValueTargets(Targets):
         text = next((v for v in np.asarray(y, dtype=object).ravel() if isinstance(v, str)), None)
         if text is not None:
             raise ValueError(
-                f"y holds text, such as {str(text)!r}: {self.owner} predicts quantities, and needs numbers. "
+                f"y holds text, such as {str(text)!r}: {self.owner} is a regressor and needs numbers. "
                 f"For classes use {self.owner[:-1]}C."
             )
 
@@ -337,14 +337,14 @@ class ValueTargets(Targets):
         known = self._with_units(Z, dtype, np.ndim(y) == 1)
         if len(Z) > 1 and (np.ptp(Z, axis=0) == 0).all():
             warn_user(
-                f"y holds one value only, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing to "
-                "learn but that.",
+                f"y is constant, {Z[0].tolist() if Z.shape[1] > 1 else float(Z[0, 0])}: there is nothing else to "
+                "learn.",
             )
         return known
 
     def _with_units(self, Z: Array, dtype: Any, flat: bool) -> Self:
         if Z.shape[1] == 0:
-            raise ValueError(f"y has shape {Z.shape}: there is nothing to learn; give one column or more.")
+            raise ValueError(f"y has shape {Z.shape}: there are no columns; give one column or more.")
         offset = Z.mean(axis=0) if np.dtype(dtype) == np.float32 and self.bias else np.zeros(Z.shape[1])
         largest = np.abs(Z - offset).max(axis=0)
         unit = 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0)))
@@ -352,7 +352,7 @@ class ValueTargets(Targets):
 
     def named(self, classes: Any) -> Self:
         """There are no classes to list."""
-        raise ValueError("classes= is for classifiers: this model predicts quantities.")
+        raise ValueError("classes= is for classifiers: this model is a regressor.")
 
     def __add__(self, other: Self) -> Self:
         if len(self.unit) != len(other.unit) or self.flat != other.flat:
@@ -364,7 +364,7 @@ class ValueTargets(Targets):
         """Values as floats."""
         Z = _numeric(np.asarray(y))
         if Z is None:
-            raise ValueError(f"y must be numeric: {self.owner} predicts quantities.")
+            raise ValueError(f"y must be numeric: {self.owner} is a regressor.")
         if not np.isfinite(Z).all():
             raise ValueError("y contains NaN or inf; every value must be finite.")
         if self.unit is not None and (Z.ndim == 1, Z.size) != (self.flat, len(Z) * len(self.unit)):
@@ -384,7 +384,7 @@ class ValueTargets(Targets):
         return replace(moments, C=C, z=z)
 
     def blank(self, n: int) -> Array:
-        """Values of n rows that nothing is learned from."""
+        """Placeholder values of n rows."""
         return np.zeros(n if self.flat else (n, len(self.unit)))
 
 
@@ -404,7 +404,7 @@ class LabelTargets(Targets):
         return int(self.labels.starts[-1])
 
     def read(self, y: Any, n: int) -> tuple[Array, Self]:
-        """Codes of all rows, and the labels; warns of rows and labels that teach nothing."""
+        """Codes of all rows, and the labels; warns of uninformative rows and labels."""
         flat = is_flat(y)
         codes, labels = encode_labels(as_column(y) if flat else y, n, self.missing)
         labels = replace(labels, form="flat") if flat else labels
@@ -457,8 +457,8 @@ class LabelTargets(Targets):
         codes = encode_known(table, self.labels, np.shape(table)[0], self.missing)
         if (codes < 0).any():
             raise ValueError(
-                f"{int((codes < 0).any(axis=1).sum())} of {len(codes)} rows have labels that are not known: sums "
-                "need all labels of a row. Leave these rows out, or fit in memory, where labels may be unknown."
+                f"{int((codes < 0).any(axis=1).sum())} of {len(codes)} rows have unknown labels: moments need "
+                "all labels of a row. Leave these rows out, or fit in memory, where labels may be unknown."
             )
         return codes
 
@@ -476,7 +476,7 @@ class LabelTargets(Targets):
         return np.column_stack([np.searchsorted(after, before)[codes[:, t]] for t, (before, after) in pairs])
 
     def recode_moments(self, moments: Moments, old: Self) -> Moments:
-        """Sums of the same rows, whose columns ``old`` arranged."""
+        """Moments of the same rows, whose columns ``old`` arranged."""
         new = self.labels
         C, z = np.zeros((len(moments.C), new.n_outputs)), np.zeros(new.n_outputs)
         pairs = zip(new.starts[:-1], old.labels.classes, new.classes, strict=True)
@@ -485,13 +485,15 @@ class LabelTargets(Targets):
         return replace(moments, C=C, z=z)
 
     def blank(self, n: int) -> Array:
-        """Codes of n rows that nothing is learned from."""
+        """Placeholder codes of n rows."""
         return np.zeros((n, self.labels.n_labels), dtype=int)
 
     def check_block_weight(self, sample_weight: Any) -> None:
-        """Sums need one weight per row."""
+        """Raise an error unless there is one weight per row."""
         if self.class_weight is not None or np.ndim(sample_weight) == 2:
-            raise ValueError("A stream of many labels takes one weight a row: no class_weight, no weight per label.")
+            raise ValueError(
+                "A stream of many labels takes one weight per row: no class_weight, no weight per label."
+            )
 
     def row_weights(self, w: Array) -> Array:
         """The weight of a row for each of its labels."""
@@ -519,7 +521,7 @@ def in_units(F: Any, unit: Any, offset: Any, flat: bool) -> Any:
 
 
 def check_classes(n: int, classes: Array) -> None:
-    """Two classes or more, and fewer classes than the n rows."""
+    """Raise an error for fewer than two classes, or as many classes as rows."""
     if len(classes) < 2:
         raise ValueError(
             f"y holds one class only, {str(classes[0])!r} (rows of weight 0 do not count): a classifier needs two "
@@ -527,8 +529,8 @@ def check_classes(n: int, classes: Array) -> None:
         )
     if len(classes) == n and n > 2:
         raise ValueError(
-            f"y holds {len(classes)} classes in {n} rows, a class for every row: give at least one class two "
-            "rows or more. (If y is a quantity, this is a regression problem.)"
+            f"y holds {len(classes)} classes in {n} rows, a class for every row: at least one class needs two "
+            "rows or more. (If y is continuous, this is a regression problem.)"
         )
 
 
@@ -544,7 +546,7 @@ def united(one: Array, other: Array) -> Array:
 
 
 def above_zero(shares: Array, n: int) -> Array:
-    """Half a row for a class that was not seen yet, so that its probability is low but not zero."""
+    """Class shares with half a row for a class that did not occur, so that its probability is not zero."""
     shares = np.where(shares <= ROUNDING, 0.5 / (n + 1), shares)
     return shares / shares.sum()
 
@@ -582,7 +584,7 @@ def _numeric(y: Array) -> Array | None:
 
 
 def _warn_uninformative(codes: Array, labels: Labels) -> None:
-    """Rows without labels do not count, and labels of one class teach nothing. Both are allowed."""
+    """Warn of rows without known labels, and of constant labels. Both are allowed."""
     empty = int(np.sum((codes < 0).all(axis=1)))
     if empty:
         warn_user(f"Rows without any known label are left out: {empty} of {len(codes)}.")
@@ -591,5 +593,5 @@ def _warn_uninformative(codes: Array, labels: Labels) -> None:
         more = f" and {len(constant) - 5} more" if len(constant) > 5 else ""
         warn_user(
             f"Labels with one class only among their known values: {', '.join(map(str, constant[:5]))}{more}. "
-            "They are learned as such, and listed in constant_labels_.",
+            "They are fitted as constants and listed in constant_labels_.",
         )

@@ -1,7 +1,7 @@
-"""Which task a row belongs to: a column of X, or one id for every row.
+"""Tasks of the rows: a column of X, or one id per row.
 
-Ids are any hashable things. Inside, tasks are codes 0 ... T-1 in the order of ``Tasks.ids``; -1 is a task that was
-not there in training.
+Ids are any hashable objects. Internally, tasks are codes 0 ... T-1 in the order of ``Tasks.ids``; -1 is an unseen
+task.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Tasks:
-    """The tasks that are known, in order; sorted if their ids can be.
+    """The known tasks, sorted if their ids are comparable.
 
-    ``given`` are all ids that there were, where some had no row that counts.
+    ``given`` are all ids in the data, if some of them have no row of positive weight.
     """
 
     ids: list
@@ -33,7 +33,7 @@ class Tasks:
         self._place.update((name, code) for code, name in enumerate(self.ids))
 
     def __getstate__(self) -> dict:
-        return {"ids": self.ids, "given": self.given}  # keys of any kind are not for every kind of file
+        return {"ids": self.ids, "given": self.given}  # not every file format supports dict keys of any type
 
     def __setstate__(self, state: dict) -> None:
         vars(self).update(state, _place={})
@@ -46,23 +46,23 @@ class Tasks:
         return _hashable(name) and name in self._place
 
     def codes(self, ids: list) -> Array:
-        """The code of every id, -1 for tasks that are not known."""
+        """The code of every id, -1 for unseen tasks."""
         place = self._place
         return np.fromiter((place.get(name, -1) for name in ids), dtype=np.intp, count=len(ids))
 
     def only(self, kept: Array) -> Tasks:
-        """Some of the tasks."""
+        """A subset of the tasks."""
         return Tasks([self.ids[k] for k in kept], given=self.ids)
 
     def in_order(self, values: Array) -> Array:
-        """Values of the tasks, on every axis, from values of those or of all that were given."""
+        """Select the values of these tasks on every axis, if ``values`` refers to all given ids."""
         if self.given is None or any(size != len(self.given) for size in values.shape):
             return values
         kept = [self.given.index(name) for name in self.ids]
         return values[np.ix_(*[kept] * values.ndim)]
 
     def as_array(self) -> Array:
-        """The ids as an array: of their own type where they all have one, of objects elsewhere."""
+        """The ids as an array of their common type, or of objects."""
         if all(isinstance(name, str) for name in self.ids) or all(type(name) in (int, float) for name in self.ids):
             return np.array(self.ids)
         array = np.empty(len(self.ids), dtype=object)
@@ -71,17 +71,17 @@ class Tasks:
 
 
 def encode_tasks(ids: Any, n: int) -> tuple[Array, Tasks]:
-    """Codes of the rows, and the tasks that there are."""
+    """Task codes of the rows, and the tasks."""
     names, index = factor_tasks(ids, n)
     try:
         tasks = Tasks(sorted(names))
-    except TypeError:  # ids that have no order keep that of the rows
+    except TypeError:  # ids that are not comparable stay in order of appearance
         tasks = Tasks(names)
     return tasks.codes(names)[index], tasks
 
 
 def factor_tasks(ids: Any, n: int) -> tuple[list, Array]:
-    """The distinct ids, and for every row which of them it has."""
+    """The distinct ids, and the index of each row's id among them."""
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
     plain = isinstance(values, np.ndarray) and values.shape == (n,) and values.dtype.kind in "iufbU"
     if plain and (values.dtype.kind != "f" or np.isfinite(values).all()):  # without a loop over rows
@@ -93,13 +93,13 @@ def factor_tasks(ids: Any, n: int) -> tuple[list, Array]:
 
 
 def list_tasks(ids: Any, n: int) -> list:
-    """One hashable id for each of n rows; a single id that is no sequence stands for all rows."""
+    """One hashable id for each of n rows; a single id that is not a sequence applies to all rows."""
     if isinstance(ids, set | dict):
-        raise ValueError(f"tasks is a {type(ids).__name__}, which has no order of rows: give a list or an array.")
+        raise ValueError(f"tasks is a {type(ids).__name__}, which is not ordered: give a list or an array.")
     if isinstance(ids, str | bytes | frozenset) or not isinstance(ids, Iterable):
         ids = [ids] * n
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
-    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":  # finer times would become numbers
+    if isinstance(values, np.ndarray) and values.dtype.kind in "mM":  # tolist() converts finer units to integers
         values = values.astype(f"{values.dtype.kind}8[us]")
     listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
     listed = [name.item() if isinstance(name, np.generic) else name for name in listed]
@@ -114,8 +114,8 @@ def _check_ids(ids: list) -> None:
     missing = sum(map(_missing, ids))
     if missing:
         raise ValueError(
-            f"Of {len(ids)} task ids {missing} are missing (None, NaN or inf): give every row a task. A name of its "
-            "own, 'unknown' for instance, makes them a task too."
+            f"Of {len(ids)} task ids {missing} are missing (None, NaN or inf): give every row a task. A separate "
+            "name such as 'unknown' makes them a task too."
         )
     try:
         set(ids)
@@ -146,7 +146,7 @@ def _missing(name: Any) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """Rows and columns that a task can be taken from: an array, a sparse matrix or a frame, as it was given."""
+    """X as an array, a sparse matrix or a data frame of two dimensions."""
     if hasattr(X, "collect"):
         raise ValueError(f"X is a {type(X).__name__}, which holds no rows yet: give X.collect().")
     if not hasattr(X, "columns") and not sparse.issparse(X):
@@ -186,7 +186,7 @@ def split_tasks(X: Any, column: Any) -> tuple[Any, Any]:
 
 
 def _array_of(X: Any) -> Array:
-    """Rows given as lists; objects where numbers and text are mixed, so that numbers stay numbers."""
+    """Array from lists; of objects if numbers and text are mixed, so that numbers stay numbers."""
     plain = np.asarray(X)
     return np.asarray(X, dtype=object) if plain.dtype.kind in "US" else plain
 
@@ -201,13 +201,13 @@ def _position(X: Any, column: Any) -> int:
             )
         return int(column) % width
     if isinstance(column, Real):
-        raise ValueError(f"task_column={column!r} must be the name of a column, or its position as a whole number.")
+        raise ValueError(f"task_column={column!r} must be the name of a column, or its position as an integer.")
     names = list(getattr(X, "columns", []))
     if not names:
         raise ValueError(
-            f"task_column={column!r} is a name, and {type(X).__name__} has no column names: give its position, or a "
-            "pandas or polars frame. (In a pipeline, steps before the model make arrays of frames, unless the "
-            'pipeline, or step, is told by .set_output(transform="pandas").)'
+            f"task_column={column!r} is a name, but {type(X).__name__} has no column names: give its position, or a "
+            "pandas or polars frame. (In a pipeline, earlier steps convert frames to arrays, unless "
+            '.set_output(transform="pandas") is called.)'
         )
     if names.count(column) != 1:
         how = "is not among" if column not in names else f"occurs {names.count(column)} times among"

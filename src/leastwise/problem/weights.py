@@ -1,10 +1,8 @@
-"""The parameter ``class_weight``: one check and one message, wherever rows come from.
+"""Weights of rows and labels: the parameters ``class_weight`` and ``sample_weight``.
 
-Allowed are None, ``"balanced"`` and a mapping from classes to finite weights of 0 or more. A class that the mapping
-does not name has weight 1, as in scikit-learn. A name that is no class is an error: it is usually a spelling mistake,
-and its weight would be ignored silently.
-
-How much every label of every row counts.
+``class_weight`` may be None, ``"balanced"`` or a mapping from classes to finite weights of 0 or more. A class that
+the mapping does not name has weight 1, as in scikit-learn. A name that is not a class is an error: it is usually a
+spelling mistake, and its weight would be ignored silently.
 """
 
 from __future__ import annotations
@@ -22,17 +20,17 @@ from leastwise.problem.labels import Labels
 Array = np.ndarray
 
 ALLOWED = "None, 'balanced' or a dict from classes to weights"
-#: So many names are shown in an error.
+#: Number of names shown in an error.
 SHOWN = 10
 
 
 def refusal(given: Any, problem: str, allowed: str = ALLOWED) -> ValueError:
-    """The error: what was given, what is allowed, and what is wrong."""
+    """Error that states the given value, the allowed values and the problem."""
     return ValueError(f"class_weight={given!r:.200} must be {allowed}. {problem}")
 
 
 def is_balanced(weight: Any) -> bool:
-    """Whether it is the word "balanced"."""
+    """True if the weight is "balanced"."""
     return isinstance(weight, str) and weight == "balanced"
 
 
@@ -45,28 +43,28 @@ def check_class_weight(
     allowed: str = ALLOWED,
     every: bool = True,
 ) -> None:
-    """Refuse what is no ``class_weight``.
+    """Raise an error for an invalid ``class_weight``.
 
     Parameters
     ----------
     weight : object
-        What the classes are to be weighted by.
+        Weights of the classes.
     classes : iterable, optional
-        All classes; None where they are not known yet.
+        All classes; None if they are not known yet.
     given : object, optional
-        The parameter, where ``weight`` is the part of it that belongs to one label.
+        The parameter, if ``weight`` is the part of it for one label.
     what : str
-        Whose classes they are, for the error.
+        Description of the classes, for the error.
     allowed : str
-        The forms that the parameter may have, for the error.
+        The allowed values, for the error.
     every : bool, default=True
-        Whether ``classes`` are all of one problem, so that not all of them may have weight 0.
+        True if at least one of ``classes`` must have a positive weight.
     """
     given = weight if given is None else given
     if weight is None or is_balanced(weight):
         return
     if not isinstance(weight, Mapping):
-        kind = f"{weight!r:.40} is another word" if isinstance(weight, str) else f"It is a {type(weight).__name__}"
+        kind = f"{weight!r:.40} is not supported" if isinstance(weight, str) else f"It is a {type(weight).__name__}"
         raise refusal(given, f"{kind}: give one of these.", allowed)
     names = None if classes is None else list(classes)
     if names is not None:
@@ -88,7 +86,7 @@ def check_class_weight(
 
 
 def mapped_factors(weight: Mapping, names: Iterable) -> Array:
-    """The weights of these classes by a mapping; 1 for those that it does not name."""
+    """Weights of these classes from a mapping; 1 for classes that it does not name."""
     return np.array([float(weight.get(name, 1.0)) for name in names])
 
 
@@ -99,14 +97,14 @@ def balanced_factors(mass: Array) -> Array:
 
 
 def class_factors(weight: Any, classes: Array, mass: Array) -> Array | None:
-    """What the rows of each class are weighted by, checked; None for no weights.
+    """Validated weight factor of each class; None for no weights.
 
     Parameters
     ----------
     weight : None, "balanced" or mapping
     classes : ndarray of shape (c,)
     mass : ndarray of shape (c,)
-        The total weight of the rows of each class.
+        Total weight of each class.
     """
     names = classes.tolist()
     check_class_weight(weight, names)
@@ -116,7 +114,7 @@ def class_factors(weight: Any, classes: Array, mass: Array) -> Array | None:
 
 
 def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
-    """Row weights, not negative and not all zero."""
+    """Validated row weights: not negative, and not all zero."""
     n = len(y)
     if sample_weight is None:
         w = np.ones(n)
@@ -138,19 +136,19 @@ def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
         total = w.sum()
     if not total > 0:
         raise ValueError(
-            "Sample weights must contain at least one non-zero number: sample_weight sums to 0 (with class_weight "
-            "counted in)."
+            "Sample weights must contain at least one non-zero number: sample_weight sums to 0 (including "
+            "class_weight)."
         )
     if not np.isfinite(total):
         raise ValueError(
-            f"Weights up to {w.max():.2g} (with class_weight counted in) overflow when they are summed: divide them "
+            f"Weights up to {w.max():.2g} (including class_weight) overflow when they are summed: divide them "
             "by a constant, which changes nothing."
         )
     return w
 
 
 def block_weights(sample_weight: Any, n: int) -> Array:
-    """Weights of the rows of a block, all of which may be 0."""
+    """Validated row weights of a block, which may all be 0."""
     if sample_weight is None:
         return np.ones(n)
     w = np.asarray(sample_weight, dtype=np.float64)
@@ -165,23 +163,23 @@ def block_weights(sample_weight: Any, n: int) -> Array:
 
 
 def label_weights(sample_weight: Any, class_weight: Any, codes: Array, labels: Labels) -> Array:
-    """Weights of every label of every row.
+    """Validated weights of every label of every row.
 
     Parameters
     ----------
     sample_weight : None, number, or array or DataFrame of shape (n,) or (n, T)
-        0 or more. NaN may stand where a label is not known.
+        0 or more. NaN is allowed for unknown labels.
     class_weight : None, "balanced", mapping, or list of T of these
-        ``"balanced"`` gives all classes of a label the same total weight, and leaves the label's own as it is. A
-        mapping goes from classes to weights, for all labels that have these classes, or from names of labels to
-        such mappings. What is not named has weight 1.
+        ``"balanced"`` gives all classes of a label the same total weight and keeps the total weight of the label. A
+        mapping goes from classes to weights, for all labels with these classes, or from names of labels to such
+        mappings. The default weight is 1.
     codes : ndarray of int of shape (n, T)
-        -1 where a label is not known.
+        -1 for unknown labels.
 
     Returns
     -------
     ndarray of float of shape (n, T)
-        0 where a label is not known.
+        0 for unknown labels.
     """
     W = entry_weights(sample_weight, codes, labels)
     each = _by_label(class_weight, labels)
@@ -193,12 +191,12 @@ def label_weights(sample_weight: Any, class_weight: Any, codes: Array, labels: L
 
 
 def entry_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:
-    """Weights of every label of every row, whatever its class; 0 where a label is not known."""
+    """Weights of every label of every row without ``class_weight``; 0 for unknown labels."""
     return np.where(codes >= 0, _row_weights(sample_weight, codes, labels), 0.0)
 
 
 def _row_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:
-    """Weights as they were given, of shape (n, 1) or (n, T)."""
+    """Validated ``sample_weight`` of shape (n, 1) or (n, T)."""
     if sample_weight is None:
         return np.ones((len(codes), 1))
     w = _numbers(sample_weight)
@@ -226,7 +224,7 @@ def _row_weights(sample_weight: Any, codes: Array, labels: Labels) -> Array:
 
 
 def _numbers(sample_weight: Any) -> Array:
-    """Floats; NaN for what a frame or a masked array leaves out."""
+    """``sample_weight`` as floats, with NaN for missing or masked entries."""
     if sparse.issparse(sample_weight):
         raise ValueError("sample_weight is sparse: give sample_weight.toarray().")
     try:
@@ -255,13 +253,13 @@ def _by_label(class_weight: Any, labels: Labels) -> list:
         if len(class_weight) != labels.n_labels:
             raise refusal(class_weight, f"It has {len(class_weight)} entries: give one for each label.", allowed)
         each = list(class_weight)
-    elif isinstance(class_weight, Mapping) and any(_of_a_label(value) for value in class_weight.values()):
+    elif isinstance(class_weight, Mapping) and any(_is_label_weight(value) for value in class_weight.values()):
         unseen = [name for name in class_weight if name not in labels.names]
         if unseen:
-            shown = f"which are no labels; the labels are {list(labels.names[:SHOWN])}"
+            shown = f"which are not labels; the labels are {list(labels.names[:SHOWN])}"
             raise refusal(class_weight, f"It names {unseen[:SHOWN]}, {shown}.", allowed)
         each = [class_weight.get(name) for name in labels.names]
-    else:  # one for all: each label takes from a mapping what it has
+    else:  # one for all labels: each uses the entries of its classes
         every = dict.fromkeys(name for classes in labels.classes for name in classes.tolist())
         check_class_weight(class_weight, every, what="the classes of all labels", allowed=allowed)
         return [class_weight] * labels.n_labels
@@ -271,13 +269,13 @@ def _by_label(class_weight: Any, labels: Labels) -> list:
     return each
 
 
-def _of_a_label(value: Any) -> bool:
-    """Whether a value of a mapping is the ``class_weight`` of a whole label, and no number."""
+def _is_label_weight(value: Any) -> bool:
+    """True if a value of a mapping is the ``class_weight`` of a label, not a number."""
     return value is None or is_balanced(value) or isinstance(value, Mapping)
 
 
 def _class_factors(weight: Any, w: Array, codes: Array, classes: Array) -> Array:
-    """What the weights of each class are multiplied by."""
+    """Weight factor of each class."""
     if weight is None:
         return np.ones(len(classes))
     if isinstance(weight, Mapping):
@@ -287,16 +285,16 @@ def _class_factors(weight: Any, w: Array, codes: Array, classes: Array) -> Array
 
 
 def _check_mass(W: Array, labels: Labels) -> None:
-    """Something counts, and something of every label."""
+    """Raise an error if a label has no positive weight."""
     mass = W.sum(axis=0)
     if not mass.sum() > 0:
         raise ValueError(
-            "sample_weight sums to zero over all known labels (with class_weight counted in): at least one row must "
+            "sample_weight sums to zero over all known labels (including class_weight): at least one row must "
             "have a weight above 0."
         )
     empty = [name for name, some in zip(labels.names, mass, strict=True) if not some > 0]
     if empty:
         raise ValueError(
-            f"All known values of the labels {empty[:10]} have weight 0 (class_weight counted in): give some of them "
+            f"All known values of the labels {empty[:10]} have weight 0 (including class_weight): give some of them "
             "a weight above 0, or leave these labels out."
         )

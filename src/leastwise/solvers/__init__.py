@@ -1,4 +1,4 @@
-r"""Held-out scores in closed form: what the model says of rows that it was not trained on, without a refit.
+r"""Solvers of the ridge problem, with held-out scores in closed form: exact cross-validation without refits.
 
 The ridge problem, with residual r = z - Phi theta and intercept column v, is the symmetric system
 
@@ -15,10 +15,10 @@ exact, for one row or many. Without the intercept, and with Phi = U diag(s) V', 
 
     P = I - U diag(s^2 e) U',   T = U diag(s e) V',   D = -V diag(e) V',   e = 1 / (s^2 + rho);
 
-the intercept takes off one rank. For one row this is a 2 x 2 system, and a whole regularisation path of
-leave-one-out costs a few matrix products. Where the penalty is on the function and every row is a basis
-function, deleting the row deletes its basis function too: E = f alone does it.
+the intercept subtracts a rank-one term. For one row this is a 2 x 2 system, and the leave-one-out scores of a whole
+regularisation path cost a few matrix products. If the penalty is on the function and every row is a basis function,
+deleting the row deletes its basis function too, so that E = f is enough.
 
-The ridge is rho = alpha * (weight of the rows that stay), as a refit would have it; with unequal weights it
-differs from fold to fold.
+The ridge is rho = alpha * (weight of the training rows), as in a refit; with unequal weights it differs from fold to
+fold.
 """

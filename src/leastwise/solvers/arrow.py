@@ -1,37 +1,48 @@
-r"""Held-out scores of many tasks over the same basis functions, from their singular values.
+r"""Block-arrow solver: held-out scores of many tasks over a few shared basis functions.
 
 With the letters of ``linalg.arrow``, the inverse of the Gram matrix of all rows, intercept included, is
 
     M = Q^-1 - G G',     G = Q^-1 J L'^-1,     A = L L',
 
-where Q^-1 has a block for each task. The rows f, left out together, get ``F_f = Z_f - M_ff^-1 (M Z)_f``. The basis
-stays as it is. A fold of at most b + 1 rows has its M_ff solved as it stands. In a larger one, the part D of Q^-1_ff
-of each task is solved first, and then, with ``E = D^-1 G_f``, a system of b + 1 unknowns:
+where Q^-1 is block diagonal with one block per task. Rows f left out together have the held-out scores
+``F_f = Z_f - M_ff^-1 (M Z)_f``; the basis does not change. For a fold of at most b + 1 rows, M_ff is solved directly.
+For a larger one, the block D of Q^-1_ff of each task is solved first, and then, with ``E = D^-1 G_f``, a system of b
++ 1 unknowns:
 
     M_ff^-1 r = D^-1 r + E N^-1 G_f' D^-1 r,     N = I - G_f' E.
 
-L N L' is the shared system of the rows that stay, so this is their refit, without their decomposition: all folds
-together cost about as much as leave-one-out. A fold may well take all rows of a task.
+L N L' is the shared system of the training rows, so this equals a refit without another decomposition: all folds
+together cost about as much as leave-one-out. A fold may contain all rows of a task.
+
+The cost is linear in the rows and in the tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from math import sqrt
+from typing import Any, Self
 
 import numpy as np
 
-from leastwise.linalg.arrow import Decomposed, Factors, System
-from leastwise.linalg.arrow_batches import fill, like_sizes, turn
-from leastwise.solvers.heldout import Folds, Held, Problem
+from leastwise.linalg.arrow import Decomposed, Factors, System, decompose
+from leastwise.linalg.arrow_batches import Chunk, fill, like_sizes, turn
+from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.problem.basis import Basis, double_kernel
+from leastwise.problem.coupling import Coupling, CouplingMatrix
+from leastwise.problem.intercepts import Centring
+from leastwise.solvers.evaluator import Rows, Settings
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
+from leastwise.solvers.task_evaluators import TaskEvaluator
+from leastwise.utils.memory import block_bytes
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """What the formula needs of each row, at one ridge; one more line at the end stands for no row.
+    """Quantities of each row at one ridge; the last entry is a placeholder for padding.
 
     Attributes
     ----------
@@ -39,8 +50,8 @@ class Pieces:
         ``[G, M Z]``, with p = b + 1 columns in G, or b without intercept.
     p : int
     X : ndarray of shape (n + 1, r)
-        Pieces of one task have ``Q^-1_ff = X_f X_f'``, or ``free I - X_f X_f'`` in a task with more rows than
-        basis functions.
+        Within one task, ``Q^-1_ff = X_f X_f'``, or ``free I - X_f X_f'`` if the task has more rows than basis
+        functions.
     free : ndarray of shape (n + 1,)
         1 / rho in the second case, 0 in the first.
     task : ndarray of int of shape (n + 1,)
@@ -54,14 +65,14 @@ class Pieces:
 
     @classmethod
     def empty(cls, n: int, p: int, c: int, r: int) -> Pieces:
-        """Of no row: zeros, and 1 where a matrix must not be singular."""
+        """Zeros, and 1 where a matrix must not be singular."""
         free = np.zeros(n + 1)
         free[n] = 1
         return cls(np.zeros((n + 1, p + c)), p, np.zeros((n + 1, r)), free, np.full(n + 1, -1))
 
     @property
     def noise(self) -> Array:
-        """About how much of each row's score is rounding: M_ii is a difference, and all that is left of Q^-1_ii."""
+        """Estimated rounding error of each score: M_ii is a difference and may be much smaller than Q^-1_ii."""
         whole, left = self.diagonal
         return np.finfo(float).eps * whole / np.maximum(left, np.finfo(float).tiny)
 
@@ -73,7 +84,7 @@ class Pieces:
         return whole, whole - np.einsum("ij,ij->i", self.GR[:-1, : self.p], self.GR[:-1, : self.p])
 
     def blocks(self, i: Array) -> Array:
-        """``Q^-1_ff`` for many sets of rows (sets x rows, filled with -1): zeros between rows of different tasks."""
+        """``Q^-1_ff`` for many sets of rows (sets x rows, padded with -1); zeros between rows of different tasks."""
         X, task, free = self.X[i], self.task[i], self.free[i]
         D = X @ turn(X)
         D *= (task[:, :, None] == task[:, None, :]) * np.where(free > 0, -1, 1).astype(D.dtype)[:, :, None]
@@ -82,7 +93,7 @@ class Pieces:
         return D
 
     def solve_small(self, i: Array) -> Array:
-        """``M_ff^-1 (M Z)_f`` for many folds of few rows."""
+        """``M_ff^-1 (M Z)_f`` for many small folds."""
         GR = self.GR[i]
         G, R = GR[..., : self.p], GR[..., self.p :]
         return np.linalg.solve(self.blocks(i) - G @ turn(G), R)
@@ -90,14 +101,14 @@ class Pieces:
     def solve_part(self, i: Array, R: Array) -> Array:
         """``D^-1 R`` for many sets of rows of one task each."""
         if i.shape[1] <= self.X.shape[1]:
-            return np.linalg.inv(self.blocks(i)) @ R  # R is so wide that solving takes thrice as long
+            return np.linalg.inv(self.blocks(i)) @ R  # R is so wide that solve() takes three times as long
         # More rows than basis functions: (I / rho - X X')^-1 = rho I + rho X (I / rho - X'X)^-1 X'.
         X, free = self.X[i], self.free[i[:, 0], None, None]
         inner = free * np.eye(X.shape[2], dtype=X.dtype) - turn(X) @ X
         return (R + X @ np.linalg.solve(inner, turn(X) @ R)) / free
 
     def solve_large(self, f: Array) -> Iterator[tuple[Array, Array]]:
-        """``M_ff^-1 (M Z)_f`` for one fold of many rows, as tables of rows and what belongs there."""
+        """``M_ff^-1 (M Z)_f`` for one large fold, as pairs of row tables and values."""
         p, parts = self.p, []
         N = np.zeros((self.GR.shape[1],) * 2)
         f = f[np.argsort(self.task[f], kind="stable")]
@@ -118,11 +129,11 @@ class ArrowHeldout:
     Parameters
     ----------
     problem : Problem
-        Its rows are ordered as in the decomposition; its ``own`` is not used.
+        Its rows are ordered as in the decomposition; ``own`` is not used.
     decomposed : Decomposed
-        Of the same rows; objects for other sharings may use it too.
+        Decomposition of the same rows; other sharings can reuse it.
     sharing : float
-        Share of the model that is common to all tasks.
+        Share of the model common to all tasks.
     own : ndarray of shape (n_tasks,)
         (1 - sharing) / penalty of each task.
     """
@@ -132,26 +143,26 @@ class ArrowHeldout:
     sharing: float
     own: Array
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha; all k folds have the ridge alpha n (1 - 1/k)."""
         k, n = self.problem.n_folds, len(self.problem.Z)
-        return self.given(*self._system(alpha * n * (1 - 1 / k)))
+        return self.from_system(*self._system(alpha * n * (1 - 1 / k)))
 
-    def given(self, system: System, rho: float) -> Held:
-        """Held-out scores at this ridge, where the shared system may be that of more tasks than are at hand.
+    def from_system(self, system: System, rho: float) -> HeldOut:
+        """Held-out scores at this ridge, from a shared system that may include more tasks than these.
 
-        For rows too many to hold: ``arrow_system`` goes through all of them, then an object for each chunk gives its
-        held-out scores. No fold may have rows elsewhere.
+        For rows that do not fit into memory: ``arrow_system`` passes over all of them, then one object per chunk
+        gives the held-out scores of the chunk. Every fold must lie within one chunk.
         """
         pieces = self._rows(system, float(rho))
-        freedom = float(np.sum(1 - rho * pieces.diagonal[1]))
+        dof = float(np.sum(1 - rho * pieces.diagonal[1]))
         F = self._held_out(pieces, self.problem.folds, self.problem.counts(self.problem.folds.singles), rho)
-        return Held(F, pieces.noise, freedom)
+        return HeldOut(F, pieces.noise, dof)
 
-    def task_out(self, alpha: float) -> Array:
+    def unseen_task_scores(self, alpha: float) -> Array:
         """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""
         if sum(len(f.tasks) for f in self.decomposed.factors) < 2:
-            raise ValueError("Leaving a task out needs another one to learn from; there is only one.")
+            raise ValueError("Leaving a task out needs at least two tasks; there is only one.")
         system, rho = self._system(alpha * len(self.problem.Z))
         pieces = self._rows(system, rho)
         return self._held_out(pieces, Folds.from_labels(pieces.task[:-1]))
@@ -160,9 +171,9 @@ class ArrowHeldout:
         return self.decomposed.system(self.sharing, self.own, float(rho), self.problem.bias), float(rho)
 
     def _rows(self, system: System, rho: float) -> Pieces:
-        """What the formula needs of all rows; in double precision, as differences are to be taken."""
+        """Pieces of all rows, in double precision because differences are taken."""
         factors, Z = self.decomposed.factors, self.problem.Z
-        inverse = np.linalg.inv(system.factor.L).T  # numpy's, as all else here
+        inverse = np.linalg.inv(system.factor.L).T  # numpy, like all other calls here
         theta = system.factor.L.T @ system.theta
         width = max((f.s.shape[1] for f in factors), default=1) + (self.problem.centring is not None)
         pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], width)
@@ -171,7 +182,7 @@ class ArrowHeldout:
         return pieces
 
     def _enter(self, rows: Pieces, f: Factors, rho: float, inverse: Array, theta: Array) -> None:
-        """Pieces of some tasks."""
+        """Fill in the pieces of some tasks."""
         e, bias, b = f.inverse(self.own, rho)[..., None], self.problem.bias, f.Vt.shape[2]
         UJ = sqrt(self.sharing) * (f.s[..., None] * f.Vt).reshape(-1, b) @ inverse[:b]
         if bias:
@@ -194,7 +205,7 @@ class ArrowHeldout:
         rows.task[i] = np.repeat(f.tasks, real.sum(axis=1))
 
     def _centred(self, f: Factors, GR: Array, X: Array, rho: float) -> tuple[Array, Array]:
-        """The pieces of rows whose tasks were centred."""
+        """Pieces of rows whose tasks were centred."""
         centring = self.problem.centring
         assert centring is not None
         u = np.where(f.rows >= 0, centring.u[f.rows], 0)[..., None].astype(float)
@@ -205,12 +216,12 @@ class ArrowHeldout:
         return GR, X
 
     def _held_out(self, pieces: Pieces, folds: Folds, count: Array | None = None, rho: float = 1.0) -> Array:
-        """Scores of all rows; of rows that are held out alone, one of ``count`` equal observations is."""
+        """Scores of all rows; for rows held out alone, one of ``count`` equal observations is deleted."""
         F = np.empty_like(self.problem.Z)
         for i, x in _all_solved(pieces, folds):
             real = i >= 0
             F[i[real]] = self.problem.Z[i[real]] - x[real]
-        if count is not None:  # x' = M z / (M_ii / m + (1 - 1/m) / rho), see ``deletion.delete_one``
+        if count is not None:  # x' = M z / (M_ii / m + (1 - 1/m) / rho), see ``heldout.delete_one``
             i = folds.singles
             left = pieces.diagonal[1][i] / count + (1 - 1 / count) / rho
             F[i] = self.problem.Z[i] - pieces.GR[i, pieces.p :] / left[:, None]
@@ -218,7 +229,7 @@ class ArrowHeldout:
 
 
 def _all_solved(rows: Pieces, folds: Folds) -> Iterator[tuple[Array, Array]]:
-    """``M_ff^-1 (M Z)_f`` of all folds, as tables of rows and what belongs there."""
+    """``M_ff^-1 (M Z)_f`` of all folds, as pairs of row tables and values."""
     small, p = [f for f in folds.blocks if len(f) <= rows.p], rows.p
     sizes = np.r_[np.ones(len(folds.singles), dtype=int), [len(f) for f in small]].astype(int)
     yield from ((i, rows.solve_small(i)) for i in _tables(np.concatenate([folds.singles, *small]), sizes, p))
@@ -228,6 +239,144 @@ def _all_solved(rows: Pieces, folds: Folds) -> Iterator[tuple[Array, Array]]:
 
 
 def _tables(rows: Array, sizes: Array, width: int) -> Iterator[Array]:
-    """Cut the rows into sets of these sizes; those of like sizes in a table, a line for each, filled with -1."""
+    """Split the rows into sets of these sizes; sets of similar size share a table (sets x rows), padded with -1."""
     first, rows = np.cumsum(sizes) - sizes, np.append(rows, -1)
     yield from (rows[fill(first[sets], sizes[sets])] for sets in like_sizes(sizes, width))
+
+
+#: Bytes of the design matrices of one chunk of tasks.
+CHUNK = 2**26
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows grouped by task, in chunks of a few whole tasks.
+
+    Attributes
+    ----------
+    rows : Rows
+    order : ndarray of int of shape (n,)
+        Row numbers sorted by task.
+    ends : ndarray of int of shape (T + 1,)
+        Start and end of each task in that order.
+    centers : array or sparse matrix of shape (b, d)
+    settings : Settings
+    """
+
+    rows: Rows
+    order: Array
+    ends: Array
+    centers: Any
+    settings: Settings
+
+    @classmethod
+    def of(cls, rows: Rows, n_tasks: int, basis: Basis, settings: Settings) -> Stream:
+        """Stream of all rows."""
+        assert rows.task is not None
+        order = np.argsort(rows.task, kind="stable")
+        ends = np.searchsorted(rows.task[order], np.arange(n_tasks + 1))
+        return cls(rows, order, ends, basis.centers, settings)
+
+    def penalty(self, sigma: float) -> Whitening | None:
+        """Whitening of the centres; None if the penalty is the identity."""
+        if self.settings.norm == "coefficients":
+            return None
+        return whitening(double_kernel(self.settings.kernel, self.centers, self.centers, sigma))
+
+    def chunks(
+        self, sigma: float, tie: CouplingMatrix, penalty: Whitening | None, centring: Centring | None = None
+    ) -> Iterator[tuple[Array, Chunk]]:
+        """Row numbers and design of every chunk of tasks."""
+        for first, last in self._cuts():
+            mine = self.order[self.ends[first] : self.ends[last]]
+            some = self.rows.part(mine)
+            Phi = self._features(some.X, sigma, penalty)
+            root = np.sqrt(some.w).astype(Phi.dtype)
+            Z = some.targets(self.settings.n_outputs) * root[:, None]
+            Phi = Phi if np.all(root == 1) else Phi * root[:, None]
+            starts = self.ends[first : last + 1] - self.ends[first]
+            chunk = Chunk(Phi, Z, root, starts, tie.own[first:last])
+            yield mine, chunk if centring is None else centred(chunk, centring.part(mine, slice(first, last)))
+
+    def _features(self, X: Any, sigma: float, penalty: Whitening | None) -> Array:
+        """Design of some rows; whitened features are computed in double precision, then cast to the type of X."""
+        if penalty is None:
+            return self.settings.kernel(X, self.centers, sigma)
+        K = double_kernel(self.settings.kernel, X, self.centers[penalty.pivots], sigma)
+        return np.ascontiguousarray(penalty.whiten(K), dtype=X.dtype)
+
+    def _cuts(self) -> Iterator[tuple[int, int]]:
+        """Ranges of tasks whose designs take at most ``CHUNK`` bytes, or single tasks."""
+        room = max(1, block_bytes(CHUNK) // (8 * self.centers.shape[0]))
+        first, T = 0, len(self.ends) - 1
+        while first < T:
+            last = int(np.searchsorted(self.ends, self.ends[first] + room, side="right")) - 1
+            last = min(max(last, first + 1), T)
+            yield first, last
+            first = last
+
+
+def centred(chunk: Chunk, centring: Centring) -> Chunk:
+    """The chunk with its tasks centred, and the means that were subtracted."""
+    whole = np.column_stack([chunk.Phi, chunk.Z, chunk.root])
+    means = centring.sums(whole)
+    left = centring.rows(whole)
+    b = chunk.Phi.shape[1]
+    return replace(chunk, Phi=left[:, :b], Z=left[:, b:-1], root=left[:, -1], means=means)
+
+
+class ArrowEvaluator(TaskEvaluator):
+    """Held-out scores of many tasks in closed form, from one decomposition per task and sigma.
+
+    The centres are fixed: they stay when a row is held out.
+    """
+
+    streams = True
+
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling) -> None:
+        self.rows, self.basis, self.settings, self.coupling = rows, basis, settings, coupling
+        self.tie = coupling.at(1.0)
+        self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
+        self._cached: dict[tuple[float, float], Decomposed] = {}
+
+    def with_linear_weight(self, weight: float) -> Self:
+        """Copy with this weight of the linear part of a sum of kernels."""
+        other = super().with_linear_weight(weight)
+        other.stream, other._cached = replace(self.stream, settings=other.settings), {}
+        return other
+
+    def decomposed(self, sigma: float) -> Decomposed:
+        """Decomposition of all tasks at this sigma and intercept variance."""
+        key = (sigma, self.spread)
+        if key not in self._cached:
+            self._cached.clear()
+            chunks = self.stream.chunks(sigma, self.tie, self.stream.penalty(sigma), self.centring())
+            self._cached[key] = decompose(chunk for _, chunk in chunks)
+        return self._cached[key]
+
+    def arrow(self, sigma: float) -> ArrowHeldout:
+        """Held-out scores at this sigma, with rows in the order of the stream."""
+        order, s, centring = self.stream.order, self.settings, self.centring()
+        root = np.sqrt(self.rows.w[order]).astype(self.rows.X.dtype)
+        Z = self.rows.targets(s.n_outputs)[order] * root[:, None]
+        ordered = None if centring is None else centring.part(order, slice(0, None))
+        split = self.rows.split_count
+        count = None if split is None else split[order]
+        problem = Problem(Z, root, self.bias, None, Folds.from_labels(self.rows.fold[order]), ordered, count)
+        return ArrowHeldout(problem, self.decomposed(sigma), self.tie.sharing, self.tie.own)
+
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
+        """A function from alpha to held-out scores at this sigma."""
+        arrow = self.arrow(sigma)
+
+        def at(alpha: float) -> HeldOut:
+            held = arrow.at(alpha)
+            return replace(held, F=self.back(held.F), noise=None if held.noise is None else self.back(held.noise))
+
+        return at
+
+    def back(self, F: Array) -> Array:
+        """Scores in the original order of the rows."""
+        placed = np.empty_like(F)
+        placed[self.stream.order] = F
+        return placed

@@ -20,7 +20,7 @@ import numpy as np
 
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.costs import Facts, Stage, moments
-from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Plan, Step, Work, kernel
 from leastwise.solvers.probe import speed
 from leastwise.utils.memory import available_memory, human

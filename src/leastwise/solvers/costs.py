@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from leastwise.problem.basis import SUM_CHUNK
-from leastwise.solvers.arrow_evaluator import CHUNK
+from leastwise.solvers.arrow import CHUNK
 from leastwise.solvers.krylov import kernel_budget, preconditioner_rank
-from leastwise.solvers.moment_evaluators import SAMPLE_ROWS
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Work, eigen, factor, inverse, judged, kernel, points, singular
 from leastwise.solvers.search_rows import (
     SEARCH_ROWS,

@@ -1,4 +1,4 @@
-"""One basis on some rows: held-out scores for any sigma and alpha, and their judgement."""
+"""Evaluator of hyperparameters: held-out scores at any sigma and alpha, and the objective computed from them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ from leastwise.linalg.cholesky import cholesky
 from leastwise.linalg.whitening import Whitening, full_whitening, whitening
 from leastwise.problem.basis import Basis, Block, Design, block_design, double_kernel, row_chunks
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
-from leastwise.solvers.cholesky import CholeskyHeldout
-from leastwise.solvers.heldout import Folds, Held, Problem
-from leastwise.solvers.refit import RefitHeldout
+from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.search_rows import ARRAYS, FEW_ALPHAS, cheaper_to_refit
-from leastwise.solvers.spectral import SpectralHeldout
 from leastwise.utils.arrays import is_numpy, to_numpy
 
 Array = np.ndarray
@@ -27,34 +25,34 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Rows:
-    """Training rows with all that belongs to them.
+    """Training rows with targets, weights and fold labels.
 
     Attributes
     ----------
     X : array or sparse matrix
     y : ndarray of int
-        Codes of the classes.
+        Class codes.
     w : ndarray
         Weights of mean 1.
     fold : ndarray of int
         Rows with the same label are held out together.
     copy : ndarray of int
-        Rows with the same label are equal in every entry.
+        Rows with the same label have equal X.
     group : ndarray of int or None
-        The user's groups: rows with the same label are not independent. None where all rows are.
+        The user's groups: rows of one group are not independent. None if all rows are independent.
     mass : float
-        Mean of the weights as the user gave them.
+        Mean of the weights before they were divided by it.
     task : ndarray of int or None
-        Codes of the tasks, where there are several.
+        Task codes of a multi-task problem.
     values : ndarray of shape (n, outputs) or None
-        Targets that are not 0 and 1: quantities, or -1 and 1.
+        Targets other than 0 and 1: regression targets, or -1 and 1.
     shares : ndarray of shape (outputs,) or None
-        Class shares (of many labels: weights of the classes), where they are known better than from these rows.
+        Class shares (for many labels: total weights of the classes), if known from more than these rows.
     count : ndarray or None
-        How many observations each row stands for; None where each is one.
+        Number of observations that each row represents; None if each is one.
     by_observation : bool
-        Leave-one-out: of a row that stands for several observations, one is held out at a time. Otherwise rows are
-        held out whole.
+        Leave-one-out over observations: of a row that represents several, one is held out at a time. Otherwise whole
+        rows are held out.
     """
 
     X: Any
@@ -70,7 +68,7 @@ class Rows:
     count: Array | None = None
     by_observation: bool = False
 
-    #: What rows may have or not.
+    #: Attributes with one entry per row that may be None.
     OPTIONAL: ClassVar[tuple[str, ...]] = ("group", "task", "values", "count")
 
     def __len__(self) -> int:
@@ -78,30 +76,30 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """Number of independent observations: groups where there are some, else all that the rows stand for."""
+        """Number of independent observations: groups if there are any, otherwise the observations of all rows."""
         if self.group is not None:
             return len(np.unique(self.group))
         return len(self) if self.count is None else round(float(np.sum(self.count)))
 
     @property
     def split_count(self) -> Array | None:
-        """Observations of each row, where they are held out one at a time; None where rows are held out whole."""
+        """Observations of each row if they are held out one at a time; None if whole rows are held out."""
         return self.count if self.by_observation else None
 
     @property
     def place(self) -> Array:
-        """Labels for distances to other rows: one for the rows of a fold, or for equal rows in leave-one-out."""
+        """Labels of rows that do not count as neighbours of one another: folds, or copies in leave-one-out."""
         return self.copy if self.by_observation else self.fold
 
     @property
     def equal_weights(self) -> bool:
-        """Whether all rows count the same."""
+        """True if all rows have the same weight."""
         return bool(np.all(self.w == 1))
 
     def sample(self, F: Array) -> Sample:
-        """The rows with their held-out scores, for calibrators and scorers.
+        """Calibration set of the rows with their held-out scores.
 
-        Rows without a score do not count, but for the class shares.
+        Rows without a score (NaN) only count for the class shares.
         """
         known = ~np.isnan(F[:, 0])
         if known.all() and self.shares is None:
@@ -115,21 +113,21 @@ class Rows:
         return class_shares(self.y, self.w, n_classes) if self.shares is None else self.shares
 
     def targets(self, n_outputs: int) -> Array:
-        """What is fitted: the values, or 1 in the column of the row's class."""
+        """Target matrix: ``values``, or one-hot class indicators."""
         return np.eye(n_outputs, dtype=self.X.dtype)[self.y] if self.values is None else self.values
 
     def to_numpy(self) -> Self:
-        """The same with X in numpy's arrays."""
+        """The same rows with X as a numpy array."""
         return self if is_numpy(self.X) else replace(self, X=to_numpy(self.X))
 
     def part(self, index: Array) -> Self:
-        """Some of the rows, with the weights that they have among all."""
+        """A subset of the rows with unchanged weights."""
         names = ("X", "y", "w", "fold", "copy", *self.OPTIONAL)
         given = {name: getattr(self, name) for name in names}
         return replace(self, **{name: a[index] for name, a in given.items() if a is not None})
 
     def take(self, index: Array, precomputed: bool) -> Self:
-        """Some of the rows, with weights of mean 1 again; a precomputed kernel loses the same columns."""
+        """A subset of the rows with weights rescaled to mean 1; a precomputed kernel is restricted to it too."""
         some = self.part(index)
         w = some.w if self.equal_weights else some.w / some.w.mean()
         mass = self.mass * float(some.w.mean())
@@ -137,11 +135,11 @@ class Rows:
 
 
 class Objective(Protocol):
-    """What held-out scores are worth; see ``leastwise.model_selection.objective``."""
+    """Objective of the search; see ``leastwise.model_selection.objective``."""
 
     @property
     def scorer(self) -> Any:
-        """What the search maximises."""
+        """The metric to maximise."""
         ...
 
     @property
@@ -151,22 +149,22 @@ class Objective(Protocol):
 
     @property
     def of_classes(self) -> bool:
-        """Whether scores are of classes; otherwise they are quantities."""
+        """True for classification, False for regression."""
         ...
 
     @property
     def scale(self) -> float:
-        """The size of scores: differences of a millionth of it are none."""
+        """Magnitude of the objective; differences below a millionth of it count as ties."""
         ...
 
-    def __call__(self, rows: Rows, held: Held, last: Any) -> tuple[float, Any]:
-        """A score, greater is better, and what makes predictions of scores; ``last`` is a neighbour's."""
+    def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, Any]:
+        """Objective value (greater is better) and calibrator; ``last`` is a calibrator to start from."""
         ...
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What does not change during a search."""
+    """Settings that stay fixed during a search."""
 
     kernel: Kernel
     norm: str
@@ -182,14 +180,14 @@ class Settings:
 
 
 def _silent(line: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 @dataclass
 class Candidate:
-    """One point of the grid: its score, and the held-out scores and calibrator behind it.
+    """One point of the grid: its objective value, held-out scores and calibrator.
 
-    ``scale`` is the size that scores have, as a measure of what is about the same.
+    ``scale`` is the magnitude of the objective, relative to which ties are defined.
     """
 
     sigma: float
@@ -203,11 +201,11 @@ class Candidate:
     scale: float = 1.0
 
     def better_than(self, other: Candidate) -> bool:
-        """A higher score, or the same to six digits and smoother."""
+        """True if the score is higher, or equal to six digits with a smoother model."""
         return self._smoothness > other._smoothness if self._close(other) else self.score > other.score
 
     def clearly_better(self, other: Candidate) -> bool:
-        """A higher score, within six digits."""
+        """True if the score is higher by more than six-digit rounding."""
         return self.score > other.score and not self._close(other)
 
     def _close(self, other: Candidate) -> bool:
@@ -219,11 +217,11 @@ class Candidate:
 
 
 class Evaluator:
-    """Held-out scores on some rows with some basis; the pairs of the kernel are computed once for all sigmas."""
+    """Held-out scores of some rows with one basis; distances or inner products are computed once for all sigmas."""
 
-    #: Whether it goes through the rows for every alpha.
+    #: True if every alpha takes another pass over the rows.
     streams = False
-    #: Whether another sharing at the same sigma takes another decomposition.
+    #: True if every sharing takes another decomposition at the same sigma.
     sharing_costs = False
 
     def __init__(self, rows: Rows, basis: Basis, settings: Settings) -> None:
@@ -233,37 +231,37 @@ class Evaluator:
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
         self.folds = Folds.from_labels(rows.fold)
 
-    def apart(self) -> Self:
-        """The trial for a job of its own: nothing that it computes touches this one, and it has nobody to tell."""
+    def for_worker(self) -> Self:
+        """Copy for a parallel worker: it shares no mutable state with this one and reports nothing."""
         other = copy.copy(self)
         other.settings = replace(self.settings, report=_silent)
         return other
 
-    def kept(self, sigma: float) -> Any:
-        """What steps at this sigma leave behind for later ones; a closed form needs nothing."""
+    def warm_start(self, sigma: float) -> Any:
+        """State for warm starts at this sigma; None for closed forms."""
         return None
 
-    def keep(self, sigma: float, kept: Any) -> None:
-        """Take over what a copy has left behind."""
+    def set_warm_start(self, sigma: float, state: Any) -> None:
+        """Adopt the warm-start state of a copy."""
 
     @property
     def room(self) -> int:
-        """Bytes that a step takes at its peak."""
+        """Peak memory of a search step in bytes."""
         s, numbers = self.settings, len(self.rows) * self.basis.n_functions
         return ARRAYS[s.norm] * numbers * self.rows.X.dtype.itemsize
 
-    def tied(self, sharing: float | None) -> Evaluator:
-        """The trial with this sharing between tasks; a single task has none."""
+    def with_sharing(self, sharing: float | None) -> Evaluator:
+        """Copy with this sharing between tasks; itself for a single task."""
         return self
 
-    def spreading(self, spread: float) -> Evaluator:
-        """The trial with intercepts of this spread among tasks; a single task has none."""
+    def with_intercept_variance(self, spread: float) -> Evaluator:
+        """Copy with this prior variance of task intercepts; itself for a single task."""
         return self
 
-    def weighing(self, weight: float) -> Self:
-        """The trial with this weight for the linear part of a sum of kernels.
+    def with_linear_weight(self, weight: float) -> Self:
+        """Copy with this weight of the linear part of a sum of kernels.
 
-        The linear part alone, which competes with the sum, has an infinite weight and no other.
+        The linear kernel alone, which competes with the sum, has infinite weight.
         """
         kernel = self.settings.kernel
         if weight == self.weight:
@@ -273,31 +271,32 @@ class Evaluator:
         other.settings = replace(self.settings, kernel=kernel.weighing(weight))
         return other
 
-    def described(self) -> str:
-        """What there is to say of a trial beside sigma and alpha."""
+    def description(self) -> str:
+        """Hyperparameters other than sigma and alpha, for progress reports."""
         return "" if self.weight is None else f", linear weight {self.weight:.3g}"
 
     @property
     def weight(self) -> float | None:
-        """Of the linear part of a sum of kernels, if there is one."""
+        """Weight of the linear part of a sum of kernels; None for other kernels."""
         kernel = self.settings.kernel
         return np.inf if isinstance(kernel, Scaled) else getattr(kernel, "weight", None)
 
     @property
     def unit(self) -> float:
-        """What alpha is divided by.
+        """Divisor of alpha.
 
-        Where the ridge is on the coefficients and every row is a centre, repeating a row also repeats its basis
-        function, which halves the penalty on it. Weights stand for repeated rows, so they have to do the same.
+        If the ridge is on the coefficients and every row is a centre, repeating a row also repeats its basis
+        function, which halves its penalty. A weight of 2 must have the same effect as repeating the row.
         """
         return self.rows.mass if self.basis.weighted else 1.0
 
     @cached_property
     def definite(self) -> bool:
-        """Whether the Gram matrix has no negative eigenvalues, so that Cholesky factors and spectra agree.
+        """True if the Gram matrix has no negative eigenvalues, so that Cholesky factors and spectra agree.
 
-        Asked of square designs only. For kernels that do not say so themselves (and have no width) a factor tells.
-        With the penalty on the coefficients the Gram matrix is a square, and never has any.
+        Only used for square designs. Kernels that do not declare it (these have no width) are tested by a
+        factorization. With the penalty on the coefficients the Gram matrix is a square and always positive
+        semi-definite.
         """
         known = True if self.settings.norm == "coefficients" else self.settings.kernel.definite
         if known is None:
@@ -312,16 +311,16 @@ class Evaluator:
 
     def _finite(self, K: Array) -> Array:
         if not self.settings.kernel.distance and not np.isfinite(K).all():
-            raise ValueError("Kernel values overflow on these data: scale the features, or raise sigma.")
+            raise ValueError("Kernel values overflow: scale the features, or increase sigma.")
         return K
 
     @property
     def penalised(self) -> bool:
-        """Whether the penalty is the kernel between centres, other than the design itself."""
+        """True if the penalty is the kernel matrix of the centres, and that is not the design itself."""
         return self.settings.norm == "function" and not self.basis.square
 
     def center_kernel(self, sigma: float, columns: Any = slice(None)) -> Array:
-        """Kernel between some centres, in double precision unless it came precomputed."""
+        """Kernel matrix of some centres, in double precision unless precomputed."""
         basis, kernel = self.basis, self.settings.kernel
         if isinstance(kernel, Precomputed):
             assert basis.rows is not None
@@ -330,9 +329,9 @@ class Evaluator:
         return self._finite(double_kernel(kernel, centers, centers, sigma))
 
     def whitened(self, sigma: float, known: Whitening, columns: Any = slice(None)) -> Array:
-        """All rows in the coordinates of these centres (n x r), computed in double precision a part at a time.
+        """Whitened features of all rows (n x r), computed in double precision by blocks of rows.
 
-        Pairs in single precision are not used: the error of a kernel value would be multiplied by T.
+        Distances in single precision are not used: whitening would amplify the error of the kernel values.
         """
         index = np.arange(self.basis.n_functions)[columns][known.pivots]
         kernel, n, dtype = self.settings.kernel, len(self.rows), self.rows.X.dtype
@@ -348,7 +347,7 @@ class Evaluator:
         return found
 
     def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
-        """One design for every block of the basis; with ``deletes`` rows may take their basis functions along."""
+        """One design per block of the basis; with ``deletes``, deleting a row may also delete its basis function."""
         if self.penalised:
             return [self._penalised_design(sigma, block, deletes) for block in self.basis.blocks]
         K = self.kernel(sigma)
@@ -360,37 +359,37 @@ class Evaluator:
         return Design(self.whitened(sigma, known, block.columns), known, self.root, None, False, True)
 
     def problem(self, block: Block) -> Problem:
-        """The ridge problem of one block, for the held-out formulas."""
-        # With the penalty on the function and the kernel itself as Gram, a row takes its basis function along.
+        """Ridge problem of one block, for the held-out formulas."""
+        # With the penalty on the function and K as the Gram matrix, deleting a row also deletes its basis function.
         own = None if self.basis.square and self.settings.norm == "function" else block.own
         Z, count = self.Z[:, block.classes], self.rows.split_count
         if own is not None and count is not None and not self.basis.weighted:
-            own = np.where(count > 1, -1, own)  # a place stays as long as there are observations at it
+            own = np.where(count > 1, -1, own)  # a centre stays as long as observations remain at it
         return Problem(Z, self.root, self.settings.bias, own, self.folds, count=count)
 
     @property
     def by_cholesky(self) -> bool:
-        """Whether a single alpha can be judged from a Cholesky factor."""
-        single = self.settings.norm == "coefficients" and self.Z.dtype == np.float32  # a square has too few digits
+        """True if a single alpha can be evaluated from a Cholesky factor."""
+        single = self.settings.norm == "coefficients" and self.Z.dtype == np.float32  # K^2 has too few digits
         plain = self.basis.square and self.rows.equal_weights and self.rows.split_count is None and not single
         return plain and CholeskyHeldout.suits(self.folds, len(self.rows)) and self.definite
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
-        """A function from alpha to held-out scores at this sigma; about ``count`` alphas are wanted."""
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
+        """A function from alpha to held-out scores at this sigma; about ``count`` alphas will be evaluated."""
         parts = [
             self._part(self.problem(block), design, count)
             for block, design in zip(self.basis.blocks, self.designs(sigma), strict=True)
         ]
 
-        def at(alpha: float) -> Held:
+        def at(alpha: float) -> HeldOut:
             held = [part.at(alpha / self.unit) for part in parts]
-            freedom = float(np.mean([h.freedom for h in held]))
-            return Held(np.hstack([h.F for h in held]), freedom=freedom)
+            dof = float(np.mean([h.dof for h in held]))
+            return HeldOut(np.hstack([h.F for h in held]), dof=dof)
 
         return at
 
     def _part(self, problem: Problem, design: Design, count: int) -> CholeskyHeldout | SpectralHeldout | RefitHeldout:
-        """The cheapest way to this many alphas."""
+        """The cheapest method for this many alphas."""
         if count <= FEW_ALPHAS and self.by_cholesky:
             return CholeskyHeldout(problem, design.K, square=not design.function)
         n, b = len(design.K), design.n_functions
@@ -402,20 +401,20 @@ class Evaluator:
 
     @property
     def isolated(self) -> Array | None:
-        """Rows of which nothing can be known when they are held out, if there are such."""
+        """Mask of rows that are coupled to no training row when held out; None if there are none."""
         return None
 
-    def settled(self, held: Held) -> Held:
-        """Held-out scores without what is rounding only; for quantities zero is a number as any other."""
+    def without_rounding(self, held: HeldOut) -> HeldOut:
+        """Held-out scores with pure rounding error set to zero; unchanged for regression."""
         return (
             held
             if not self.settings.objective.of_classes
-            else held.settled(None if self.settings.bias else self.isolated)
+            else held.without_rounding(None if self.settings.bias else self.isolated)
         )
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
-        """Judge held-out scores."""
-        held = self.settled(held)
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
+        """Candidate with the objective value of these held-out scores."""
+        held = self.without_rounding(held)
         score, calibrator = self.settings.objective(self.rows, held, None if last is None else last.calibrator)
         return Candidate(
             sigma, alpha, score, held.F, calibrator, weight=self.weight, scale=self.settings.objective.scale

@@ -1,6 +1,7 @@
-"""Deleting rows and basis functions from the augmented system (H); see the package's text.
+"""Held-out scores by deleting rows and basis functions from the augmented system (H).
 
-The problem and its answer: folds, targets, held-out scores.
+The equations are in the docstring of ``leastwise.solvers``. The solvers compute the blocks of the inverse
+(``Inverse``); the functions here turn them into held-out residuals.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ Array = np.ndarray
 
 @dataclass
 class Inverse:
-    """The blocks of the inverse of (H) without intercept, on the deleted indices (see the module's text).
+    """Blocks of the inverse of (H) without intercept, at the deleted indices.
 
-    Singles: p, t, d have shape (m,) and PB, TB (m, c + 1). Blocks: p (m, m), t (m, o), d (o, o).
-    vPB is v'P [z, v], of shape (c + 1,) or, where the ridge differs by row, (m, c + 1).
+    For rows left out one at a time, p, t, d have shape (m,) and PB, TB have shape (m, c + 1). For a block of m rows
+    with o basis functions, p is (m, m), t is (m, o) and d is (o, o). vPB is v'P [z, v], of shape (c + 1,), or (m, c +
+    1) if the ridge differs by row.
     """
 
     p: Array
@@ -31,17 +33,17 @@ class Inverse:
 
 
 def delete_one(B: Inverse, bias: bool, count: Array | None = None, penalty: float | Array = 1.0) -> Array:
-    r"""(B_EE)^-1 (B z)_E, first part, for rows left out one at a time: a 2 x 2 system for each.
+    r"""The row part of (B_EE)^-1 (B z)_E for rows left out one at a time: a 2 x 2 system for each row.
 
-    A row may stand for m equal observations (``count``), of which one is left out. Split the row, and the basis
-    function that it owns, into that one and the other m - 1: an orthogonal change of coordinates, in which what is
-    added has no target and no design. There the inverse of (H) is 1 for residuals and -1 / rho for coefficients, so
-    that the entries of the one observation are
+    A row may represent m equal observations (``count``), of which one is left out. Split the row, and its own basis
+    function, into that observation and the other m - 1. This is an orthogonal change of coordinates; the added
+    coordinates have zero target and zero design, so the inverse of (H) is 1 for residuals and -1 / rho for
+    coefficients there. The entries of the one observation are
 
         p' = p / m + (1 - 1/m),     t' = t / m,     d' = d / m - (1 - 1/m) / rho,
 
-    (``penalty`` is rho, divided by the weight of the basis function where coefficients belong to the unweighted one),
-    and the right hand side is divided by sqrt(m), as is the root of the weight. Without a basis function of its own
+    (``penalty`` is rho, divided by the weight of the basis function if coefficients belong to the unweighted one),
+    and the right-hand side is divided by sqrt(m), as is the root of the weight. Without a basis function of its own,
     the held-out residual is e / (1 - h / m), with e the residual and h = 1 - p the leverage of the row.
     """
     p, t, d = B.p, B.t, B.d
@@ -57,13 +59,13 @@ def delete_one(B: Inverse, bias: bool, count: Array | None = None, penalty: floa
 
 
 def split_counts(p: Array, t: Array, d: Array, count: Array, penalty: float | Array) -> tuple[Array, Array, Array]:
-    """p', t', d' of one of the equal observations that each row stands for; see ``delete_one``."""
+    """p', t', d' of one of the equal observations that each row represents; see ``delete_one``."""
     rest = 1 - 1 / count
     return p / count + rest, t / count, d / count - rest / penalty
 
 
 def delete_block(B: Inverse, bias: bool) -> Array:
-    """(B_EE)^-1 (B z)_E, first part, for a set of rows left out together."""
+    """The row part of (B_EE)^-1 (B z)_E for a block of rows left out together."""
     M = np.block([[B.p, B.t], [B.t.T, B.d]])
     right = np.vstack([B.PB, B.TB])
     R = right[:, :-1]
@@ -74,8 +76,8 @@ def delete_block(B: Inverse, bias: bool) -> Array:
     return np.linalg.solve(M, R)[: len(B.p)]
 
 
-def follows(B: Inverse, bias: bool) -> float:
-    """The sum over the rows of how much their fitted scores follow their own targets: ``1 - P_ii``."""
+def degrees_of_freedom(B: Inverse, bias: bool) -> float:
+    """Sum of the leverages of the rows, ``1 - P_ii``."""
     p = B.p if B.p.ndim == 1 else np.diagonal(B.p)
     if bias:
         p = p - B.PB[:, -1] ** 2 / B.vPB[..., -1]
@@ -84,14 +86,14 @@ def follows(B: Inverse, bias: bool) -> float:
 
 @dataclass(frozen=True)
 class Folds:
-    """Which rows are held out together.
+    """Partition of the rows into held-out sets.
 
     Attributes
     ----------
     singles : ndarray of int
-        Rows that are held out alone.
+        Rows held out alone.
     blocks : list of ndarray of int
-        Sets of two or more rows that are held out together.
+        Sets of two or more rows held out together.
     """
 
     singles: Array
@@ -99,7 +101,7 @@ class Folds:
 
     @classmethod
     def from_labels(cls, labels: Array) -> Folds:
-        """Rows with the same label are held out together."""
+        """Rows with the same fold label are held out together."""
         order = np.argsort(labels, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(labels[order]) != 0])
         sizes = np.diff(np.r_[starts, len(labels)])
@@ -110,24 +112,24 @@ class Folds:
 
 @dataclass(frozen=True)
 class Problem:
-    """One ridge problem as the held-out formulas see it.
+    """One weighted ridge problem, as the held-out formulas need it.
 
     Attributes
     ----------
     Z : ndarray of shape (n, c)
-        Targets, multiplied by the roots of the weights.
+        Targets, multiplied by the square roots of the weights.
     root : ndarray of shape (n,)
-        Roots of the weights; the weights have mean 1.
+        Square roots of the weights, which have mean 1.
     bias : bool
-        Whether there is an unpenalised intercept; its column is ``root``.
+        True if there is an unpenalised intercept; its column is ``root``.
     own : ndarray of shape (n,) or None
-        The basis function that belongs to each row, -1 for none; None where no row owns one.
+        Index of each row's own basis function, -1 for none; None if no row has one.
     folds : Folds
     centring : Centring or None
-        W, where tasks have intercepts of their own; the Gram matrix is then given as ``W G W``.
+        W for task-specific intercepts; the Gram matrix is then given as ``W G W``.
     count : ndarray of shape (n,) or None
-        How many observations each row stands for. Leave-one-out takes one of them away at a time. None where rows
-        are held out whole.
+        Number of observations that each row represents; leave-one-out removes one at a time. None if whole rows are
+        held out.
     """
 
     Z: Array
@@ -140,7 +142,7 @@ class Problem:
 
     @property
     def targets(self) -> Array:
-        """Targets with the intercept's column behind them, centred."""
+        """Targets with the intercept column appended, centred."""
         return self.centred(np.column_stack([self.Z, self.root]))
 
     def centred(self, A: Array) -> Array:
@@ -148,45 +150,45 @@ class Problem:
         return A if self.centring is None else self.centring.rows(A)
 
     def ridge(self, alpha: float, rows: Array) -> float:
-        """The ridge of a fold: alpha times the weight of the rows that stay."""
+        """Ridge of a fold: alpha times the weight of its training rows."""
         return alpha * float(len(self.root) - np.sum(self.root[rows] ** 2))
 
     def counts(self, rows: Array) -> Array | None:
-        """Observations of each of these rows, of which one is left out at a time; None if all stand for one."""
+        """Observation counts of these rows, for deleting one observation at a time; None if all are 1."""
         if self.count is None or np.all(self.count[rows] == 1):
             return None
         return self.count[rows].astype(self.Z.dtype)
 
     def single_weights(self, rows: Array) -> Array:
-        """The weight that leaves with each of these rows, which are left out one at a time."""
+        """Weight removed when each of these rows, or one of its observations, is left out."""
         w = self.root[rows] ** 2
         return w if self.count is None else w / self.count[rows]
 
     @property
     def n_folds(self) -> float:
-        """How many times something is left out: folds, and observations of rows that are left out alone."""
+        """Number of deletions: blocks, plus the observations of rows left out alone."""
         singles = self.folds.singles
         alone = len(singles) if self.count is None else float(np.sum(self.count[singles]))
         return alone + len(self.folds.blocks)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldOut:
     """Held-out scores of all rows (n x c).
 
-    ``noise`` (n) is about how much of each score is rounding, where that is more than a little. ``freedom`` is the
-    number of degrees of freedom that the fit takes up: the sum over rows of how much a score follows its own target.
+    ``noise`` (n) estimates the rounding error of each score, if it is not negligible. ``dof`` is the effective number
+    of degrees of freedom: the sum of the leverages of the rows.
     """
 
     F: Array
     noise: Array | None = None
-    freedom: float = 0.0
+    dof: float = 0.0
 
-    def settled(self, nothing: Array | None = None) -> Held:
-        """Without what is rounding only; ``nothing`` marks rows whose scores are zero for sure.
+    def without_rounding(self, nothing: Array | None = None) -> HeldOut:
+        """Set scores that are only rounding error to zero; ``nothing`` masks rows whose scores are exactly zero.
 
-        Held-out scores are differences from targets of 0 and 1. Where the true score is zero, since nothing is near,
-        the rounding that is left depends on the target, and a calibrator would make much of it.
+        Held-out scores are computed as differences from targets of 0 and 1. If the true score is zero, because no
+        training row is near, the remaining rounding error depends on the target, and a calibrator would learn it.
         """
         zero = np.abs(self.F) <= 100 * np.finfo(self.F.dtype).eps
         if self.noise is not None:

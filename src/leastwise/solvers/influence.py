@@ -1,15 +1,16 @@
-r"""Which training rows a prediction comes from.
+r"""Influence of training rows on predictions, and of tasks on each other's held-out errors, from one inverse.
 
-Scores are linear in the targets, ``F(x) = sum_i s_i(x) z_i``, with the weights of the intercepts in s. So row i
-*contributes* ``s_i(x) z_i``, and all contributions sum to the score. Without the row, at the same ridge on the sum of
-the losses, the model says::
+*Tasks.* Removing the rows u of a task from training leaves ``M' = M - M[:, u] (M_uu)^-1 M[u, :]`` on the others,
+whose held-out scores are ``Z_f - (M'_ff)^-1 (M'Z)_f`` as before.
+
+*Rows.* Scores are linear in the targets, ``F(x) = sum_i s_i(x) z_i``, where s includes the intercepts. So row i
+*contributes* ``s_i(x) z_i``, and all contributions sum to the score. The model without the row, at the same ridge on
+the sum of the losses, predicts::
 
     F_-i(x) = F(x) - s_i(x) r_i,      r_i = z_i - F_-i(x_i),
 
-so the *effect* of the row is ``s_i(x) r_i``: what it taught beyond what the others say of it anyway. A row that all
-others agree with may contribute much, and have next to no effect. Both are exact.
-
-What ``influence`` returns: the training rows behind some predictions, as arrays, text and a frame.
+so the *effect* of the row is ``s_i(x) r_i``, the change of the score by adding the row. A row whose target the other
+rows predict well may have a large contribution and almost no effect. Both are exact.
 """
 
 from __future__ import annotations
@@ -22,31 +23,118 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leastwise.linalg.cholesky import cholesky
 from leastwise.problem.intercepts import Centring, shrunk_means
-from leastwise.solvers.task_deletion import BorderedInverse, bordered_inverse
+from leastwise.solvers.heldout import Folds
 from leastwise.utils.text_format import LINE, NAME, shortened
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
+class BorderedInverse:
+    """Inverse of ``[H + rho, v; v', 0]``: M (n x n) for the rows, m (n) for the intercept (zeros without one)."""
+
+    M: Array
+    m: Array
+
+
+def bordered_inverse(
+    H: Array, ridge: float, root: Array, bias: bool, centring: Centring | None = None
+) -> BorderedInverse:
+    """Compute it from one Cholesky factor, with ``centring`` for task intercepts. May overwrite H."""
+    H, v = (H, root) if centring is None else (centring.gram(H), centring.rows(root[:, None])[:, 0])
+    L = cholesky(H, ridge=ridge, overwrite=True).inverse_factor(overwrite=True)
+    M, m = L.T @ L, np.zeros_like(root)
+    if bias:
+        Mv = M @ v
+        m = Mv / (v @ Mv)
+        M -= np.outer(Mv, m)
+    return (
+        BorderedInverse(M, m)
+        if centring is None
+        else BorderedInverse(centring.gram(M), centring.rows(m[:, None])[:, 0])
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TaskDeletions:
+    """Held-out errors of models trained without some tasks; ``M = (H + rho)^-1`` and ``A = M Z``.
+
+    Attributes
+    ----------
+    M : ndarray of shape (n, n)
+    A : ndarray of shape (n, c)
+    task : ndarray of int of shape (n,)
+    mass : ndarray of shape (T,)
+        Total weight of each task.
+    folds : Folds
+    ridge : float
+        rho.
+    count : ndarray of shape (n,) or None
+        Number of observations per row, of which one is held out at a time; None for one each.
+    """
+
+    M: Array
+    A: Array
+    task: Array
+    mass: Array
+    folds: Folds
+    ridge: float = 1.0
+    count: Array | None = None
+
+    def matrix(self) -> Array:
+        """Increase of the error of each task (rows of the matrix) when another task (columns) is removed."""
+        everyone = range(len(self.mass))
+        before = self.errors(np.empty(0, dtype=int))
+        return np.column_stack([self.errors(np.flatnonzero(self.task == u)) for u in everyone]) - before[:, None]
+
+    def errors(self, gone: Array) -> Array:
+        """Weighted mean squared held-out errors of the tasks without the rows ``gone`` in training."""
+        M, A = self.M, self.A
+        L = np.linalg.cholesky(M[np.ix_(gone, gone)])
+        C, a = np.linalg.solve(L, M[gone]), np.linalg.solve(L, A[gone])  # M' = M - C'C, A' = A - C'a
+        R = A - C.T @ a
+        one = np.setdiff1d(self.folds.singles, gone)
+        left = M[one, one] - np.einsum("ij,ij->j", C, C)[one]
+        if self.count is not None:  # see ``heldout.delete_one``
+            left = left / self.count[one] + (1 - 1 / self.count[one]) / self.ridge
+        R[one] /= left[:, None]
+        for f in self._blocks(gone):
+            left = M[f[:, :, None], f[:, None, :]] - np.einsum("ikl,ikm->klm", C[:, f], C[:, f])
+            R[f] = np.linalg.solve(left, R[f])
+        R[gone] = np.linalg.solve(L.T, a)  # held out together: (M_uu)^-1 A_u
+        return np.bincount(self.task, np.einsum("ij,ij->i", R, R)) / self.mass
+
+    def _blocks(self, gone: Array) -> list[Array]:
+        """Folds without the rows ``gone``, stacked by size into arrays (blocks x rows)."""
+        stays = np.ones(len(self.task), dtype=bool)
+        stays[gone] = False
+        by_size: dict[int, list[Array]] = {}
+        for block in self.folds.blocks:
+            rest = block[stays[block]]
+            by_size.setdefault(len(rest), []).append(rest)
+        return [np.array(blocks) for size, blocks in by_size.items() if size]
+
+
+@dataclass(frozen=True, eq=False)
 class Learned:
-    """What the training rows had to say, as far as coefficients do not tell it.
+    """Training data that influences need besides the coefficients.
 
     Attributes
     ----------
     index : ndarray of int of shape (n,)
-        Where the rows that count stood among all.
+        Positions of the rows with positive weight among all rows.
     Z : ndarray of shape (n, c)
-        Their targets.
+        Targets.
     w : ndarray of shape (n,)
-        Their weights, of mean 1.
+        Weights, of mean 1.
     ridge : float
-        On the sum of the losses.
+        Ridge on the sum of the losses.
     bias : bool
-        Whether there is an intercept that all rows share.
+        True if there is a shared intercept.
     spread : float
-        Prior variance of intercepts of the tasks' own, in units of the noise; 0 where there are none.
+        Prior variance of task intercepts relative to the noise; 0 if there are none.
     """
 
     index: Array
@@ -59,9 +147,9 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Smoother:
-    """The weights of the targets in all predictions, from the inverse of the system of all rows.
+    """Smoother matrix: weights of the targets in predictions, from the inverse of the system of all rows.
 
-    ``K`` is the kernel of the training rows, of rows and tasks together where there are tasks.
+    ``K`` is the kernel matrix of the training rows, coupled if there are tasks.
     """
 
     learned: Learned
@@ -71,12 +159,12 @@ class Smoother:
 
     @cached_property
     def root(self) -> Array:
-        """Roots of the weights."""
+        """Square roots of the weights."""
         return np.sqrt(self.learned.w.astype(float))
 
     @cached_property
     def inverse(self) -> BorderedInverse:
-        """That of the system."""
+        """Inverse of the system."""
         known, centring = self.learned, None
         if self.task is not None and known.spread > 0:
             centring = Centring.of(self.task, self.root, known.spread, self.n_tasks)
@@ -85,27 +173,27 @@ class Smoother:
 
     @cached_property
     def own(self) -> Array | None:
-        """Weights of the targets in what each task adds to the intercept, (T + 1, n); last for one not known."""
+        """Weights of the targets in the intercept offset of each task, (T + 1, n); the last is for an unseen task."""
         known, M = self.learned, self.inverse.M
         if self.task is None or known.spread == 0:
             return None
         H = self.K * self.root[:, None] * self.root
         left = np.eye(len(M)) - H @ M - np.outer(self.root, self.inverse.m)
         own = shrunk_means(left, self.root, self.task, known.spread, self.n_tasks)
-        # Where all intercepts are free, their mean is that of a task that is not known.
+        # If all task intercepts are unpenalised, an unseen task gets their mean.
         return np.vstack([own, np.zeros(len(M)) if known.bias else own.mean(axis=0)])
 
     @cached_property
     def left(self) -> Array:
-        """What is left of the target of each row by the model without it, (n, c); NaN where that says nothing."""
+        """Leave-one-out residuals (n, c); NaN where the model without the row is undefined."""
         M, root = self.inverse.M, self.root[:, None]
         diagonal = np.diagonal(M)[:, None]
-        alone = diagonal * self.learned.ridge < 1e-12  # the only row of a task with a free intercept
+        alone = diagonal * self.learned.ridge < 1e-12  # the only row of a task with an unpenalised intercept
         R = M @ (root * self.learned.Z)
         return np.where(alone, np.nan, R / np.where(alone, 1, diagonal)) / root
 
     def weights(self, K: Array, task: Array | None) -> Array:
-        """``s(x)`` (m x n) for rows of these tasks, from their kernel with the training rows (m x n)."""
+        """``s(x)`` (m x n) for rows with these task codes, from their kernel with the training rows (m x n)."""
         S = (K * self.root) @ self.inverse.M + self.inverse.m
         if self.own is not None:
             S += self.own[task]
@@ -114,16 +202,16 @@ class Smoother:
 
 @dataclass(frozen=True)
 class Parts:
-    """Scores taken apart, for m rows.
+    """Contributions and effects behind the scores of m rows.
 
     Attributes
     ----------
     place : ndarray of int of shape (m, k)
-        The training rows of the largest effects, among those that count.
+        Training rows with the largest effects, as indices into ``Learned``.
     contribution, effect : ndarray of shape (m, k, c)
     score : ndarray of shape (m, c)
     by_task : ndarray of shape (m, T, c) or None
-        Contributions of all rows of each task.
+        Total contributions of each task.
     """
 
     place: Array
@@ -133,13 +221,13 @@ class Parts:
     by_task: Array | None
 
 
-def take_apart(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
+def decompose_scores(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
     """Contributions and effects of ``top`` training rows for each row of S (m x n), in the unit of the targets."""
     C = S[:, :, None] * (smoother.learned.Z * unit + offset)
     with np.errstate(invalid="ignore"):
         E = S[:, :, None] * (smoother.left * unit)
-    nowhere = np.abs(S) <= 1e-12 * np.abs(S).max(axis=1, keepdims=True)
-    E = np.where(np.isnan(E) & nowhere[:, :, None], 0, E)  # a lone row of a task that has no say here
+    no_weight = np.abs(S) <= 1e-12 * np.abs(S).max(axis=1, keepdims=True)
+    E = np.where(np.isnan(E) & no_weight[:, :, None], 0, E)  # an undefined effect of a row with zero weight here
     size = np.where(np.isnan(E), np.inf, np.abs(E)).max(axis=2)
     place = np.argsort(-size, axis=1, kind="stable")[:, :top]
     pick = place[:, :, None]
@@ -152,39 +240,39 @@ def take_apart(smoother: Smoother, S: Array, unit: Array, offset: Array, top: in
     )
 
 
-#: So many predictions, and so many other tasks of each, are printed.
+#: Numbers of predictions, and of other tasks per prediction, that are printed.
 SHOWN, TASKS = 5, 3
-#: The first line.
-HEAD = "row: place of a training row in what fit was given, counted from 0 (not an index of a frame)"
+#: Header of the printed text.
+HEAD = "row: position of the training row in the data given to fit, from 0 (not the index of a frame)"
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The training rows behind m predictions, those of the largest effects first.
+    """The training rows behind m predictions, in order of decreasing effect.
 
     Attributes
     ----------
     rows : ndarray of int of shape (m, k)
-        Places of the training rows in what ``fit`` was given, counted from 0, whatever index a frame has.
+        Positions of the training rows in the data given to ``fit``, from 0, regardless of the index of a frame.
     target : ndarray of shape (m, k), or (m, k, n_outputs)
         Their classes, or values.
     contribution : ndarray of shape (m, k, n_outputs)
-        Their parts of the scores (of the predictions, for quantities). Those of all training rows sum to ``score``.
+        Their parts of the scores (of the predictions, for regression). Those of all training rows sum to ``score``.
     effect : ndarray of shape (m, k, n_outputs)
-        Score less that of the model without the row: positive where the row raises it. NaN where the model without
-        the row would not know the task.
+        Score minus that of the model without the row: positive if the row raises it. NaN if the model without the row
+        would not know the task.
     score : ndarray of shape (m, n_outputs)
-        What is explained: raw scores, one for each class, or predictions.
+        The explained scores: raw scores of the classes, or predictions.
     outputs : sequence
-        The classes, or 0, 1, ... for quantities.
+        The classes, or 0, 1, ... for regression targets.
     by_task : ndarray of shape (m, T, n_outputs) or None
-        Contributions of all rows of each task; they sum to ``score``. None where there are no tasks.
+        Total contributions of each task; they sum to ``score``. None if there are no tasks.
     tasks : sequence or None
-        The ids of the tasks.
+        Task ids.
     row_task : ndarray of int of shape (m, k) or None
-        Tasks of the training rows, as places in ``tasks``.
+        Tasks of the training rows, as positions in ``tasks``.
     task : ndarray of int of shape (m,) or None
-        Tasks of the predictions, as places in ``tasks``; -1 where it is not known.
+        Tasks of the predictions, as positions in ``tasks``; -1 for unseen tasks.
     """
 
     rows: Array
@@ -198,35 +286,35 @@ class Influence:
     row_task: Array | None = None
     task: Array | None = None
 
-    #: What is the same for all predictions.
+    #: Attributes that are the same for all predictions.
     COMMON: ClassVar[tuple[str, ...]] = ("outputs", "tasks")
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, index: Any) -> Influence:
-        """Some of the predictions, or one."""
+        """A subset of the predictions."""
         index = np.atleast_1d(np.arange(len(self))[index])
         parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.COMMON}
         return replace(self, **{name: a[index] for name, a in parts.items() if a is not None})
 
     @property
     def own(self) -> Array:
-        """What comes from rows of the prediction's own task, (m, n_outputs); zeros for a task that is not known."""
+        """Contributions of the prediction's own task, (m, n_outputs); zeros for unseen tasks."""
         if self.by_task is None or self.task is None:
-            raise ValueError("This model knows no tasks, so there is no part of the score that is a task's own.")
+            raise ValueError("This model has no tasks, so the score has no task-specific part.")
         own = self.by_task[np.arange(len(self)), self.task]
         return np.where(self.task[:, None] >= 0, own, 0)
 
     @property
     def others(self) -> Array:
-        """What comes from rows of the other tasks, (m, n_outputs)."""
+        """Contributions of the other tasks, (m, n_outputs)."""
         return self.score - self.own
 
     # ------------------------------------------------------------------ shown
 
     def to_frame(self) -> Any:
-        """A frame (pandas) with a line for every prediction, training row and output."""
+        """A pandas data frame with one row per prediction, training row and output."""
         try:
             import pandas as pd
         except ImportError:
@@ -242,10 +330,10 @@ class Influence:
     def __str__(self) -> str:
         lines = [HEAD, *(line for i in range(min(len(self), SHOWN)) for line in self._lines(i))]
         hidden = len(self) - SHOWN
-        return "\n".join(lines + ([f"... {hidden} more predictions: to_frame() has them all"] if hidden > 0 else []))
+        return "\n".join(lines + ([f"... {hidden} more predictions: see to_frame()"] if hidden > 0 else []))
 
     def _lines(self, i: int) -> list[str]:
-        """One prediction: the output with the largest score, its rows, and its tasks."""
+        """Text of one prediction: the output with the largest score, its rows and tasks."""
         j = int(self.score[i].argmax())
         of = f"score of {self.outputs[j]!s}" if len(self.outputs) > 1 else "value"
         lines = wrapped(f"prediction {i}: {of} {self.score[i, j]:.4g}{self._tasks(i, j)}")
@@ -266,23 +354,23 @@ class Influence:
         return self.tasks is not None
 
     def _tasks(self, i: int, j: int) -> str:
-        """Where the score comes from, task by task."""
+        """Contributions to the score by task."""
         if self.tasks is None or self.by_task is None or self.task is None:
             return ""
         t, part, names = int(self.task[i]), self.by_task[i, :, j], self._task_names
         order = [u for u in np.argsort(-np.abs(part), kind="stable") if u != t]
-        own = "a task that is not known" if t < 0 else f"{part[t]:.4g} from its own task {names[t]}"
+        own = "an unseen task" if t < 0 else f"{part[t]:.4g} from its own task {names[t]}"
         return f" ({'; '.join([own, *sources(part, order, names, TASKS)])})"
 
 
 def wrapped(text: str) -> list[str]:
-    """Lines that are not too long."""
+    """Wrap text at the line length."""
     return wrap(text, LINE, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def sources(part: Array, order: list[int], names: Sequence[str], shown: int) -> list[str]:
-    """Where a score comes from, the largest parts by name and the others as a sum; empty where there are none."""
-    told = [f"{part[u]:.4g} from {names[u]}" for u in order[:shown]]
+    """Text of the largest contributions by name, and of the sum of the others; empty if there are none."""
+    items = [f"{part[u]:.4g} from {names[u]}" for u in order[:shown]]
     rest = order[shown:]
-    told += [f"{part[rest].sum():.4g} from {len(rest)} others"] if rest else []
-    return [", ".join(told)] if told else []
+    items += [f"{part[rest].sum():.4g} from {len(rest)} others"] if rest else []
+    return [", ".join(items)] if items else []

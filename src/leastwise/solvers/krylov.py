@@ -1,19 +1,16 @@
-r"""Kernels in single precision, of rows in double: half the room, and twice the speed.
+r"""Krylov solver: preconditioned conjugate gradients, without storing the kernel matrix.
 
-Rows are moved to their mean and measured in widths of the kernel first, so that single precision has all its digits
-for what the kernel looks at. Values are right to about 1e-6 then; where more is wanted, residuals are computed in
-double precision (``leastwise.linalg.krylov``).
-
-Products with a kernel matrix that is never there as a whole.
-
-The matrix of a kernel ridge problem, with roots r of the rows' weights and rows of tasks t_i tied by B, is
+The matrix of a kernel ridge problem, with square roots r of the rows' weights and tasks t_i coupled by B, is
 
     H = G + rho I,     G_ij = r_i k(x_i, x_j) B[t_i, t_j] r_j.
 
-It is symmetric: of two blocks that mirror each other one is computed, and used twice. Blocks are small enough for the
-processor's cache, where a product with few columns costs little beside the kernel's own values.
+Products with H are computed by blocks (``KernelTimes``). H is symmetric, so only the blocks on and above the diagonal
+are computed. They fit into the processor's cache, where a product with few columns is cheap compared with the kernel
+values.
 
-Models solved by conjugate gradients, without the kernel matrix of all rows.
+Kernel values in single precision take half the memory and half the time. Rows are first centred and divided by sigma,
+so that all digits are used; values are then accurate to about 1e-6. Residuals are computed in double precision
+(``leastwise.linalg.krylov``).
 """
 
 from __future__ import annotations
@@ -37,15 +34,15 @@ from leastwise.utils.random import generator
 
 Array = np.ndarray
 
-#: Rows that are further away than this many widths have squares that single precision does not hold.
+#: Distances in units of sigma above this have squares that overflow in single precision.
 FAR = 1e18
 
 
 def in_single(kernel: Kernel, sigma: float, X: Any) -> tuple[Kernel, float, Any] | None:
-    """The same kernel, its width and rows, in single precision.
+    """Kernel, sigma and rows converted to single precision.
 
-    None where there is no such thing: for kernels that are not of a distance, or a sum with one that is; and for rows
-    that are sparse, or in single precision already.
+    None if that is not possible: for kernels that are neither distance-based nor sums, and for rows that are sparse
+    or already in single precision.
     """
     if not (kernel.distance or isinstance(kernel, Sum)) or sparse.issparse(X) or X.dtype != np.float64:
         return None
@@ -60,7 +57,7 @@ def in_single(kernel: Kernel, sigma: float, X: Any) -> tuple[Kernel, float, Any]
 
 
 def _measured(kernel: Kernel, middle: Array, unit: float) -> Kernel:
-    """The kernel of rows that were moved, and are measured in other units."""
+    """The kernel for rows shifted by ``middle`` and divided by ``unit``."""
     if isinstance(kernel, Sum):
         return replace(kernel, parts=tuple(_measured(part, middle, unit) for part in kernel.parts))
     if isinstance(kernel, Scaled):
@@ -69,11 +66,11 @@ def _measured(kernel: Kernel, middle: Array, unit: float) -> Kernel:
     return kernel
 
 
-#: Bytes of kernel values that are held, unless told otherwise.
+#: Default number of bytes of kernel values in memory.
 BUDGET = 2**26
-#: Rows and columns of a block, at most.
+#: Maximal number of rows and columns of a block.
 SIDE = 256
-#: Arrays of the size of a block, or of its rows, that computing one takes.
+#: Temporary arrays, of the size of a block or of its rows, needed to compute a block.
 COPIES = 4
 
 
@@ -86,20 +83,20 @@ class KernelTimes:
     sigma : float
         Its width.
     X : array or sparse matrix of shape (n, d)
-        Rows; the kernel matrix itself where it is precomputed. Kernel values are of its type. With single precision
-        here and V in double, values take half the room, and products are exact to double precision all the same.
+        Rows, or the kernel matrix if it is precomputed. Kernel values have its type. With X in single and V in double
+        precision, values take half the memory, and products are accumulated in double precision.
     root : ndarray of shape (n,), optional
-        Roots of the rows' weights, 1 if not given. They may have signs: labels of -1 and 1 make the matrix
+        Square roots of the rows' weights, 1 by default. They may be negative: labels of -1 and 1 make the matrix
         ``y_i y_j k(x_i, x_j)`` of an LS-SVM for classification.
-    tie : Tie, optional
-        How tasks are tied to one another.
+    tie : CouplingMatrix, optional
+        Coupling of the tasks.
     task : ndarray of int of shape (n,), optional
-        Codes of the rows' tasks; needed with ``tie``.
+        Task codes of the rows; required with ``tie``.
     rho : float
-        The ridge. It alone may be changed between products.
+        The ridge, the only attribute that may be changed between products.
     budget : int
-        Bytes of kernel values to hold at a time. Of the half of the kernel matrix that is needed, as many blocks as
-        are within it are kept from the first product on; the others are computed anew in every product.
+        Bytes of kernel values to keep. Of the blocks on and above the diagonal, as many as fit are cached in the
+        first product; the others are recomputed in every product.
     """
 
     def __init__(
@@ -117,12 +114,12 @@ class KernelTimes:
         self.X = X.tocsr() if sparse.issparse(X) else X
         self.root = np.ones(self.n, dtype=X.dtype) if root is None else root
         if tie is not None and task is None:
-            raise ValueError("A tie needs the tasks of the rows.")
+            raise ValueError("tie requires the task codes of the rows.")
         self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
-        # A precomputed kernel is kept already; others need room for the block at hand too.
+        # A precomputed kernel is in memory already; others need memory for the current block too.
         work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
         self._room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
-        self._kept: dict[tuple[int, int], Array] = {}
+        self._cached: dict[tuple[int, int], Array] = {}
 
     @property
     def n(self) -> int:
@@ -149,8 +146,8 @@ class KernelTimes:
         return self._rooted(K) * self.root[index].astype(K.dtype)
 
     def diagonal(self) -> Array:
-        """That of G, without the ridge."""
-        small = self._parts(min(self.side, 32))  # the fewer rows, the less is computed beside the diagonal
+        """Diagonal of G, without the ridge."""
+        small = self._parts(min(self.side, 32))  # small blocks waste fewer off-diagonal values
         return self.root.astype(self.X.dtype) ** 2 * np.concatenate([np.diagonal(self._values(p, p)) for p in small])
 
     def _rooted(self, V: Array) -> Array:
@@ -164,14 +161,14 @@ class KernelTimes:
         parts = self._parts(self.side)
         for i, rows in enumerate(parts):
             for j, others in enumerate(parts[i:], i):
-                values = self._kept.get((i, j))
+                values = self._cached.get((i, j))
                 yield rows, others, self._keep((i, j), self._values(rows, others)) if values is None else values
 
     def _keep(self, place: tuple[int, int], values: Array) -> Array:
-        """Keep a block if there is room for it."""
+        """Cache a block if it fits into the budget."""
         if values.nbytes <= self._room:
             self._room -= values.nbytes
-            self._kept[place] = values
+            self._cached[place] = values
         return values
 
     def _values(self, rows: slice, others: slice | Array) -> Array:
@@ -180,39 +177,39 @@ class KernelTimes:
             K = self.X[rows][:, others]
             K = K.toarray() if sparse.issparse(K) else np.array(K)
         else:
-            A = self.X[rows]  # the same object twice where the rows are the same: the kernel looks for that
+            A = self.X[rows]  # pass the same object twice on the diagonal: the kernel takes advantage of it
             K = self.kernel(A, A if others is rows else self.X[others], self.sigma)
         return K if self.tie is None or self.task is None else self.tie.couple(K, self.task[rows], self.task[others])
 
 
 def half_fits(n: int, itemsize: int, budget: int) -> bool:
-    """Whether the blocks on and above the diagonal can all be kept."""
+    """True if all blocks on and above the diagonal fit into the budget."""
     side = min(SIDE, n)
     return (n * (n + side) // 2 + COPIES * side * side) * itemsize <= budget
 
 
 def _width(kernel: Kernel, X: Any) -> int:
-    """Numbers of a row that computing a block copies."""
+    """Entries copied per row when a block is computed."""
     if isinstance(kernel, Precomputed):
         return 1
     return X.nnz // max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
 
 
 def _side(n: int, d: int, itemsize: int, budget: int) -> int:
-    """Rows of a block, such that it fits into the budget with all that computing it takes."""
+    """Number of rows of a block, such that it fits into the budget with its temporary arrays."""
     room = budget // (COPIES * itemsize)
     return max(1, min(SIDE, n, int(room**0.5), room // max(d, 1)))
 
 
-#: Columns of the kernel that make the preconditioner of 2,500 rows; as the root of the rows otherwise.
+#: Rank of the preconditioner for 2,500 rows; it grows like the square root of the number of rows.
 RANK = 500
-#: Bytes that are enough to compute a block of the kernel.
+#: Budget in bytes that suffices to compute a block of the kernel.
 SMALL = 2**22
 
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """When to stop, and who is told."""
+    """Stopping criterion and progress callback of an iterative solver."""
 
     tol: float
     max_iter: int
@@ -221,20 +218,20 @@ class SolverOptions:
 
 @dataclass(frozen=True)
 class RowCoupling:
-    """How the tasks of some rows are tied: B, and the spread of their own intercepts."""
+    """Coupling of the tasks of some rows: B, task codes, and the prior variance of task intercepts."""
 
     tie: CouplingMatrix
     task: Array
     spread: float = 0.0
 
     def part(self, index: Array) -> RowCoupling:
-        """Those of some rows."""
+        """Coupling of a subset of the rows."""
         return replace(self, task=self.task[index])
 
 
 @dataclass(frozen=True)
 class KrylovSolution:
-    """Coefficients of the rows (n x c), shared intercepts (c), those of the tasks (T x c), and how it went."""
+    """Coefficients of the rows (n x c), intercepts (c), task intercepts (T x c), and convergence summary."""
 
     A: Array
     intercept: Array
@@ -245,40 +242,45 @@ class KrylovSolution:
 class KrylovProblem:
     """``A = W (W G W + rho)^-1 W (Z - v b)`` by preconditioned block conjugate gradients, for any rho.
 
-    The border of the shared intercept is solved in the three steps of section 3.4 of Xu et al. Intercepts of the
-    tasks' own are centring, so that no column is needed for each of them.
+    The bordered system of the shared intercept is solved in the three steps of section 3.4 of Xu et al. Task
+    intercepts are represented by centring, so that they need no columns.
 
-    Kernel values that are kept, and the preconditioner's columns, serve every alpha. Where the values do not fit into
-    the budget in double precision, iterations use single precision, and residuals are computed in double.
+    Cached kernel values and the columns of the preconditioner serve every alpha. If the values do not fit into the
+    budget in double precision, iterations use single precision, and residuals are computed in double.
 
     Parameters
     ----------
     rows : Rows
     settings : Settings
     sigma : float
-    bonds : Bonds or None
-        How the rows' tasks are tied.
-    effort : SolverOptions
+    row_coupling : RowCoupling or None
+        Coupling of the rows' tasks.
+    solver_options : SolverOptions
     """
 
     def __init__(
-        self, rows: Rows, settings: Settings, sigma: float, bonds: RowCoupling | None, effort: SolverOptions
+        self,
+        rows: Rows,
+        settings: Settings,
+        sigma: float,
+        row_coupling: RowCoupling | None,
+        solver_options: SolverOptions,
     ) -> None:
-        # Vectors are in double precision whatever the rows: only kernel values are many.
-        self.rows, self.bonds, self.effort = rows, bonds, effort
+        # Vectors are always in double precision: only the kernel values take much memory.
+        self.rows, self.row_coupling, self.solver_options = rows, row_coupling, solver_options
         self.root = np.sqrt(rows.w.astype(float))
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
-        tied: dict[str, Any] = {} if bonds is None else {"tie": bonds.tie, "task": bonds.task}
+        tasks: dict[str, Any] = {} if row_coupling is None else {"tie": row_coupling.tie, "task": row_coupling.task}
         budget, single = kernel_budget(), None
         if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
-        self.rough = None if single is None else KernelTimes(*single, self.root, budget=budget, **tied)
-        # Exact products beside rough ones are few, and leave the room to these.
-        self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tied)
-        spread = self.spread = 0.0 if bonds is None else bonds.spread * rows.mass
+        self.rough = None if single is None else KernelTimes(*single, self.root, budget=budget, **tasks)
+        # Exact products are few compared with rough ones, so the cache is left to these.
+        self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tasks)
+        spread = self.spread = 0.0 if row_coupling is None else row_coupling.spread * rows.mass
         self.centring = None
-        if bonds is not None and spread > 0:
-            self.centring = Centring.of(bonds.task, self.root, spread, len(bonds.tie.own))
+        if row_coupling is not None and spread > 0:
+            self.centring = Centring.of(row_coupling.task, self.root, spread, len(row_coupling.tie.own))
         self.bias = settings.bias and np.isfinite(spread)
         self.L = self._columns(self.rough or self.H)
 
@@ -289,7 +291,7 @@ class KrylovProblem:
         return L if self.centring is None else self.centring.rows(L)
 
     def solve(self, alpha: float, start: Any = None) -> KrylovSolution:
-        """The model at an alpha; ``start`` is ``story.X`` of a like problem, to start from."""
+        """The solution at an alpha; ``start`` is ``summary.X`` of a similar problem."""
         rho, Z, centring = alpha * len(self.rows), self.Z, self.centring
         solve = self._solver(rho, start)
         V = self.root[:, None] if centring is None else centring.rows(self.root[:, None])
@@ -304,20 +306,20 @@ class KrylovProblem:
         return KrylovSolution((self.root[:, None] * A).astype(dtype), b[0].astype(dtype), own, summary)
 
     def _own(self, A: Array, b: Array, rho: float) -> tuple[Array, Array]:
-        """Beside the coefficients, the intercepts of the tasks' own, from what is left."""
-        assert self.bonds is not None
+        """Coefficients, and task intercepts from the residuals."""
+        assert self.row_coupling is not None
         left = self.Z - (self.H.times(A) - rho * A) - self.root[:, None] * b
-        own = shrunk_means(left, self.root, self.bonds.task, self.spread, len(self.bonds.tie.own))
+        own = shrunk_means(left, self.root, self.row_coupling.task, self.spread, len(self.row_coupling.tie.own))
         return A, own.astype(self.rows.X.dtype)
 
     def _solver(self, rho: float, start: Array | None) -> Callable[[Array], Krylov]:
-        """Solves ``(W G W + rho) X = B`` for as many columns as are wanted, from ``start``."""
+        """Function that solves ``(W G W + rho) X = B`` for any number of columns, from ``start``."""
         times, exact = self._times(self.H, rho), None
         if self.rough is not None:
             times, exact = self._times(self.rough, rho), times
-        options: dict[str, Any] = {"tol": self.effort.tol, "max_iter": self.effort.max_iter, "exact": exact}
-        options |= {"precondition": ridge_inverse(self.L, rho), "report": self.effort.report}
-        return partial(block_cg, times, start=start, **options)
+        options, precondition = self.solver_options, ridge_inverse(self.L, rho)
+        how: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "report": options.report}
+        return partial(block_cg, times, start=start, exact=exact, precondition=precondition, **how)
 
     def _times(self, H: KernelTimes, rho: float) -> Times:
         """``V -> (W G W + rho) V``."""
@@ -338,20 +340,20 @@ def solve_by_krylov(
     settings: Settings,
     sigma: float,
     alpha: float,
-    bonds: RowCoupling | None,
-    effort: SolverOptions,
+    row_coupling: RowCoupling | None,
+    solver_options: SolverOptions,
     start: Any = None,
 ) -> KrylovSolution:
-    """A :class:`KrylovProblem` at one alpha."""
-    return KrylovProblem(rows, settings, sigma, bonds, effort).solve(alpha, start)
+    """Solve a :class:`KrylovProblem` at one alpha."""
+    return KrylovProblem(rows, settings, sigma, row_coupling, solver_options).solve(alpha, start)
 
 
 def kernel_budget() -> int:
-    """Bytes of kernel values to hold: a part of what there is, so that blocks are computed once where they fit."""
+    """Bytes of kernel values to cache: a quarter of the available memory."""
     return max(available_memory() // 4, 2**24)
 
 
 def preconditioner_rank(n: int, itemsize: int) -> int:
-    """Columns of the preconditioner: as the root of the rows, in an eighth of the memory that there is."""
+    """Rank of the preconditioner: proportional to the square root of n, in an eighth of the available memory."""
     room = max(available_memory() // 8, 2**24) // (n * itemsize)
     return max(1, min(n, room, int(RANK * (n / 2500) ** 0.5)))

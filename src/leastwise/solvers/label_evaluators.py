@@ -1,6 +1,7 @@
-"""Trials of many labels tied to one another: held-out scores along the modes of the label matrix.
+"""Evaluators of coupled labels.
 
-Trials of labels that are known in part: every fold is refitted, by conjugate gradients.
+``LabelEvaluator`` has held-out scores in closed form, along the modes of the label matrix.
+``IncompleteLabelEvaluator`` handles unknown labels: every fold is refitted by conjugate gradients.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from leastwise.linalg.whitening import Whitening
 from leastwise.problem.basis import Basis, Design
 from leastwise.problem.label_coupling import Relation
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.label_modes import LabelGroup, LabelHeldout, LabelRefits, LabelSpectrum, ModewiseHeldout, Tied
 
 Array = np.ndarray
 
-#: Up to so many folds, none of a single row, each is refitted: one decomposition for all ridges and sharings.
+#: Up to this many folds, none of a single row, each is decomposed once for all alphas and sharings.
 FEW_FOLDS = 20
 
 
 @dataclass(frozen=True)
 class LabelRows(Rows):
-    """Training rows with many labels: ``y`` holds the codes of their classes, (n, T), -1 where not known.
+    """Training rows with many labels: ``y`` holds class codes (n, T), -1 for unknown labels.
 
     Attributes
     ----------
     starts : ndarray of int of shape (T + 1,)
-        Where the columns of each label begin.
+        Start of the output columns of each label.
     entries : ndarray of shape (n, T) or None
-        Weights of all labels of all rows, of mean 1, and 0 where not known; ``w`` are their means by row. None where
-        every label of a row is known and has the row's weight.
+        Weights of all labels of all rows, of mean 1, and 0 for unknown labels; ``w`` are their means by row. None if
+        every label is known and has the weight of its row.
     lone : ndarray of int of shape (n,) or None
-        Labels of rows to be held out together in a first look that has a closed form; None for ``fold``.
+        Fold labels for the first search in closed form (see ``filled``); None to use ``fold``.
     """
 
     starts: Any = None
@@ -51,7 +52,7 @@ class LabelRows(Rows):
 
     @property
     def complete(self) -> bool:
-        """Whether every label is known and has the weight of its row."""
+        """True if every label is known and has the weight of its row."""
         return self.entries is None
 
     @property
@@ -61,20 +62,20 @@ class LabelRows(Rows):
 
     @property
     def multiplicity(self) -> Array:
-        """How often each row is there, on the scale of the weights: the weight of the label that counts most."""
+        """Multiplicity of each row on the scale of the weights: its largest label weight."""
         return self.W.max(axis=1)
 
     def take(self, index: Array, precomputed: bool) -> Self:
-        """Some of the rows, with weights of mean 1 again."""
+        """A subset of the rows with weights rescaled to mean 1."""
         some = super().take(index, precomputed)
         return some if some.entries is None else replace(some, entries=some.entries / some.entries.mean())
 
     def class_counts(self) -> Array:
-        """Weights of all classes of all labels."""
+        """Total weights of all classes of all labels."""
         return class_counts(self.y, self.W, self.starts)
 
     def label_sample(self, F: Array) -> LabelSample:
-        """The rows with their held-out scores; rows without a score do not count."""
+        """Calibration set of the rows with held-out scores; rows without a score (NaN) are left out."""
         known = ~np.isnan(F[:, 0])
         if known.all():
             return LabelSample(F, self.y, self.W, self.starts, self.size, self.shares)
@@ -82,8 +83,8 @@ class LabelRows(Rows):
         counts = self.class_counts() if self.shares is None else self.shares
         return LabelSample(F[known], part.y, part.W, self.starts, part.size, counts)
 
-    def narrowed(self, labels: Array) -> Self:
-        """The rows with some of their labels."""
+    def take_labels(self, labels: Array) -> Self:
+        """The rows with a subset of the labels."""
         assert self.values is not None
         widths = np.diff(self.starts)
         columns = np.concatenate([np.arange(self.starts[t], self.starts[t + 1]) for t in labels])
@@ -94,16 +95,16 @@ class LabelRows(Rows):
         return replace(few, shares=shares)
 
     def filled(self) -> Self:
-        """Rows of equal weights, with the shares of the classes as targets where a label is not known.
+        """Rows of equal weights, with class shares as targets of unknown labels.
 
-        These have a closed form, for a first look at sigma; the known labels keep their weights for the judgement.
+        These have a closed form, for a first search over sigma; the known labels keep their weights in the objective.
         """
         assert self.values is not None
         if self.complete:
             return self
         widths = np.diff(self.starts)
         unknown, W = np.repeat(self.y < 0, widths, axis=1), np.repeat(self.W, widths, axis=1)
-        total = np.sum(W, axis=0)  # nothing may be known of a label in some of the rows
+        total = np.sum(W, axis=0)  # a subsample may contain no known value of a label
         shares = np.where(
             total > 0, np.sum(W * self.values, axis=0) / np.where(total > 0, total, 1), 1 / np.repeat(widths, widths)
         )
@@ -115,13 +116,13 @@ class LabelRows(Rows):
 class LabelEvaluator(Evaluator):
     """Held-out scores of many labels at one sharing, in closed form.
 
-    Every label of a row has the row's weight here. Where labels are not known their targets have to be filled in.
+    Every label has the weight of its row. Targets of unknown labels must be imputed (``LabelRows.filled``).
     """
 
     rows: LabelRows
-    #: What a line of the report says beside.
+    #: Added to progress reports.
     note = ""
-    #: Whether ridges differ from row to row as the weights do, not only from class to class of weights.
+    #: True to use the exact ridge of every row, False to use one ridge per batch of similar weights.
     exact = False
 
     def __init__(
@@ -134,17 +135,17 @@ class LabelEvaluator(Evaluator):
         self.relation, self.families = relation, families
         self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
         self.sharing = 0.0
-        self._kept: dict = {}
+        self._cached: dict = {}
         self._ties: dict[float, list[Tied]] = {}
 
-    def apart(self) -> Self:
-        """The trial for a job of its own."""
-        other = super().apart()
-        other._kept = {}
+    def for_worker(self) -> Self:
+        """Copy for a parallel worker, with an empty cache."""
+        other = super().for_worker()
+        other._cached = {}
         return other
 
-    def tied(self, sharing: float | None) -> Self:
-        """The trial with this sharing; what was computed for the last sigma is kept for all sharings."""
+    def with_sharing(self, sharing: float | None) -> Self:
+        """Copy with this sharing; the cache of the last sigma is used by all sharings."""
         if sharing is None:
             return self
         other = copy.copy(self)
@@ -153,24 +154,24 @@ class LabelEvaluator(Evaluator):
 
     @property
     def ties(self) -> list[Tied]:
-        """The families of labels with the modes of their parts of B at this sharing."""
+        """Label groups with the modes of their blocks of B at this sharing."""
         if self.sharing not in self._ties:
             pairs = zip(self.families, self.relations, strict=True)
             self._ties[self.sharing] = [Tied(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs]
         return self._ties[self.sharing]
 
-    def exactly(self) -> Self:
-        """The trial to the digit: while parameters are compared, what is close will do."""
+    def with_exact_ridges(self) -> Self:
+        """Copy with the exact ridge of every row; comparisons of hyperparameters do with an approximation."""
         other = copy.copy(self)
         other.exact = not self.rows.equal_weights
         return other
 
     @property
     def by_refits(self) -> bool:
-        """Whether folds are few and large."""
+        """True if folds are few and large."""
         return not len(self.folds.singles) and len(self.folds.blocks) <= FEW_FOLDS
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
         base, ties = self._base(sigma), self.ties
         if isinstance(base, LabelRefits):
@@ -179,39 +180,39 @@ class LabelEvaluator(Evaluator):
         return lambda alpha: held.at(self.least(alpha) / self.unit)
 
     def least(self, alpha: float) -> float:
-        """Alphas below this are zero in single precision."""
+        """Alpha, but not so small that it is zero in single precision."""
         return max(alpha, 1e-30) if self.Z.dtype == np.float32 else alpha
 
     def _base(self, sigma: float) -> LabelSpectrum | LabelRefits:
-        """The decompositions of one sigma."""
-        if sigma not in self._kept:
-            self._kept.clear()  # those of the last sigma take as much room
+        """Decompositions at one sigma."""
+        if sigma not in self._cached:
+            self._cached.clear()  # free the memory of the last sigma
             (block,), (design,) = self.basis.blocks, self.designs(sigma)
             problem = self.problem(block)
             if self.by_refits:
-                self._kept[sigma] = LabelRefits(problem, design)
+                self._cached[sigma] = LabelRefits(problem, design)
             else:
                 spectrum = design.spectrum() if problem.own is None else design.function_spectrum()
-                self._kept[sigma] = LabelSpectrum(problem, spectrum)
-        return self._kept[sigma]
+                self._cached[sigma] = LabelSpectrum(problem, spectrum)
+        return self._cached[sigma]
 
     def decomposed(self, sigma: float) -> tuple[Spectrum, Whitening | None]:
-        """The decomposition of all rows, and the coordinates that it is in."""
-        kept = self._kept.get(sigma)
+        """Decomposition of all rows, and the whitening of its features."""
+        kept = self._cached.get(sigma)
         if isinstance(kept, LabelSpectrum) and not self.penalised:
             return kept.spectrum, None
         (design,) = self.designs(sigma, deletes=False)
         return design.spectrum(), design.whitening
 
-    def described(self) -> str:
-        """What there is to say of a trial beside sigma and alpha."""
-        return f", sharing {self.sharing:.3g}{super().described()}{self.note}"
+    def description(self) -> str:
+        """Hyperparameters other than sigma and alpha, for progress reports."""
+        return f", sharing {self.sharing:.3g}{super().description()}{self.note}"
 
-    def settled(self, held: Held) -> Held:
-        """Held-out scores without what is rounding only."""
-        return held.settled()
+    def without_rounding(self, held: HeldOut) -> HeldOut:
+        """Held-out scores with pure rounding error set to zero."""
+        return held.without_rounding()
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Calibrate held-out scores and score the result."""
         outcome = super().objective(sigma, alpha, held, last)
         outcome.sharing = self.sharing
@@ -219,13 +220,13 @@ class LabelEvaluator(Evaluator):
 
 
 class IncompleteLabelEvaluator(LabelEvaluator):
-    """Held-out scores of many labels, each row counting for the labels that it has, by refits.
+    """Held-out scores of many labels, some of them unknown, by refits.
 
-    There is no closed form: what is known differs from label to label, and then no rotation takes them apart. Each
-    fold's rows are decomposed once for all ridges and sharings; conjugate gradients do the rest, each time from the
-    solution at the last ridge.
+    There is no closed form: known rows differ from label to label, so that no rotation decouples the labels. The rows
+    of each fold are decomposed once for all alphas and sharings; conjugate gradients start from the solution at the
+    last alpha.
 
-    With the penalty on the coefficients a row's basis function has the row's weight, as elsewhere.
+    With the penalty on the coefficients, a row's basis function has the weight of the row, as elsewhere.
     """
 
     streams = True
@@ -244,33 +245,33 @@ class IncompleteLabelEvaluator(LabelEvaluator):
         self.root, self.Z = np.ones_like(self.root), rows.targets(settings.n_outputs)
         self.tol, self.max_iter = tol, max_iter
 
-    def roughly(self, tol: float) -> IncompleteLabelEvaluator:
-        """The trial with another tolerance, for comparisons; what is decomposed is kept."""
+    def with_tolerance(self, tol: float) -> IncompleteLabelEvaluator:
+        """Copy with a larger tolerance, for comparing hyperparameters; it shares the decompositions."""
         other = copy.copy(self)
         other.tol = max(tol, self.tol)
         return other
 
     @property
     def by_refits(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
-        """The design; its columns have the rows' weights where every row is a centre with a penalty of its own."""
+        """The design; its columns are weighted like the rows if every row is a centre with a coefficient penalty."""
         (design,) = super().designs(sigma, deletes)
         if not self.basis.weighted:
             return [design]
         column = np.sqrt(self.rows.multiplicity)
-        even = np.ptp(column) <= 1e-12 * column.max()  # then the kernel stays symmetric
+        even = np.ptp(column) <= 1e-12 * column.max()  # then the matrix stays symmetric
         return [replace(design, column=column, square=design.square and even)]
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
         base, ties = self._base(sigma), self.ties
         assert isinstance(base, LabelRefits)
         last: dict = {}
 
-        def at(alpha: float) -> Held:
+        def at(alpha: float) -> HeldOut:
             F = np.empty_like(self.Z)
             for k, (rows, stay, left, spectrum) in enumerate(base.fits()):
                 rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
@@ -280,17 +281,17 @@ class IncompleteLabelEvaluator(LabelEvaluator):
                     F[np.ix_(rows, c.ravel())] = (
                         base.design.features(rows, left) @ Theta.reshape(len(Theta), -1) + a.ravel()
                     )
-            return Held(F)
+            return HeldOut(F)
 
         return at
 
     def solve(
         self, spectrum: Spectrum | None, tie: Tied, rows: Array, rho: float, last: Any = None
     ) -> tuple[Array, Array, Any]:
-        """Coefficients (b, c, T), intercepts (c, T), and the story, which also serves as a start for other ridges."""
+        """Coefficients (b, c, T), intercepts (c, T), and a summary, to be passed as ``last`` at other ridges."""
         Z = np.ascontiguousarray(tie.take(self.Z[rows]).transpose(1, 0, 2))
         W = self.rows.W[rows][:, tie.family.labels]
-        if spectrum is None:  # all basis functions are gone: the intercept remains
+        if spectrum is None:  # no basis function left: intercept only
             mean = np.sum(W * Z, axis=1) / np.maximum(np.sum(W, axis=0), np.finfo(W.dtype).tiny)
             return np.zeros((0, len(Z), Z.shape[2])), mean if self.settings.bias else 0 * mean, None
         found = solve_spectral(
@@ -306,7 +307,7 @@ class IncompleteLabelEvaluator(LabelEvaluator):
             start=None if last is None else last.Q,
         )
         root = np.sqrt(spectrum.g)
-        # The coefficients are on U sqrt(g); those on the basis functions follow (see Spectrum).
+        # These are coefficients of U sqrt(g); convert them to coefficients of the basis functions (see Spectrum).
         scale = np.where(root > 0, spectrum.s / np.where(root > 0, root, 1), 0)
         Theta = spectrum.V @ (scale[:, None] * found.Q.transpose(1, 0, 2).reshape(len(root), -1))
         return Theta.reshape(len(Theta), *found.Q.shape[::2]), found.intercept, found

@@ -1,19 +1,16 @@
-r"""Which training rows, and which labels of these, the scores of a model of many labels come from.
+r"""Influence of training rows, and of their labels, on predictions of a model with many labels.
 
-The scores of class y are linear in what is known of that class for all labels of all rows::
+The scores of class y are linear in the targets of that class for all labels of all rows::
 
     F_yt(x) = sum_i sum_s S_ts,i(x) z_ysi,
 
-so row i contributes ``sum_s S_ts,i z_ysi`` to label t, of which ``S_tt,i z_yti`` comes from the label itself, and the
-rest from its other labels. Without the row, at the same ridge on the sum of the losses, the score loses
-``sum_s S_ts,i r_ysi``, where r are the residuals of the row's labels under the model without it: its *effect*.
+so row i contributes ``sum_s S_ts,i z_ysi`` to label t, of which ``S_tt,i z_yti`` comes from the label itself and the
+rest from its other labels. Removing the row, at the same ridge on the sum of the losses, changes the score by minus
+its *effect* ``sum_s S_ts,i r_ysi``, where r are the residuals of the row's labels under the model without it.
 
-Where all labels are known, they come apart along the modes of the label matrix (:mod:`leastwise.linalg.sylvester`),
-and one decomposition of the kernel serves them all. Where not, see ``leastwise.solvers.label_influence``.
-
-Influence where labels are known in part: the system of all known labels of all rows is inverted.
-
-What ``influence`` of a model of many labels returns: the training rows and labels behind some predictions.
+If all labels are known, the problem decouples along the modes of the label matrix
+(:mod:`leastwise.linalg.sylvester`), and one decomposition of the kernel serves all of them (``ModeSmoother``).
+Otherwise the system of all known labels of all rows is inverted (``EntrySmoother``).
 """
 
 from __future__ import annotations
@@ -35,24 +32,24 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class LabelLearned:
-    """What the training rows had to say.
+    """Training data that influences need besides the coefficients.
 
     Attributes
     ----------
     index : ndarray of int of shape (n,)
-        Where the rows that count stood among all.
+        Positions of the rows with positive weight among all rows.
     codes : ndarray of int of shape (n, T)
-        Their classes; -1 where a label is not known.
+        Class codes; -1 for unknown labels.
     w : ndarray of shape (n,)
-        Their weights, of mean 1.
+        Weights, of mean 1.
     entries : ndarray of shape (n, T) or None
-        Weights of all of their labels; None where all are known and have the weight of the row.
+        Weights of all labels of all rows; None if all are known and have the weight of the row.
     ridge, jitter : float
-        On the sum of the losses, and what was added to the diagonal of the kernel.
+        Ridge on the sum of the losses, and the value added to the diagonal of the kernel matrix.
     bias : bool
-        Whether the classes of all labels have intercepts.
+        True if there are intercepts.
     ties : tuple of Tied
-        How labels are tied.
+        Label groups with the modes of their label matrices.
     """
 
     index: Array
@@ -65,7 +62,7 @@ class LabelLearned:
     ties: tuple[Tied, ...]
 
     def targets(self, starts: Array) -> Array:
-        """1 for the classes that rows have, of shape (n, O)."""
+        """One-hot targets of all labels, of shape (n, O)."""
         Z = np.zeros((len(self.codes), int(starts[-1])))
         i, t = np.nonzero(self.codes >= 0)
         Z[i, starts[t] + self.codes[i, t]] = 1
@@ -74,14 +71,14 @@ class LabelLearned:
 
 @dataclass(frozen=True)
 class LabelParts:
-    """Scores of some labels of a family taken apart, for m rows: c classes, L labels, and all n training rows.
+    """Contributions and effects for L labels of a group with c classes, m predictions and n training rows.
 
     Attributes
     ----------
     contribution, own, effect : ndarray of shape (m, n, c, L)
-        ``own`` is the part of the contribution that comes from the label itself.
+        ``own`` is the part of the contribution from the label itself.
     by_label : ndarray of shape (m, T, c, L)
-        Contributions of all rows, by the label that they come from.
+        Total contributions by source label.
     """
 
     contribution: Array
@@ -92,9 +89,9 @@ class LabelParts:
 
 @dataclass(frozen=True, eq=False)
 class ModeSmoother:
-    """A family of labels that are known throughout: a ridge problem for every mode, from one decomposition.
+    """Smoother of a label group without unknown labels: one ridge problem per mode, from one decomposition.
 
-    ``K`` is the kernel of the training rows, Z (n x c x T) are the targets.
+    ``K`` is the kernel matrix of the training rows, Z (n x c x T) are the targets.
     """
 
     learned: LabelLearned
@@ -104,7 +101,7 @@ class ModeSmoother:
 
     @cached_property
     def root(self) -> Array:
-        """Roots of the weights."""
+        """Square roots of the weights."""
         return np.sqrt(self.learned.w.astype(float))
 
     @cached_property
@@ -120,14 +117,14 @@ class ModeSmoother:
 
     @cached_property
     def border(self) -> tuple[Array, Array]:
-        """For every mode the inverse times the intercept's column, (n, d), and that column's own part of it, (d,)."""
+        """For every mode ``P v`` (n, d) and ``v'P v`` (d,), with P the inverse and v the intercept column."""
         U, v = self.spectrum[1], self.root
         Pv = U @ (self.filters * (U.T @ v)[:, None])
         return Pv, v @ Pv
 
     @cached_property
     def left(self) -> Array:
-        """What is left of the rotated targets of each row by the model without it, (n, c, modes)."""
+        """Leave-one-out residuals of the rotated targets, (n, c, modes)."""
         U, which = self.spectrum[1], self.tie.modes.which
         z = self.tie.modes.rotate(self.Z * self.root[:, None, None])
         R = times_each(U, self.filters[:, None, which] * times_each(U.T, z))
@@ -149,12 +146,12 @@ class ModeSmoother:
         return S * self.root[:, None]
 
     def parts(self, K: Array, labels: Array) -> LabelParts:
-        """Scores of some labels, as places in the family, from the kernel (m x n) with the training rows."""
+        """Parts of the scores of ``labels`` (positions in the group), from their kernel with the training rows."""
         modes, S = self.tie.modes.astype(float), self.weights(K)
         spread = S[:, :, None, modes.which]
         E = modes.back(spread * self.left)[..., labels]
         C = modes.back(spread * modes.rotate(self.Z))[..., labels]
-        unit = np.eye(self.Z.shape[2])[labels]  # what of every label lies along each eigenvalue: (d, L, T)
+        unit = np.eye(self.Z.shape[2])[labels]  # component of every label along each eigenvalue: (d, L, T)
         along = np.stack([modes.back(modes.rotate(unit) * (modes.which == d)) for d in range(len(modes.values))])
         own = np.einsum("mnd,dl->mnl", S, along[:, np.arange(len(labels)), labels])
         whole = np.einsum("mnd,ncs->mdcs", S, self.Z, optimize=True)
@@ -164,7 +161,7 @@ class ModeSmoother:
 
 @dataclass(frozen=True, eq=False)
 class EntrySmoother:
-    """A family of labels that are known in part: the system of all known labels, set by set of tied ones."""
+    """Smoother of a label group with unknown labels: one system per connected set of labels."""
 
     learned: LabelLearned
     tie: Tied
@@ -179,14 +176,14 @@ class EntrySmoother:
 
     @cached_property
     def sets(self) -> list[EntrySystem]:
-        """A system for each set of labels that has nothing to do with the others."""
+        """One system for each set of labels that is not coupled to the others."""
         assert self.learned.entries is not None
         W = self.learned.entries[:, self.tie.family.labels].astype(float)
         number, member = connected_components(np.abs(self.B) > 1e-14 * np.abs(self.B).max(), directed=False)
         return [EntrySystem(self, np.flatnonzero(member == k), W) for k in range(number)]
 
     def parts(self, K: Array, labels: Array) -> LabelParts:
-        """As that of :class:`ModeSmoother`."""
+        """As in :class:`ModeSmoother`."""
         (n, c, T), m = self.Z.shape, len(K)
         C, own, E = (np.zeros((m, n, c, len(labels))) for _ in range(3))
         by_label = np.zeros((m, T, c, len(labels)))
@@ -198,7 +195,7 @@ class EntrySmoother:
 
 
 class EntrySystem:
-    """The known labels of all rows, of a set of labels, as one system."""
+    """The system of all known entries of a set of coupled labels."""
 
     def __init__(self, smoother: EntrySmoother, labels: Array, W: Array) -> None:
         self.smoother, self.labels = smoother, labels
@@ -208,7 +205,7 @@ class EntrySystem:
 
     @cached_property
     def inverse(self) -> tuple[Array, Array]:
-        """Of the system with its intercepts (N x N), and the weights of the targets in these (T x N)."""
+        """Inverse of the system with intercepts (N x N), and weights of the targets in the intercepts (T x N)."""
         known, B = self.smoother.learned, self.smoother.B
         K = self.smoother.K + known.jitter * np.eye(len(self.smoother.K))
         H = K[np.ix_(self.row, self.row)] * B[np.ix_(self.label, self.label)] * self.root[:, None] * self.root
@@ -223,12 +220,12 @@ class EntrySystem:
 
     @cached_property
     def lone(self) -> Array:
-        """The only known value of a label with an intercept of its own: without it nothing is known of the label."""
+        """Mask of entries that are the only known value of a label with an intercept."""
         return np.diagonal(self.inverse[0]) * self.smoother.learned.ridge < 1e-12
 
     @cached_property
     def left(self) -> Array:
-        """What is left of the targets of each row by the model without it, all labels of it at once: (N, c)."""
+        """Residuals of each row under the model without all labels of that row, (N, c)."""
         M, Z = self.inverse[0], self.smoother.Z[self.row, :, self.label]
         R, left = M @ (self.root[:, None] * Z), np.zeros(Z.shape)
         for i in np.unique(self.row):
@@ -237,7 +234,7 @@ class EntrySystem:
         return left / self.root[:, None]
 
     def fill(self, into: LabelParts, K: Array, label: int) -> None:
-        """Take the scores of one label apart, into arrays without an axis of labels."""
+        """Fill in the parts of the scores of one label; the arrays have no label axis."""
         S, Z = self.weights(K, label), self.smoother.Z
         for s in self.labels.tolist():
             mine = self.label == s
@@ -258,36 +255,35 @@ class EntrySystem:
 
 
 def make_smoother(learned: LabelLearned, tie: Tied, K: Array, Z: Array) -> ModeSmoother | EntrySmoother:
-    """The one that suits what is known; Z (n x O) are the targets of all classes of all labels."""
+    """The smoother for complete or incomplete labels; Z (n x O) are the targets of all outputs."""
     kind = ModeSmoother if learned.entries is None else EntrySmoother
     return kind(learned, tie, K, tie.take(Z))
 
 
-#: So many labels of a prediction, and so many labels that one comes from, are printed.
+#: Numbers of labels per prediction, and of source labels, that are printed.
 SHOWN, FROM = 3, 3
 
 
 @dataclass(frozen=True, eq=False)
 class LabelInfluence(Influence):
-    """The training rows behind m predictions of some labels, those of the largest effects first.
+    """The training rows behind m predictions of some labels, in order of decreasing effect.
 
     ``rows``, ``contribution``, ``effect``, ``score`` and ``outputs`` as in
-    :class:`leastwise.solvers.influence.Influence`. The outputs are the classes of the first label that was asked for,
-    then those of the second, and so on.
+    :class:`leastwise.solvers.influence.Influence`. The outputs are the classes of the first requested label, then
+    those of the second, and so on.
 
     Attributes
     ----------
     target : ndarray of shape (m, k, n_outputs)
-        The rows' classes of the outputs' labels; NaN or None where these are not known.
+        Classes of the rows for the outputs' labels; NaN or None for unknown labels.
     own_contribution : ndarray of shape (m, k, n_outputs)
-        The part of ``contribution`` that comes from the row's value of the output's label; the rest comes from its
-        other labels.
+        The part of ``contribution`` from the row's value of the output's label; the rest comes from its other labels.
     by_label : ndarray of shape (m, T, n_outputs)
         Contributions of all rows, by the label that they come from; they sum to ``score``.
     labels : sequence of length T
         Names of all labels.
     output_label : ndarray of int of shape (n_outputs,)
-        The label of each output, as its place in ``labels``.
+        Label of each output, as its position in ``labels``.
     """
 
     own_contribution: Any = None
@@ -299,11 +295,11 @@ class LabelInfluence(Influence):
 
     @property
     def own(self) -> Array:
-        """What comes from the label itself, (m, n_outputs)."""
+        """Contributions of the label itself, (m, n_outputs)."""
         return self.by_label[:, self.output_label, np.arange(len(self.output_label))]
 
     def to_frame(self) -> Any:
-        """A frame (pandas) with a line for every prediction, training row and output."""
+        """A pandas data frame with one row per prediction, training row and output."""
         frame = super().to_frame()
         m, k, _ = self.effect.shape
         frame.insert(2, "label", [self.labels[t] for t in np.tile(self.output_label, m * k)])
@@ -311,11 +307,11 @@ class LabelInfluence(Influence):
         return frame
 
     def _lines(self, i: int) -> list[str]:
-        """One prediction: the likeliest class of each label, its rows, and the labels that it comes from."""
+        """Text of one prediction: the most likely class of each label, its rows and source labels."""
         asked = np.unique(self.output_label)
         lines = [line for t in asked[:SHOWN].tolist() for line in self._block(i, t)]
         hidden = len(asked) - SHOWN
-        return lines + ([f"... {hidden} more labels: to_frame() has them all"] if hidden > 0 else [])
+        return lines + ([f"... {hidden} more labels: see to_frame()"] if hidden > 0 else [])
 
     def _block(self, i: int, t: int) -> list[str]:
         places = np.flatnonzero(self.output_label == t)
@@ -329,7 +325,7 @@ class LabelInfluence(Influence):
         return lines
 
     def _sources(self, i: int, j: int) -> str:
-        """Where the score comes from, label by label."""
+        """Contributions to the score by label."""
         t, part = int(self.output_label[j]), self.by_label[i, :, j]
         order = [s for s in np.argsort(-np.abs(part), kind="stable") if s != t and part[s] != 0]
         own = f"{part[t]:.4g} from the label itself"

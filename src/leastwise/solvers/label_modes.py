@@ -1,15 +1,13 @@
-r"""Held-out scores of labels tied to one another: along the eigenvectors of B they are ridge problems of their own.
+r"""Held-out scores of coupled labels, along the eigenvectors (modes) of the label matrix B.
 
-To hold out a row is to hold out all of its labels. Rotated by the eigenvectors of B (``leastwise.linalg.sylvester``)
-the problem falls into one ridge problem for each, with the Gram matrix ``b_k G``, from which rows and their basis
-functions are deleted as from any other (see the package's text). With ``M_k = (b_k G + rho)^-1`` the blocks of the
-inverse are
+Holding out a row holds out all of its labels. Rotated by the eigenvectors of B (``leastwise.linalg.sylvester``), the
+problem decouples into one ridge problem per mode with the Gram matrix ``b_k G``, from which rows and their basis
+functions are deleted as in ``leastwise.solvers``. With ``M_k = (b_k G + rho)^-1``, the blocks of the inverse are
 
     P_k = rho M_k,     T_k = sqrt(b_k) M_k Phi,     D_k = -(I - b_k Phi' M_k Phi) / rho.
 
-Held-out scores of tied labels, mode by mode, where rows have weights.
-
-Held-out scores of tied labels from a decomposition for every fold.
+``LabelHeldout`` computes all modes at once, ``ModewiseHeldout`` one after the other with the exact ridge of every
+row, and ``LabelRefits`` decomposes the training rows of every fold.
 """
 
 from __future__ import annotations
@@ -21,28 +19,27 @@ import numpy as np
 
 from leastwise.linalg.spectrum import Spectrum
 from leastwise.linalg.sylvester import Modes, solve_sylvester
-from leastwise.solvers.heldout import Held, Problem, split_counts
-from leastwise.solvers.refit import RefitHeldout
-from leastwise.solvers.spectral import SpectralHeldout
+from leastwise.solvers.dense import RefitHeldout, SpectralHeldout
+from leastwise.solvers.heldout import HeldOut, Problem, split_counts
 
 Array = np.ndarray
 
-#: Rows that are held out alone are dealt with in so many batches by weight, at most.
+#: Maximal number of batches, by weight, of rows held out alone.
 BATCHES = 16
-#: Numbers that are held at a time for blocks of rows.
+#: Array entries held at a time for blocks of rows.
 ROOM = 2**23
 
 
 @dataclass(frozen=True)
 class LabelGroup:
-    """Labels that have some classes in common.
+    """Labels with common classes.
 
     Attributes
     ----------
     labels : ndarray of int of shape (T,)
-        Which labels.
+        Label indices.
     columns : ndarray of int of shape (c, T)
-        The columns of their scores, by class.
+        Output columns by class and label.
     """
 
     labels: Array
@@ -51,48 +48,48 @@ class LabelGroup:
 
 @dataclass(frozen=True)
 class Tied:
-    """A family with the modes of its part of B."""
+    """A label group with the modes of its block of B."""
 
     family: LabelGroup
     modes: Modes
 
     def take(self, A: Array) -> Array:
-        """Targets or scores of the family, of shape (rows, c, T), from those of all outputs."""
+        """Targets or scores of the group, of shape (rows, c, T), from those of all outputs."""
         return A[:, self.family.columns]
 
 
 @dataclass
 class LabelSpectrum:
-    """One spectrum with what no ridge and no sharing changes."""
+    """One spectrum, with arrays that depend on neither ridge nor sharing."""
 
     problem: Problem
     spectrum: Spectrum
 
     @cached_property
     def UZ(self) -> Array:
-        """Projections of the targets."""
+        """Projected targets ``U'Z``."""
         return self.spectrum.U.T @ self.problem.Z
 
     @cached_property
     def outside(self) -> Array | None:
-        """What of the targets, and of the intercept's column behind them, lies outside of U."""
+        """Components of the targets, and of the intercept column appended to them, outside the span of U."""
         B = self.problem.targets
         return None if self.spectrum.complete else B - self.spectrum.U @ np.column_stack([self.UZ, self.Uv])
 
     @cached_property
     def Uv(self) -> Array:
-        """The projection of the intercept's column."""
+        """Projected intercept column ``U'v``."""
         return self.spectrum.U.T @ self.problem.root
 
     @cached_property
     def pout(self) -> Array:
-        """How much of every row lies outside of U."""
+        """Squared norm of every row's unit vector outside the span of U."""
         U = self.spectrum.U
         return np.zeros(len(U), U.dtype) if self.spectrum.complete else np.maximum(1 - np.sum(U**2, axis=1), 0)
 
     @cached_property
     def own(self) -> Array | None:
-        """The row of V of every row's own basis function; zeros where there is none."""
+        """The row of V of every row's own basis function; zeros if it has none."""
         if self.problem.own is None:
             return None
         V = self.spectrum.V[np.maximum(self.problem.own, 0)]
@@ -101,12 +98,12 @@ class LabelSpectrum:
 
     @cached_property
     def stacks(self) -> list[tuple[Array, Array]]:
-        """Rows that are held out together, and the basis functions that they own, stacked where alike in size."""
+        """Folds of several rows and their own basis functions, stacked by size and weight."""
         own, weights = self.problem.own, self.problem.root**2
         alike: dict[tuple[int, int, float], list[tuple[Array, Array]]] = {}
         for rows in self.problem.folds.blocks:
             functions = np.empty(0, dtype=int) if own is None else np.setdiff1d(own[rows], [-1])
-            weight = float(f"{np.sum(weights[rows]):.3g}")  # what is close in weight has about the same ridge
+            weight = float(f"{np.sum(weights[rows]):.3g}")  # similar weights have similar ridges
             alike.setdefault((len(rows), len(functions), weight), []).append((rows, functions))
         stacks = []
         for (q, o, _), members in alike.items():
@@ -118,7 +115,7 @@ class LabelSpectrum:
 
     @cached_property
     def batches(self) -> list[tuple[Array, float]]:
-        """Rows that are held out alone, by weight, and what each batch weighs on average."""
+        """Batches of rows held out alone, by weight, with the mean weight of each batch."""
         rows = self.problem.folds.singles
         leaving = self.problem.single_weights(rows)
         w, group = np.unique(leaving, return_inverse=True)
@@ -141,17 +138,17 @@ class LabelSpectrum:
 
 @dataclass
 class LabelHeldout:
-    """Held-out scores of tied labels at one sharing, for any ridge, from one spectrum.
+    """Held-out scores of coupled labels at one sharing, for any alpha, from one spectrum.
 
-    To hold out a row of weight w leaves a ridge of ``alpha (n - w)``. Rows of about the same weight are given the
-    same one: exactly, where there are few different weights, else to about their differences divided by n.
+    Holding out a row of weight w leaves a ridge of ``alpha (n - w)``. Rows of similar weight use the same ridge: this
+    is exact if there are few distinct weights, otherwise the relative error is their difference divided by n.
     """
 
     base: LabelSpectrum
     ties: list[Tied]
     _rotated: dict = field(default_factory=dict, repr=False)
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.base.problem
         F = np.empty_like(problem.Z)
@@ -163,10 +160,10 @@ class LabelHeldout:
                 weight = float(np.mean(np.sum(problem.root[blocks] ** 2, axis=1)))
                 error[blocks] = self._blocks(index, blocks, own, alpha * (len(F) - weight))
             F[:, tie.family.columns] = tie.take(problem.Z) - error
-        return Held(F / problem.root[:, None])
+        return HeldOut(F / problem.root[:, None])
 
     def _targets(self, index: int) -> tuple[Array, Array | None]:
-        """Rotated projections (k, c, m) of a family's targets, and what of these lies outside of U (n, c, m)."""
+        """Rotated projected targets of a group (k, c, m), and their components outside the span of U (n, c, m)."""
         if index not in self._rotated:
             tie, out = self.ties[index], self.base.outside
             outside = None if out is None else tie.modes.rotate(tie.take(out[:, :-1]))
@@ -174,7 +171,7 @@ class LabelHeldout:
         return self._rotated[index]
 
     def _singles(self, index: int, rows: Array, rho: float) -> Array:
-        """Errors of rows left out one at a time: a 2 x 2 system for each row and mode."""
+        """Held-out residuals of rows left out one at a time: a 2 x 2 system per row and mode."""
         base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
         b, which = modes.values.astype(UZ.dtype), modes.which
         e = 1 / (base.spectrum.g[:, None] * b + UZ.dtype.type(rho))
@@ -211,16 +208,16 @@ class LabelHeldout:
         vPz = rho * np.einsum("k,kcm->cm", base.Uv, eZ)
         if outside is not None:
             assert base.outside is not None
-            out = base.outside[:, -1]  # squared, it keeps its digits: beside v it would drown in rounding
+            out = base.outside[:, -1]  # its square keeps its digits; a difference from v'v would lose them
             Pv, vPv = Pv + out[rows, None], vPv + out @ out
             vPz = vPz + np.einsum("i,icm->cm", out, outside)
         Tv = np.zeros_like(Pv) if base.own is None else np.sqrt(b) * ((base.own[rows] * base.spectrum.s) @ ev)
         return Pv, Tv, vPv, vPz
 
     def _blocks(self, index: int, rows: Array, own: Array, rho: float) -> Array:
-        """Errors of rows left out together, with the basis functions that they own: a system for every mode.
+        """Held-out residuals of rows left out together with their basis functions: one system per mode.
 
-        ``rows``, of shape (blocks, q), and ``own``, (blocks, o), are those of blocks of one size, with one ridge.
+        ``rows`` (blocks, q) and ``own`` (blocks, o) belong to blocks of one size and one ridge.
         """
         base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
         s, b, which = base.spectrum, modes.values.astype(UZ.dtype), modes.which
@@ -240,7 +237,7 @@ class LabelHeldout:
             v = np.concatenate([Pv.reshape(*rows.shape, -1), Tv], 1)
             M = M - v[:, :, None] * v[:, None] / vPv
             R = R - v[:, :, None, which] * (vPz / vPv[which])
-        for k in range(len(b)):  # the columns of one eigenvalue share a system
+        for k in range(len(b)):  # columns with the same eigenvalue share a system
             mine = which == k
             right = R[..., mine]
             R[..., mine] = np.linalg.solve(M[..., k], right.reshape(*R.shape[:2], -1)).reshape(right.shape)
@@ -253,27 +250,27 @@ def times_each(A: Array, B: Array) -> Array:
 
 
 def _pairs(A: Array, B: Array) -> Array:
-    """Products of all pairs of rows of blocks, entry by entry: (blocks, q, o, k)."""
+    """Elementwise products of all pairs of rows within blocks: (blocks, q, o, k)."""
     return A[:, :, None] * B[:, None]
 
 
-#: Eigenvalues below this, relative to the largest, count as this: such a mode has no scores but its intercept.
+#: Smallest eigenvalue relative to the largest; a mode at this floor has no scores but its intercept.
 LEAST = 1e-15
 
 
 @dataclass
 class ModewiseHeldout:
-    """Held-out scores of tied labels at one sharing.
+    """Held-out scores of coupled labels at one sharing, mode by mode.
 
-    Rows of different weights leave different ridges behind when they are held out, so that nothing is gained by
-    looking at all modes at once. Mode k is a ridge problem like any other, with ``alpha / b_k``.
+    With unequal weights the ridge differs from row to row, so that nothing is gained by handling all modes at once.
+    Mode k is an ordinary ridge problem with ``alpha / b_k``.
     """
 
     problem: Problem
     spectrum: Spectrum
     ties: list[Tied]
 
-    def at(self, alpha: float) -> Held:
+    def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.problem
         F = np.empty_like(problem.Z)
@@ -288,22 +285,22 @@ class ModewiseHeldout:
                 held = SpectralHeldout(part, self.spectrum).at(alpha / max(float(b), least))
                 G[:, :, mine] = held.F.reshape(len(Z), len(c), -1)
             F[:, c] = modes.back(G)
-        return Held(F)
+        return HeldOut(F)
 
 
 @dataclass
 class LabelRefits(RefitHeldout):
-    """Held-out scores by a decomposition of every fold's training part, which serves all ridges and sharings."""
+    """Held-out scores by decomposing every fold's training rows, for all alphas and sharings."""
 
-    def scores(self, alpha: float, ties: list[Tied]) -> Held:
-        """Held-out scores at this alpha, of labels tied in this way."""
+    def scores(self, alpha: float, ties: list[Tied]) -> HeldOut:
+        """Held-out scores at this alpha and coupling."""
         problem = self.problem
         F = np.empty_like(problem.Z)
         for rows, stay, left, spectrum in self.fits():
             v, rho = problem.root[stay] if problem.bias else None, problem.ridge(alpha, rows)
             for tie in ties:
                 c, Z = tie.family.columns, tie.take(problem.Z[stay])
-                if spectrum is None:  # all basis functions are gone: the intercept remains
+                if spectrum is None:  # no basis function left: intercept only
                     b = np.zeros(c.shape) if v is None else np.tensordot(v, Z, 1) / (v @ v)
                     F[np.ix_(rows, c.ravel())] = b.ravel()
                 else:
@@ -311,4 +308,4 @@ class LabelRefits(RefitHeldout):
                     F[np.ix_(rows, c.ravel())] = (times_each(self.design.features(rows, left), A) + b).reshape(
                         len(rows), -1
                     )
-        return Held(F)
+        return HeldOut(F)

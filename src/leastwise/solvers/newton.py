@@ -1,4 +1,4 @@
-"""Trials by real refits, for models whose held-out scores have no closed form."""
+"""Kernel logistic regression by Newton's method: held-out scores by refitting every fold, with warm starts."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
 from leastwise.linalg.whitening import Whitening, whitening
 from leastwise.problem.basis import Basis
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.utils.arrays import get_namespace, softmax, to_namespace
 
 Array = np.ndarray
 
-#: With more folds than this a refit starts from zero: to keep the last solution of each takes too much room.
+#: With more folds than this, refits start from zero: storing the last solution of every fold takes too much memory.
 WARM_FOLDS = 20
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """Scores that are log-probabilities up to a constant per row; the class shares where they are not believed."""
+    """Calibrator of scores that are log-probabilities up to a constant per row, with class shares as the fallback."""
 
     shares: Array | None = None
 
@@ -34,19 +34,19 @@ class Softmax:
         return softmax(self.decision(F, trust))
 
     def decision(self, F: Array, trust: Array | None = None) -> Array:
-        """The scores; with two classes their difference is the log-odds."""
+        """Scores, blended with the log class shares by ``trust``; the difference of two classes is the log-odds."""
         if trust is None or self.shares is None:
             return F
-        believed = trust[:, None]
-        farther = believed * F + (1 - believed) * to_namespace(np.log(self.shares), F)
-        return get_namespace(F).where(believed == 1, F, farther)
+        trusted = trust[:, None]
+        blended = trusted * F + (1 - trusted) * to_namespace(np.log(self.shares), F)
+        return get_namespace(F).where(trusted == 1, F, blended)
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Rows in coordinates where the penalty is the identity: ``D = K L'^-1``, with ``L L' = K_cc``.
+    """Whitened features, in which the penalty is the identity: ``D = K L'^-1`` with ``L L' = K_cc``.
 
-    Where every row is a centre, D is L.
+    If every row is a centre, D is L.
     """
 
     D: Array
@@ -55,7 +55,7 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class RefitOptions:
-    """How refits are made: the alphas that are sure to be asked for, the solver, and when it stops."""
+    """Options of refits: the grid of alphas, the solver, and its stopping criterion."""
 
     alphas: Any
     solver: str
@@ -63,42 +63,42 @@ class RefitOptions:
 
 
 class RefitEvaluator(Evaluator):
-    """Held-out scores by refits, from the largest alpha down, each starting from the one before."""
+    """Held-out scores by refits, from the largest alpha down, each started from the previous solution."""
 
-    def __init__(self, rows: Rows, basis: Basis, settings: Settings, effort: RefitOptions) -> None:
+    def __init__(self, rows: Rows, basis: Basis, settings: Settings, solver_options: RefitOptions) -> None:
         super().__init__(rows, basis, settings)
-        self.effort = effort
+        self.solver_options = solver_options
         self.folds_out = [np.flatnonzero(rows.fold == label) for label in np.unique(rows.fold)]
-        self.unsettled: set[tuple[float, float]] = set()
-        #: For every sigma the held-out scores by alpha, and the last parameters by fold.
+        self.unconverged: set[tuple[float, float]] = set()
+        #: For every sigma: held-out scores by alpha, and the last parameters by fold.
         self.past: dict[float, tuple[dict[float, Array], dict[int, Array]]] = {}
 
-    def apart(self) -> Self:
-        """The trial for a job of its own."""
-        other = super().apart()
-        other.past, other.unsettled = {}, set()
+    def for_worker(self) -> Self:
+        """Copy for a parallel worker, without past solutions."""
+        other = super().for_worker()
+        other.past, other.unconverged = {}, set()
         return other
 
     @property
     def room(self) -> int:
-        """Bytes that a step takes at its peak, in double precision whatever X has."""
+        """Peak memory of a search step in bytes; refits run in double precision."""
         return super().room * 8 // self.rows.X.dtype.itemsize
 
-    def kept(self, sigma: float) -> Any:
-        """Solutions at this sigma, from which those at other alphas start; and which of them are not settled."""
-        return self.past[sigma], {point for point in self.unsettled if point[0] == sigma}
+    def warm_start(self, sigma: float) -> Any:
+        """Solutions at this sigma, and the points among them that did not converge."""
+        return self.past[sigma], {point for point in self.unconverged if point[0] == sigma}
 
-    def keep(self, sigma: float, kept: Any) -> None:
+    def set_warm_start(self, sigma: float, state: Any) -> None:
         """Take over what a copy has left behind."""
-        self.past[sigma], unsettled = kept
-        self.unsettled |= unsettled
+        self.past[sigma], unconverged = state
+        self.unconverged |= unconverged
 
     def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
-        """The design of all rows without the centres ``gone``."""
+        """Whitened features of all rows, without the centres ``gone``."""
         if not self.penalised:
             K = self.kernel(sigma)
-            # Some rows of this design serve as the design of these rows alone: to directions that they do not
-            # span, the ridge gives nothing. So one factor serves all folds.
+            # A subset of these rows is a valid design for the subset: the ridge sets directions outside its span to
+            # zero. So one factor serves all folds.
             factor = cholesky(K, overwrite=True)
             return Coordinates(np.ascontiguousarray(factor.L, dtype=np.float64), factor)
         columns = np.arange(self.basis.n_functions)
@@ -107,25 +107,25 @@ class RefitEvaluator(Evaluator):
         return Coordinates(self.whitened(sigma, known, columns).astype(float, copy=False), known)
 
     def solve(self, D: Array, y: Array, w: Array, alpha: float, start: Array | None = None) -> Logistic:
-        """The model of some rows; every class from 0 to the last has one."""
+        """Fit some rows; every class from 0 to the largest must occur."""
         task = Task(D, y, w, alpha, int(y.max()) + 1, self.settings.bias)
-        return solve_logistic(task, self.effort.solver, self.effort.stop, start)
+        return solve_logistic(task, self.solver_options.solver, self.solver_options.stop, start)
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma."""
         design = self.design(sigma)
         known, starts = self.past.setdefault(sigma, ({}, {}))
 
-        def at(alpha: float) -> Held:
-            for a in [*(a for a in self.effort.alphas.values[::-1] if a > alpha), alpha]:
+        def at(alpha: float) -> HeldOut:
+            for a in [*(a for a in self.solver_options.alphas.values[::-1] if a > alpha), alpha]:
                 if a not in known:
                     known[a] = self._heldout(design, sigma, a, starts)
-            return Held(known[alpha])
+            return HeldOut(known[alpha])
 
         return at
 
     def _heldout(self, design: Coordinates, sigma: float, alpha: float, starts: dict[int, Array]) -> Array:
-        """Held-out scores at one point; ``starts`` holds the last parameters of every fold."""
+        """Held-out scores at one point; ``starts`` maps folds to their last parameters."""
         F = np.empty_like(self.Z)
         for k, out in enumerate(self.folds_out):
             gone = self._gone(out)
@@ -135,11 +135,11 @@ class RefitEvaluator(Evaluator):
             if summary is not None and len(self.folds_out) <= WARM_FOLDS:
                 starts[k] = summary.start
             if summary is not None and not summary.converged:
-                self.unsettled.add((sigma, alpha))
+                self.unconverged.add((sigma, alpha))
         return F
 
     def _left(self, out: Array) -> tuple[Array, Array]:
-        """Rows that stay when some are held out, and their weights; of several observations in a row, one goes."""
+        """Training rows and weights when ``out`` is held out; of a row with several observations, one is removed."""
         everyone, count = np.arange(len(self.rows)), self.rows.split_count
         if count is None or count[out[0]] <= 1:
             stay = np.setdiff1d(everyone, out)
@@ -149,9 +149,9 @@ class RefitEvaluator(Evaluator):
         return everyone, w
 
     def _gone(self, out: Array) -> Array | None:
-        """The centres that go with some rows: their own, unless that is all of them."""
+        """Centres deleted with the rows ``out``: their own, unless these are all centres."""
         own, count = self.basis.blocks[0].own, self.rows.split_count
-        if count is not None and count[out[0]] > 1:  # other observations at the same place stay
+        if count is not None and count[out[0]] > 1:  # other observations at the same centre remain
             return None
         if self.basis.square or own is None:
             return None
@@ -161,9 +161,9 @@ class RefitEvaluator(Evaluator):
     def _refit(
         self, D: Array, stay: Array, w: Array, out: Array, alpha: float, start: Array | None
     ) -> tuple[Array, Logistic | None]:
-        """Scores of the rows ``out`` from a model of the rows ``stay``, which have the weights w.
+        """Scores of the rows ``out`` from a model fitted to the rows ``stay`` with weights w.
 
-        A class without a row in ``stay`` cannot be fitted. Its probability is 1 / (n + 2), for n rows.
+        A class without a row in ``stay`` cannot be fitted. It gets the probability 1 / (n + 2) for n training rows.
         """
         present, y = np.unique(self.rows.y[stay], return_inverse=True)
         F = np.empty((len(out), self.Z.shape[1]))
@@ -175,7 +175,7 @@ class RefitEvaluator(Evaluator):
         F[:, absent] = logsumexp(F[:, present], axis=1, keepdims=True) - np.log(len(stay) + 2)
         return F, summary
 
-    def objective(self, sigma: float, alpha: float, held: Held, last: Candidate | None) -> Candidate:
+    def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Score held-out predictions."""
         objective: Any = self.settings.objective
         sample = self.rows.sample(held.F)

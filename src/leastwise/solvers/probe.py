@@ -1,4 +1,4 @@
-"""How fast this machine is, by a short probe: once for each precision and number of threads."""
+"""Speed of this machine, from a short benchmark run once per precision and number of threads."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from leastwise.linalg.cholesky import cholesky
 from leastwise.problem.kernels import RBF
 from leastwise.solvers.plan import PROBE_ROWS, Work
 
-#: Rows of the Cholesky factor that is timed.
+#: Rows of the timed Cholesky factor.
 FACTOR_ROWS = 800
-#: Rows, centres and features of the kernel that is timed, and numbers of a pass through memory.
+#: Rows, centres and features of the timed kernel, and array size of the timed pass through memory.
 KERNEL = (2000, 400, 5)
 NUMBERS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds for one operation of each kind, in the order of ``Work``."""
+    """Seconds per operation of each kind, in the order of ``Work``."""
 
     products: float
     factors: float
@@ -34,18 +34,18 @@ class Speed:
     calls: float
 
     def seconds(self, work: Work) -> float:
-        """What the work takes."""
+        """Estimated seconds for some work."""
         rates = (self.products, self.factors, self.spectra, self.kernels, self.numbers, self.calls)
         return float(sum(rate * amount for rate, amount in zip(rates, work.parts, strict=True)))
 
 
 def speed(dtype: Any) -> Speed:
-    """The speed of this machine in this precision; measured once, in about a tenth of a second."""
+    """Speed in this precision; measured once, in about a tenth of a second."""
     return _measured(np.dtype(dtype).name, threads())
 
 
 def threads() -> int:
-    """Threads that products run on."""
+    """Threads used by matrix products."""
     return max((pool["num_threads"] for pool in threadpool_info()), default=1)
 
 
@@ -59,19 +59,19 @@ def _measured(dtype: str, threads: int) -> Speed:
     X, small = rng.standard_normal((n, d)).astype(dtype), np.linspace(0, 1, 50)
     long, out = np.ones(NUMBERS, dtype=dtype), np.empty(NUMBERS, dtype=dtype)
     cube = PROBE_ROWS**3
-    product = _quickest(lambda: A @ A, 4) / (2 * cube)
+    product = _fastest(lambda: A @ A, 4) / (2 * cube)
     return Speed(
         product,
-        _quickest(lambda: cholesky(large), 3) / (FACTOR_ROWS**3 / 3),
-        _quickest(lambda: np.linalg.eigh(G), 3) / cube,
-        max(_quickest(lambda: RBF()(X, X[:b], 2.0), 4) / (n * b) - 2 * d * product, product),
-        _quickest(lambda: np.multiply(long, 1.5, out=out), 3) / NUMBERS,
-        _quickest(lambda: [np.exp(small).sum() for _ in range(100)], 3) / 100,
+        _fastest(lambda: cholesky(large), 3) / (FACTOR_ROWS**3 / 3),
+        _fastest(lambda: np.linalg.eigh(G), 3) / cube,
+        max(_fastest(lambda: RBF()(X, X[:b], 2.0), 4) / (n * b) - 2 * d * product, product),
+        _fastest(lambda: np.multiply(long, 1.5, out=out), 3) / NUMBERS,
+        _fastest(lambda: [np.exp(small).sum() for _ in range(100)], 3) / 100,
     )
 
 
-def _quickest(task: Callable[[], Any], times: int) -> float:
-    """Seconds of the quickest of some runs; on a busy machine those of the processor."""
+def _fastest(task: Callable[[], Any], times: int) -> float:
+    """Seconds of the fastest of some runs; processor time if that is less than wall time."""
     best = np.inf
     for _ in range(times):
         wall, processor = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""The last step of a multi-task fit: the model at the chosen parameters, and what it says of unknown tasks."""
+"""The final multi-task solution at the selected hyperparameters, and leave-one-task-out scores."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from leastwise.problem.basis import evaluate
 from leastwise.problem.coupling import CouplingMatrix
 from leastwise.problem.intercepts import Centring, shrunk_means
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.arrow import ArrowHeldout
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator
+from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout
 from leastwise.solvers.evaluator import Rows
-from leastwise.solvers.heldout import Folds, Held, Problem
-from leastwise.solvers.task_deletion import bordered_inverse
+from leastwise.solvers.heldout import Folds, HeldOut, Problem
+from leastwise.solvers.influence import bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace
 
 Array = np.ndarray
 
-#: Variance, in units of the noise's, of intercepts that are as good as free.
+#: Variance of practically unpenalised intercepts, relative to the noise variance.
 WIDE = 1e6
 
 
 @dataclass(frozen=True)
 class DualForm:
-    """``F(x, t) = sum_j B[t, t_j] k(x, x_j) A_j``: one coefficient for every row, whatever the number of tasks."""
+    """``F(x, t) = sum_j B[t, t_j] k(x, x_j) A_j``: one coefficient per row and output, for any number of tasks."""
 
     A: Array
     task: Array
@@ -42,22 +41,22 @@ class DualForm:
 
     @property
     def coef(self) -> Array:
-        """What tells the number of centres and classes."""
+        """Array whose shape gives the numbers of centres and outputs."""
         return self.A
 
     def weigh(self, K: Array, t: Array) -> Array:
-        """Scores of rows of the tasks t from their kernel values."""
+        """Scores of rows with task codes t from their kernel values."""
         return self.tie.couple(K, t, self.task) @ to_namespace(self.A, K)
 
 
 @dataclass(frozen=True)
 class PrimalForm:
-    """``F(x, t) = sum_l k(x, c_l) coef[t, l]``: coefficients for every task, the last for unknown ones."""
+    """``F(x, t) = sum_l k(x, c_l) coef[t, l]``: coefficients of every task; the last entry is for unseen tasks."""
 
     coef: Array
 
     def weigh(self, K: Array, t: Array) -> Array:
-        """Scores of rows of the tasks t from their kernel values."""
+        """Scores of rows with task codes t from their kernel values."""
         if not is_numpy(K):
             return self._weigh_there(K, t)
         F = np.empty((len(K), self.coef.shape[2]), dtype=K.dtype)
@@ -66,7 +65,7 @@ class PrimalForm:
         return F
 
     def _weigh_there(self, K: Any, t: Array) -> Any:
-        """The same in another library; coefficients of the tasks that there are move to it, no others."""
+        """The same in another array library; only coefficients of the tasks that occur are transferred."""
         found = list(rows_by_task(t))
         parts = [rows_at(K, rows) @ to_namespace(self.coef[code], K) for code, rows in found]
         return rows_at(
@@ -78,7 +77,7 @@ Form = DualForm | PrimalForm
 
 
 def rows_by_task(task: Array) -> Iterator[tuple[int, Array]]:
-    """Every task that there is, with its rows."""
+    """Code and rows of every task that occurs."""
     order = np.argsort(task, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(task[order]) != 0])
     for rows in np.split(order, starts[1:]):
@@ -89,15 +88,15 @@ def rows_by_task(task: Array) -> Iterator[tuple[int, Array]]:
 def evaluate_tasks(
     kernel: Kernel, sigma: float, X: Any, task: Array, centers: Any, rows: Array | None, form: Form
 ) -> tuple[Array, Array]:
-    """Scores of rows of some tasks (-1 for one that is not known), and the distance to the nearest centre."""
+    """Scores of rows with task codes (-1 for an unseen task), and distances to the nearest centre."""
     return evaluate(kernel, sigma, X, centers, rows, form.coef, lambda K, part: form.weigh(K, task[part]))
 
 
 @dataclass(frozen=True)
 class TaskSolution:
-    """A model of many tasks: its form, intercepts (c), and how it came about (see ``fitting.Solution``).
+    """Coefficients of many tasks, intercepts (c), and diagnostics (see ``solve.Solution``).
 
-    ``own`` (T x c) is what each task adds to the intercept.
+    ``own`` (T x c) is the offset of each task from the intercept.
     """
 
     form: Form
@@ -121,11 +120,11 @@ def solve_tasks(evaluator: AnyTaskEvaluator, sigma: float, alpha: float) -> Task
 
 def stream_tasks(
     evaluator: ArrowEvaluator, sigma: float, alpha: float, hold: bool = False
-) -> tuple[TaskSolution, Held | None]:
-    """The solution by going through the tasks twice: for what they share, and for what is each one's own.
+) -> tuple[TaskSolution, HeldOut | None]:
+    """The solution in two passes over the tasks: one for the shared part, one for the task-specific parts.
 
-    With ``hold`` held-out scores of all rows come along, for folds that lie within a task each. Their ridge is that
-    of all rows, not of all but a fold: to go through so many rows once more for that would be in vain.
+    With ``hold``, held-out scores of all rows are returned too; every fold must lie within a task. They use the ridge
+    of all rows, not of the training rows, which saves another pass and makes no practical difference.
     """
     stream, tie, bias, centring = evaluator.stream, evaluator.tie, evaluator.bias, evaluator.centring()
     penalty, rho = stream.penalty(sigma), alpha * len(evaluator.rows)
@@ -150,37 +149,37 @@ def stream_tasks(
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
     intercept, own = common_intercept(arrow.intercept, own, bias)
     solution = TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
-    return solution, Held(F, noise) if hold else None
+    return solution, HeldOut(F, noise) if hold else None
 
 
 def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: float) -> tuple[Array, Array | None]:
-    """Coefficients of the tasks of a chunk on the kernel (k x b x c), and what each adds to the intercept (k x c)."""
+    """Kernel coefficients of the tasks of a chunk (k x b x c), and their intercept offsets (k x c)."""
     parts = arrow.parts(chunk) + arrow.shared
     own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, spread)
     return unwhitened(parts, penalty), own
 
 
-def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> Held:
-    """Held-out scores of the rows of a chunk, whose shared system may be that of more tasks."""
+def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> HeldOut:
+    """Held-out scores of the rows of a chunk, from a shared system that may include more tasks."""
     root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
     Z = rows.targets(chunk.Z.shape[1]) * root[:, None]
     problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring, rows.split_count)
-    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).given(system, rho)
+    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).from_system(system, rho)
 
 
 def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, spread: float) -> Array:
-    """What each task of a chunk adds to the intercept: the mean of its residuals, shrunk (k x c)."""
+    """Intercept offsets of the tasks of a chunk: shrunken means of their residuals (k x c)."""
     assert chunk.means is not None
     b = chunk.Phi.shape[1]
-    Phi, Z, v = chunk.means[:, :b], chunk.means[:, b:-1], chunk.means[:, -1:]  # v is the root of the task's weight
+    Phi, Z, v = chunk.means[:, :b], chunk.means[:, b:-1], chunk.means[:, -1:]  # v^2 is the weight of the task
     left = Z - np.einsum("tb,tbc->tc", Phi, parts) - v * intercept
     return np.where(v > 0, v * left / np.maximum(v**2 + 1 / spread, np.finfo(float).tiny), 0).astype(parts.dtype)
 
 
 def common_intercept(intercept: Array, own: Array | None, shared: bool) -> tuple[Array, Array | None]:
-    """The intercept of a task that is not known, and what each task adds to it.
+    """Intercept of an unseen task, and the offset of each task from it.
 
-    Where all tasks have free intercepts, their mean is that of a task that is not known.
+    If all tasks have unpenalised intercepts, an unseen task gets their mean.
     """
     if own is None or shared:
         return intercept, own
@@ -189,42 +188,42 @@ def common_intercept(intercept: Array, own: Array | None, shared: bool) -> tuple
 
 
 def check_folds_within_tasks(rows: Rows, searched: int) -> None:
-    """Folds that cut across tasks need all rows at once; a search on some of them is followed by a stream of all."""
+    """Raise an error if a fold contains rows of several tasks: the final pass processes one task at a time."""
     assert rows.task is not None
     order = np.lexsort((rows.task, rows.fold))
     fold, task = rows.fold[order], rows.task[order]
     if np.any((fold[1:] == fold[:-1]) & (task[1:] != task[:-1])):
         raise ValueError(
-            "cv holds out rows of several tasks together, which is possible only where all rows are searched: there "
-            f"are {len(rows)}, and {searched} are to be searched. Use cv='loo', groups within tasks, or "
+            "cv holds out rows of several tasks together, which is possible only if the search uses all rows: there "
+            f"are {len(rows)}, and the search uses {searched}. Use cv='loo', groups within tasks, or "
             "search_rows=None."
         )
 
 
 def unseen_task_scores(evaluator: AnyTaskEvaluator, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
-    """What would be said of every task's rows if the task were not known: (n x c).
+    """Leave-one-task-out scores: of every row from a model that has not seen its task (n x c).
 
-    Where tasks have free intercepts these are drawn, for the purpose, from a distribution so wide that nothing else
-    changes: its mean is the intercept of a task that is not known.
+    Unpenalised task intercepts get a prior so wide that nothing else changes; its mean is the intercept of an unseen
+    task.
     """
     if not np.isfinite(evaluator.spread):
-        evaluator = evaluator.spreading(WIDE)
+        evaluator = evaluator.with_intercept_variance(WIDE)
         evaluator.settings = replace(evaluator.settings, bias=True)
     if isinstance(evaluator, CoupledEvaluator):
         return dual_unseen_task_scores(evaluator, sigma, alpha, jitter)
-    F = evaluator.back(evaluator.arrow(sigma).task_out(alpha))
-    alone = evaluator.tie.sharing == 0 and not evaluator.bias  # nothing but rounding
+    F = evaluator.back(evaluator.arrow(sigma).unseen_task_scores(alpha))
+    alone = evaluator.tie.sharing == 0 and not evaluator.bias  # only rounding error
     return np.zeros_like(F) if alone else F
 
 
 def empty_coef(n_tasks: int, arrow: Arrow, penalty: Whitening | None) -> Array:
-    """Room for coefficients of so many tasks on the kernel itself; in double precision where they may cancel."""
+    """Uninitialised kernel coefficients of ``n_tasks`` tasks; in double precision if they may cancel."""
     r, c = arrow.shared.shape
     return np.empty((n_tasks, r, c), arrow.shared.dtype) if penalty is None else np.empty((n_tasks, penalty.size, c))
 
 
 def unwhitened(coef: Array, penalty: Whitening | None) -> Array:
-    """Coefficients (tasks x b x c) of the kernel itself, from coordinates where the penalty is the identity."""
+    """Kernel coefficients (tasks x b x c) from those of whitened features."""
     if penalty is None:
         return coef
     k, b, c = coef.shape
@@ -247,7 +246,7 @@ def solve_dual(evaluator: CoupledEvaluator, sigma: float, alpha: float) -> TaskS
 
 
 def _solve_gram(H: Array, Z: Array, rho: float, bias: Array | None, lifted: bool) -> tuple[Array, Array, float]:
-    """By a Cholesky factor, or, where there are negative eigenvalues to lift, from the spectrum. H is destroyed."""
+    """Solve by a Cholesky factor, or from the spectrum if negative eigenvalues have to be lifted. Overwrites H."""
     if not lifted:
         return solve_gram(H, Z, rho, bias)
     spectrum = gram_spectrum(H)
@@ -257,7 +256,7 @@ def _solve_gram(H: Array, Z: Array, rho: float, bias: Array | None, lifted: bool
 def _solve_centred(
     evaluator: CoupledEvaluator, sigma: float, alpha: float, H: Array, centring: Centring
 ) -> TaskSolution:
-    """The solution where tasks have intercepts of their own: ``A = W (W H W + rho)^-1 W (Z - v b)``."""
+    """The solution with task intercepts: ``A = W (W H W + rho)^-1 W (Z - v b)``."""
     root, rho, lifted = evaluator.root, alpha / evaluator.unit * len(H), not evaluator.definite
     bias = centring.rows(root[:, None])[:, 0] if evaluator.bias else None
     A, b, jitter = _solve_gram(centring.gram(H), centring.rows(evaluator.Z), rho, bias, lifted)
@@ -270,10 +269,10 @@ def _solve_centred(
 
 
 def _form(evaluator: CoupledEvaluator, sigma: float, A: Array) -> Form:
-    """Coefficients on the rows where the kernel is the Gram matrix, on the centres elsewhere."""
+    """Coefficients of the rows if the kernel matrix is the Gram matrix, otherwise of the centres."""
     if evaluator.plain:
         return DualForm(A, evaluator.task, evaluator.tie)
-    # theta_t = Phi' (B[t, t_j] A_j), and back from the coordinates where the penalty is the identity
+    # theta_t = Phi' (B[t, t_j] A_j), then from whitened features back to the kernel
     Phi, tie = evaluator.features(sigma), evaluator.tie
     parts = np.zeros((len(tie.own) + 1, Phi.shape[1], A.shape[1]), dtype=A.dtype)
     for code, rows in rows_by_task(evaluator.task):
@@ -287,17 +286,18 @@ def _form(evaluator: CoupledEvaluator, sigma: float, A: Array) -> Form:
 
 
 def _unscaled(evaluator: CoupledEvaluator, sigma: float, coef: Array) -> Array:
-    """Coefficients of the kernel itself from those of the design."""
+    """Kernel coefficients from those of the features."""
     if evaluator.settings.norm == "coefficients":
         return coef * evaluator.root[:, None] if evaluator.basis.weighted else coef
     return unwhitened(coef, evaluator.coordinates(sigma))
 
 
 def dual_unseen_task_scores(evaluator: CoupledEvaluator, sigma: float, alpha: float, jitter: float = 0.0) -> Array:
-    """What would be said of every task's rows if the task were not known: (n x c), from one inverse.
+    """Leave-one-task-out scores (n x c) from one inverse.
 
     Deleting the rows f of a task from ``A = M Z`` leaves ``A - M[:, f] (M_ff)^-1 A_f`` on the others. The ridge is
-    that of all rows, and no basis function goes with the rows. ``jitter`` is what the model itself was lifted by.
+    that of all rows, and basis functions are not deleted. ``jitter`` is the one that was added to the model's Gram
+    matrix.
     """
     root, task, tie, G = evaluator.root, evaluator.task, evaluator.tie, evaluator.gram(sigma)
     H = tie.couple(G.copy(), task, task) * root[:, None] * root
@@ -315,7 +315,7 @@ def dual_unseen_task_scores(evaluator: CoupledEvaluator, sigma: float, alpha: fl
 
 
 def _unseen_task(tie: CouplingMatrix, code: int) -> Array:
-    """What the tasks other than this one have in common with each task, on average; nothing comes from it itself."""
+    """Mean coupling of the tasks other than this one to each task, as for an unseen task; 0 for the task itself."""
     T = len(tie.own)
     if tie.B is None or T <= 2:
         return tie.unseen_task

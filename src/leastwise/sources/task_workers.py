@@ -25,9 +25,9 @@ from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, CouplingMatrix
 from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.arrow_evaluator import ArrowEvaluator, Stream
+from leastwise.solvers.arrow import ArrowEvaluator, Stream
 from leastwise.solvers.evaluator import Rows, Settings
-from leastwise.solvers.heldout import Held
+from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.solve_tasks import (
     PrimalForm,
     TaskSolution,
@@ -251,11 +251,11 @@ class Remote:
         intercept, own = common_intercept(arrow.intercept, own, point.bias)
         return TaskSolution(PrimalForm(coef), intercept, jitter, own=own)
 
-    def heldout(self, point: Point, system: System, order: Array) -> Held:
+    def heldout(self, point: Point, system: System, order: Array) -> HeldOut:
         """Held-out scores of the sample, with its rows in this order."""
         found = list(self.parts.map(part_heldout, self.own, (self.terms, point, system)))
         F, noise = (np.concatenate([part[k] for part in found])[order] for k in (0, 1))
-        return Held(F, noise)
+        return HeldOut(F, noise)
 
 
 # ---------------------------------------------------------------------- sample
@@ -341,23 +341,23 @@ class PartitionEvaluator(ArrowEvaluator):
         penalty, rho = self.stream.penalty(sigma), float(alpha * self.n)
         return Point(self.settings.kernel, sigma, self.tie.sharing, rho, self.unit_spread, self.bias, penalty)
 
-    def held(self, point: Point, system: System) -> Held:
+    def held(self, point: Point, system: System) -> HeldOut:
         """Held-out scores of the sample."""
         if self.order is not None:
             return self.remote.heldout(point, system, self.order)
-        held = self.arrow(point.sigma).given(system, point.rho)
+        held = self.arrow(point.sigma).from_system(system, point.rho)
         return replace(held, F=self.back(held.F), noise=None if held.noise is None else self.back(held.noise))
 
-    def heldout(self, sigma: float, count: int) -> Callable[[float], Held]:
+    def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma."""
 
-        def at(alpha: float) -> Held:
+        def at(alpha: float) -> HeldOut:
             point = self.point(sigma, alpha)
             return self.held(point, self.remote.system(point))
 
         return at
 
-    def solved(self, sigma: float, alpha: float, hold: bool) -> tuple[TaskSolution, Held | None]:
+    def solved(self, sigma: float, alpha: float, hold: bool) -> tuple[TaskSolution, HeldOut | None]:
         """The model of all rows, and held-out scores of the sample."""
         point = self.point(sigma, alpha)
         system = self.remote.system(point)

@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 from leastwise import LSPC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks, make_rotated_labels
-from leastwise.model_selection.checkpoint import diary
+from leastwise.model_selection.checkpoint import checkpointing
 
 
 class Memory:
@@ -15,11 +15,11 @@ class Memory:
     def __init__(self, stop_after=None):
         self.entries, self.steps, self.recalled, self.stop_after = {}, [], 0, stop_after
 
-    def recall(self, step):
+    def load(self, step):
         self.recalled += step in self.entries
         return self.entries.get(step)
 
-    def note(self, step, entry):
+    def save(self, step, entry):
         self.steps.append(step)
         self.entries[step] = entry
         if self.stop_after == len(self.steps):
@@ -57,12 +57,12 @@ def test_a_search_taken_up_again_ends_where_it_would_have(make):
     model.fit(*data, **more)
     memory = Memory(stop_after=4)
     broken = make()[0]
-    with pytest.raises(KeyboardInterrupt), diary(memory):
+    with pytest.raises(KeyboardInterrupt), checkpointing(memory):
         broken.fit(*data, **more)
     assert not hasattr(broken, "sigma_")
     memory.stop_after = None
     again = make()[0]
-    with diary(memory):
+    with checkpointing(memory):
         again.fit(*data, **more)
     assert memory.recalled == 4
     assert (again.sigma_, again.alpha_) == (model.sigma_, model.alpha_)
@@ -90,9 +90,9 @@ def few_rows_of_labels():
 def test_a_diary_keeps_what_it_was_told(make):
     """Alphas of a search on some rows are converted to all rows afterwards: for the model, not in the diary."""
     memory = Memory()
-    with diary(memory):
+    with checkpointing(memory):
         model = make()[0].fit(*make()[1], **make()[2])
-    with diary(memory):
+    with checkpointing(memory):
         again = make()[0].fit(*make()[1], **make()[2])
     assert memory.recalled == len(memory.steps)
     np.testing.assert_array_equal(again.cv_results_["param_alpha"], model.cv_results_["param_alpha"])
@@ -102,7 +102,7 @@ def test_a_diary_keeps_what_it_was_told(make):
 def test_steps_are_told_in_order_with_what_they_look_at():
     model, data, _ = iris()
     memory = Memory()
-    with diary(memory):
+    with checkpointing(memory):
         model.fit(*data)
     assert [step.number for step in memory.steps] == list(range(len(memory.steps)))
     assert all(step.n_rows == 150 and step.sharing is None for step in memory.steps)
@@ -112,7 +112,7 @@ def test_steps_are_told_in_order_with_what_they_look_at():
 
 def test_nobody_is_told_outside():
     memory = Memory()
-    with diary(memory):
+    with checkpointing(memory):
         pass
     iris()[0].fit(*iris()[1])
     assert not memory.steps

@@ -8,9 +8,9 @@ from conftest import blobs
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise import LSPC, LSSVC
-from leastwise.estimators import solving
+from leastwise.estimators import iterating
 from leastwise.estimators.fitting import prepare
-from leastwise.estimators.solving import smoothest
+from leastwise.estimators.iterating import smoothest
 from leastwise.linalg.krylov import block_cg
 from leastwise.model_selection.grid import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel
@@ -104,7 +104,7 @@ def test_a_tenth_is_held_out_and_calibrates():
 
 def test_alpha_is_settled_on_more_rows(monkeypatch):
     """The chosen alpha is the best of those that were looked at on the larger part, or alike and larger."""
-    monkeypatch.setattr(solving, "SETTLE_ROWS", 500)
+    monkeypatch.setattr(iterating, "SETTLE_ROWS", 500)
     rows, y = classes(1200, seed=3)
     model = LSPC(1.5, solver="krylov", search_rows=150, random_state=0).fit(rows, y)
     table = model.cv_results_
@@ -286,7 +286,7 @@ def test_one_problem_serves_many_alphas(narrow):
     np.testing.assert_allclose(a.scores(rows), b.scores(rows), atol=1e-7)
     model = fixed()
     data, settings = prepare(model, model._spec(), X, Y, WEIGHTS)
-    solver_options = solving.SolverOptions(1e-9, 200)
+    solver_options = iterating.SolverOptions(1e-9, 200)
     problem = KrylovProblem(data.rows, settings, 1.5, None, solver_options)
     assert problem.rough is not None
     start = None

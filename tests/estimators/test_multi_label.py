@@ -12,7 +12,7 @@ from reference import rbf
 from scipy import sparse
 
 from leastwise import LSPC, MultiLabelLSPC
-from leastwise.estimators import solving, validation
+from leastwise.estimators import iterating, validation
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 from leastwise.problem.coupling import from_pairwise
 
@@ -354,7 +354,7 @@ def test_held_out_scores_are_those_of_other_models(changes):
 def folds_made(monkeypatch):
     """The folds that stand in for leave-one-out, as a fit makes them."""
     real, seen = validation.grouped_folds, []
-    for module in (validation, solving):
+    for module in (validation, iterating):
         monkeypatch.setattr(module, "grouped_folds", lambda *args: seen.append(real(*args)) or seen[-1])
     return seen
 
@@ -555,7 +555,7 @@ def test_conjugate_gradients_hold_out_rows(Z, monkeypatch):
     assert len(np.unique(made[-1])) == 5
     expected = by_refits(X, Z, W, label_matrix(0.4), made[-1])
     same(found.heldout_scores_, expected, 1e-6)
-    monkeypatch.setattr(solving, "IN_TURN", 0)
+    monkeypatch.setattr(iterating, "IN_TURN", 0)
     tenth = model(solver="cg", tol=1e-12).fit(X, Z)
     held = ~np.isnan(tenth.heldout_scores_[:, 0])
     np.testing.assert_array_equal(held, made[-1] == 0)

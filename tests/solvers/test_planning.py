@@ -48,15 +48,15 @@ def spied(monkeypatch):
         real = getattr(target, name)
         monkeypatch.setattr(target, name, lambda *a, **k: (seen.append(word), real(*a, **k))[1])
 
-    from leastwise.estimators import solving
+    from leastwise.estimators import iterating, solving
 
     watch(solving, "solve", "cholesky")
-    watch(solving, "solve_by_sgd", "sgd")
+    watch(iterating, "solve_by_sgd", "sgd")
     moments = SOLVERS["moments"]
     by_sums = dataclasses.replace(moments, fit=lambda *a: (seen.append("moments"), moments.fit(*a))[1])
     monkeypatch.setitem(SOLVERS, "moments", by_sums)
-    watch(solving, "solve_by_krylov", "krylov")
-    watch(solving, "solve_labels_free", "cg")
+    watch(iterating, "solve_by_krylov", "krylov")
+    watch(iterating, "solve_labels_free", "cg")
     watch(solving, "solve_labels", "sylvester")
     return seen
 

@@ -5,7 +5,8 @@ The table is :data:`leastwise.solvers.choose.SOLVERS`; messages list solvers in 
 
 from __future__ import annotations
 
-from leastwise.estimators.solving import fit_by_krylov, fit_by_sgd, fit_direct, fit_labels_by_cg
+from leastwise.estimators.iterating import fit_by_krylov, fit_by_sgd, fit_labels_by_cg
+from leastwise.estimators.solving import fit_direct
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.sums import fit_by_sums
 from leastwise.problem.kernels import Kernel, Precomputed

@@ -400,7 +400,7 @@ def test_long_names_are_shortened_where_they_are_printed():
     assert len({line.split()[0] for line in report.splitlines()[2:8]}) == 6
     text = str(model.influence(TASKS.X[:1], tasks=names[0], top=2))
     first, *rest = text.splitlines()
-    assert "place" in first
+    assert "position" in first
     assert "from 0" in first
     assert max(map(len, rest)) <= 118
     part = model.influence(TASKS.X[:1], tasks=names[0], top=2).by_task[0].sum(axis=0).max()

@@ -59,8 +59,8 @@ def test_splitters_and_lists_of_splits():
         (ShuffleSplit(3, random_state=0), "exactly once"),
         ([(np.arange(0), np.arange(12))], "single fold"),
         ([(np.arange(5), np.arange(6, 12)), (np.arange(6, 12), np.arange(6))], "trains on 5 of the 6 rows"),
-        ([1, 2], "no list of"),
-        ([([0], [70])], "no list of"),
+        ([1, 2], "not a list of"),
+        ([([0], [70])], "not a list of"),
     ],
 )
 def test_what_does_not_hold_out_every_row_once_is_refused(cv, message):

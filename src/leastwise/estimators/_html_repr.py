@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _is_fitted
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from leastwise.metrics.calibration import equal_mass
 from leastwise.metrics.losses import class_log_losses
@@ -46,7 +47,9 @@ class FittedRepr:
 
 def fitted_block(model: Any) -> str:
     """The block, or an empty string for a model that is not fitted or not of this library."""
-    if not _is_fitted(model):
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
         return ""
     model = vars(model).get("fitted_", model)  # the fitted model of a TableModel
     if not isinstance(model, FittedRepr):

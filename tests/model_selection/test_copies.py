@@ -24,7 +24,6 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.estimators.abstaining import Abstaining
-from leastwise.estimators.base import TaskCoefficients
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.model_selection.folds import DuplicateRowsWarning, observation_counts
 from leastwise.problem.similarity import correlation_similarity, input_similarity, learned_similarity
@@ -174,9 +173,7 @@ def targets(model, y, z):
 def test_weight_two_is_the_row_twice(model, seed):
     X, y, z, task, times, new = drawn(seed)
     y, rows = targets(model, y, z), np.repeat(np.arange(len(X)), times)
-    tasks = [
-        {"tasks": t} if isinstance(model, TaskCoefficients) else {} for t in (task, task[rows], np.arange(20) % 3)
-    ]
+    tasks = [{"tasks": t} if hasattr(model, "task_column") else {} for t in (task, task[rows], np.arange(20) % 3)]
     weighted = clone(model).fit(X, y, sample_weight=times, **tasks[0])
     repeated = clone(model).fit(X[rows], y[rows], **tasks[1])
     assert (weighted.sigma_, weighted.alpha_) == pytest.approx((repeated.sigma_, repeated.alpha_))
@@ -191,9 +188,7 @@ def test_neither_the_order_of_rows_nor_the_scale_of_weights_matters(model, seed,
     X, y, z, task, _, new = drawn(seed)
     rng = np.random.default_rng(seed)
     y, w, order = targets(model, y, z), rng.uniform(0.5, 2, len(X)), rng.permutation(len(X))
-    tasks = [
-        {"tasks": t} if isinstance(model, TaskCoefficients) else {} for t in (task, task[order], np.arange(20) % 3)
-    ]
+    tasks = [{"tasks": t} if hasattr(model, "task_column") else {} for t in (task, task[order], np.arange(20) % 3)]
     one = clone(model).fit(X, y, sample_weight=w, **tasks[0])
     other = clone(model).fit(X[order], y[order], sample_weight=scale * w[order], **tasks[1])
     np.testing.assert_allclose(answers(one, new, **tasks[2]), answers(other, new, **tasks[2]), atol=1e-5)

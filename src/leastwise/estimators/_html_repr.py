@@ -5,9 +5,10 @@ It precedes scikit-learn's diagram of the estimator.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from leastwise.utils.svg import Frame, Markup, element, join_markup, picture
 from leastwise.utils.unwrap import core, within
 
 Array = np.ndarray
+T = TypeVar("T", bound=type)
 
 #: Bins of the diagram, and its side in pixels.
 BINS, SIDE = 10, 120.0
@@ -32,17 +34,21 @@ STYLE = Markup(
 )
 
 
-class FittedRepr:
-    """Mixin: the HTML of a fitted estimator begins with :func:`fitted_block`, unless ``set_config`` disables HTML."""
+def shows_fit(cls: T) -> T:
+    """Decorate an estimator: its HTML begins with :func:`fitted_block`, unless ``set_config`` disables HTML."""
+    inner, mimebundle = cls._repr_html_inner, cls._repr_mimebundle_  # type: ignore[attr-defined]
 
-    def _repr_html_inner(self) -> str:
-        return fitted_block(self) + super()._repr_html_inner()  # type: ignore[misc]
+    def _repr_html_inner(self: BaseEstimator) -> str:
+        return fitted_block(self) + inner(self)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+    def _repr_mimebundle_(self: BaseEstimator, **kwargs: Any) -> dict[str, str]:
+        bundle = mimebundle(self, **kwargs)
         if "text/html" in bundle:
             bundle["text/html"] = fitted_block(self) + bundle["text/html"]
         return bundle
+
+    cls._repr_html_inner, cls._repr_mimebundle_ = _repr_html_inner, _repr_mimebundle_  # type: ignore[attr-defined]
+    return cls
 
 
 def fitted_block(model: Any) -> str:
@@ -52,7 +58,7 @@ def fitted_block(model: Any) -> str:
     except NotFittedError:
         return ""
     model = vars(model).get("fitted_", model)  # the fitted model of a TableModel
-    if not isinstance(model, FittedRepr):
+    if not type(model).__module__.startswith("leastwise."):
         return ""
     facts = join_markup(*(element("dt", name) + element("dd", value) for name, value in facts_of(model)))
     outcomes = heldout_outcomes(model)

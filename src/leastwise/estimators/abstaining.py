@@ -23,14 +23,15 @@ from leastwise.estimators._abstention_rows import (
     row_thresholds,
     task_codes,
 )
-from leastwise.estimators._html_repr import FittedRepr
+from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators.validation import row_index
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params
 
 Array = np.ndarray
 
 
-class Abstaining(FittedRepr, Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+@shows_fit
+class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""A classifier that rejects uncertain rows, by a threshold set on held-out rows.
 
     A row is *accepted* if its confidence, the probability of the predicted class, is at least a threshold. Give

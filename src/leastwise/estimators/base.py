@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from leastwise.calibration.heldout_rows import Evidence, HeldRows
 from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators import intervals
-from leastwise.estimators._html_repr import FittedRepr
+from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators.docs import documented
 from leastwise.estimators.fitting import fit
 from leastwise.estimators.predicting import Answer, framed, raw_scores, set_output
@@ -33,8 +33,9 @@ from leastwise.utils.arrays import back_like, bring, get_namespace, to_numpy
 Array = np.ndarray
 
 
+@shows_fit
 @documented
-class KernelEstimator(FittedRepr, BaseEstimator):
+class KernelEstimator(BaseEstimator):
     """Base of all estimators."""
 
     def _spec(self) -> Spec:
@@ -260,55 +261,60 @@ class Classifier(ClassifierMixin, KernelEstimator):
     intercept_: Array
 
 
-class TaskCoefficients:
-    """Coefficients of a multi-task model, in the form in which they were solved for."""
+# Coefficients of a model of many tasks, in the form in which they were solved for.
 
-    @property
-    def dual_coef_(self) -> Array:
-        """One coefficient for each row (n x c), where the system was solved in the dual."""
-        return self._form(DualForm).A
 
-    @property
-    def coef_(self) -> Array:
-        """Coefficients of the centres for each task (T x b x c), where it was not solved in the dual."""
-        return self._form(PrimalForm).coef[:-1]
+def dual_coef(model: Any) -> Array:
+    """One coefficient for each row (n x c), where the system was solved in the dual."""
+    return _form(model, DualForm).A
 
-    @property
-    def shared_coef_(self) -> Array:
-        """Coefficients of the centres (b x c) for unseen tasks."""
-        return self._form(PrimalForm).coef[-1]
 
-    @property
-    def similarity_(self) -> Array:
-        """Similarities of the tasks, of shape (T, T); ones if all are alike."""
-        check_is_fitted(self)
-        S = self.relation_.similarity  # type: ignore[attr-defined]
-        T = len(self.tasks_)  # type: ignore[attr-defined]
-        return np.ones((T, T)) if S is None else S
+def task_coef(model: Any) -> Array:
+    """Coefficients of the centres for each task (T x b x c), where it was not solved in the dual."""
+    return _form(model, PrimalForm).coef[:-1]
 
-    @property
-    def coupling_(self) -> Array:
-        """The task matrix B at ``sharing_``, of shape (T, T)."""
-        check_is_fitted(self)
-        return self.tie_.matrix  # type: ignore[attr-defined]
 
-    def _form(self, kind: type) -> Any:
-        form = vars(self).get("form_")
-        if not isinstance(form, kind):
-            raise AttributeError(f"This {type(self).__name__} has no coefficients of that kind.")
-        return form
+def shared_coef(model: Any) -> Array:
+    """Coefficients of the centres (b x c) for unseen tasks."""
+    return _form(model, PrimalForm).coef[-1]
+
+
+def task_similarity(model: Any) -> Array:
+    """Similarities of the tasks, of shape (T, T); ones if all are alike."""
+    check_is_fitted(model)
+    S, T = model.relation_.similarity, len(model.tasks_)
+    return np.ones((T, T)) if S is None else S
+
+
+def task_coupling(model: Any) -> Array:
+    """The task matrix B at ``sharing_``, of shape (T, T)."""
+    check_is_fitted(model)
+    return model.tie_.matrix
+
+
+def _form(model: Any, kind: type) -> Any:
+    form = vars(model).get("form_")
+    if not isinstance(form, kind):
+        raise AttributeError(f"This {type(model).__name__} has no coefficients of that kind.")
+    return form
+
+
+@documented
+class TaskClassifier(Classifier):
+    """Base of the multi-task classifiers."""
+
+    dual_coef_ = property(dual_coef)
+    coef_ = property(task_coef)
+    shared_coef_ = property(shared_coef)
+    similarity_ = property(task_similarity)
+    coupling_ = property(task_coupling)
 
     def familiarity(self, X: Any, tasks: Any = None) -> Array:
         """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
 
         ``tasks`` have no effect and may be omitted.
         """
-        return super().familiarity(X)  # type: ignore[misc]
-
-
-@documented
-class TaskClassifier(TaskCoefficients, Classifier):
-    """Base of the multi-task classifiers."""
+        return super().familiarity(X)
 
     @by_partition
     def scores(self, X: Any, tasks: Any = None) -> Array:
@@ -542,8 +548,21 @@ class Regressor(RegressorMixin, KernelEstimator):
 
 
 @documented
-class TaskRegressor(TaskCoefficients, Regressor):
+class TaskRegressor(Regressor):
     """Base of the multi-task regressors."""
+
+    dual_coef_ = property(dual_coef)
+    coef_ = property(task_coef)
+    shared_coef_ = property(shared_coef)
+    similarity_ = property(task_similarity)
+    coupling_ = property(task_coupling)
+
+    def familiarity(self, X: Any, tasks: Any = None) -> Array:
+        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
+
+        ``tasks`` have no effect and may be omitted.
+        """
+        return super().familiarity(X)
 
     @by_partition
     def predict(self, X: Any, tasks: Any = None) -> Array:

@@ -13,7 +13,7 @@ from leastwise.calibration.families import FAMILIES
 from leastwise.calibration.heldout_rows import Evidence, HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.recalibration import choose_family
-from leastwise.estimators._html_repr import FittedRepr
+from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
 from leastwise.estimators.base import Classifier, TaskClassifier
 from leastwise.estimators.checks import choose
@@ -31,7 +31,8 @@ KEPT = ("classes_", "class_prior_", "tasks_", "labels_", "label_index_", "heldou
 SEEN = ("n_features_in_", "feature_names_in_")
 
 
-class Recalibrated(FittedRepr, Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+@shows_fit
+class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     """A classifier of this package with recalibrated probabilities, without a second fit of the model.
 
     The model is fitted once. Recalibration maps are then fitted to ``heldout_proba_``, its predictions of held-out

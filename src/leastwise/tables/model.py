@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators._html_repr import FittedRepr
+from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.lspc import LSPC
 from leastwise.estimators.lssvm import LSSVR
@@ -33,7 +33,8 @@ MANY_ROWS = 5000
 CENTERS = 500
 
 
-class TableModel(FittedRepr, BaseEstimator):
+@shows_fit
+class TableModel(BaseEstimator):
     """A model of a table: columns of any kind in, predictions with probabilities, sets and decisions out.
 
     The kinds of the columns and of the target are found by documented rules; see the page "Tables".

@@ -74,19 +74,23 @@ def ranked_distances(kernel: Kernel, pairs: Array, fold: Array, home: Array | No
     return kernel.distances(block.min(axis=1) if k == 0 else np.partition(block, k, axis=1)[:, k])
 
 
-def heldout_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array) -> Array:
-    """Distance of every training row to the nearest centre outside its own fold; inf if there is none."""
+def heldout_distances(kernel: Kernel, X: Any, basis: Basis, fold: Array, held: Array) -> Array:
+    """Distance of the rows ``held`` to the nearest centre outside their own fold, in chunks; inf for other rows."""
     home = None if basis.rows is None else fold[basis.rows]
-    chunks = row_chunks(len(pairs), pairs.shape[1], pairs.itemsize)
-    return np.concatenate([ranked_distances(kernel, pairs[part], fold[part], home) for part in chunks])
+    nearest = np.full(X.shape[0], np.inf, dtype=X.dtype)
+    for part in row_chunks(len(held), basis.n_functions, X.dtype.itemsize):
+        pairs = kernel.pairs(X[held[part]], basis.centers)
+        nearest[held[part]] = ranked_distances(kernel, pairs, fold[held[part]], home)
+    return nearest
 
 
-def further_distances(kernel: Kernel, basis: Basis, pairs: Array, fold: Array, copy: Array, some: Array) -> Array:
-    """Distance of some rows to the centre of rank ``RANK`` outside the fold; copies of centres count once."""
+def further_distances(kernel: Kernel, X: Any, basis: Basis, fold: Array, cell: Array, some: Array) -> Array:
+    """Distance of some rows to the centre of rank ``RANK`` outside the fold; centres of one cell count once."""
     if basis.rows is None:
-        return ranked_distances(kernel, pairs[some], fold[some], None, RANK)
-    columns = np.unique(copy[basis.rows], return_index=True)[1]
-    return ranked_distances(kernel, pairs[np.ix_(some, columns)], fold[some], fold[basis.rows[columns]], RANK)
+        return ranked_distances(kernel, kernel.pairs(X[some], basis.centers), fold[some], None, RANK)
+    distinct = np.unique(cell[basis.rows], return_index=True)[1]
+    pairs = kernel.pairs(X[some], basis.centers[distinct])
+    return ranked_distances(kernel, pairs, fold[some], fold[basis.rows[distinct]], RANK)
 
 
 def fit_reach(nearest: Array, further: Array, copy: Array) -> Reach | None:

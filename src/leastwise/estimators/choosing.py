@@ -52,9 +52,7 @@ class SearchResult:
     coupling: Any = None
 
 
-def fixed_point(
-    spec: Spec, data: Dataset, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None
-) -> Candidate:
+def fixed_point(data: Dataset, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
     """The point that was given, where nothing is held out."""
     sharing = None if sharings is None else sharings.values[0]
     return Candidate(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), plain_calibrator(data), sharing)
@@ -155,7 +153,7 @@ def choose_single(spec: Spec, data: Dataset, settings: Settings) -> SearchResult
     sigmas, alphas = spec.data_grids(rows, settings)
     whole = Search(Evaluator(rows, basis, settings))
     if spec.cv is None:
-        return SearchResult(fixed_point(spec, data, sigmas, alphas), [], whole.evaluator, whole.evaluator)
+        return SearchResult(fixed_point(data, sigmas, alphas), [], whole.evaluator, whole.evaluator)
     if some is rows or (sigmas.single and alphas.single):
         found = run_search(spec, whole, sigmas, alphas)
         return SearchResult(found, whole.seen, whole.evaluator, whole.evaluator)
@@ -173,7 +171,7 @@ def first_look(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
     sigmas, alphas = spec.data_grids(data.rows, settings)
     search = Search(Evaluator(some, spec.basis_of(some, data.seed, settings), settings))
     if spec.cv is None:
-        return SearchResult(fixed_point(spec, data, sigmas, alphas), [], None, search.evaluator)
+        return SearchResult(fixed_point(data, sigmas, alphas), [], None, search.evaluator)
     found = run_search(spec, search, sigmas, alphas)
     ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
     return SearchResult(

@@ -51,7 +51,7 @@ def choose_labels(spec: Spec, data: Dataset, settings: Settings, iterated: bool)
     last = rows if basis is not None else some
     whole = _evaluator(spec, data, last, basis or part, settings, relation)
     if spec.cv is None:
-        return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
+        return SearchResult(fixed_point(data, sigmas, alphas, sharings), [], whole, whole)
     search = Search(whole.with_tolerance(ROUGH) if isinstance(whole, IncompleteLabelEvaluator) else whole)
     if sigmas.single and alphas.single and len(sharings.values) == 1:
         found = search.at(sigmas.values[0], sharings.values[0], alphas)

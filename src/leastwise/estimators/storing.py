@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator, sample_credibility
-from leastwise.calibration.extrapolation import RANK, SOME, Reach, fit_neighbourhood, fit_reach, ranked_distances
+from leastwise.calibration.extrapolation import (
+    SOME,
+    Reach,
+    fit_neighbourhood,
+    fit_reach,
+    further_distances,
+    heldout_distances,
+)
 from leastwise.calibration.heldout_rows import HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds
 from leastwise.estimators.checks import check_threshold
@@ -19,7 +26,7 @@ from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.search import table
 from leastwise.model_selection.subsample import distinct_sample
-from leastwise.problem.basis import Basis, row_chunks
+from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Laplace, Precomputed, Scaled
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.influence import Learned
@@ -127,17 +134,11 @@ def heldout_reach(
     trusted = spec.extrapolate or not kernel.distance or (spec.calibration is None and not spec.logistic)
     if trusted or not len(held):
         return None, None
-    home = None if basis.rows is None else rows.place[basis.rows]
-    nearest = np.full(len(rows), np.inf, dtype=rows.X.dtype)
-    for part in row_chunks(len(held), basis.n_functions, rows.X.dtype.itemsize):
-        pairs = kernel.pairs(rows.X[held[part]], basis.centers)
-        nearest[held[part]] = ranked_distances(kernel, pairs, rows.place[held[part]], home)
+    nearest = heldout_distances(kernel, rows.X, basis, rows.place, held)
     cell = np.unique(np.stack([rows.copy, rows.place]), axis=1, return_inverse=True)[1].reshape(-1)
     some = held[distinct_sample(replace(rows, copy=cell).part(held), SOME, "reach")]
-    distinct = slice(None) if basis.rows is None else np.unique(cell[basis.rows], return_index=True)[1]
-    pairs = kernel.pairs(rows.X[some], basis.centers[distinct])
-    home = None if home is None else home[distinct]
-    reach = fit_reach(nearest, ranked_distances(kernel, pairs, rows.place[some], home, RANK), rows.copy)
+    further = further_distances(kernel, rows.X, basis, rows.place, cell, some)
+    reach = fit_reach(nearest, further, rows.copy)
     return reach, None if reach is None else reach.trust(nearest)
 
 

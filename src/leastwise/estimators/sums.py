@@ -127,7 +127,7 @@ def begin(spec: Spec, data: Dataset, settings: Settings) -> StreamState:
     relation = relation_of(spec, data)
     sharings, basis = sharings_of(spec, relation), as_places(_few_centers(spec, data, settings))
     if spec.cv is None:
-        guess = fixed_point(spec, data, *spec.data_grids(data.rows, settings), sharings)
+        guess = fixed_point(data, *spec.data_grids(data.rows, settings), sharings)
         return StreamState(settings.kernel, basis, guess, len(data.rows), [])
     count = SEARCH_ROWS if spec.search_rows in ("auto", None) else int(spec.search_rows)
     some = some_label_rows(data, count, settings)

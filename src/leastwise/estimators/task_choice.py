@@ -49,7 +49,7 @@ def guess_tasks(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
     some, kept = some_tasks(data, count, settings)
     part = task_evaluator(spec, data, some, settings, coupling.take(kept))
     if spec.cv is None:
-        return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], None, part, coupling)
+        return SearchResult(fixed_point(data, sigmas, alphas, sharings), [], None, part, coupling)
     search, ratio = Search(part), len(some) / len(data.rows)
     guess = run_search(spec, search, sigmas, _for_sample(alphas, ratio), sharings)
     return SearchResult(*for_all_rows(guess, search.seen, alphas, ratio), None, search.evaluator, coupling)
@@ -186,7 +186,7 @@ def _search(spec: Spec, data: Dataset, settings: Settings, coupling: Coupling) -
     sigmas, alphas = spec.data_grids(rows, settings)
     whole = task_evaluator(spec, data, rows, settings, coupling)
     if spec.cv is None:
-        return SearchResult(fixed_point(spec, data, sigmas, alphas, sharings), [], whole, whole)
+        return SearchResult(fixed_point(data, sigmas, alphas, sharings), [], whole, whole)
     count = task_rows_to_search(whole.basis.n_functions, len(rows), spec.search_rows, whole.streams)
     some, kept = some_tasks(data, count, settings)
     if isinstance(whole, ArrowEvaluator):

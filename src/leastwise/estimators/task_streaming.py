@@ -334,7 +334,7 @@ def _look(spec: Spec, begun: SampledTasks, some: ArrowEvaluator) -> tuple[Candid
     rows, sharings = begun.data.rows, spec.task_sharings
     sigmas, alphas = spec.data_grids(rows, some.settings)
     if spec.cv is None:
-        return fixed_point(spec, replace(begun.data, rows=begun.among), sigmas, alphas, sharings), [], some
+        return fixed_point(replace(begun.data, rows=begun.among), sigmas, alphas, sharings), [], some
     check_search_memory(len(rows), some.basis.n_functions)
     search = Search(some)
     # A grid that was given is one for all rows.

@@ -62,7 +62,7 @@ def main():
     print(f"  {'MultiTaskLSSVR':24s} {r2_score(data.y[~train], values):.3f}   {time.perf_counter() - began:.2f} s")
     low, high = model.predict_interval(rows[3], coverage=0.9, tasks=rows[4]).T
     inside = np.mean((low <= data.y[~train]) & (data.y[~train] <= high))
-    print(f"  sharing {model.sharing_}, spread of the intercepts {model.spread_}")
+    print(f"  sharing {model.sharing_}, spread of the intercepts {model.intercept_ratio_}")
     width = np.mean(high - low)
     print(f"  intervals for 90 %: {100 * inside:.1f} % of new values are inside, mean width {width:.2f}")
     best = r2_score(data.y[~train], data.mean(rows[3], rows[4]))

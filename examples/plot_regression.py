@@ -25,7 +25,7 @@ known = np.concatenate([np.arange(208) < 8] * 12)
 X, y, machine = data.X[known], data.y[known], data.task[known]
 
 model = MultiTaskLSSVR(random_state=0).fit(X, y, tasks=machine)
-print(f"sharing {model.sharing_}, spread of the levels {model.spread_}, sigma {model.sigma_:.2f}")
+print(f"sharing {model.sharing_}, spread of the levels {model.intercept_ratio_}, sigma {model.sigma_:.2f}")
 
 # %%
 # Curves and intervals

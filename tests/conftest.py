@@ -23,12 +23,12 @@ def rng():
     return np.random.default_rng(0)
 
 
-def blobs(n=60, c=3, d=2, seed=0, spread=1.0):
+def blobs(n=60, c=3, d=2, seed=0, intercept_ratio=1.0):
     """Overlapping classes: something to learn, and something to be unsure of."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % c)
     middle = 2 * rng.normal(size=(c, d))
-    return middle[y] + spread * rng.normal(size=(n, d)), y
+    return middle[y] + intercept_ratio * rng.normal(size=(n, d)), y
 
 
 @pytest.fixture

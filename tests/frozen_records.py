@@ -23,7 +23,7 @@ PARAMETERS = {
     "alpha": "alpha_",
     "sharing": "sharing_",
     "linear_weight": "linear_weight_",
-    "intercept_variance_ratio": "spread_",
+    "intercept_variance_ratio": "intercept_ratio_",
     "unit": "unit_",
     "method": "method_",
 }
@@ -62,8 +62,8 @@ PREDICTIONS = {
     "predict_set, aps": ("predict_set", {"coverage": 0.8, "method": "aps"}),
     "predict_interval, 0.8": ("predict_interval", {"coverage": 0.8}),
     "predict_interval, jackknife": ("predict_interval", {"coverage": 0.8, "method": "jackknife"}),
-    "novelty": ("familiarity", {}),
-    "trust": ("trust", {}),
+    "novelty": ("novelty_pvalue", {}),
+    "in_domain": ("in_domain", {}),
 }
 #: Columns of cv_results_: name in the record, column.
 COLUMNS = {
@@ -71,7 +71,7 @@ COLUMNS = {
     "cv alpha": "param_alpha",
     "cv sharing": "param_sharing",
     "cv linear_weight": "param_linear_weight",
-    "cv intercept_variance_ratio": "param_spread",
+    "cv intercept_variance_ratio": "param_intercept_ratio",
     "cv n_rows": "n_rows",
     "cv score": "mean_test_score",
     "cv rank": "rank_test_score",

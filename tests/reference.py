@@ -113,7 +113,7 @@ def coupled_heldout_by_refits(X, y, task, w, B, kernel, alpha, norm, bias, n_cla
     return F
 
 
-def intercept_fit(G, Z, task, w, rho, spread, bias):
+def intercept_fit(G, Z, task, w, rho, intercept_ratio, bias):
     """Tasks with intercepts of their own, by the bordered system (24) of Xu et al. (2013), or its shrunk form.
 
     Noise of variance rho / w_i, intercepts of variance spread * rho; at spread infinity they are free. Returns the
@@ -122,8 +122,8 @@ def intercept_fit(G, Z, task, w, rho, spread, bias):
     n, tasks = len(Z), np.unique(task)
     S = (task[:, None] == tasks).astype(float)
     H = G + rho * np.diag(1 / w)
-    if np.isfinite(spread):
-        H = H + rho * spread * S @ S.T
+    if np.isfinite(intercept_ratio):
+        H = H + rho * intercept_ratio * S @ S.T
         free = np.ones((n, 1)) if bias else np.zeros((n, 0))
     else:
         free = S
@@ -131,18 +131,18 @@ def intercept_fit(G, Z, task, w, rho, spread, bias):
     M = np.block([[H, free], [free.T, np.zeros((m, m))]])
     solution = np.linalg.solve(M, np.vstack([Z, np.zeros((m, Z.shape[1]))]))
     A, b = solution[:n], solution[n:]
-    if np.isfinite(spread):
-        return A, b[0] if bias else np.zeros(Z.shape[1]), rho * spread * S.T @ A
+    if np.isfinite(intercept_ratio):
+        return A, b[0] if bias else np.zeros(Z.shape[1]), rho * intercept_ratio * S.T @ A
     return A, np.zeros(Z.shape[1]), b
 
 
-def intercept_heldout_by_refits(G, Z, task, w, alpha, spread, bias, folds):
+def intercept_heldout_by_refits(G, Z, task, w, alpha, intercept_ratio, bias, folds):
     """Leave each fold out of ``intercept_fit``, and score it; the ridge is alpha times the weight that stays."""
     F = np.full(Z.shape, np.nan)
     for fold in np.unique(folds):
         out = folds == fold
         A, b, own = intercept_fit(
-            G[np.ix_(~out, ~out)], Z[~out], task[~out], w[~out], alpha * w[~out].sum(), spread, bias
+            G[np.ix_(~out, ~out)], Z[~out], task[~out], w[~out], alpha * w[~out].sum(), intercept_ratio, bias
         )
         place = np.searchsorted(np.unique(task[~out]), task[out])
         F[out] = G[np.ix_(out, ~out)] @ A + b + own[place]

@@ -34,13 +34,13 @@ class Sharpened:
     def __init__(self, shares, power=2.0):
         self.shares, self.power = shares, power
 
-    def decision(self, F, trust=None):
-        return self.proba(F, trust)
+    def decision(self, F, in_domain=None):
+        return self.proba(F, in_domain)
 
-    def proba(self, F, trust=None):
+    def proba(self, F, in_domain=None):
         P = (np.maximum(F, 0) + 1e-3) ** self.power
         P = P / P.sum(axis=1, keepdims=True)
-        return P if trust is None else trust[:, None] * P + (1 - trust[:, None]) * self.shares
+        return P if in_domain is None else in_domain[:, None] * P + (1 - in_domain[:, None]) * self.shares
 
 
 def with_toy_kernel(monkeypatch, X, y, **params):

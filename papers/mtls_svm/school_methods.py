@@ -123,7 +123,7 @@ def multi_task(data: Split, **options: Any) -> tuple[Array, dict]:
     """MultiTaskLSSVR with its own search."""
     model = MultiTaskLSSVR(random_state=data.seed, **options)
     model.fit(data.X, data.y, tasks=data.task)
-    names = ("sigma_", "alpha_", "sharing_", "spread_", "linear_weight_")
+    names = ("sigma_", "alpha_", "sharing_", "intercept_ratio_", "linear_weight_")
     return model.predict(data.X_test, tasks=data.task_test), {"chosen": [getattr(model, k) for k in names]}
 
 

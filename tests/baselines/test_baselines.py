@@ -39,8 +39,8 @@ def subspace_tasks(rng, n_tasks=30, n_rows=12, rank=2, d=15, noise=0.3):
 def network_tasks(rng, n_tasks=40, n_rows=12, d=3, noise=0.2):
     """Drawn from the model of BMTL: two tanh units, weights around a mean."""
     V, v = rng.normal(size=(d, 2)), rng.normal(size=2)
-    mean, spread = np.array([1.0, -2.0, 3.0]), np.array([0.6, 0.3, 1.0])
-    A = mean + spread * rng.normal(size=(n_tasks, 3))
+    mean, intercept_ratio = np.array([1.0, -2.0, 3.0]), np.array([0.6, 0.3, 1.0])
+    A = mean + intercept_ratio * rng.normal(size=(n_tasks, 3))
     task = np.repeat(np.arange(n_tasks), 2 * n_rows)
     X = rng.normal(size=(len(task), d))
     H = np.column_stack([np.tanh(X @ V + v), np.ones(len(X))])

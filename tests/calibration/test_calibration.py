@@ -105,8 +105,8 @@ def test_slopes_are_those_of_a_general_minimiser(kind):
 def test_derivatives(kind):
     sample = heldout(n=40)
     rng = np.random.default_rng(1)
-    w, trust = rng.random((2, 40))
-    logits = Logits(kind, sample.evidence(0.01), sample.base, sample.targets, w, trust)
+    w, in_domain = rng.random((2, 40))
+    logits = Logits(kind, sample.evidence(0.01), sample.base, sample.targets, w, in_domain)
     theta, v = rng.normal(size=len(logits.start)), rng.normal(size=len(logits.start))
     step = 1e-6
     ends = [logits.at(theta + s * v) for s in (step, -step)]
@@ -435,7 +435,7 @@ def test_the_scale_of_weights_does_not_matter():
 
 
 def test_class_weights_count_in_the_calibration_too():
-    X, y = blobs(200, c=2, spread=3.0)
+    X, y = blobs(200, c=2, intercept_ratio=3.0)
     keep = (y == 0) | (np.arange(200) % 5 == 0)
     fitted = Recalibrated(LSPC(class_weight="balanced"), "vector").fit(X[keep], y[keep])
     assert fitted.predict_proba(1000 * X[:1])[0] == pytest.approx([0.5, 0.5])

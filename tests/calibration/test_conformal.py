@@ -186,7 +186,7 @@ def test_tasks_have_levels_of_their_own_where_they_have_rows(make):
 def test_tasks_that_are_not_known_have_levels_by_tasks_held_out_whole():
     X, y, task = tasks_data(12, 20)
     model = multi().fit(X, y, tasks=task)
-    P = model.unseen_task_calibrator_.proba(model.unseen_task_scores_, model.heldout_rows_.trust)
+    P = model.unseen_task_calibrator_.proba(model.unseen_task_scores_, model.heldout_rows_.in_domain)
     left = np.sort(1 - P[np.arange(len(y)), y])
     level = left[np.argmax(np.cumsum(np.full(240, 1 / 20)) >= 0.8 * 13 - 1e-9)]
     made = model.predict_set(X[:30], 0.8, tasks="new", allow_empty=True)

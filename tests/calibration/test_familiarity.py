@@ -71,15 +71,15 @@ def by_definition(rows, new, reference=None, order=2, group=None, w=None):
 def test_every_model_has_it(name):
     model, y = ONE[name]
     model.fit(X, y)
-    found = model.familiarity(NEW)
+    found = model.novelty_pvalue(NEW)
     reference = None
     if "few" in name or "pruned" in name:
         reference = np.array([np.flatnonzero((c == X).all(axis=1))[0] for c in model.centers_])
     expected = by_definition(X, NEW, reference, 1 if "laplace" in name else 2)
     np.testing.assert_allclose(found, expected)
-    assert (model.familiarity(FAR) == 1 / 61).all()
+    assert (model.novelty_pvalue(FAR) == 1 / 61).all()
     if reference is None:
-        assert (model.familiarity(X) == 1).all()
+        assert (model.novelty_pvalue(X) == 1).all()
 
 
 @pytest.mark.parametrize("name", TASKED)
@@ -87,12 +87,12 @@ def test_models_of_many_tasks_have_it_whatever_the_task(name):
     model, y = TASKED[name]
     model.fit(X, y, tasks=TASK)
     if "few" not in name:
-        np.testing.assert_allclose(model.familiarity(NEW), by_definition(X, NEW))
-    np.testing.assert_array_equal(model.familiarity(NEW), model.familiarity(NEW, tasks="another"))
-    assert (model.familiarity(FAR) == 1 / 61).all()
+        np.testing.assert_allclose(model.novelty_pvalue(NEW), by_definition(X, NEW))
+    np.testing.assert_array_equal(model.novelty_pvalue(NEW), model.novelty_pvalue(NEW, tasks="another"))
+    assert (model.novelty_pvalue(FAR) == 1 / 61).all()
     column = np.column_stack([X, TASK])
     other = type(model)(**{**model.get_params(), "task_column": 2}).fit(column, y)
-    np.testing.assert_array_equal(other.familiarity(np.column_stack([NEW, TASK[:20]])), model.familiarity(NEW))
+    np.testing.assert_array_equal(other.novelty_pvalue(np.column_stack([NEW, TASK[:20]])), model.novelty_pvalue(NEW))
 
 
 @settings(max_examples=20, deadline=None)
@@ -104,11 +104,11 @@ def test_groups_weights_and_copies(seed, city):
     for group in (None, rng.integers(0, 6, 25)):
         known = fit_neighbourhood(rows, w, group, None, None, city)
         expected = by_definition(rows, new, None, 1 if city else 2, group, w)
-        np.testing.assert_allclose(known.familiarity(new, None), expected)
+        np.testing.assert_allclose(known.novelty_pvalue(new, None), expected)
     count = rng.integers(1, 4, 25)
     weighted = fit_neighbourhood(rows, count.astype(float), None, count.astype(float), None, city)
     repeated = fit_neighbourhood(np.repeat(rows, count, axis=0), np.ones(count.sum()), None, None, None, city)
-    np.testing.assert_allclose(weighted.familiarity(new, None), repeated.familiarity(new, None))
+    np.testing.assert_allclose(weighted.novelty_pvalue(new, None), repeated.novelty_pvalue(new, None))
 
 
 def test_groups_of_the_user():
@@ -118,7 +118,7 @@ def test_groups_of_the_user():
     new, given = rng.normal(size=(400, 2)), {**FIXED, "cv": None, "calibration": None}
     rows = LSPC(**given).fit(many, np.repeat(Y, 5))
     persons = LSPC(**given).fit(many, np.repeat(Y, 5), groups=person)
-    alarms = [float(np.mean(model.familiarity(new) <= 0.05)) for model in (rows, persons)]
+    alarms = [float(np.mean(model.novelty_pvalue(new) <= 0.05)) for model in (rows, persons)]
     assert alarms[0] > 0.8
     assert alarms[1] < 0.12
 
@@ -141,7 +141,7 @@ def test_five_of_a_hundred_are_false_alarms(kind, n):
     for _ in range(30):
         rows, new = drawn(kind, rng, n), drawn(kind, rng, 400)
         known = fit_neighbourhood(rows, np.ones(n), None, None, None, city=False)
-        alarms.append([np.mean(known.familiarity(new, None) <= a) for a in (0.05, 0.2)])
+        alarms.append([np.mean(known.novelty_pvalue(new, None) <= a) for a in (0.05, 0.2)])
     low, high = np.mean(alarms, axis=0)
     assert 0.025 < low < 0.065
     assert 0.15 < high < 0.22
@@ -157,7 +157,7 @@ def test_more_rows_than_are_measured(monkeypatch):
         model = LSSVR(**FIXED, kernel="rbf", cv=None).fit(rows, rows[:, 0])
         assert len(model.neighbourhood_.places) == 150
         assert len(model.neighbourhood_.distance) == 100
-        alarms.append(np.mean(model.familiarity(new) <= 0.05))
+        alarms.append(np.mean(model.novelty_pvalue(new) <= 0.05))
     assert 0.02 < np.mean(alarms) < 0.09
 
 
@@ -168,13 +168,13 @@ def test_far_rows_are_unfamiliar_and_have_class_shares():
     y = (rows[:, 0] + rng.normal(size=400) > 0.3).astype(int)
     for make in (LSPC, LSSVC, KernelLogisticRegression):
         model = make(1.0, 0.01, random_state=0).fit(rows, y)
-        P, low = model.predict_proba(100 + new), model.familiarity(100 + new)
+        P, low = model.predict_proba(100 + new), model.novelty_pvalue(100 + new)
         np.testing.assert_allclose(P, np.tile(model.class_prior_, (4000, 1)), atol=1e-6)
         assert (low == 1 / 401).all()
-        assert (model.trust(100 + new) < 1e-6).all()
-        away = model.trust(new) < 1
+        assert (model.in_domain(100 + new) < 1e-6).all()
+        away = model.in_domain(new) < 1
         assert 0 < away.mean() < 0.03
-        assert model.familiarity(new[away]).max() < 0.03
+        assert model.novelty_pvalue(new[away]).max() < 0.03
 
 
 def test_logistic_regression_goes_to_class_shares_unless_told_otherwise():
@@ -189,26 +189,26 @@ def test_logistic_regression_goes_to_class_shares_unless_told_otherwise():
         model, bold = (make(**given, extrapolate=e).fit(rows, y, **more) for e in (False, True))
         way = np.column_stack([np.linspace(0, 200, 100), np.zeros(100)])
         P, Q = model.predict_proba(way, **asked), bold.predict_proba(way, **asked)
-        near = model.trust(way, **asked) == 1
+        near = model.in_domain(way, **asked) == 1
         np.testing.assert_array_equal(P[near], Q[near])
         np.testing.assert_allclose(P[-1], model.class_prior_, atol=1e-9)
         assert np.abs(Q[-1] - model.class_prior_).max() > 0.1
-        assert (bold.trust(way, **asked) == 1).all()
+        assert (bold.in_domain(way, **asked) == 1).all()
         assert np.isclose(model.decision_function(way[-1:], **asked)[0], np.log(P[-1, 1] / P[-1, 0]))
         assert model.heldout_proba_.shape == (150, 2)
 
 
 def test_sparse_rows_and_files():
     model = LSPC(**FIXED).fit(sparse.csr_matrix(X), Y)
-    np.testing.assert_allclose(model.familiarity(sparse.csr_matrix(NEW)), by_definition(X, NEW))
+    np.testing.assert_allclose(model.novelty_pvalue(sparse.csr_matrix(NEW)), by_definition(X, NEW))
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.familiarity(NEW), model.familiarity(NEW))
+    np.testing.assert_array_equal(again.novelty_pvalue(NEW), model.novelty_pvalue(NEW))
 
 
 def test_at_the_edge():
     with pytest.raises(ValueError, match="precomputed"):
-        LSPC(alpha=0.1, kernel="precomputed").fit(X @ X.T, Y).familiarity(NEW @ X.T)
+        LSPC(alpha=0.1, kernel="precomputed").fit(X @ X.T, Y).novelty_pvalue(NEW @ X.T)
     alone = fit_neighbourhood(np.zeros((3, 1)), np.ones(3), None, None, None, city=False)
-    assert alone.familiarity(np.array([[5.0]]), None) == 0.25  # three observations at distance 0 from each other
+    assert alone.novelty_pvalue(np.array([[5.0]]), None) == 0.25  # three observations at distance 0 from each other
     single = fit_neighbourhood(np.zeros((1, 1)), np.ones(1), None, None, None, city=False)
-    assert single.familiarity(np.array([[5.0]]), None) == 1  # nothing to compare with
+    assert single.novelty_pvalue(np.array([[5.0]]), None) == 1  # nothing to compare with

@@ -95,8 +95,8 @@ def test_one_label_is_one_blend(kind, width, pooled):
     assert max(one.sharpness, one.power) > 0.1
     np.testing.assert_allclose(parameters(found), [[one.sharpness, one.power]], atol=1e-6)
     np.testing.assert_allclose(found.proba(s.F), one.proba(s.F), atol=1e-7)
-    trust = np.linspace(0, 1, len(s.F))
-    np.testing.assert_allclose(found.decision(s.F, trust), one.decision(s.F, trust), atol=1e-5)
+    in_domain = np.linspace(0, 1, len(s.F))
+    np.testing.assert_allclose(found.decision(s.F, in_domain), one.decision(s.F, in_domain), atol=1e-5)
 
 
 def test_clip_and_normalise_is_eq_3_for_each_label():
@@ -193,8 +193,8 @@ def test_the_chosen_pull_depends_on_how_different_labels_are():
     p = rng.beta(0.8, 0.8, (n, T))
     codes = (rng.random((n, T)) < p).astype(int)
     pulls = []
-    for spread in (np.zeros(T), np.linspace(-0.45, 1, T)):
-        q = 0.5 + (p - 0.5) * np.exp(-2 * spread)  # scores that say the same, more or less loudly
+    for intercept_ratio in (np.zeros(T), np.linspace(-0.45, 1, T)):
+        q = 0.5 + (p - 0.5) * np.exp(-2 * intercept_ratio)  # scores that say the same, more or less loudly
         F = np.stack([1 - q, q], axis=2).reshape(n, -1)
         s = LabelSample(F, codes, np.ones((n, T)), np.arange(0, 2 * T + 1, 2), n)
         fit = blend_fit(s)
@@ -289,14 +289,14 @@ def test_probabilities_sum_to_one_and_are_finite(kind, pooled, widths, n, known,
     s = replace(s, F=(scale * s.F).astype(dtype), W=s.W.astype(dtype))
     found = fit_label_calibrator(kind, s, pooled=pooled)
     extreme = np.concatenate([s.F, np.outer([-1e6, 0, 1e6], np.arange(s.starts[-1]))]).astype(dtype)
-    for trust in (None, np.linspace(0, 1, len(extreme)).astype(dtype)):
-        P = found.proba(extreme, trust)
+    for in_domain in (None, np.linspace(0, 1, len(extreme)).astype(dtype)):
+        P = found.proba(extreme, in_domain)
         assert P.dtype == dtype
         assert P.shape == extreme.shape
         np.testing.assert_allclose(label_sums(P, s.starts), 1, rtol=1e-5)
         assert (P >= 0).all()
-        assert found.decision(extreme, trust).dtype == dtype
-        assert np.isfinite(found.decision(extreme, trust)).all()
+        assert found.decision(extreme, in_domain).dtype == dtype
+        assert np.isfinite(found.decision(extreme, in_domain)).all()
         if kind is not None:
             assert (P > 0).all()
 

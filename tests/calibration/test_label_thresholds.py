@@ -144,8 +144,8 @@ def slow_label_threshold(p, y, w):
     p, y, w = p[known], y[known], w[known]
     positives = np.sum(w * y)
     scale = positives / np.sum(w * p) if positives else 1
-    trust = positives / (positives + PULL)
-    q = trust * y + (1 - trust) * scale * p
+    in_domain = positives / (positives + PULL)
+    q = in_domain * y + (1 - in_domain) * scale * p
     tried = sorted({0.0, *p})[:-1]
     values = [2 * np.sum((w * q)[p > t]) / (np.sum(w[p > t]) + np.sum(w * q)) for t in tried]
     return tried[int(np.argmax(values))]

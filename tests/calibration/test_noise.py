@@ -119,8 +119,8 @@ def test_labels_are_shrunk_by_their_common_gain(kind, pooled):
         for i in np.flatnonzero(s.W[:, t] > 0):
             gains[i, t] = np.log(P[i, a + s.codes[i, t]] / blend.shares[a + s.codes[i, t]])
             gain += size[t] * s.W[i, t] / s.W[:, t].sum() * gains[i, t]
-        spread = np.sum(blend.shares[a:b] * (1 - blend.shares[a:b])) / (b - a - 1)
-        slope += size[t] / size.sum() * (blend.power[t] + blend.sharpness[t] * spread)
+        intercept_ratio = np.sum(blend.shares[a:b] * (1 - blend.shares[a:b])) / (b - a - 1)
+        slope += size[t] / size.sum() * (blend.power[t] + blend.sharpness[t] * intercept_ratio)
     part = credibility(gain / _agreement(gains, s.W), slope)
     assert 0.01 < part < 0.99
     best, found = (fit_label_calibrator(kind, s, pooled=pooled, shrink=b) for b in (False, True))

@@ -182,10 +182,10 @@ class Toy:
 
     shares: np.ndarray
 
-    def proba(self, F, trust=None):
+    def proba(self, F, in_domain=None):
         return np.repeat(self.shares[None], len(F), axis=0)
 
-    def decision(self, F, trust=None):
+    def decision(self, F, in_domain=None):
         return self.proba(F)
 
 

@@ -5,7 +5,13 @@ import pytest
 from conftest import blobs
 
 from leastwise import LSPC
-from leastwise.calibration.extrapolation import RANK, Reach, fit_reach, further_distances, heldout_distances
+from leastwise.calibration.extrapolation import (
+    RANK,
+    Extrapolation,
+    fit_extrapolation,
+    further_distances,
+    heldout_distances,
+)
 from leastwise.datasets import make_three_class
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
@@ -13,10 +19,10 @@ from leastwise.problem.kernels import RBF, Laplace
 
 
 def test_trust_is_one_within_the_radius_and_falls_to_zero():
-    trust = Reach(2.0).trust(np.array([0.0, 1.0, 2.0, 4.0, 100.0, np.inf]))
-    np.testing.assert_allclose(trust[:4], [1, 1, 1, np.exp(-0.5)])
-    assert trust[4] < 1e-100
-    assert trust[5] == 0
+    in_domain = Extrapolation(2.0).in_domain(np.array([0.0, 1.0, 2.0, 4.0, 100.0, np.inf]))
+    np.testing.assert_allclose(in_domain[:4], [1, 1, 1, np.exp(-0.5)])
+    assert in_domain[4] < 1e-100
+    assert in_domain[5] == 0
 
 
 @pytest.mark.parametrize("kernel", [RBF(), Laplace()])
@@ -42,13 +48,13 @@ def test_heldout_distances_against_a_loop(kernel, n_centers, rng):
 
 def test_radius_is_a_quantile_over_distinct_rows():
     distance, none = np.arange(1.0, 101), np.empty(0)
-    assert fit_reach(distance, none, np.arange(100)).radius == pytest.approx(np.quantile(distance, 0.99))
+    assert fit_extrapolation(distance, none, np.arange(100)).radius == pytest.approx(np.quantile(distance, 0.99))
     doubled = np.r_[distance, distance[:50]]
     copies = np.r_[np.arange(100), np.arange(50)]
-    assert fit_reach(doubled, none, copies).radius == pytest.approx(np.quantile(distance, 0.99))
-    assert fit_reach(distance, np.array([300.0, np.inf]), np.arange(100)).radius == 300
-    assert fit_reach(np.zeros(5), none, np.arange(5)) is None
-    assert fit_reach(np.full(5, np.inf), np.full(2, np.inf), np.arange(5)) is None
+    assert fit_extrapolation(doubled, none, copies).radius == pytest.approx(np.quantile(distance, 0.99))
+    assert fit_extrapolation(distance, np.array([300.0, np.inf]), np.arange(100)).radius == 300
+    assert fit_extrapolation(np.zeros(5), none, np.arange(5)) is None
+    assert fit_extrapolation(np.full(5, np.inf), np.full(2, np.inf), np.arange(5)) is None
 
 
 @pytest.mark.parametrize("noise", [1e-6, 1e-2])
@@ -73,10 +79,10 @@ def test_a_wide_kernel_is_not_sure_of_itself_beyond_the_data(calibration, bias):
     model = LSPC(8.0, 1e-5, calibration=calibration, bias=bias).fit(X, y)
     assert np.abs(model.scores(ring)).max() > 2
     np.testing.assert_allclose(model.predict_proba(ring), np.tile(shares, (50, 1)), atol=1e-3)
-    assert model.trust(ring).max() < 1e-3
+    assert model.in_domain(ring).max() < 1e-3
     bold = LSPC(8.0, 1e-5, calibration=calibration, bias=bias, extrapolate=True).fit(X, y)
     assert bias is not None or bold.predict_proba(ring).max() > 0.9
-    assert (bold.trust(ring) == 1).all()
+    assert (bold.in_domain(ring) == 1).all()
 
 
 def test_among_the_data_nothing_changes():
@@ -84,9 +90,9 @@ def test_among_the_data_nothing_changes():
     new, _ = make_three_class(400, random_state=1)
     model = LSPC(2.0, 1e-3).fit(X, y)
     bold = LSPC(2.0, 1e-3, extrapolate=True).fit(X, y)
-    trust = model.trust(new)
-    assert np.mean(trust == 1) > 0.95
-    inside = trust == 1
+    in_domain = model.in_domain(new)
+    assert np.mean(in_domain == 1) > 0.95
+    inside = in_domain == 1
     np.testing.assert_array_equal(model.predict_proba(new)[inside], bold.predict_proba(new)[inside])
 
 
@@ -103,7 +109,7 @@ def test_confidence_falls_along_every_way_out():
 def test_no_reach_without_distances_or_calibration():
     X, y = blobs(40)
     for model in (LSPC(kernel="linear", bias="shared"), LSPC(1.0, 0.1, calibration=None)):
-        assert model.fit(X, y).reach_ is None
-        assert (model.trust(1e3 * X) == 1).all()
-    assert LSPC(1.0, 0.1, n_centers=10, solver="sgd", random_state=0).fit(X, y).reach_.radius > 0
-    assert LSPC(1.0, 0.1, centers=X[:5] + 0.1).fit(X, y).reach_.radius > 0
+        assert model.fit(X, y).extrapolation_ is None
+        assert (model.in_domain(1e3 * X) == 1).all()
+    assert LSPC(1.0, 0.1, n_centers=10, solver="sgd", random_state=0).fit(X, y).extrapolation_.radius > 0
+    assert LSPC(1.0, 0.1, centers=X[:5] + 0.1).fit(X, y).extrapolation_.radius > 0

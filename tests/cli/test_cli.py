@@ -126,7 +126,7 @@ def test_predictions_as_text_have_few_digits(made, tmp_path):
     assert re.search(r"^30 rows, \d+\.\d% accepted, \d+\.\d% left for review\.$", err, re.M)
     model = load(made / "cases.lw")
     exact = model.predict_table(read_table(made / "new.csv"))
-    for name in ("p_fault", "p_fine", "confidence", "trust"):
+    for name in ("p_fault", "p_fine", "confidence", "in_domain"):
         assert all(re.fullmatch(r"[01]\.\d{1,6}", cell) for cell in said[name])
         np.testing.assert_allclose(said[name].astype(float), exact[name], atol=5.1e-7)
     assert [cell or None for cell in said["decision"]] == exact["decision"].tolist()
@@ -162,7 +162,7 @@ def test_labels(tmp_path):
     assert "Target: 2 labels: broken, late" in err
     assert "2 labels: broken, late" in out
     _, out, _ = spoken("predict", tmp_path / "l.lw", tmp_path / "l.csv")
-    assert out.startswith("row,broken,p_broken,set_broken,late,p_late,set_late,trust\n")
+    assert out.startswith("row,broken,p_broken,set_broken,late,p_late,set_late,in_domain\n")
     _, out, _ = spoken("evaluate", tmp_path / "l.lw", tmp_path / "l.csv")
     assert re.search(r"^broken +60", out, re.M)
 
@@ -310,7 +310,7 @@ def test_wide_tables_and_strange_names(tmp_path):
     assert "... and 40 more columns: 40 number" in err
     assert "[red]x (" in err
     _, out, _ = spoken("predict", tmp_path / "w.lw", tmp_path / "w.csv")
-    assert out.startswith("row,prediction,p_[red]x,p_日本,confidence,set,trust\n")
+    assert out.startswith("row,prediction,p_[red]x,p_日本,confidence,set,in_domain\n")
 
 
 # ---------------------------------------------------------------- for programs

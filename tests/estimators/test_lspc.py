@@ -145,9 +145,9 @@ def test_heldout_predictions_belong_together(data):
     model = LSPC(random_state=0).fit(X, y)
     F = model.heldout_scores_
     assert F.shape == (60, 3)
-    trust = model.reach_.trust(nearest_others(X))
-    np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F, trust))
-    np.testing.assert_allclose(model.heldout_decision_, model.calibrator_.decision(F, trust))
+    in_domain = model.extrapolation_.in_domain(nearest_others(X))
+    np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F, in_domain))
+    np.testing.assert_allclose(model.heldout_decision_, model.calibrator_.decision(F, in_domain))
     binary = LSPC(random_state=0).fit(X, y == 1)
     assert binary.heldout_decision_.shape == (60,)
     best = model.cv_results_["mean_test_score"].max()
@@ -207,7 +207,7 @@ def test_a_kernel_function_keeps_its_matrix(data):
 
 
 def test_sgd_agrees_with_the_direct_solution():
-    X, y = blobs(600, spread=1.5)
+    X, y = blobs(600, intercept_ratio=1.5)
     exact = LSPC(1.5, 1e-3, centers=X[:40], bias="shared", calibration=None, cv=None).fit(X, y)
     approx = LSPC(1.5, 1e-3, centers=X[:40], bias="shared", solver="sgd", tol=1e-6, random_state=0).fit(X, y)
     held = ~np.isnan(approx.heldout_scores_[:, 0])
@@ -220,7 +220,7 @@ def test_sgd_agrees_with_the_direct_solution():
 
 
 def test_sgd_chooses_and_calibrates():
-    X, y = blobs(500, spread=1.5)
+    X, y = blobs(500, intercept_ratio=1.5)
     model = LSPC(n_centers=50, solver="sgd", random_state=0).fit(X, y)
     plain = LSPC(n_centers=50, random_state=0).fit(X, y)
     assert log_loss(y, model.predict_proba(X)) < log_loss(y, plain.predict_proba(X)) + 0.05
@@ -235,7 +235,7 @@ def test_sgd_that_does_not_settle_says_so(data):
 
 
 def test_search_on_some_rows_refines_on_all(rng):
-    X, y = blobs(300, spread=1.5)
+    X, y = blobs(300, intercept_ratio=1.5)
     some = LSPC(search_rows=100, random_state=0).fit(X, y)
     every = LSPC(search_rows=None, random_state=0).fit(X, y)
     rows = some.cv_results_["n_rows"]
@@ -244,7 +244,7 @@ def test_search_on_some_rows_refines_on_all(rng):
     assert some.sigma_ in some.cv_results_["param_sigma"][rows < 300]
     assert set(every.cv_results_["n_rows"]) == {300}
     assert some.heldout_scores_.shape == (300, 3)
-    new, labels = blobs(2000, spread=1.5)
+    new, labels = blobs(2000, intercept_ratio=1.5)
     assert log_loss(labels, some.predict_proba(new)) < log_loss(labels, every.predict_proba(new)) + 0.03
 
 

@@ -80,7 +80,7 @@ def test_balanced_classes_count_weights(data):
 
 
 def test_sgd_holds_out_groups_and_trusts_its_held_out_rows():
-    X, y = blobs(600, spread=1.5)
+    X, y = blobs(600, intercept_ratio=1.5)
     groups = np.arange(600) // 4
     model = LSPC(n_centers=40, solver="sgd", random_state=0).fit(X, y, groups=groups)
     held = ~np.isnan(model.heldout_scores_[:, 0])

@@ -149,7 +149,7 @@ def test_predict_is_the_most_probable_class(calibration):
 
 
 def test_probabilities_are_honest():
-    rows, y = blobs(400, 2, spread=2.0, seed=3)
+    rows, y = blobs(400, 2, intercept_ratio=2.0, seed=3)
     model = LSSVC(random_state=0).fit(rows[:200], y[:200])
     constant = log_loss(y[200:], np.full(200, y[:200].mean()))
     assert log_loss(y[200:], model.predict_proba(rows[200:])) < constant

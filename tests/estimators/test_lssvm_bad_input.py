@@ -351,7 +351,7 @@ def test_the_task_is_named_as_it_was_given(make):
 def test_a_task_of_one_row_has_other_intercepts(make, bias):
     tasks = one_row_alone()
     model = make(bias=bias).fit(X, target(make), tasks=tasks)
-    assert np.isfinite(model.spread_)
+    assert np.isfinite(model.intercept_ratio_)
     assert len(model.predict(X, tasks)) == N
 
 
@@ -379,7 +379,7 @@ def test_a_fold_that_takes_a_task_whole(make):
     ):
         make(bias="task", cv=splits).fit(X, target(make), tasks=np.array(IDS)[TASK])
     model = make(bias="auto", cv=splits).fit(X, target(make), tasks=NAMES)
-    assert np.isfinite(model.spread_)
+    assert np.isfinite(model.intercept_ratio_)
 
 
 @multi

@@ -147,7 +147,7 @@ def test_iterations_need_a_definite_kernel():
 
 def test_learned_similarities_need_nothing_held_out():
     """They are made of the labels alone."""
-    model = lspc(cv=None, calibration=None, similarity="learned").fit(X, Y)
+    model = lspc(cv=None, calibration=None, similarity="record").fit(X, Y)
     assert model.predict_proba(X).shape == (N, T)
 
 
@@ -311,7 +311,7 @@ def test_rows(case):
     rows, message = ROWS[case]
     refused(lspc(), rows, Y, message)
     model = lspc().fit(X, Y)
-    for ask in (model.predict, model.predict_proba, model.decision_function, model.scores, model.trust):
+    for ask in (model.predict, model.predict_proba, model.decision_function, model.scores, model.in_domain):
         with pytest.raises(ValueError, match=message):
             ask(rows)
 
@@ -349,7 +349,7 @@ def test_rows_that_differ_at_prediction():
 
 
 def test_not_fitted():
-    for ask in ("predict", "predict_proba", "predict_log_proba", "decision_function", "scores", "trust"):
+    for ask in ("predict", "predict_proba", "predict_log_proba", "decision_function", "scores", "in_domain"):
         with pytest.raises(NotFittedError):
             getattr(lspc(), ask)(X)
     with pytest.raises(NotFittedError):
@@ -452,7 +452,7 @@ WIDE = np.random.default_rng(1).integers(0, 2, (20, 10_000))
 WIDE[0], WIDE[1] = 0, 1
 
 
-@pytest.mark.parametrize("similarity", ["learned", "correlation"])
+@pytest.mark.parametrize("similarity", ["record", "correlation"])
 def test_ten_thousand_labels_are_refused_before_any_work(little, similarity):
     start = time.perf_counter()
     message = r"10000 labels of 20 rows need .* for all pairs of labels; 200 MB are available\. similarity='shared'"

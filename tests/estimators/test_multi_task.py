@@ -27,7 +27,7 @@ def test_heldout_scores_are_those_of_refits(norm, kind, fold, weighted, bias, sh
     rows = tied_rows(weighted, fold)
     tied = evaluator(rows, kind, norm, bias).with_sharing(sharing)
     refits = coupled_heldout_by_refits(
-        rows.X, rows.y, rows.task, rows.w, tied.tie.matrix, kernel, 0.01, norm, bias, C, rows.fold
+        rows.X, rows.y, rows.task, rows.w, tied.coupling_matrix.matrix, kernel, 0.01, norm, bias, C, rows.fold
     )
     for count in (9, 1):  # many alphas: the spectrum; one: a Cholesky factor where that applies
         np.testing.assert_allclose(tied.heldout(1.0, count)(0.01).F, refits, atol=1e-9)
@@ -41,7 +41,7 @@ def test_the_solution_is_that_of_loops(norm, kind, weighted, bias, sharing):
     rows = tied_rows(weighted)
     tied = evaluator(rows, kind, norm, bias).with_sharing(sharing)
     solution = solve_tasks(tied, 1.0, 0.02)
-    fit = coupled_fit(rows.X, rows.y, rows.task, rows.w, tied.tie.matrix, kernel, 0.02, norm, bias, C)
+    fit = coupled_fit(rows.X, rows.y, rows.task, rows.w, tied.coupling_matrix.matrix, kernel, 0.02, norm, bias, C)
     X, task = np.random.default_rng(5).normal(size=(30, 2)), np.arange(30) % T
     F = solution.form.weigh(kernel(X, rows.X), task) + solution.intercept
     np.testing.assert_allclose(F, fit(X, task), atol=1e-9)
@@ -72,7 +72,7 @@ def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
     # A stream has the ridge of all rows, leave-one-out that of all but one.
     at_once, solution = arrow.heldout(1.0, 1)(0.01 * N / (N - 1)).F, solve_tasks(arrow, 1.0, 0.01)
     monkeypatch.setattr(arrow_module, "CHUNK", 8 * 7 * 12)  # a dozen rows
-    assert sum(1 for _ in arrow.stream.chunks(1.0, arrow.tie, None)) > 2
+    assert sum(1 for _ in arrow.stream.chunks(1.0, arrow.coupling_matrix, None)) > 2
     streamed, held = stream_tasks(arrow, 1.0, 0.01, hold=True)
     np.testing.assert_allclose(held.F, at_once, atol=1e-10)
     np.testing.assert_allclose(streamed.form.coef, solution.form.coef, atol=1e-8)
@@ -83,7 +83,7 @@ def test_a_stream_of_few_tasks_at_a_time_is_the_whole(monkeypatch):
 def test_scores_of_strangers_are_those_of_a_fit_without_the_task(kind, bias):
     rows, alpha = tied_rows(weighted=True), 0.03
     tied = evaluator(rows, kind, bias=bias).with_sharing(0.5)
-    F, B = unseen_task_scores(tied, 1.0, alpha), tied.tie.matrix
+    F, B = unseen_task_scores(tied, 1.0, alpha), tied.coupling_matrix.matrix
     for code in range(T):
         out = rows.task == code
         others = np.delete(np.arange(T), code)
@@ -325,13 +325,13 @@ def test_learned_similarity_keeps_reversed_tasks_apart():
     X, task = rng.uniform(data.X.min(0), data.X.max(0), size=(3000, 2)), rng.integers(0, 12, 3000)
     y = (rng.uniform(size=3000) < data.posterior(X, task)[:, 1]).astype(int)
     area = {}
-    for similarity in ("shared", "learned"):
+    for similarity in ("shared", "record"):
         model = MultiTaskLSPC(similarity=similarity, random_state=0).fit(data.X, data.y, tasks=data.task)
         area[similarity] = task_auc(y, model.predict_proba(X, tasks=task)[:, 1], task)
     S, turned = model.similarity_, data.is_reversed
     across, within = S[np.ix_(turned, ~turned)].mean(), S[np.ix_(~turned, ~turned)].mean()
     assert across < 0.2 < 0.5 < within
-    assert area["learned"] > area["shared"] + 0.01
+    assert area["record"] > area["shared"] + 0.01
 
 
 @pytest.mark.parametrize("similarity", ["correlation", "inputs"])
@@ -356,12 +356,12 @@ def test_reversed_minefields_do_no_harm():
     train = np.concatenate(train)
     test = np.setdiff1d(np.flatnonzero(data.task < 17), train)
     area = {}
-    for name, options in {"shared": {}, "learned": {"similarity": "learned"}, "pooled": {"sharing": 1.0}}.items():
+    for name, options in {"shared": {}, "record": {"similarity": "record"}, "pooled": {"sharing": 1.0}}.items():
         model = MultiTaskLSPC(random_state=0, **options).fit(data.X[train], y[train], tasks=data.task[train])
         P = model.predict_proba(data.X[test], tasks=data.task[test])
         area[name] = task_auc(y[test], P[:, 1], data.task[test])
-        if name == "learned":
+        if name == "record":
             assert model.similarity_[15, 16] > 0.6
             assert model.similarity_[15:, :15].max() < 0.2
-    assert area["learned"] > area["shared"] - 0.02
-    assert area["learned"] > area["pooled"] + 0.05
+    assert area["record"] > area["shared"] - 0.02
+    assert area["record"] > area["pooled"] + 0.05

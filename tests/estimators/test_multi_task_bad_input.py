@@ -226,7 +226,7 @@ SOLVERS = {
         "cv=None holds nothing out.*a number for sharing",
     ),
     "nothing held out, similarity": (
-        {"cv": None, "calibration": None, "similarity": "learned"},
+        {"cv": None, "calibration": None, "similarity": "record"},
         "cv=None holds nothing out.*similarity='shared' or a matrix",
     ),
     "nothing held out, calibration": ({"cv": None}, "cv=None holds nothing out.*calibration=None"),
@@ -281,7 +281,7 @@ def test_tasks(make, case):
         model.fit(X, Y, tasks=tasks)
     assert not fitted(model)
     model.fit(X, Y, tasks=NAMES)
-    for ask in (model.predict, model.predict_proba, model.scores, model.decision_function, model.trust):
+    for ask in (model.predict, model.predict_proba, model.scores, model.decision_function, model.in_domain):
         with pytest.raises(kind, match=message):
             ask(X, tasks=tasks)
 
@@ -528,7 +528,7 @@ def test_one_task_is_no_task(parameters, sharing):
     np.testing.assert_allclose(multi.predict_proba(new, "ash"), single.predict_proba(new), atol=1e-7)
     np.testing.assert_allclose(multi.heldout_proba_, single.heldout_proba_, atol=1e-7)
     np.testing.assert_allclose(multi.decision_function(new, "ash"), single.decision_function(new), atol=1e-6)
-    np.testing.assert_allclose(multi.trust(new, "ash"), single.trust(new), atol=1e-12)
+    np.testing.assert_allclose(multi.in_domain(new, "ash"), single.in_domain(new), atol=1e-12)
 
 
 def test_one_task_is_no_task_for_the_logistic_model():

@@ -159,9 +159,9 @@ def test_coefficients_of_every_task_sum_to_zero():
 def test_intercepts_are_those_of_the_bordered_system(bias, weights, sharing):
     w = np.ones(N) if weights is None else WEIGHTS / WEIGHTS.mean()
     G = rbf(X, X, 1.2) * (sharing + (1 - sharing) * (TASK[:, None] == TASK))
-    spread = {"task": np.inf, "shared": 0.0, None: 0.0}.get(bias, bias)
-    spread *= 1 if weights is None else WEIGHTS.mean()  # it is in units of the noise of a row of weight 1
-    A, b, own = intercept_fit(G, Y[:, None], TASK, w, 0.01 * N, spread, bias is not None)
+    intercept_ratio = {"task": np.inf, "shared": 0.0, None: 0.0}.get(bias, bias)
+    intercept_ratio *= 1 if weights is None else WEIGHTS.mean()  # it is in units of the noise of a row of weight 1
+    A, b, own = intercept_fit(G, Y[:, None], TASK, w, 0.01 * N, intercept_ratio, bias is not None)
     model = fixed_svr(bias=bias, sharing=sharing).fit(X, Y, tasks=TASK, sample_weight=weights)
     for t in range(T):
         k = rbf(NEW, X, 1.2) * (sharing + (1 - sharing) * (t == TASK))
@@ -369,7 +369,7 @@ def test_one_task_is_no_task():
 def test_intercepts_without_a_spread_are_one():
     a, b = svr(bias=0.0).fit(X, Y, tasks=TASK), svr(bias="shared").fit(X, Y, tasks=TASK)
     same(a, b, atol=1e-12)
-    assert a.spread_ == b.spread_ == 0
+    assert a.intercept_ratio_ == b.intercept_ratio_ == 0
     np.testing.assert_allclose(a.heldout_prediction_, b.heldout_prediction_, atol=1e-12)
 
 
@@ -377,13 +377,13 @@ def test_intercepts_of_a_huge_spread_are_free():
     wide, free = svr(bias=1e7).fit(X, Y, tasks=TASK), svr(bias="task").fit(X, Y, tasks=TASK)
     same(wide, free, atol=1e-4, tasks=range(T))
     np.testing.assert_allclose(wide.heldout_prediction_, free.heldout_prediction_, atol=1e-4)
-    assert free.spread_ == np.inf
+    assert free.intercept_ratio_ == np.inf
     same(svr(bias=np.inf).fit(X, Y, tasks=TASK), free, atol=1e-12)
 
 
-@pytest.mark.parametrize("spread", [1e-3, 0.03, 0.3, 3.0, 100.0])
-def test_intercepts_shrink_with_their_spread(spread):
-    less, more = (fixed_svr(bias=s).fit(X, Y, tasks=TASK) for s in (spread, 3 * spread))
+@pytest.mark.parametrize("intercept_ratio", [1e-3, 0.03, 0.3, 3.0, 100.0])
+def test_intercepts_shrink_with_their_spread(intercept_ratio):
+    less, more = (fixed_svr(bias=s).fit(X, Y, tasks=TASK) for s in (intercept_ratio, 3 * intercept_ratio))
     own = [np.abs(m.task_intercept_ - m.intercept_).sum() for m in (less, more)]
     assert own[0] < own[1]
 
@@ -542,7 +542,7 @@ def test_krylov_with_rows_held_out(bias):
     held = np.flatnonzero(~np.isnan(model.heldout_prediction_))
     assert 10 <= len(held) <= 20
     rest = np.setdiff1d(np.arange(150), held)
-    given = np.inf if bias == "task" else model.spread_ if bias == "auto" else bias
+    given = np.inf if bias == "task" else model.intercept_ratio_ if bias == "auto" else bias
     refit = fixed_svr(bias=given, tol=1e-10).fit(DATA.X[rest], DATA.y[rest], tasks=DATA.task[rest])
     expected = refit.predict(DATA.X[held], DATA.task[held])
     np.testing.assert_allclose(model.heldout_prediction_[held], expected, atol=1e-3)
@@ -669,22 +669,22 @@ def test_pruning_with_a_linear_kernel_finds_its_solver():
 @pytest.mark.parametrize("bias", ["auto", "shrunk"])
 def test_the_spread_of_intercepts_is_chosen(bias):
     model = svr(bias=bias).fit(X, Y, tasks=TASK)
-    again = svr(bias=model.spread_).fit(X, Y, tasks=TASK)
+    again = svr(bias=model.intercept_ratio_).fit(X, Y, tasks=TASK)
     same(model, again)
     np.testing.assert_allclose(model.heldout_prediction_, again.heldout_prediction_, atol=1e-8)
     if bias == "shrunk":
-        assert 0 < model.spread_ < np.inf
+        assert 0 < model.intercept_ratio_ < np.inf
 
 
 def test_tasks_of_other_levels_get_intercepts():
     data = make_related_tasks(10, 15, kind="regression", offset=5.0, noise=0.1, random_state=0)
     model = svr(bias="auto", scoring="r2").fit(data.X, data.y, tasks=data.task)
     shared = svr(bias="shared", scoring="r2").fit(data.X, data.y, tasks=data.task)
-    assert model.spread_ > 0
+    assert model.intercept_ratio_ > 0
     assert r2_score(data.y, model.heldout_prediction_) > r2_score(data.y, shared.heldout_prediction_)
 
 
-@pytest.mark.parametrize("similarity", ["learned", "correlation", "inputs"])
+@pytest.mark.parametrize("similarity", ["record", "correlation", "inputs"])
 @pytest.mark.parametrize("bias", ["task", "auto"])
 def test_similarities_from_the_data(similarity, bias):
     model = svr(similarity=similarity, bias=bias, sharing="auto").fit(X, Y, tasks=TASK)
@@ -705,7 +705,7 @@ def test_points_of_the_search_say_all_that_was_chosen():
     results = model.cv_results_
     chosen = {"sigma": model.sigma_, "alpha": model.alpha_, "sharing": model.sharing_}
     assert all(value in results[f"param_{name}"] for name, value in chosen.items())
-    assert model.spread_ in results["param_spread"]
+    assert model.intercept_ratio_ in results["param_intercept_ratio"]
     assert model.linear_weight_ in results["param_linear_weight"]
 
 
@@ -850,6 +850,6 @@ def test_a_search_on_some_tasks_keeps_to_what_all_of_them_allow(options):
     for seed in range(3):
         model = MultiTaskLSSVR(1.0, [1e-3, 1e-2], 0.5, bias="auto", search_rows=60, random_state=seed, **options)
         model.fit(rows, y, tasks=task)
-        assert np.isfinite(model.spread_)
+        assert np.isfinite(model.intercept_ratio_)
         assert np.isfinite(model.predict(rows, task)).all()
         assert model.score(rows, y, tasks=task) > 0.9

@@ -115,7 +115,7 @@ def test_what_has_no_meaning_is_refused(frozen, given, match):
 def test_predictions_take_the_same_names():
     model = Abstaining(piped(multi()), max_error=0.3).fit(TASKS.X, TASKS.y, tasks=TASKS.task)
     rows, task = TASKS.X[:20], TASKS.task[:20]
-    for name in ("accepts", "predict", "predict_proba", "decision_function", "predict_set", "trust"):
+    for name in ("accepts", "predict", "predict_proba", "decision_function", "predict_set", "in_domain"):
         plain, long = (getattr(model, name)(rows, **{n: task}) for n in ("tasks", "multitasklspc__tasks"))
         np.testing.assert_array_equal(plain, long)
     assert model.score(rows, TASKS.y[:20], tasks=task) > 0.5
@@ -202,8 +202,8 @@ def test_a_recalibrated_pipeline_is_the_model_on_the_scaled_rows():
 def test_methods_of_the_model_inside(outer):
     model, inner = outer(piped(lspc())).fit(X, Y), lspc().fit(SCALED.transform(X), Y)
     rows = SCALED.transform(NEW[:9])
-    np.testing.assert_allclose(model.trust(NEW[:9]), inner.trust(rows))
-    np.testing.assert_allclose(model.familiarity(NEW[:9]), inner.familiarity(rows))
+    np.testing.assert_allclose(model.in_domain(NEW[:9]), inner.in_domain(rows))
+    np.testing.assert_allclose(model.novelty_pvalue(NEW[:9]), inner.novelty_pvalue(rows))
     np.testing.assert_array_equal(model.influence(NEW[:9], 4).rows, inner.influence(rows, 4).rows)
     np.testing.assert_allclose(estimate_class_prior(outer(lspc()).fit(X, Y), NEW).sum(), 1)
 
@@ -221,7 +221,7 @@ def test_class_shares_through_wrappers():
 def test_methods_are_there_where_the_model_has_them():
     assert not hasattr(Abstaining(KernelLogisticRegression(), cost=0.2), "influence")
     frozen = Abstaining(FrozenEstimator(LogisticRegression().fit(X, Y)), cost=0.2).fit(X, Y)
-    assert not any(hasattr(frozen, name) for name in ("predict_set", "trust", "heldout_proba_", "class_prior_"))
+    assert not any(hasattr(frozen, name) for name in ("predict_set", "in_domain", "heldout_proba_", "class_prior_"))
     assert not hasattr(Abstaining(FrozenEstimator(lspc().fit(X, Y)), cost=0.2).fit(X, Y), "heldout_proba_")
     assert not hasattr(Abstaining(lspc(), cost=0.2), "heldout_proba_")
     with pytest.raises(AttributeError, match="not fitted"):

@@ -83,14 +83,14 @@ def factor(G, rank):
 
 def solved(solver, G, name, Z, W, rho, rank=6, dtype=float, **options):
     """Scores, and the story."""
-    B, ties = TIES[name] if isinstance(name, str) else name
+    B, modes = TIES[name] if isinstance(name, str) else name
     Z, W = Z.astype(dtype), W.astype(dtype)
     if solver == "spectral":
         U, s = (a.astype(dtype) for a in spectrum(G))
-        summary = solve_spectral(U, s, ties, Z, W, rho, **options)
+        summary = solve_spectral(U, s, modes, Z, W, rho, **options)
         return U @ (s[:, None] * summary.Q) + summary.intercept[:, None], summary
     L, pivots = factor(G, rank)
-    summary = solve_matrix_free(lambda V: G.astype(dtype) @ V, (L.astype(dtype), pivots), ties, Z, W, rho, **options)
+    summary = solve_matrix_free(lambda V: G.astype(dtype) @ V, (L.astype(dtype), pivots), modes, Z, W, rho, **options)
     return G @ summary.Q @ B + summary.intercept[:, None], summary
 
 
@@ -250,8 +250,8 @@ def test_residual_is_that_of_the_solution():
     G, Z = gram(), targets()
     W = np.random.default_rng(5).permuted(np.outer(np.arange(n) < 11, np.ones(T)), axis=0)
     U, s = spectrum(G)
-    B, ties = TIES["full"]
-    summary = solve_spectral(U, s, ties, Z, W, 0.2, max_iter=4)
+    B, modes = TIES["full"]
+    summary = solve_spectral(U, s, modes, Z, W, 0.2, max_iter=4)
     b, V = np.linalg.eigh(W.mean() * B)
     K = np.kron(U * s, V * np.sqrt(b / W.mean()))
     M = np.outer(s**2, b).ravel() + 0.2
@@ -317,8 +317,8 @@ def test_rare_labels_cost_few_iterations(monkeypatch):
 @pytest.mark.parametrize("weights", ["equal", "labels", "rare"])
 def test_labels_with_nothing_in_common_stay_apart(weights):
     p = kronecker.scaled(TIES["sparse"][1], targets(), WEIGHTS[weights])
-    assert issparse(p.ties.V)
-    assert p.ties.V.nnz == np.sum(PARTS[:, None] == PARTS)
+    assert issparse(p.modes.V)
+    assert p.modes.V.nnz == np.sum(PARTS[:, None] == PARTS)
     assert p.flat == (weights != "rare")
 
 

@@ -293,8 +293,8 @@ def paper_problem(form, tasks, rng, n=90, gamma=5.0, lambda_=0.7, sigma=1.3):
         A, Z, root = own, y[:, None], np.ones(n)
     # sharing + own_t with sharing : own = 1 : m / lambda, up to the scale of K
     scale = 1 + tasks / lambda_ if tasks > 1 else 1.0
-    tie = Shared(np.ones(tasks)).at(1 / scale)
-    H = KernelTimes(RBF(), sigma, X, root, tie, task, rho=1 / gamma / scale)
+    coupling_matrix = Shared(np.ones(tasks)).at(1 / scale)
+    H = KernelTimes(RBF(), sigma, X, root, coupling_matrix, task, rho=1 / gamma / scale)
     return K + np.eye(n) / gamma, A, Z, H, scale
 
 
@@ -352,21 +352,21 @@ TIES = {
 KERNELS = {"rbf": RBF(), "laplace": Laplace(), "linear": Linear(), "given": resolve_kernel(lambda X, Y: X @ Y.T + 1)}
 
 
-def explicit(K, root, tie, task, rho):
-    B = 1 if tie is None else tie.matrix[np.ix_(task, task)]
+def explicit(K, root, coupling_matrix, task, rho):
+    B = 1 if coupling_matrix is None else coupling_matrix.matrix[np.ix_(task, task)]
     return np.outer(root, root) * K * B + rho * np.eye(len(K))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("budget", [400, 4000, 2**26])
-@pytest.mark.parametrize("tie", TIES)
+@pytest.mark.parametrize("coupling_matrix", TIES)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_products_equal_those_of_the_matrix(kernel, tie, budget, dtype, rng):
+def test_products_equal_those_of_the_matrix(kernel, coupling_matrix, budget, dtype, rng):
     n = 57
     X = rng.normal(size=(n, 3)).astype(dtype)
     task, root = rng.integers(0, 3, n), rng.uniform(0.5, 2, n) * rng.choice([-1, 1], n)
-    H = explicit(KERNELS[kernel](X, X, 1.5), root, TIES[tie], task, 0.3)
-    operator = KernelTimes(KERNELS[kernel], 1.5, X, root, TIES[tie], task, 0.3, budget=budget)
+    H = explicit(KERNELS[kernel](X, X, 1.5), root, TIES[coupling_matrix], task, 0.3)
+    operator = KernelTimes(KERNELS[kernel], 1.5, X, root, TIES[coupling_matrix], task, 0.3, budget=budget)
     V, slack = rng.normal(size=(n, 4)).astype(dtype), 1e3 * np.finfo(dtype).eps
     for _ in range(2):  # the second time from what was kept
         HV = operator.times(V)
@@ -388,12 +388,12 @@ def test_sparse_rows(form, rng):
     np.testing.assert_allclose(thin.diagonal(), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("tie", ["none", "matrix"])
-def test_precomputed_kernel_is_left_as_it_was(tie, rng):
+@pytest.mark.parametrize("coupling_matrix", ["none", "matrix"])
+def test_precomputed_kernel_is_left_as_it_was(coupling_matrix, rng):
     _, K = gaussian(30, 2, 1.0, rng)
     task, before, V = np.arange(30) % 3, K.copy(), rng.normal(size=(30, 2))
-    operator = KernelTimes(Precomputed(), 1.0, K, tie=TIES[tie], task=task, budget=1000)
-    np.testing.assert_allclose(operator(V), explicit(K, np.ones(30), TIES[tie], task, 0) @ V, atol=1e-12)
+    operator = KernelTimes(Precomputed(), 1.0, K, coupling_matrix=TIES[coupling_matrix], task=task, budget=1000)
+    np.testing.assert_allclose(operator(V), explicit(K, np.ones(30), TIES[coupling_matrix], task, 0) @ V, atol=1e-12)
     np.testing.assert_array_equal(K, before)
 
 
@@ -413,7 +413,9 @@ def test_memory_stays_within_the_budget(tied, rng):
     n, budget = 3000, 2**20
     X, task = rng.normal(size=(n, 5)), rng.integers(0, 3, n)
     V = rng.normal(size=(n, 2))
-    operator = KernelTimes(RBF(), 2.0, X, tie=TIES["matrix"] if tied else None, task=task, rho=3.0, budget=budget)
+    operator = KernelTimes(
+        RBF(), 2.0, X, coupling_matrix=TIES["matrix"] if tied else None, task=task, rho=3.0, budget=budget
+    )
     tracemalloc.start()
     operator(V)
     M = preconditioner(operator, 20, rng)
@@ -439,7 +441,7 @@ def test_kept_values_are_half_of_the_matrix(rng):
 
 def test_a_tie_needs_tasks(rng):
     with pytest.raises(ValueError, match="task codes of the rows"):
-        KernelTimes(RBF(), 1.0, rng.normal(size=(5, 2)), tie=TIES["shared"])
+        KernelTimes(RBF(), 1.0, rng.normal(size=(5, 2)), coupling_matrix=TIES["shared"])
 
 
 def test_the_ridge_may_change(rng):

@@ -53,8 +53,8 @@ def test_the_parts_are_those_of_the_definition():
         for rows in np.split(order, 10):
             reliability += len(rows) / 150 * (p[rows].mean() - hit[rows].mean()) ** 2
             resolution += len(rows) / 150 * (hit[rows].mean() - hit.mean()) ** 2
-            spread = p[rows].var() - 2 * np.mean((p[rows] - p[rows].mean()) * (hit[rows] - hit[rows].mean()))
-            within += len(rows) / 150 * spread
+            intercept_ratio = p[rows].var() - 2 * np.mean((p[rows] - p[rows].mean()) * (hit[rows] - hit[rows].mean()))
+            within += len(rows) / 150 * intercept_ratio
     parts = brier_decomposition(y, P, n_bins=10)
     assert (parts.reliability, parts.resolution) == pytest.approx((reliability, resolution))
     assert parts.within == pytest.approx(within)

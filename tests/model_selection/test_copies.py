@@ -140,7 +140,7 @@ ONE = [
 MANY = [
     MultiTaskLSPC(),
     MultiTaskLSPC(**FIXED, sharing=0.5, norm="coefficients"),
-    MultiTaskLSPC(**FIXED, similarity="learned"),
+    MultiTaskLSPC(**FIXED, similarity="record"),
     MultiTaskLSPC(**FIXED, similarity="correlation"),
     MultiTaskLSPC(**FIXED, similarity="inputs"),
     MultiTaskLSPC(**FIXED, sharing=0.5, n_centers=9, solver="arrow", random_state=0),
@@ -245,7 +245,7 @@ def test_observations_are_counted_whatever_the_folds(cv):
 
 
 def test_guarantees_sets_and_recalibration_count_observations():
-    X, y = blobs(60, spread=1.8)
+    X, y = blobs(60, intercept_ratio=1.8)
     times = np.random.default_rng(0).integers(1, 5, 60)
     rows = np.repeat(np.arange(60), times)
     for make in (
@@ -261,7 +261,7 @@ def test_guarantees_sets_and_recalibration_count_observations():
     one, two = LSPC(**FIXED).fit(X, y, sample_weight=times), LSPC(**FIXED).fit(X[rows], y[rows])
     for coverage in (0.8, 0.95):
         np.testing.assert_array_equal(one.predict_set(X, coverage=coverage), two.predict_set(X, coverage=coverage))
-    np.testing.assert_allclose(one.familiarity(X + 0.3), two.familiarity(X + 0.3))
+    np.testing.assert_allclose(one.novelty_pvalue(X + 0.3), two.novelty_pvalue(X + 0.3))
 
 
 @settings(max_examples=10, deadline=None)
@@ -319,7 +319,7 @@ def test_other_words_for_groups_are_refused():
 
 
 def upsampled(kind):
-    X, y = blobs(60, spread=1.5)
+    X, y = blobs(60, intercept_ratio=1.5)
     rows = np.r_[np.arange(60), np.arange(15)]
     if kind == "sparse":
         return sparse.csr_matrix(X[rows]), y[rows], {}

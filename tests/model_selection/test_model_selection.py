@@ -24,7 +24,7 @@ def tables(draw):
     return draw(st.integers(2, min(n, 9))), np.array(draw(codes[0])), np.array(draw(codes[1]))
 
 
-def spread(labels, k):
+def intercept_ratio(labels, k):
     sizes = np.bincount(labels, minlength=k)
     return sizes.max() - sizes.min()
 
@@ -45,7 +45,7 @@ def test_folds_are_even_in_every_part(table, seed):
     labels = task_fold_labels(k, y, task, seed)
     assert labels.min() == 0
     assert labels.max() == k - 1
-    assert max(spread(labels[rows], k) for rows in parts_of(y, task)) <= 1
+    assert max(intercept_ratio(labels[rows], k) for rows in parts_of(y, task)) <= 1
 
 
 @given(tables(), st.permutations(range(8)), st.permutations(range(8)), st.none() | st.integers(0, 99))

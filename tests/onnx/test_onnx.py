@@ -90,7 +90,7 @@ def test_logistic_regression_far_from_the_data(extrapolate):
         assert np.allclose(out["probabilities"], shares, atol=1e-6) != extrapolate
         between = X[:30] * np.linspace(1, 5, 30)[:, None]  # trust falls from 1 to 0
         ids = None if ids is None else np.arange(30) % 3
-        assert extrapolate or ((single.trust(between) > 0.01) & (single.trust(between) < 0.99)).sum() > 5
+        assert extrapolate or ((single.in_domain(between) > 0.01) & (single.in_domain(between) < 0.99)).sum() > 5
         agrees(model, between, ids, dtype="float64")
 
 
@@ -221,9 +221,13 @@ def test_what_python_refuses_is_nan(kernel):
     st.integers(1, 4),
     st.floats(0.01, 1000),
 )
-def test_any_model_agrees_everywhere(seed, kernel, calibration, sigma, alpha, d, reach):
+def test_any_model_agrees_everywhere(seed, kernel, calibration, sigma, alpha, d, extrapolation):
     X, y = blobs(30, d=d, seed=seed)
-    rows = np.vstack([X, reach * np.random.default_rng(seed).normal(size=(20, d))]).astype(np.float32).astype(float)
+    rows = (
+        np.vstack([X, extrapolation * np.random.default_rng(seed).normal(size=(20, d))])
+        .astype(np.float32)
+        .astype(float)
+    )
     model = LSPC(sigma, alpha, kernel=kernel, calibration=calibration, cv=5, random_state=0).fit(X, y)
     # Steps may be steep, and linear scores are large far away: there rounding counts for more.
     rough = calibration == "isotonic" or kernel == "linear"
@@ -293,7 +297,7 @@ def test_tasks(Estimator, kernel, dtype):
     "options",
     [
         {"similarity": "correlation"},
-        {"similarity": "learned"},
+        {"similarity": "record"},
         {"similarity": "correlation", "kernel": "linear"},
         {"task_penalty": {"a": 3.0}},
         {"n_centers": 10},
@@ -488,7 +492,7 @@ def same_answers(one, other):
 )
 @pytest.mark.parametrize("c", [2, 3])
 def test_abstaining(classes, reject, c):
-    X, y = blobs(90, c=c, spread=2.0)
+    X, y = blobs(90, c=c, intercept_ratio=2.0)
     model = Abstaining(LSPC(**FIXED), min_confidence=0.7, reject=reject).fit(X, np.array(classes)[y])
     rows = somewhere(X)
     out = run(to_onnx(model, dtype="float64"), rows)

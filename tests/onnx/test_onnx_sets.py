@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
     ids=["lspc", "isotonic", "recalibrated"],
 )
 def test_one_task(model, coverage):
-    X, y = blobs(120, spread=2.0)
+    X, y = blobs(120, intercept_ratio=2.0)
     model.fit(X, np.array(["u", "v", "w"])[y])
     rows = np.vstack([somewhere(X), X])
     out = run(to_onnx(model, dtype="float64", coverage=coverage), rows)
@@ -69,7 +69,7 @@ def test_labels():
 
 
 def test_abstaining_too():
-    X, y = blobs(120, spread=2.0)
+    X, y = blobs(120, intercept_ratio=2.0)
     model = Abstaining(LSPC(**FIXED), min_confidence=0.8).fit(X, y)
     out = run(to_onnx(model, dtype="float64", coverage=0.9), X)
     assert list(out) == ["label", "probabilities", "accepted", "set"]

@@ -42,7 +42,7 @@ def test_a_kernel(monkeypatch):
         D = squared_distances(X, C)
         return KernelMatrix(1.0 / (D * (1 / sigma**2) + 1.0), D, squared=True)
 
-    assert model.reach_ is not None  # rows far from the data are not trusted: distances are used
+    assert model.extrapolation_ is not None  # rows far from the data are not trusted: distances are used
     agrees(model, somewhere(X), dtype="float64")
 
 
@@ -53,10 +53,10 @@ def test_a_calibrator():
         to_onnx(model)
 
     @registry.calibrators.register(Sharpened)
-    def sharpened(g, calibrator, F, trust):
+    def sharpened(g, calibrator, F, in_domain):
         P = g.node("Pow", F.maximum(0.0) + 1e-3, calibrator.power)
         P = P / P.sum()
-        return P if trust is None else trust * P + (1.0 - trust) * calibrator.shares
+        return P if in_domain is None else in_domain * P + (1.0 - in_domain) * calibrator.shares
 
     agrees(model, somewhere(X), dtype="float64")
 
@@ -88,17 +88,17 @@ def test_a_calibrator_of_labels():
     model = MultiLabelLSPC(**FIXED, sharing=0.3, calibration=None).fit(X, Y)
 
     class Halved(LabelClip):
-        def proba(self, F, trust=None):
-            return super().proba(F, trust) / 2
+        def proba(self, F, in_domain=None):
+            return super().proba(F, in_domain) / 2
 
     model.calibrator_ = Halved(**vars(model.calibrator_))
     with pytest.raises(TypeError, match=r"label calibrator Halved has no ONNX converter; .* LabelBlend, LabelClip"):
         to_onnx(model)
 
     @registry.label_calibrators.register(Halved)
-    def halved(g, calibrator, F, trust, labels, columns):
+    def halved(g, calibrator, F, in_domain, labels, columns):
         clip = registry.label_calibrators.find(LabelClip(calibrator.starts, calibrator.shares)).convert
-        return clip(g, calibrator, F, trust, labels, columns) * 0.5
+        return clip(g, calibrator, F, in_domain, labels, columns) * 0.5
 
     out = run(to_onnx(model, dtype="float64"), X)
     np.testing.assert_allclose(out["probabilities"], model.predict_proba(X), rtol=0, atol=1e-9)

@@ -77,8 +77,8 @@ def pairwise_by_loops(penalty, sharing, S):
 def test_shared_is_its_definition(T, sharing):
     penalty, S = penalties(T), similarities(T)
     np.testing.assert_allclose(Shared(penalty).at(sharing).matrix, shared_by_loops(penalty, sharing), rtol=1e-14)
-    tie = Shared(penalty, S).at(sharing)
-    np.testing.assert_allclose(tie.matrix, shared_by_loops(penalty, sharing, S), rtol=1e-14)
+    coupling_matrix = Shared(penalty, S).at(sharing)
+    np.testing.assert_allclose(coupling_matrix.matrix, shared_by_loops(penalty, sharing, S), rtol=1e-14)
 
 
 @pytest.mark.parametrize("T", [1, 2, 5, 9])
@@ -105,8 +105,8 @@ def test_laplacian_whatever_the_diagonal():
 
 def test_nothing_shared_is_exact():
     penalty, S = penalties(5), similarities(5)
-    for tie in (Shared(penalty).at(0), Shared(penalty, S).at(0)):
-        np.testing.assert_array_equal(tie.matrix, np.diag(1 / penalty))
+    for coupling_matrix in (Shared(penalty).at(0), Shared(penalty, S).at(0)):
+        np.testing.assert_array_equal(coupling_matrix.matrix, np.diag(1 / penalty))
     B = Pairwise(np.ones(5), S).at(0).matrix
     np.testing.assert_allclose(B, np.eye(5), atol=1e-15)
     B = Pairwise(penalty, S).at(0).matrix
@@ -126,13 +126,13 @@ def test_all_shared_pools_what_is_connected():
     for t, u in [(0, 1), (1, 2), (3, 4)]:
         S[t, u] = S[u, t] = 0.1 + 0.3 * t
     penalty = penalties(6)
-    tie = Pairwise(penalty, S).at(1)
+    coupling_matrix = Pairwise(penalty, S).at(1)
     B = np.zeros((6, 6))
     for members in [(0, 1, 2), (3, 4), (5,)]:
         for t, u in itertools.product(members, members):
             B[t, u] = 1 / sum(penalty[v] for v in members)
-    np.testing.assert_allclose(tie.matrix, B / np.mean(np.diagonal(B)), rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(tie.matrix, pairwise_by_loops(penalty, 1 - 1e-7, S), atol=1e-5)
+    np.testing.assert_allclose(coupling_matrix.matrix, B / np.mean(np.diagonal(B)), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(coupling_matrix.matrix, pairwise_by_loops(penalty, 1 - 1e-7, S), atol=1e-5)
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
@@ -174,9 +174,9 @@ def test_positive_semidefinite_symmetric_and_not_negative(T, seed, empty, sharin
 def test_permuted_tasks_permute_the_matrix(T, seed, sharing, data):
     order = np.array(data.draw(st.permutations(range(T))))
     for coupling in (*couplings(T, seed, 0.4), Shared(penalties(T, seed), similarities(T, seed))):
-        permuted, tie = coupling.take(order).at(sharing), coupling.at(sharing)
-        np.testing.assert_allclose(permuted.matrix, tie.matrix[np.ix_(order, order)], atol=1e-9)
-        np.testing.assert_allclose(permuted.unseen_task, tie.unseen_task[order], atol=1e-9)
+        permuted, coupling_matrix = coupling.take(order).at(sharing), coupling.at(sharing)
+        np.testing.assert_allclose(permuted.matrix, coupling_matrix.matrix[np.ix_(order, order)], atol=1e-9)
+        np.testing.assert_allclose(permuted.unseen_task, coupling_matrix.unseen_task[order], atol=1e-9)
 
 
 @given(st.integers(2, 8), st.integers(0, 10**6), st.floats(0.01, 100))
@@ -223,16 +223,16 @@ def ties(T=5, sharing=0.3, seed=0):
 @pytest.mark.parametrize("n", [7, STEP + 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_couple_and_between_against_loops(kind, n, dtype, rng):
-    tie = ties()[kind]
+    coupling_matrix = ties()[kind]
     t, u = rng.integers(-1, 5, size=n), rng.integers(0, 5, size=11)
     G = rng.normal(size=(n, 11)).astype(dtype)
-    B, unseen_task = tie.matrix, tie.unseen_task
+    B, unseen_task = coupling_matrix.matrix, coupling_matrix.unseen_task
     expected = np.empty((n, 11))
     for i in range(n):
         for j in range(11):
             expected[i, j] = unseen_task[u[j]] if t[i] < 0 else B[t[i], u[j]]
-    np.testing.assert_allclose(tie.between(t, u), expected, rtol=1e-14)
-    before, coupled = G.copy(), tie.couple(G, t, u)
+    np.testing.assert_allclose(coupling_matrix.between(t, u), expected, rtol=1e-14)
+    before, coupled = G.copy(), coupling_matrix.couple(G, t, u)
     assert coupled is G
     assert coupled.dtype == dtype
     np.testing.assert_allclose(coupled, before * expected, rtol=1e-6 if dtype == np.float32 else 1e-13)
@@ -240,11 +240,11 @@ def test_couple_and_between_against_loops(kind, n, dtype, rng):
 
 @pytest.mark.parametrize("kind", ties())
 def test_strangers_have_what_others_have_on_average(kind):
-    tie = ties()[kind]
-    B = tie.matrix
+    coupling_matrix = ties()[kind]
+    B = coupling_matrix.matrix
     expected = [np.mean([B[t, u] for t in range(5) if t != u]) for u in range(5)]
-    np.testing.assert_allclose(tie.unseen_task, expected, rtol=1e-13, atol=1e-16)
-    np.testing.assert_array_equal(tie.extended, np.vstack([B, tie.unseen_task]))
+    np.testing.assert_allclose(coupling_matrix.unseen_task, expected, rtol=1e-13, atol=1e-16)
+    np.testing.assert_array_equal(coupling_matrix.extended, np.vstack([B, coupling_matrix.unseen_task]))
 
 
 @pytest.mark.parametrize(
@@ -252,14 +252,14 @@ def test_strangers_have_what_others_have_on_average(kind):
 )
 @pytest.mark.parametrize("sharing", [0.0, 0.4, 1.0])
 def test_one_task(coupling, sharing):
-    tie = coupling.at(sharing)
-    np.testing.assert_allclose(tie.matrix, [[1]])
-    np.testing.assert_allclose(tie.unseen_task, [sharing])
-    np.testing.assert_array_equal(tie.components, [0])
+    coupling_matrix = coupling.at(sharing)
+    np.testing.assert_allclose(coupling_matrix.matrix, [[1]])
+    np.testing.assert_allclose(coupling_matrix.unseen_task, [sharing])
+    np.testing.assert_array_equal(coupling_matrix.components, [0])
 
 
 def test_only_the_pooled_tie_makes_no_difference(rng):
-    assert [kind for kind, tie in ties().items() if tie.pooled] == ["pooled"]
+    assert [kind for kind, coupling_matrix in ties().items() if coupling_matrix.pooled] == ["pooled"]
     G = rng.normal(size=(4, 3))
     before = G.copy()
     np.testing.assert_array_equal(ties()["pooled"].couple(G, np.array([0, -1, 2, 3]), np.array([0, 1, 4])), before)
@@ -280,8 +280,10 @@ def same_partition(a, b):
 
 @pytest.mark.parametrize("kind", ties())
 def test_components_against_loops(kind):
-    tie = ties()[kind]
-    assert same_partition(np.asarray(tie.components), np.array(components_by_loops(tie.matrix)))
+    coupling_matrix = ties()[kind]
+    assert same_partition(
+        np.asarray(coupling_matrix.components), np.array(components_by_loops(coupling_matrix.matrix))
+    )
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.3, 1.0])
@@ -291,9 +293,9 @@ def test_components_of_pairs_are_those_of_the_similarities(sharing):
     for t, u in [(0, 3), (3, 5), (1, 4)]:
         S[t, u] = S[u, t] = 0.7
     np.fill_diagonal(S, 1)
-    tie = Pairwise(penalties(6), S).at(sharing)
+    coupling_matrix = Pairwise(penalties(6), S).at(sharing)
     linked = S if sharing else np.eye(6)
-    assert same_partition(np.asarray(tie.components), np.array(components_by_loops(linked)))
+    assert same_partition(np.asarray(coupling_matrix.components), np.array(components_by_loops(linked)))
 
 
 def test_tasks_alone_tell_strangers_the_class_shares():
@@ -307,19 +309,19 @@ def test_tasks_alone_tell_strangers_the_class_shares():
 
 @given(st.integers(0, 10**6), st.sampled_from(list(ties())), st.integers(1, 4))
 def test_lonely_against_loops(seed, kind, n_folds):
-    tie, rng = ties()[kind], np.random.default_rng(seed)
+    coupling_matrix, rng = ties()[kind], np.random.default_rng(seed)
     task, fold = rng.integers(0, 5, size=20), rng.integers(0, n_folds, size=20)
-    B = tie.matrix
+    B = coupling_matrix.matrix
     label = components_by_loops(B)
     expected = [
         not any(label[task[j]] == label[task[i]] and fold[j] != fold[i] for j in range(20)) for i in range(20)
     ]
-    np.testing.assert_array_equal(tie.isolated(task, fold), expected)
+    np.testing.assert_array_equal(coupling_matrix.isolated(task, fold), expected)
 
 
 def test_a_tie_without_a_matrix_is_of_two_numbers():
-    tie = CouplingMatrix(0.25, np.array([0.75, 1.5]))
-    np.testing.assert_allclose(tie.matrix, [[1, 0.25], [0.25, 1.75]])
+    coupling_matrix = CouplingMatrix(0.25, np.array([0.75, 1.5]))
+    np.testing.assert_allclose(coupling_matrix.matrix, [[1, 0.25], [0.25, 1.75]])
 
 
 # ------------------------------------------------------------- the paper's (4)

@@ -253,8 +253,8 @@ def test_learned_relation_tells_the_truth_better_than_pairwise_similarities(seed
     codes = data.Y[:150]
     R = correlation(codes, W, binary(12))
     paper = min(error(Pairwise(one, np.maximum(R, 0)).at(s).matrix) for s in (0.1, 0.5, 0.9, 0.99))
-    learned = error(Shared(one, learned_relation(codes, W, binary(12))).at(0.99).matrix)
-    assert learned < paper - 0.01
+    record = error(Shared(one, learned_relation(codes, W, binary(12))).at(0.99).matrix)
+    assert record < paper - 0.01
     assert paper < error(np.eye(12)) - 0.01
 
 

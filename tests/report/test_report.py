@@ -228,11 +228,11 @@ def test_uncertain_rows_and_confident_errors():
 def test_familiar_rows_are_those_of_full_trust():
     model, _, y = classes_model()
     inner = model.estimator_
-    trust, wrong = inner.heldout_rows_.trust, inner.heldout_proba_.argmax(axis=1) != y
-    known = report_data(model)["familiarity"]
+    in_domain, wrong = inner.heldout_rows_.in_domain, inner.heldout_proba_.argmax(axis=1) != y
+    known = report_data(model)["novelty_pvalue"]
     assert sum(known["histogram"]) == len(y)
-    assert close(known["within"], np.mean(trust >= 0.999))
-    for found, here in zip(known["errors"], (trust >= 0.999, trust < 0.999), strict=True):
+    assert close(known["within"], np.mean(in_domain >= 0.999))
+    for found, here in zip(known["errors"], (in_domain >= 0.999, in_domain < 0.999), strict=True):
         assert found["rows"] == here.sum()
         assert close(found["value"], wrong[here].mean())
 

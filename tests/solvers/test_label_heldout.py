@@ -13,12 +13,12 @@ from leastwise.problem.label_coupling import Alike, Covariance, Differences, own
 from leastwise.solvers.heldout import Folds, Problem
 from leastwise.solvers.label_modes import (
     BATCHES,
+    CoupledLabels,
     LabelGroup,
     LabelHeldout,
     LabelRefits,
     LabelSpectrum,
     ModewiseHeldout,
-    Tied,
 )
 
 N, T, C, B = 14, 4, 2, 6
@@ -105,7 +105,7 @@ def test_held_out_scores_are_those_of_refits(name, bias, kind, weighted, folds):
         out, stay = np.flatnonzero(labels == fold), np.flatnonzero(labels != fold)
         for columns in family.columns:
             want[np.ix_(out, columns)] = refit(kind, K, w, stay, out, Bmatrix, Z[:, columns], alpha, bias)
-    tied = [Tied(family, ties)]
+    tied = [CoupledLabels(family, ties)]
     assert np.abs(LabelRefits(problem, D).scores(alpha, tied).F - want).max() < 1e-9
     assert np.abs(ModewiseHeldout(problem, D.function_spectrum(), tied).at(alpha).F - want).max() < 1e-7
     if np.unique(w).size <= BATCHES:

@@ -21,7 +21,7 @@ SIMILAR = SIMILAR + SIMILAR.T - np.diag(np.diag(SIMILAR + SIMILAR.T))
 FIXED = {"sigma": 1.2, "alpha": 0.02, "sharing": 0.6, "cv": None, "calibration": None}
 
 MODELS = {
-    "learned": {},
+    "record": {},
     "alike": {"similarity": "shared"},
     "differences, penalties": {"similarity": SIMILAR, "label_penalty": [1, 2, 1, 0.5]},
     "intercepts": {"bias": "shared"},
@@ -38,18 +38,18 @@ def made(name, Y=Y, keep=slice(None), w=None, **changes):
 
 def label_matrix(model):
     """B of each family, from its definition."""
-    modes = [tie.modes for tie in model.learned_.ties]
+    modes = [coupled.modes for coupled in model.training_record_.coupled_labels]
     return [
         m.back(m.eigenvalues * m.rotate(np.eye(len(t.family.labels))))
-        for m, t in zip(modes, model.learned_.ties, strict=True)
+        for m, t in zip(modes, model.training_record_.coupled_labels, strict=True)
     ]
 
 
 def long_way(model, codes, w, new, ridge, skip=None):
     """Scores of new rows, and the parts of each target in them: one system of all known labels, by loops."""
     starts, tables = model.label_index_.starts, {}
-    for tie, B in zip(model.learned_.ties, label_matrix(model), strict=True):
-        labels = tie.family.labels
+    for coupled, B in zip(model.training_record_.coupled_labels, label_matrix(model), strict=True):
+        labels = coupled.family.labels
         entries = [(i, s) for i in range(N) for s in range(len(labels)) if codes[i, labels[s]] >= 0 and i != skip]
         K = model.kernel_(X, X, model.sigma_)
         G = np.array([[K[i, j] * B[s, t] for j, t in entries] for i, s in entries])
@@ -62,10 +62,10 @@ def long_way(model, codes, w, new, ridge, skip=None):
             right = np.array([[k[x, j] * B[t, s] for j, s in entries] for x in range(len(new))])
             right = np.hstack([right, np.tile(np.arange(V.shape[1]) == t, (len(new), 1))])
             S = np.linalg.solve(border, right.T).T[:, : len(entries)]
-            for c in range(len(tie.family.columns)):
-                column = tie.family.columns[c, t]
+            for c in range(len(coupled.family.columns)):
+                column = coupled.family.columns[c, t]
                 value = [
-                    float(starts[labels[s]] + codes[i, labels[s]] == tie.family.columns[c, s]) for i, s in entries
+                    float(starts[labels[s]] + codes[i, labels[s]] == coupled.family.columns[c, s]) for i, s in entries
                 ]
                 for e, (i, s) in enumerate(entries):
                     tables[i, labels[s], column] = S[:, e] * value[e]
@@ -94,7 +94,7 @@ def test_parts_against_the_long_way(name, labels, weights):
     np.testing.assert_allclose(found.by_label.sum(axis=1), model.scores(NEW), atol=1e-8)
     np.testing.assert_allclose(found.own + found.others, found.score)
     w = np.ones(N) if weights is None else weights
-    codes, O = model.learned_.codes, found.score.shape[1]
+    codes, O = model.training_record_.codes, found.score.shape[1]
     known = (codes >= 0).mean(axis=1)
     ridge = 0.02 * np.sum(w * known)
     tables = long_way(model, codes, w, NEW, ridge)
@@ -131,12 +131,12 @@ def test_labels_alone_owe_nothing_to_others():
         found = made("alone", table).influence(NEW, top=None)
         np.testing.assert_allclose(found.others, 0, atol=1e-12)
         np.testing.assert_allclose(found.own_contribution, found.contribution, atol=1e-12)
-    assert np.abs(made("learned").influence(NEW).others).max() > 1e-3
+    assert np.abs(made("record").influence(NEW).others).max() > 1e-3
 
 
 def test_an_unknown_label_says_nothing_itself():
     """Its row speaks by its other labels alone."""
-    found = made("learned", PART).influence(NEW, top=None)
+    found = made("record", PART).influence(NEW, top=None)
     own = in_order(found.own_contribution, found.rows)
     for t in range(T):
         lost = np.isnan(PART[:, t])
@@ -161,7 +161,7 @@ def test_some_labels_are_a_part_of_all(asked, labels):
 
 
 def test_top_rows_are_those_of_the_label_that_was_asked_for():
-    model = made("learned")
+    model = made("record")
     for t in range(T):
         found = model.influence(NEW, top=3, labels=t)
         every = model.influence(NEW, top=None, labels=t)
@@ -211,7 +211,7 @@ def test_single_precision_chunks_and_rows_without_a_weight(monkeypatch):
     np.testing.assert_allclose(single.influence(NEW).score, single.scores(NEW.astype(np.float32)), atol=1e-4)
     w = np.ones(N)
     w[[0, 7]] = 0
-    model = made("learned", w=w)
+    model = made("record", w=w)
     whole = model.influence(NEW, top=None)
     assert whole.rows.shape == (3, N - 2)
     assert not np.isin([0, 7], whole.rows).any()
@@ -227,7 +227,7 @@ def test_bad_input(monkeypatch):
         model.influence(NEW, top=0)
     for changes in ({"n_centers": 5}, {"norm": "coefficients"}):
         with pytest.raises(ValueError, match="every training row"):
-            made("learned", **changes).influence(NEW)
+            made("record", **changes).influence(NEW)
     monkeypatch.setenv("LEASTWISE_MEMORY", "20000")
     with pytest.raises(MemoryError, match="known labels"):
         model.influence(NEW)

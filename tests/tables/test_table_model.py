@@ -155,13 +155,13 @@ def test_a_class_that_is_not_known_is_named():
 
 def test_columns_of_classes(finding):
     out = finding.predict_table(NEW.without(OTHERS))
-    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "decision", "set", "trust"]
+    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "decision", "set", "in_domain"]
     P = np.column_stack([out["p_Fault"], out["p_fine"]])
     np.testing.assert_allclose(P.sum(axis=1), 1)
     assert out["prediction"].tolist() == np.array(["Fault", "fine"])[P.argmax(axis=1)].tolist()
     np.testing.assert_array_equal(out["confidence"], P.max(axis=1))
     assert set(out["set"]) <= {"Fault", "fine", "Fault|fine"}
-    assert ((out["trust"] > 0) & (out["trust"] <= 1)).all()
+    assert ((out["in_domain"] > 0) & (out["in_domain"] <= 1)).all()
 
 
 def test_the_same_by_hand(finding):
@@ -181,7 +181,7 @@ def test_whole_numbers_and_booleans_as_classes():
     x = rng.normal(size=60)
     model = TableModel(target="y", model=LSPC(sigma=1.0)).fit({"x": x, "y": (x > 0).astype(int) + 3})
     out = model.predict_table({"x": [-2.0, 2.0]})
-    assert out.names == ["row", "prediction", "p_3", "p_4", "confidence", "set", "trust"]
+    assert out.names == ["row", "prediction", "p_3", "p_4", "confidence", "set", "in_domain"]
     assert out["prediction"].tolist() == [3, 4]
     assert out["row"].tolist() == [1, 2]
     model = TableModel(target="y", model=LSPC(sigma=1.0)).fit({"x": x, "y": x > 0})
@@ -212,7 +212,7 @@ def test_columns_of_labels():
     model = model_of(labels=["hot", "wet"], model=fixed, min_confidence=0.8).fit(table)
     out = model.predict_table(NEW)
     parts = [f"{prefix}{name}" for name in ("hot", "wet") for prefix in ("", "p_", "decision_", "set_")]
-    assert out.names == ["id", *parts, "trust"]
+    assert out.names == ["id", *parts, "in_domain"]
     assert model.model_.labels_.tolist() == ["hot", "wet"]
     sure = np.maximum(out["p_hot"], 1 - out["p_hot"]) >= 0.8
     assert [d is not None for d in out["decision_hot"]] == sure.tolist()
@@ -444,7 +444,7 @@ def test_three_classes_and_one_label():
         log_loss(NEW["finding"].astype(str), P, labels=["Fault", "fine", "odd"])
     )
     one = model_of(labels=["hot"], model=MultiLabelLSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
-    assert one.predict_table(NEW).names == ["id", "hot", "p_hot", "set_hot", "trust"]
+    assert one.predict_table(NEW).names == ["id", "hot", "p_hot", "set_hot", "in_domain"]
     assert one.evaluate(NEW)["accuracy"] > 0.8
 
 
@@ -464,7 +464,7 @@ def test_no_rows_to_predict(finding):
 def test_recalibrated():
     model = model_of(target="finding", recalibrate=True, model=LSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
     out = model.predict_table(NEW)
-    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "set", "trust"]
+    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "set", "in_domain"]
     P = model.model_.predict_proba(model.encoder_.transform(NEW))
     np.testing.assert_array_equal(out["p_fine"], P[:, 1])
     assert model.evaluate(NEW)["log_loss"] == pytest.approx(log_loss(NEW["finding"].astype(str), P))
@@ -594,7 +594,7 @@ def test_rows_of_no_weight_are_left_out():
         model_of(**fixed).fit({**columns, "weight": np.zeros(N)})
 
 
-@pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "trust"])
+@pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "in_domain"])
 def test_labels_whose_columns_would_be_lost_are_refused(name):
     table = Table.of({"size": TRAIN["size"], "hot": TRAIN["hot"], name: TRAIN["wet"]})
     with pytest.raises(TableError, match=f'label "{name}": predictions have another column of that name'):

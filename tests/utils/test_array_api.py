@@ -44,7 +44,7 @@ TASK = RNG.integers(0, 4, size=90)
 NEW = 2 * RNG.normal(size=(40, 4))
 NEW_TASK = RNG.integers(0, 6, size=40)  # two of them are not known
 FIXED = {"sigma": 1.5, "alpha": 1e-2, "random_state": 0}
-METHODS = ("predict_proba", "decision_function", "scores", "trust", "predict_log_proba", "predict")
+METHODS = ("predict_proba", "decision_function", "scores", "in_domain", "predict_log_proba", "predict")
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_many_labels(calibration, labels, to):
     "model",
     [
         MultiTaskLSPC(**SHARED),
-        MultiTaskLSPC(similarity="learned", **SHARED),
+        MultiTaskLSPC(similarity="record", **SHARED),
         MultiTaskLSPC(n_centers=20, **SHARED),
         MultiTaskLSPC(calibration="isotonic", **SHARED),
         MultiTaskLSSVC(**SHARED),
@@ -170,7 +170,7 @@ def test_single_precision_stays(fitted, dispatch):
     model = LSPC(n_centers=20, **FIXED).fit(X.astype(fitted), Y)
     rows = torch.from_numpy(NEW).float()
     assert model.predict_proba(rows).dtype == torch.float32
-    assert model.trust(rows).dtype == torch.float32
+    assert model.in_domain(rows).dtype == torch.float32
     np.testing.assert_allclose(model.predict_proba(rows).numpy(), model.predict_proba(NEW), atol=1e-5)
     whole = torch.from_numpy(NEW).round().int()
     assert model.predict_proba(whole).dtype == torch.float64
@@ -195,7 +195,7 @@ def test_words_stay_words(to):
 def test_what_comes_as_numpy(to):
     """Sets, intervals, familiarity and influence; frames where they were asked for."""
     model = LSPC(**FIXED).fit(X, Y)
-    for name in ("predict_set", "familiarity"):
+    for name in ("predict_set", "novelty_pvalue"):
         one, other = getattr(model, name)(NEW), getattr(model, name)(to(NEW))
         assert isinstance(other, np.ndarray)
         np.testing.assert_allclose(other, one, atol=1e-12)

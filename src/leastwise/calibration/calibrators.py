@@ -13,7 +13,7 @@ probabilities. Their parameters are fitted to held-out scores, without a refit o
         g_y(F)  =  max(F, 0) / share_y + doubt
 
     power = 1, sharpness = 0 is clip-and-normalise with a small constant; power = 0 is the softmax with a temperature.
-    Away from the data the trust in the scores falls to zero, and the result is the class shares.
+    Away from the data the domain weight falls to zero, and the result is the class shares.
 ``Isotonic``
     one monotone step function per class, then divided by the sum.
 
@@ -51,15 +51,15 @@ Array = np.ndarray
 class Calibrator(Protocol):
     """From scores of shape (n, c) to probabilities or decision values of the same shape.
 
-    ``trust``, of shape (n,), is 1 for rows near the training data and falls to 0 far away, where the result is the
-    class shares; see :mod:`leastwise.calibration.extrapolation`. None means 1 everywhere.
+    ``in_domain``, of shape (n,), is 1 for rows near the training data and falls to 0 far away, where the result is
+    the class shares; see :mod:`leastwise.calibration.extrapolation`. None means 1 everywhere.
     """
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities; rows sum to one."""
         ...
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Values that order the classes as the probabilities do."""
         ...
 
@@ -110,17 +110,17 @@ def class_shares(y: Array, w: Array, n_classes: int) -> Array:
 
 @dataclass(frozen=True)
 class ClipNormalise:
-    """Eq. (3) and (10). Ignores the trust, as in the paper."""
+    """Eq. (3) and (10). Ignores the domain weight, as in the paper."""
 
     shares: Array
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         xp = get_namespace(F)
         P = xp.clip(F, 0, None)
         total = xp.sum(P, axis=1, keepdims=True)
         return xp.where(total > 0, P / xp.where(total > 0, total, 1), to_namespace(self.shares, F))
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         return self.proba(F)
 
 
@@ -134,15 +134,17 @@ class Blend:
     sharpness: float
     power: float
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         score, log_score = _features(F, to_namespace(self.shares, F), self.doubt)
         evidence = self.sharpness * score + self.power * log_score
-        return to_namespace(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
+        return to_namespace(np.log(self.shares), F) + (
+            evidence if in_domain is None else in_domain[:, None] * evidence
+        )
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         shares = to_namespace(self.shares, F)
         floor = scalar(self.floor, shares)
-        return (1 - floor) * softmax(self.decision(F, trust)) + floor * shares
+        return (1 - floor) * softmax(self.decision(F, in_domain)) + floor * shares
 
     @property
     def slope(self) -> float:
@@ -167,16 +169,16 @@ class Isotonic:
     knots: tuple[Array, ...]
     steps: tuple[Array, ...]
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         known, shares = to_numpy(F), to_namespace(self.shares, F)
         columns = zip(known.T, self.knots, self.steps, strict=True)
         P = np.column_stack([np.interp(f, x, p) for f, x, p in columns]).astype(known.dtype, copy=False)
         P = ClipNormalise(self.shares).proba(to_namespace(P, F))
-        believed = scalar(1 - self.floor, shares) * (1 if trust is None else trust[:, None])
+        believed = scalar(1 - self.floor, shares) * (1 if in_domain is None else in_domain[:, None])
         return believed * P + (1 - believed) * shares
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
-        return self.proba(F, trust)
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
+        return self.proba(F, in_domain)
 
 
 @dataclass(frozen=True)
@@ -185,11 +187,11 @@ class Signed:
 
     inner: Calibrator
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
-        return self.inner.proba((F + 1) / 2, trust)
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
+        return self.inner.proba((F + 1) / 2, in_domain)
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
-        return self.inner.decision((F + 1) / 2, trust)
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
+        return self.inner.decision((F + 1) / 2, in_domain)
 
 
 # ------------------------------------------------------------------------ fits

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from leastwise.calibration.heldout_rows import Evidence, witnesses
+from leastwise.calibration.heldout_rows import Evidence, independent_weights
 
 Array = np.ndarray
 
@@ -143,7 +143,7 @@ def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: b
 
 
 def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
-    weights = witnesses(evidence.w, evidence.group, evidence.count)
+    weights = independent_weights(evidence.w, evidence.group, evidence.count)
     return float(upper_quantile(scores[None], weights, coverage)[0])
 
 
@@ -158,7 +158,7 @@ def levels(
         for t in np.unique(evidence.task).tolist():
             rows = np.flatnonzero(evidence.task == t)
             part = evidence.part(rows)
-            if witnesses(part.w, part.group, part.count).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
+            if independent_weights(part.w, part.group, part.count).sum() * (1 - coverage) >= OUTSIDE - ROUNDING:
                 own[t] = class_levels(scores[rows], part, coverage, by_class)
     return common, own
 

@@ -1,13 +1,14 @@
-r"""How far new rows are from the training data: trust in the scores, and the novelty p-value.
+r"""How far new rows are from the training data: domain weight, and the novelty p-value.
 
-**Trust.** A kernel model predicts everywhere, and beyond its data that is extrapolation: with a wide kernel it can be
-confident and wrong. ``Reach`` measures the distance to the nearest centre in units of what is usual among held-out
-training rows. Beyond that radius the trust falls from one to zero, and probabilities fall to the class shares.
+**Domain weight.** A kernel model predicts everywhere, and beyond its data that is extrapolation: with a wide kernel
+it can be confident and wrong. ``Extrapolation`` measures the distance to the nearest centre in units of what is usual
+among held-out training rows. Beyond that radius the domain weight falls from one to zero, and probabilities fall to
+the class shares.
 
 **Novelty.** With d(x) the distance from x to the nearest training row, and d_i the same for training row i without
 itself and the other rows of its group::
 
-    familiarity(x) = (1 + #{i : d_i >= d(x)}) / (1 + n).
+    novelty_pvalue(x) = (1 + #{i : d_i >= d(x)}) / (1 + n).
 
 This is the p-value of a conformal test of whether x comes from the distribution of the training rows: of new rows
 that do, a share of about a have a p-value of a or less, for any distribution. Only about, since d_i is measured to
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import manhattan_distances
 
-from leastwise.calibration.heldout_rows import witnesses
+from leastwise.calibration.heldout_rows import independent_weights
 from leastwise.problem.basis import Basis, row_chunks
 from leastwise.problem.kernels import Kernel, squared_distances
 from leastwise.utils.arrays import get_namespace, scalar
@@ -46,16 +47,16 @@ REFERENCE, MEASURED = 2000, 1000
 ROOM = 2**22
 
 
-# ----------------------------------------------------------------------- trust
+# ----------------------------------------------------------------------- domain weight
 
 
 @dataclass(frozen=True)
-class Reach:
-    """Trust as a function of the distance d to the nearest centre: exp(-(d / radius - 1)^2 / 2) beyond the radius."""
+class Extrapolation:
+    """Domain weight by the distance d to the nearest centre: exp(-(d / radius - 1)^2 / 2) beyond the radius."""
 
     radius: float
 
-    def trust(self, distance: Array) -> Array:
+    def in_domain(self, distance: Array) -> Array:
         """Between 0 and 1; 1 up to the radius."""
         xp = get_namespace(distance)
         with np.errstate(over="ignore"):
@@ -93,7 +94,7 @@ def further_distances(kernel: Kernel, X: Any, basis: Basis, fold: Array, cell: A
     return ranked_distances(kernel, pairs, fold[some], fold[basis.rows[distinct]], RANK)
 
 
-def fit_reach(nearest: Array, further: Array, copy: Array) -> Reach | None:
+def fit_extrapolation(nearest: Array, further: Array, copy: Array) -> Extrapolation | None:
     """The reach of a model; None if the radius is zero.
 
     Parameters
@@ -109,7 +110,7 @@ def fit_reach(nearest: Array, further: Array, copy: Array) -> Reach | None:
     known, far = nearest[first][np.isfinite(nearest[first])], further[np.isfinite(further)]
     radius = float(np.quantile(known, QUANTILE)) if len(known) else 0.0
     radius = max(radius, float(np.median(far)) if len(far) else 0.0)
-    return Reach(radius) if radius > 0 else None
+    return Extrapolation(radius) if radius > 0 else None
 
 
 # --------------------------------------------------------------------- novelty
@@ -139,7 +140,7 @@ class Neighbourhood:
     places: Array | None = None
     rows: Any = None
 
-    def familiarity(self, X: Any, centers: Any) -> Array:
+    def novelty_pvalue(self, X: Any, centers: Any) -> Array:
         """The novelty p-value of every row of X, above 0 and at most 1."""
         to = self.rows if self.places is None else centers
         if self.places is not None and len(self.places) < to.shape[0]:
@@ -166,7 +167,7 @@ def fit_neighbourhood(
     """From training rows with weights, groups and counts; ``centers`` are the rows that are centres of the model."""
     n = X.shape[0]
     ties = [-w] if group is None else [-w, group]
-    key = np.empty(0) if n <= MEASURED else sample_hashes(row_hashes(X), [], ties, "familiarity")
+    key = np.empty(0) if n <= MEASURED else sample_hashes(row_hashes(X), [], ties, "novelty")
     places = None if centers is None else _lowest(key if n <= MEASURED else key[centers], len(centers), REFERENCE)
     reference = _lowest(key, n, REFERENCE) if centers is None else centers[places]
     measured = _lowest(key, n, MEASURED)
@@ -176,7 +177,7 @@ def fit_neighbourhood(
         d[count[measured] > 1] = 0  # there are other observations of the same row
     known = np.isfinite(d)
     beside = (None if a is None else a[measured][known] for a in (group, count))
-    weight = witnesses(w[measured][known].astype(float), *beside)
+    weight = independent_weights(w[measured][known].astype(float), *beside)
     order = np.argsort(d[known], kind="stable")
     above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
     return Neighbourhood(d[known][order], above, city, places, X[reference] if centers is None else None)

@@ -42,14 +42,14 @@ class Predictions:
         Logarithms of the class shares, which are the prediction where nothing is known.
     group : ndarray of int of shape (n,)
         Codes of tasks or labels, which select the parameters of a row; -1 for a task that was not in training.
-    trust : ndarray of shape (n,), optional
+    in_domain : ndarray of shape (n,), optional
         1 for rows near the training data, 0 far away; None means 1 everywhere.
     """
 
     P: Array
     base: Array
     group: Array
-    trust: Array | None = None
+    in_domain: Array | None = None
 
     def evidence(self, floor: float) -> Array:
         """Log-likelihood ratios log p - log(class shares); mixing in a share ``floor`` of these keeps them finite."""
@@ -103,9 +103,9 @@ class CalibrationSet(Predictions):
 
     @cached_property
     def _logits(self) -> Logits:
-        trust = np.ones(len(self.w)) if self.trust is None else self.trust
+        in_domain = np.ones(len(self.w)) if self.in_domain is None else self.in_domain
         E, base, T = (np.asfortranarray(a) for a in (self.evidence(self.floor), self.base, self.targets))
-        return Logits("temperature", E, base, T, self.w, trust)
+        return Logits("temperature", E, base, T, self.w, in_domain)
 
     @cached_property
     def places(self) -> tuple[Array, ...]:
@@ -129,7 +129,7 @@ class CalibrationSet(Predictions):
 
     def take(self, rows: Any) -> CalibrationSet:
         """Some of the rows, with unchanged weights."""
-        parts = (self.P, self.base, self.group, self.trust, self.y, self.w, self.unit)
+        parts = (self.P, self.base, self.group, self.in_domain, self.y, self.w, self.unit)
         return CalibrationSet(*(None if a is None else a[rows] for a in parts), self.n_units, self.n_groups)  # type: ignore
 
 
@@ -196,8 +196,8 @@ class Linear:
         L = np.empty_like(E)
         for g in np.unique(group):
             rows = group == g
-            trust = 1.0 if given.trust is None else given.trust[rows, None]
-            L[rows] = given.base[rows] + E[rows] @ self.W[g].T + trust * self.b[g]
+            in_domain = 1.0 if given.in_domain is None else given.in_domain[rows, None]
+            L[rows] = given.base[rows] + E[rows] @ self.W[g].T + in_domain * self.b[g]
         return (1 - self.floor) * softmax(L, axis=1) + self.floor * shares
 
 
@@ -239,7 +239,7 @@ class Steps:
             P[rows] += self.own[g] * (_interpolate(given.P[rows], self.corners[g]) - P[rows])
         shares = np.exp(given.base)
         P = ClipNormalise(shares).proba(P)
-        believed = (1 - self.floor) * (1.0 if given.trust is None else given.trust[:, None])
+        believed = (1 - self.floor) * (1.0 if given.in_domain is None else given.in_domain[:, None])
         return believed * P + (1 - believed) * shares
 
 

@@ -19,8 +19,8 @@ class HeldRows:
         Codes of the true classes in ``classes_``; -1 where a label is unknown.
     weight : ndarray of the same shape
         0 where a row or label does not count: of weight zero, unknown, or never held out.
-    trust : ndarray of shape (n,)
-        Trust in the held-out scores.
+    in_domain : ndarray of shape (n,)
+        Domain weights of the held-out scores.
     group : ndarray of int of shape (n,), optional
         Groups given by the user.
     task : ndarray of int of shape (n,), optional
@@ -31,7 +31,7 @@ class HeldRows:
 
     codes: Array
     weight: Array
-    trust: Array
+    in_domain: Array
     group: Array | None = None
     task: Array | None = None
     count: Array | None = None
@@ -85,7 +85,7 @@ def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
     return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), *beside)
 
 
-def witnesses(w: Array, group: Array | None = None, count: Array | None = None) -> Array:
+def independent_weights(w: Array, group: Array | None = None, count: Array | None = None) -> Array:
     """Weights that sum to the number of independent observations; with groups, to 1 in each group."""
     if not len(w):
         return w

@@ -32,22 +32,22 @@ Array = np.ndarray
 class LabelCalibrator(Protocol):
     """From scores of shape (n, O) to probabilities or decision values of the same shape.
 
-    ``trust``, of shape (n,), is 1 for rows near the training data and falls to 0 far away, where the result is the
-    class shares; see :mod:`leastwise.calibration.extrapolation`. None means 1 everywhere.
+    ``in_domain``, of shape (n,), is 1 for rows near the training data and falls to 0 far away, where the result is
+    the class shares; see :mod:`leastwise.calibration.extrapolation`. None means 1 everywhere.
     """
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities; in every row those of each label sum to one."""
         ...
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Values that order the classes of a label as the probabilities do."""
         ...
 
 
 @dataclass(frozen=True)
 class LabelClip:
-    """Eq. (3) for each label. Ignores the trust, as in the paper.
+    """Eq. (3) for each label. Ignores the domain weight, as in the paper.
 
     Attributes
     ----------
@@ -59,14 +59,14 @@ class LabelClip:
     starts: Array
     shares: Array
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
         xp = get_namespace(F)
         P = xp.clip(F, 0, None)
         total = _over_labels(np.add, P, self.starts)
         return xp.where(total > 0, P / xp.where(total > 0, total, 1), to_namespace(self.shares, F))
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
         return self.proba(F)
 
@@ -90,20 +90,24 @@ class LabelBlend:
     sharpness: Array
     power: Array
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Logarithms of probabilities, up to a constant per row and label."""
         xp, shares = get_namespace(F), to_namespace(self.shares, F)
-        sharpness, power, doubt = (to_namespace(self._spread(x), F) for x in (self.sharpness, self.power, self.doubt))
+        sharpness, power, doubt = (
+            to_namespace(self._intercept_ratio(x), F) for x in (self.sharpness, self.power, self.doubt)
+        )
         evidence = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + doubt)
-        return to_namespace(np.log(self.shares), F) + (evidence if trust is None else trust[:, None] * evidence)
+        return to_namespace(np.log(self.shares), F) + (
+            evidence if in_domain is None else in_domain[:, None] * evidence
+        )
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
-        L = self.decision(F, trust)
+        L = self.decision(F, in_domain)
         L -= _over_labels(np.maximum, L, self.starts)
         P = mapped("exp", L, L)
         P /= _over_labels(np.add, P, self.starts)
-        floor = to_namespace(self._spread(self.floor), F)
+        floor = to_namespace(self._intercept_ratio(self.floor), F)
         P *= 1 - floor
         P += floor * to_namespace(self.shares, F)
         return P
@@ -113,7 +117,7 @@ class LabelBlend:
         """``leastwise.calibration.calibrators.Blend.slope`` of each label."""
         return self.sharpness.astype(float) * mean_share(self.shares, self.starts) + self.power
 
-    def _spread(self, x: Array) -> Array:
+    def _intercept_ratio(self, x: Array) -> Array:
         return np.repeat(x, np.diff(self.starts))
 
 
@@ -139,19 +143,19 @@ class LabelIsotonic:
     knots: Array
     steps: Array
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
         known = to_numpy(F)  # step functions are evaluated by numpy
         parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
         P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(known.T, parts, strict=True)])
         P = LabelClip(self.starts, self.shares).proba(to_namespace(P.astype(known.dtype, copy=False), F))
         believed = to_namespace(np.repeat(1 - self.floor, np.diff(self.starts)), F)
-        believed = believed * (1 if trust is None else trust[:, None])
+        believed = believed * (1 if in_domain is None else in_domain[:, None])
         return believed * P + (1 - believed) * to_namespace(self.shares, F)
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
-        return self.proba(F, trust)
+        return self.proba(F, in_domain)
 
 
 # ----------------------------------------------------------------------- fits

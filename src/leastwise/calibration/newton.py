@@ -5,10 +5,10 @@ are all fitted with it.
 
 ``Logits`` is the likelihood of the smooth recalibration maps. With e = log p - log(class shares) of a held-out row,
 
-    log p(y|x)  =  const + log shares + trust * b + W e ,        W = tau I + D,
+    log p(y|x)  =  const + log shares + domain weight * b + W e ,        W = tau I + D,
 
 ``temperature`` has tau alone, ``vector`` a diagonal D and b too, ``dirichlet`` all of D. Where nothing is known both
-e and trust are zero, and the result is the class shares. D and b are shrunk towards zero by the penalty
+e and domain weight are zero, and the result is the class shares. D and b are shrunk towards zero by the penalty
 
     pull / 2 * sum_j h_j theta_j^2,      h_j the mean second derivative of one row in theta_j,
 
@@ -140,7 +140,7 @@ class Logits:
     kind : {"temperature", "vector", "dirichlet"}
     E, base, T : ndarray of shape (n, c)
         Log-likelihood ratios, logarithms of class shares, and targets.
-    w, trust : ndarray of shape (n,)
+    w, domain weight : ndarray of shape (n,)
         Weights, and the factor of b in each row.
     """
 
@@ -149,11 +149,11 @@ class Logits:
     base: Array
     T: Array
     w: Array
-    trust: Array
+    in_domain: Array
 
     def take(self, rows: Array) -> Logits:
         """Some of the rows, in column order, which makes sums over few classes faster."""
-        parts = (a.T[..., rows].T for a in (self.E, self.base, self.T, self.w, self.trust))
+        parts = (a.T[..., rows].T for a in (self.E, self.base, self.T, self.w, self.in_domain))
         return Logits(self.kind, *parts)
 
     @property
@@ -164,8 +164,8 @@ class Logits:
 
     @cached_property
     def Z(self) -> Array:
-        """E and trust side by side."""
-        return np.column_stack([self.E, self.trust])
+        """E and domain weight side by side."""
+        return np.column_stack([self.E, self.in_domain])
 
     def at(self, theta: Array) -> tuple[float, Array]:
         """The value, and the probabilities."""
@@ -196,11 +196,11 @@ class Logits:
         c, PE = self.E.shape[1], P * self.E
         if self.kind == "temperature":
             return np.array([[self.w @ (np.sum(PE * self.E, axis=1) - PE.sum(axis=1) ** 2)]])
-        t, J = self.w * self.trust, np.hstack([PE, P * self.trust[:, None]])
+        t, J = self.w * self.in_domain, np.hstack([PE, P * self.in_domain[:, None]])
         H, k = np.empty((1 + 2 * c, 1 + 2 * c)), np.arange(1, 1 + c)
         H[1:, 1:] = -(J.T * self.w) @ J
         H[k, k] += self.w @ (PE * self.E)
-        H[k + c, k + c] += (t * self.trust) @ P
+        H[k + c, k + c] += (t * self.in_domain) @ P
         H[k, k + c] += t @ PE
         H[k + c, k] += t @ PE
         H[0, 1:] = H[1:, 0] = H[1:, k].sum(axis=1)  # tau changes all slopes
@@ -218,7 +218,7 @@ class Logits:
         if self.kind == "temperature":
             own = np.empty(0)
         elif self.kind == "vector":
-            own = np.concatenate([np.sum(V * self.E**2, axis=0), self.trust**2 @ V])
+            own = np.concatenate([np.sum(V * self.E**2, axis=0), self.in_domain**2 @ V])
         else:
             own = (V.T @ self.Z**2).ravel()
         h = np.concatenate([[tau], own]) / self.w.sum()
@@ -230,7 +230,7 @@ class Logits:
         if self.kind == "temperature":
             return theta[0] * self.E
         if self.kind == "vector":
-            return (theta[0] + theta[1 : 1 + c]) * self.E + self.trust[:, None] * theta[1 + c :]
+            return (theta[0] + theta[1 : 1 + c]) * self.E + self.in_domain[:, None] * theta[1 + c :]
         M = theta[1:].reshape(c, c + 1).copy()
         M[np.arange(c), np.arange(c)] += theta[0]
         return self.Z @ M.T
@@ -241,7 +241,7 @@ class Logits:
             M = R.T @ self.Z
             return np.concatenate([[np.trace(M)], M.ravel()])
         d = np.einsum("ij,ij->j", R, self.E)
-        return np.concatenate([[d.sum()], d, self.trust @ R]) if self.kind == "vector" else np.array([d.sum()])
+        return np.concatenate([[d.sum()], d, self.in_domain @ R]) if self.kind == "vector" else np.array([d.sum()])
 
 
 def matrices(kind: str, theta: Array, c: int) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from leastwise.tables import Table, TableError, TableModel, write_table
 from leastwise.tables.files import WRITTEN, checked_format
 from leastwise.tables.prepare import Roles
 
-#: In text formats: decimals of probabilities, confidence and trust, and significant digits of numbers.
+#: In text formats: decimals of probabilities, confidence and domain weight, and significant digits of numbers.
 DECIMALS, DIGITS = 6, 7
 
 

@@ -34,14 +34,14 @@ class Layout:
     shares: Array
     n_tasks: int = 0
 
-    def predictions(self, P: Array, task: Array | None, trust: Array | None) -> list[Predictions]:
+    def predictions(self, P: Array, task: Array | None, in_domain: Array | None) -> list[Predictions]:
         """The rows of a table for each number of classes, one entry for every row and label."""
         return [
             Predictions(
                 P[:, columns].reshape(-1, columns.shape[1]).astype(float),
                 np.tile(np.log(self.shares[columns]), (len(P), 1)),
                 self._groups(columns, len(P), task),
-                None if trust is None else np.repeat(trust, len(columns)).astype(float),
+                None if in_domain is None else np.repeat(in_domain, len(columns)).astype(float),
             )
             for columns in self.columns
         ]
@@ -54,9 +54,9 @@ class Layout:
         new[np.isnan(P[:, 0])] = np.nan
         return new
 
-    def applied(self, maps: tuple[Recalibrator, ...], P: Array, task: Array | None, trust: Array | None) -> Array:
+    def applied(self, maps: tuple[Recalibrator, ...], P: Array, task: Array | None, in_domain: Array | None) -> Array:
         """The recalibrated table."""
-        parts = self.predictions(P, task, trust)
+        parts = self.predictions(P, task, in_domain)
         return self.table(P, [m.proba(part) for m, part in zip(maps, parts, strict=True)])
 
     def _groups(self, columns: Array, n: int, task: Array | None) -> Array:
@@ -77,7 +77,7 @@ class Truth:
     ----------
     codes, W : ndarray of shape (n, labels)
         Codes of the classes, and weights (including ``class_weight``).
-    trust : ndarray of shape (n,)
+    in_domain : ndarray of shape (n,)
     unit : ndarray of int of shape (n,)
         Codes of independent observations: groups, or rows.
     task : ndarray of int of shape (n,) or None
@@ -87,7 +87,7 @@ class Truth:
 
     codes: Array
     W: Array
-    trust: Array
+    in_domain: Array
     unit: Array
     task: Array | None
     times: Array | None = None
@@ -100,7 +100,7 @@ class Truth:
         rows = np.repeat(rows, self.times)
         task = None if self.task is None else self.task[rows]
         W = self.W[rows] / self.times[rows][:, None]
-        return Truth(self.codes[rows], W, self.trust[rows], np.arange(len(rows)), task), rows
+        return Truth(self.codes[rows], W, self.in_domain[rows], np.arange(len(rows)), task), rows
 
 
 def read_truth(model: Any) -> Truth:
@@ -109,7 +109,7 @@ def read_truth(model: Any) -> Truth:
     n = len(held.codes)
     codes, W = (a.reshape(n, -1) for a in (held.codes, held.weight))
     times = None if held.count is None else np.round(held.count).astype(int)
-    return Truth(codes, W, held.trust, np.arange(n) if held.group is None else held.group, held.task, times)
+    return Truth(codes, W, held.in_domain, np.arange(n) if held.group is None else held.group, held.task, times)
 
 
 def read_proba(model: Any) -> Array:
@@ -139,7 +139,7 @@ def read_heldout(model: Any, truth: Truth, by_task: bool) -> tuple[Layout, list[
     layout = Layout(tuple(columns), shares.astype(float), n_tasks)
     units = np.array([number.get(u, -1) for u in truth.unit.tolist()])
     samples, places = [], []
-    for block, predictions in zip(columns, layout.predictions(P, truth.task, truth.trust), strict=True):
+    for block, predictions in zip(columns, layout.predictions(P, truth.task, truth.in_domain), strict=True):
         labels = np.searchsorted(starts, block[:, 0])
         w = W[:, labels].ravel()
         used = np.flatnonzero(w > 0)

@@ -53,11 +53,11 @@ class KernelEstimator(BaseEstimator):
         return tags
 
     @by_partition
-    def familiarity(self, X: Any) -> Array:
+    def novelty_pvalue(self, X: Any) -> Array:
         """Share of training rows that are at least as far from their nearest neighbour as each row is: a p-value.
 
         About 5% of new rows from the distribution of the training rows have a value of 0.05 or less. So
-        ``familiarity(X) <= 0.05`` marks rows that are far from the data, with 5% false alarms. See
+        ``novelty_pvalue(X) <= 0.05`` marks rows that are far from the data, with 5% false alarms. See
         :mod:`leastwise.calibration.extrapolation`.
 
         Parameters
@@ -70,18 +70,18 @@ class KernelEstimator(BaseEstimator):
             From ``1 / (n_training_rows + 1)`` (farther than all training rows) to 1 (equal to a training row).
             Distances are measured to at most 2,000 training rows, and compared with those of 1,000.
         """
-        return self._familiarity(X)
+        return self._novelty_pvalue(X)
 
-    def _familiarity(self, X: Any) -> Array:
+    def _novelty_pvalue(self, X: Any) -> Array:
         check_is_fitted(self)
         known = vars(self).get("neighbourhood_")
         if known is None:
             raise ValueError(
-                "familiarity() measures distances between rows, which this model does not have: it has "
+                "novelty_pvalue() measures distances between rows, which this model does not have: it has "
                 "kernel='precomputed', was fitted with keep_rows=0, or comes from a file that was saved with "
                 "keep='predict'."
             )
-        return known.familiarity(read_numpy_rows(self, X), vars(self).get("centers_"))
+        return known.novelty_pvalue(read_numpy_rows(self, X), vars(self).get("centers_"))
 
     kernel: Any
     cv: Any
@@ -106,7 +106,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         return self._answer(X).F
 
     @by_partition
-    def trust(self, X: Any) -> Array:
+    def in_domain(self, X: Any) -> Array:
         """How much the score of each row is trusted, from 1 (among the training rows) to 0 (far from all of them).
 
         Parameters
@@ -116,9 +116,9 @@ class Classifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            %(trust_ones)s
+            %(in_domain_ones)s
         """
-        return self._answer(X).trust
+        return self._answer(X).in_domain
 
     @by_partition
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
@@ -227,7 +227,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
     # ------------------------------------------- used by wrappers, ONNX and reports
 
     def _answer(self, X: Any) -> Answer:
-        """Scores, trust and calibrator of rows, which are validated here."""
+        """Scores, domain weight and calibrator of rows, which are validated here."""
         check_is_fitted(self)
         return Answer(*raw_scores(self, read_rows(self, X)), self.calibrator_)
 
@@ -289,7 +289,7 @@ def task_similarity(model: Any) -> Array:
 def task_coupling(model: Any) -> Array:
     """The task matrix B at ``sharing_``, of shape (T, T)."""
     check_is_fitted(model)
-    return model.tie_.matrix
+    return model.coupling_matrix_.matrix
 
 
 def _form(model: Any, kind: type) -> Any:
@@ -309,12 +309,12 @@ class TaskClassifier(Classifier):
     similarity_ = property(task_similarity)
     coupling_ = property(task_coupling)
 
-    def familiarity(self, X: Any, tasks: Any = None) -> Array:
-        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
+    def novelty_pvalue(self, X: Any, tasks: Any = None) -> Array:
+        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.novelty_pvalue`.
 
         ``tasks`` have no effect and may be omitted.
         """
-        return super().familiarity(X)
+        return super().novelty_pvalue(X)
 
     @by_partition
     def scores(self, X: Any, tasks: Any = None) -> Array:
@@ -332,7 +332,7 @@ class TaskClassifier(Classifier):
         return self._answer(X, tasks).F
 
     @by_partition
-    def trust(self, X: Any, tasks: Any = None) -> Array:
+    def in_domain(self, X: Any, tasks: Any = None) -> Array:
         """How much the score of each row is trusted, from 1 (among the training rows) to 0 (far from all of them).
 
         The distance is that to the training rows of all tasks, whatever the task.
@@ -345,9 +345,9 @@ class TaskClassifier(Classifier):
         Returns
         -------
         ndarray of shape (n,)
-            %(trust_ones)s
+            %(in_domain_ones)s
         """
-        return self._answer(X, tasks).trust
+        return self._answer(X, tasks).in_domain
 
     @by_partition
     def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
@@ -462,8 +462,8 @@ class TaskClassifier(Classifier):
     def _answer(self, X: Any, tasks: Any = None) -> Answer:
         check_is_fitted(self)
         rows, task = read_task_rows(self, X, tasks)
-        F, trust = raw_scores(self, rows, task)
-        return Answer(F, trust, self.calibrator_, task < 0, self.unseen_task_calibrator_, task)
+        F, in_domain = raw_scores(self, rows, task)
+        return Answer(F, in_domain, self.calibrator_, task < 0, self.unseen_task_calibrator_, task)
 
     def _shifted(self, shift: Shift | None, X: Any, tasks: Any = None) -> Answer:
         return replace(self._answer(X, tasks), shift=shift)
@@ -557,12 +557,12 @@ class TaskRegressor(Regressor):
     similarity_ = property(task_similarity)
     coupling_ = property(task_coupling)
 
-    def familiarity(self, X: Any, tasks: Any = None) -> Array:
-        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.familiarity`.
+    def novelty_pvalue(self, X: Any, tasks: Any = None) -> Array:
+        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.novelty_pvalue`.
 
         ``tasks`` have no effect and may be omitted.
         """
-        return super().familiarity(X)
+        return super().novelty_pvalue(X)
 
     @by_partition
     def predict(self, X: Any, tasks: Any = None) -> Array:

@@ -117,8 +117,12 @@ def _options(spec: Spec, search: Search) -> Iterator[tuple[Sequence[float], Call
         assert search.evaluator.weight is not None
         yield weights, lambda weight: search.evaluator.with_linear_weight(weight), search.evaluator.weight
     evaluator: Any = search.evaluator
-    if len(getattr(evaluator, "spreads", ())) > 1:
-        yield evaluator.spreads, lambda spread: search.evaluator.with_intercept_variance(spread), evaluator.spread
+    if len(getattr(evaluator, "intercept_ratios", ())) > 1:
+        yield (
+            evaluator.intercept_ratios,
+            lambda intercept_ratio: search.evaluator.with_intercept_ratio(intercept_ratio),
+            evaluator.intercept_ratio,
+        )
 
 
 def _simplest(
@@ -136,7 +140,10 @@ def _simplest(
     pooled = sharings is None or (1.0 in sharings.values and found.sharing == 1)
     if (pooled and found.weight in (None, np.inf)) or (sharings is not None and 1.0 not in sharings.values):
         return None
-    evaluators = [evaluator.with_intercept_variance(spread) for spread in getattr(evaluator, "spreads", ()) or (0.0,)]
+    evaluators = [
+        evaluator.with_intercept_ratio(intercept_ratio)
+        for intercept_ratio in getattr(evaluator, "intercept_ratios", ()) or (0.0,)
+    ]
     outcomes = [Search(other, search.seen).at(found.sigma, sharing, alphas) for other in evaluators]
     best = best_of(outcomes)
     evaluator = evaluators[outcomes.index(best)]

@@ -84,7 +84,7 @@ bias : {"shared", None}
 bias.task : {"auto", "task", "shared", "shrunk", None} or float
     Intercepts. "task", as in the paper: a free one for each task, which overfits small tasks. "shared": a free one
     for all tasks. "shrunk": a free one for all tasks and a penalised one for each task, whose variance in units of
-    the noise variance, its *spread*, is 0.03 or 0.3, chosen on held-out rows. A number is that spread. "auto" chooses
+    the noise variance is 0.03 or 0.3, chosen on held-out rows. A number is that ratio of variances. "auto" chooses
     among all of these.
 
 cv : "loo", int, splitter, iterable of splits or None
@@ -219,7 +219,7 @@ sharing_ : float
 linear_weight_ : float or None
     The chosen weight of the linear part; None for a kernel that is not a sum with a linear part.
 
-spread_ : float
+intercept_ratio_ : float
     Variance of the intercepts of the tasks in units of the noise variance; 0 for a shared intercept, inf for free
     ones.
 
@@ -247,7 +247,7 @@ coupling_ : ndarray of shape (T, T)
 relation_ : object
     The coupling of the tasks as a function of sharing.
 
-tie_ : CouplingMatrix
+coupling_matrix_ : CouplingMatrix
     The coupling at ``sharing_``.
 
 form_ : DualForm or PrimalForm
@@ -276,13 +276,13 @@ unseen_task_scores_ : ndarray of shape (n, n_classes)
     Scores of the training rows from models without any row of their task. Set only if the search used all rows and
     ``unseen_task_calibrator_`` is not None.
 
-reach_ : Reach or None
+extrapolation_ : Reach or None
     How far from the data the scores are trusted; None for everywhere. See ``extrapolate``.
 
 neighbourhood_ : Neighbourhood
-    Distances among the training rows, for ``familiarity``. Not set with ``kernel="precomputed"``.
+    Distances among the training rows, for ``novelty_pvalue``. Not set with ``kernel="precomputed"``.
 
-learned_ : Learned
+training_record_ : Learned
     Targets and weights of the training rows, for ``influence``. Set only where ``influence`` is possible.
 
 heldout_scores_ : ndarray
@@ -469,7 +469,7 @@ groups. A fold may hold all rows of a task, which are then predicted from the ot
     "with_task_column": "The task column is one of them.",
     "few_classes": "A task need not have all of them.",
     "shape_instead": "Or a shape such as ``(1_000_000, 20)``; the other data are then not needed.",
-    "trust_ones": """\
+    "in_domain_ones": """\
 Ones without calibration, with ``extrapolate=True``, and for kernels that are not functions of a distance.""",
     "decision": """\
 Log-probabilities up to a constant for each row if the calibration is smooth; the probabilities themselves with

@@ -13,8 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leastwise.estimators.checks import check_count
 from leastwise.estimators.validation import CHECKS, read_task_rows
 from leastwise.problem.basis import row_chunks
-from leastwise.solvers.influence import Influence, Learned, Parts, Smoother, decompose_scores
-from leastwise.solvers.label_influence import EntrySmoother, LabelInfluence, LabelLearned, LabelParts, make_smoother
+from leastwise.solvers.influence import Influence, Parts, Smoother, TrainingRecord, decompose_scores
+from leastwise.solvers.label_influence import (
+    EntrySmoother,
+    LabelInfluence,
+    LabelParts,
+    LabelTrainingRecord,
+    make_smoother,
+)
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
 from leastwise.utils.memory import available_memory, human
@@ -69,10 +75,12 @@ def task_influence(self: Any, X: Any, top: int | None = 10, *, tasks: Any = None
     return _influence(self, known, rows, task, k)
 
 
-def _influence(model: Any, known: Learned, X: Any, task: Array | None, top: int | None) -> Influence:
+def _influence(model: Any, known: TrainingRecord, X: Any, task: Array | None, top: int | None) -> Influence:
     form, n = vars(model).get("form_"), len(known.w)
     own = form.task if isinstance(form, DualForm) else None
-    smoother = Smoother(known, _kernel(model, model.centers_, own), own, 0 if form is None else len(form.tie.own))
+    smoother = Smoother(
+        known, _kernel(model, model.centers_, own), own, 0 if form is None else len(form.coupling_matrix.own)
+    )
     parts = _decompose_scores(model, smoother, X, task, n if top is None else min(top, n))
     place = parts.place
     outputs, target = _named(model, known.Z, place)
@@ -83,9 +91,9 @@ def _influence(model: Any, known: Learned, X: Any, task: Array | None, top: int 
     return Influence(**{**vars(result), **given})
 
 
-def _learned(model: Any) -> Learned:
+def _learned(model: Any) -> TrainingRecord:
     """Targets and weights of the training rows; an error if the model has no coefficient for each of them."""
-    known = vars(model).get("learned_")
+    known = vars(model).get("training_record_")
     if known is None:
         raise ValueError(
             "influence() needs a model that was solved exactly with a coefficient for every training row, which "
@@ -110,11 +118,11 @@ def _check_room(size: int, what: str) -> None:
 def _kernel(model: Any, X: Any, task: Array | None) -> Array:
     """Kernel between some rows and the training rows, in double precision."""
     K, form = model.kernel_(X, model.centers_, model.sigma_).astype(float), vars(model).get("form_")
-    return K if task is None or form is None else form.tie.couple(K, task, form.task)
+    return K if task is None or form is None else form.coupling_matrix.couple(K, task, form.task)
 
 
 def _decompose_scores(model: Any, smoother: Smoother, X: Any, task: Array | None, top: int) -> Parts:
-    n, c = smoother.learned.Z.shape
+    n, c = smoother.record.Z.shape
     unit, offset = vars(model).get("unit_", np.ones(c)), vars(model).get("offset_", np.zeros(c))
     found = []
     for part in row_chunks(X.shape[0], 4 * n * c, 8):
@@ -169,7 +177,7 @@ def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = No
     X = validate_data(self, bring(X), reset=False, dtype=[self.intercept_.dtype], **CHECKS)
     starts = self.label_index_.starts
     K, Z = self.kernel_(self.centers_, self.centers_, self.sigma_).astype(float), known.targets(starts)
-    smoothers = [make_smoother(known, tie, K, Z) for tie in known.ties]
+    smoothers = [make_smoother(known, coupled, K, Z) for coupled in known.coupled_labels]
     for smoother in smoothers:
         if isinstance(smoother, EntrySmoother):
             _check_room(max(len(part.row) for part in smoother.sets), "known labels of rows")
@@ -204,8 +212,8 @@ def _label_places(model: Any, labels: Any) -> Array:
     return np.array([names.index(name) for name in asked])
 
 
-def _label_learned(model: Any) -> LabelLearned:
-    known = vars(model).get("learned_")
+def _label_learned(model: Any) -> LabelTrainingRecord:
+    known = vars(model).get("training_record_")
     if known is None:
         raise ValueError(
             "influence() needs a coefficient for every training row, which a model with n_centers, centers, "
@@ -219,13 +227,13 @@ def _label_learned(model: Any) -> LabelLearned:
 def _joined(smoothers: list, K: Array, places: Array, columns: Array, n_outputs: int) -> LabelParts:
     """Scores of some labels taken apart, families together: (m, n, outputs), and (m, T, outputs) by label."""
     m, n = K.shape
-    n_labels = max(int(s.tie.family.labels.max()) for s in smoothers) + 1
+    n_labels = max(int(s.coupled.family.labels.max()) for s in smoothers) + 1
     column = np.full(n_outputs, -1)
     column[columns] = np.arange(len(columns))
     C, own, E = (np.zeros((m, n, len(columns))) for _ in range(3))
     by_label = np.zeros((m, n_labels, len(columns)))
     for smoother in smoothers:
-        family = smoother.tie.family
+        family = smoother.coupled.family
         mine = np.flatnonzero(np.isin(family.labels, places))
         if not len(mine):
             continue

@@ -184,5 +184,5 @@ def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int
     intercept, jitter = found.intercept.astype(dtype), design.factor.jitter
     n_iter = max(found.n_iter, 1)
     if isinstance(refits, CoupledRefitEvaluator):
-        return TaskSolution(DualForm(coef, refits.task, refits.tie), intercept, jitter), n_iter
+        return TaskSolution(DualForm(coef, refits.task, refits.coupling_matrix), intercept, jitter), n_iter
     return Solution(coef, intercept, jitter), n_iter

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.conformal import jackknife, jackknife_plus
-from leastwise.calibration.heldout_rows import witnesses
+from leastwise.calibration.heldout_rows import independent_weights
 from leastwise.estimators.checks import choose
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.optimism import excess, inflation
@@ -91,7 +91,7 @@ class Residuals:
     @property
     def witness(self) -> Array:
         """How much each row counts for a quantile: its number of observations; with groups, 1 for each of them."""
-        return witnesses(self.w, self.group, self.count)
+        return independent_weights(self.w, self.group, self.count)
 
     def sizes(self, residual: Array) -> Array:
         """Absolute residuals, enlarged by what the choice of the parameters hides."""
@@ -242,5 +242,5 @@ def _row_kernel(model: Any, X: Any, task: Array | None, known: Residuals) -> Arr
         return K
     assert isinstance(form, DualForm)
     if X is None or task is None:
-        return form.tie.couple(K, form.task, form.task)
-    return form.tie.couple(K, task, form.task) + known.level * (task[:, None] == form.task)
+        return form.coupling_matrix.couple(K, form.task, form.task)
+    return form.coupling_matrix.couple(K, task, form.task) + known.level * (task[:, None] == form.task)

@@ -31,7 +31,7 @@ from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.heldout import HeldOut
 from leastwise.solvers.krylov import KrylovProblem, KrylovSolution, RowCoupling, SolverOptions, solve_by_krylov
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.label_modes import Tied
+from leastwise.solvers.label_modes import CoupledLabels
 from leastwise.solvers.solve import (
     Solution,
     scores,
@@ -109,7 +109,7 @@ def _iterate(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
     row_coupling = None
     if spec.many_tasks:
         assert rows.task is not None
-        row_coupling = RowCoupling(choice.coupling.at(best.sharing), rows.task, choice.searched.spread)
+        row_coupling = RowCoupling(choice.coupling.at(best.sharing), rows.task, choice.searched.intercept_ratio)
     F, start, runs = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype), None, []
     if spec.cv is not None:
         start, run = _hold_out_tenth(spec, rows, settings, best, row_coupling, solver_options, F)
@@ -159,7 +159,7 @@ def _krylov_scores(
     if row_coupling is None:
         F, _ = evaluate(settings.kernel, sigma, rows.X[held], rows.X[rest], None, model.A)
         return F + model.intercept
-    form, task = DualForm(model.A, row_coupling.task[rest], row_coupling.tie), row_coupling.task[held]
+    form, task = DualForm(model.A, row_coupling.task[rest], row_coupling.coupling_matrix), row_coupling.task[held]
     F, _ = evaluate_tasks(settings.kernel, sigma, rows.X[held], task, rows.X[rest], None, form)
     return F + model.intercept + (0 if model.own is None else model.own[task])
 
@@ -167,8 +167,8 @@ def _krylov_scores(
 def _krylov_solution(model: KrylovSolution, row_coupling: RowCoupling | None) -> Solution | TaskSolution:
     if row_coupling is None:
         return Solution(model.A, model.intercept)
-    intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(row_coupling.spread)))
-    return TaskSolution(DualForm(model.A, row_coupling.task, row_coupling.tie), intercept, own=own)
+    intercept, own = common_intercept(model.intercept, model.own, bool(np.isfinite(row_coupling.intercept_ratio)))
+    return TaskSolution(DualForm(model.A, row_coupling.task, row_coupling.coupling_matrix), intercept, own=own)
 
 
 def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, solver_options: SolverOptions) -> SearchResult:
@@ -190,7 +190,7 @@ def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, solver_option
         start = model.summary.X
         F[held] = _krylov_scores(settings, best.sigma, some, held, rest, None, model)
         found = settings.objective(some, HeldOut(F), None)[0]
-        point = {"sigma": best.sigma, "sharing": None, "spread": best.spread, "weight": best.weight}
+        point = {"sigma": best.sigma, "sharing": None, "intercept_ratio": best.intercept_ratio, "weight": best.weight}
         seen.append({**point, "alpha": alpha * ratio, "score": found, "rows": len(some)})
         spec.report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.summary.n_iter} iterations")
         return found
@@ -274,7 +274,7 @@ def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     choice = choose_labels(spec, data, settings, iterated=True)
     rows, best = data.rows, choice.outcome
     assert isinstance(rows, LabelRows)
-    ties = choice.searched.with_sharing(best.sharing).ties
+    coupled = choice.searched.with_sharing(best.sharing).coupled_labels
     solver_options = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     start, runs = None, []
     if spec.cv is not None:
@@ -282,12 +282,12 @@ def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
         fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, input_hashes(rows))
         F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
         for k in range(int(fold.max()) + 1) if every else range(1):
-            start, run = _hold_out_labels(spec, rows, settings, best, ties, solver_options, fold == k, F)
+            start, run = _hold_out_labels(spec, rows, settings, best, coupled, solver_options, fold == k, F)
             runs += run
         score, calibrator = settings.objective(rows, HeldOut(F), best.calibrator)
         choice = replace(choice, outcome=replace(best, F=F, score=score, calibrator=calibrator))
     spec.report("all rows:")
-    last = solve_labels_free(rows, settings, best.sigma, best.alpha, ties, solver_options, start)
+    last = solve_labels_free(rows, settings, best.sigma, best.alpha, coupled, solver_options, start)
     solution = replace(last, summary=runs + last.summary)
     basis = Basis(rows.X, np.arange(len(rows)), (), square=True)
     return Fitted(choice, settings, basis, solution, False, best.alpha, label_attributes(spec, solution))
@@ -298,7 +298,7 @@ def _hold_out_labels(
     rows: LabelRows,
     settings: Settings,
     best: Candidate,
-    ties: list[Tied],
+    coupled: list[CoupledLabels],
     solver_options: SolverOptions,
     out: Array,
     F: Array,
@@ -307,7 +307,7 @@ def _hold_out_labels(
     rest = np.flatnonzero(~out)
     spec.report(f"without {int(out.sum())} rows that are held out:")
     part = rows.take(rest, precomputed=False)
-    found = solve_labels_free(part, settings, best.sigma, best.alpha, ties, solver_options)
+    found = solve_labels_free(part, settings, best.sigma, best.alpha, coupled, solver_options)
     values, _ = evaluate(settings.kernel, best.sigma, rows.X[out], part.X, None, found.coef)
     F[out] = values + found.intercept
     starts = []

@@ -62,7 +62,7 @@ class KernelLogisticRegression(Classifier):
     %(intercept_)s
     %(calibrator_)s
         %(softmax)s
-    %(reach_)s
+    %(extrapolation_)s
     %(neighbourhood_)s
     %(heldout_scores_)s
     %(heldout_decision_)s

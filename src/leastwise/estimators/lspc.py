@@ -82,13 +82,13 @@ class LSPC(Classifier):
         With ``basis="class"``, zero where a centre does not serve a class.
     %(intercept_)s
     %(calibrator_)s
-    %(reach_)s
+    %(extrapolation_)s
     %(neighbourhood_)s
     %(heldout_scores_)s
     %(heldout_decision_)s
     %(heldout_proba_)s
     %(heldout_rows_)s
-    %(learned_)s
+    %(training_record_)s
     %(cv_results_)s
     %(jitter_)s
     n_passes_ : int

@@ -69,7 +69,7 @@ class LSSVR(Regressor):
     %(heldout_prediction_)s
     %(residuals_)s
     %(neighbourhood_)s
-    %(learned_)s
+    %(training_record_)s
     %(cv_results_)s
     %(jitter_)s
     %(pruning_)s
@@ -221,13 +221,13 @@ class LSSVC(Classifier):
         They are alpha_i y_i in the papers. With two classes, the first column is minus the second.
     %(intercept_)s
     %(calibrator_)s
-    %(reach_)s
+    %(extrapolation_)s
     %(neighbourhood_)s
     %(heldout_scores_)s
     %(heldout_decision_)s
     %(heldout_proba_)s
     %(heldout_rows_)s
-    %(learned_)s
+    %(training_record_)s
     %(cv_results_)s
     %(jitter_)s
     %(pruning_)s

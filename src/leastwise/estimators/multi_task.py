@@ -87,7 +87,7 @@ class MultiTaskLSPC(TaskClassifier):
     %(similarity_)s
     %(coupling_)s
     %(relation_)s
-    %(tie_)s
+    %(coupling_matrix_)s
     %(kernel_)s
     %(centers_)s
     %(center_indices_)s
@@ -99,13 +99,13 @@ class MultiTaskLSPC(TaskClassifier):
     %(calibrator_)s
     %(unseen_task_calibrator_)s
     %(unseen_task_scores_)s
-    %(reach_)s
+    %(extrapolation_)s
     %(neighbourhood_)s
     %(heldout_scores_)s
     %(heldout_decision_)s
     %(heldout_proba_)s
     %(heldout_rows_)s
-    %(learned_)s
+    %(training_record_)s
     %(cv_results_)s
     %(jitter_)s
     %(n_features_in_)s

@@ -73,7 +73,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         %(softmax)s
     unseen_task_calibrator_ : None
         Scores of unseen tasks are mapped by ``calibrator_``.
-    %(reach_)s
+    %(extrapolation_)s
     %(neighbourhood_)s
     %(heldout_scores_)s
     %(heldout_decision_)s

@@ -16,7 +16,7 @@ from leastwise.problem.targets import ClassTargets, ValueTargets
 #: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
 SHARINGS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
 #: Variances of bias="shrunk", and, with 0 and infinity, of "auto".
-SPREADS = (0.03, 0.3)
+INTERCEPT_RATIOS = (0.03, 0.3)
 
 
 @documented
@@ -71,12 +71,12 @@ class MultiTaskLSSVR(TaskRegressor):
     %(sigma_)s
     %(alpha_)s
     %(sharing_)s
-    %(spread_)s
+    %(intercept_ratio_)s
     %(linear_weight_)s
     %(similarity_)s
     %(coupling_)s
     %(relation_)s
-    %(tie_)s
+    %(coupling_matrix_)s
     %(kernel_)s
     %(centers_)s
     %(center_indices_)s
@@ -94,7 +94,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(heldout_prediction_)s
     %(residuals_)s
     %(neighbourhood_)s
-    %(learned_)s
+    %(training_record_)s
     %(cv_results_)s
     %(jitter_)s
     %(pruning_)s
@@ -194,8 +194,8 @@ class MultiTaskLSSVR(TaskRegressor):
     def _spec(self) -> Spec:
         targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
         rules = ("random", "kmeans", "kmeans++", "leverage", "task")
-        known: dict[str, Any] = {"center_rules": rules, "sharings": SHARINGS, "spreads": SPREADS}
-        return Spec.of(self, targets, family="task machine", **known)
+        grids: dict[str, Any] = {"sharings": SHARINGS, "auto_intercept_ratios": INTERCEPT_RATIOS}
+        return Spec.of(self, targets, family="task machine", center_rules=rules, **grids)
 
     plan = task_plan
     influence = task_influence
@@ -256,12 +256,12 @@ class MultiTaskLSSVC(TaskClassifier):
     %(sigma_)s
     %(alpha_)s
     %(sharing_)s
-    %(spread_)s
+    %(intercept_ratio_)s
     %(linear_weight_)s
     %(similarity_)s
     %(coupling_)s
     %(relation_)s
-    %(tie_)s
+    %(coupling_matrix_)s
     %(kernel_)s
     %(centers_)s
     %(center_indices_)s
@@ -276,13 +276,13 @@ class MultiTaskLSSVC(TaskClassifier):
     %(calibrator_)s
     %(unseen_task_calibrator_)s
     %(unseen_task_scores_)s
-    %(reach_)s
+    %(extrapolation_)s
     %(neighbourhood_)s
     %(heldout_scores_)s
     %(heldout_decision_)s
     %(heldout_proba_)s
     %(heldout_rows_)s
-    %(learned_)s
+    %(training_record_)s
     %(cv_results_)s
     %(jitter_)s
     %(pruning_)s
@@ -389,8 +389,8 @@ class MultiTaskLSSVC(TaskClassifier):
     def _spec(self) -> Spec:
         targets = ClassTargets(signed=True, class_weight=self.class_weight)
         rules = ("random", "kmeans", "kmeans++", "leverage", "class", "task")
-        known: dict[str, Any] = {"center_rules": rules, "sharings": SHARINGS, "spreads": SPREADS}
-        return Spec.of(self, targets, family="task machine", **known)
+        grids: dict[str, Any] = {"sharings": SHARINGS, "auto_intercept_ratios": INTERCEPT_RATIOS}
+        return Spec.of(self, targets, family="task machine", center_rules=rules, **grids)
 
     plan = task_plan
     influence = task_influence

@@ -161,7 +161,7 @@ def _machine_facts(spec: Spec, kernel: Kernel, size: ProblemSize, square: bool, 
         "rival": size.d if rival else 0,
     }
     if spec.many_tasks:
-        known["options"] += len(spec.intercept_spreads) - 1
+        known["options"] += len(spec.intercept_ratios) - 1
         return {**known, "iterates": iterates and not few and not spec.computes_similarity}
     if spec.linear_directions(size.n, size.d, kernel):
         known |= {"b": size.d, "square": False, "cuttable": False}

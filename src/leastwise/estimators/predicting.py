@@ -29,7 +29,7 @@ class Answer:
     """
 
     F: Array
-    trust: Array
+    in_domain: Array
     calibrator: Calibrator
     unseen: Array | None = None
     unseen_task: Calibrator | None = None
@@ -38,14 +38,14 @@ class Answer:
 
     def proba(self) -> Array:
         """Probabilities, of shape (n, c)."""
-        P = self._calibrated(lambda c, rows: c.proba(self.F[rows], self.trust[rows]))
+        P = self._calibrated(lambda c, rows: c.proba(self.F[rows], self.in_domain[rows]))
         return P if self.shift is None else self.shift.proba(P)
 
     def table(self) -> Array:
         """Values that order the classes as the probabilities do, of shape (n, c)."""
         if self.shift is not None:
             return self.shift.decision(replace(self, shift=None).proba())
-        return self._calibrated(lambda c, rows: c.decision(self.F[rows], self.trust[rows]))
+        return self._calibrated(lambda c, rows: c.decision(self.F[rows], self.in_domain[rows]))
 
     def decision(self) -> Array:
         """Decision values, of shape (n,) with two classes (second minus first), else (n, c)."""
@@ -54,7 +54,7 @@ class Answer:
 
     def to_numpy(self) -> Answer:
         """The same in numpy arrays."""
-        return replace(self, F=to_numpy(self.F), trust=to_numpy(self.trust))
+        return replace(self, F=to_numpy(self.F), in_domain=to_numpy(self.in_domain))
 
     def best(self) -> Array:
         """Code of the most probable class."""
@@ -77,7 +77,7 @@ class Answer:
 
 
 def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Array]:
-    """Scores and trust of validated rows; ``task`` holds codes of their tasks, -1 for one that is not known."""
+    """Scores and domain weights of validated rows; ``task`` holds task codes, -1 for a task that is not known."""
     check_range(X, model.kernel_)
     centers, index = getattr(model, "centers_", None), getattr(model, "center_indices_", None)
     if task is None:
@@ -90,8 +90,8 @@ def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Ar
     F += to_namespace(intercept, F)
     if not is_finite(F):
         raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
-    reach = getattr(model, "reach_", None)
-    return F, get_namespace(F).ones_like(nearest) if reach is None else reach.trust(nearest)
+    extrapolation = getattr(model, "extrapolation_", None)
+    return F, get_namespace(F).ones_like(nearest) if extrapolation is None else extrapolation.in_domain(nearest)
 
 
 def container_of(model: Any) -> str:

@@ -161,7 +161,7 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.setting_, self.method_ = choice.setting, choice.setting.family
         self.scores_, self.calibrators_ = choice.scores, choice.maps
         P = read_proba(self._model)
-        predictions = self.layout_.predictions(P, truth.task, truth.trust)
+        predictions = self.layout_.predictions(P, truth.task, truth.in_domain)
         parts = [m.proba(part) for m, part in zip(choice.maps, predictions, strict=True)]
         for part, rows, cross_fitted in zip(parts, places, choice.P, strict=True):
             _put_means(part, rows, cross_fitted)
@@ -299,7 +299,7 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     def _mapped(self, answer: Answer) -> Array:
         """Recalibrated probabilities; unseen tasks keep those of the model if it has a calibration for them."""
         P = answer.proba()
-        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.trust)
+        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.in_domain)
         if answer.unseen_task is not None and answer.unseen is not None:
             new[answer.unseen] = P[answer.unseen]
         return new

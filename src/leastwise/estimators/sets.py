@@ -91,7 +91,7 @@ def unseen_task_evidence(model: Any) -> Evidence | None:
         return None
     known = ~np.isnan(F[:, 0])
     P = np.full(F.shape, np.nan)
-    P[known] = calibrator.proba(F[known], held.trust[known])
+    P[known] = calibrator.proba(F[known], held.in_domain[known])
     return gather(P, held).of_unseen_tasks()
 
 

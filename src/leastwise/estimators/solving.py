@@ -202,7 +202,7 @@ def _part(spec: Spec, data: Dataset, evaluator: Any, index: Array) -> Any:
     if not isinstance(evaluator, CoupledEvaluator):
         return Evaluator(rows, basis, settings)
     part = CoupledEvaluator(rows, basis, settings, evaluator.coupling)
-    return part.with_sharing(evaluator.tie.sharing).with_intercept_variance(evaluator.spread)
+    return part.with_sharing(evaluator.coupling_matrix.sharing).with_intercept_ratio(evaluator.intercept_ratio)
 
 
 def _row_coef(solution: Any) -> Array:

@@ -59,7 +59,7 @@ class Spec:
         The parameter that limits iterations.
     center_rules : tuple of str
         Allowed names of ``centers``.
-    sigma_multiples, sigma_ratio, alpha_values, sharings, spreads
+    sigma_multiples, sigma_ratio, alpha_values, sharings, auto_intercept_ratios
         Grids of "auto": sigma in units of the kernel's natural length, alpha in units of its natural height.
     device_rows : bool
         Training rows of another array library may stay on their device.
@@ -76,7 +76,7 @@ class Spec:
     sigma_ratio: float = 1.5
     alpha_values: tuple[float, ...] = tuple(10.0 ** np.arange(-7, 0.1))
     sharings: tuple[float, ...] = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)
-    spreads: tuple[float, ...] = ()
+    auto_intercept_ratios: tuple[float, ...] = ()
     device_rows: bool = False
 
     sigma: Any = "auto"
@@ -255,7 +255,7 @@ class Spec:
         return self.relates_labels and not is_edges(S) and not hasattr(S, "nnz")
 
     def _checked_kernel(self) -> Kernel:
-        self.intercept_spreads  # noqa: B018 - raises an error for a bad bias
+        self.intercept_ratios  # noqa: B018 - raises an error for a bad bias
         check_count("n_centers", self.n_centers)
         check_n_jobs(self.n_jobs)
         self.scorer  # noqa: B018 - raises an error for a bad scoring
@@ -295,7 +295,7 @@ class Spec:
         self.rows_after_pruning(100)
         if self.prune is not None and not self.every_row:
             raise ValueError("prune= takes away rows that are centres: leave n_centers and centers as they are.")
-        if self.cv is None and len(self.intercept_spreads) > 1:
+        if self.cv is None and len(self.intercept_ratios) > 1:
             raise ValueError(
                 "cv=None holds nothing out, so there is nothing to choose by: bias must be 'task', 'shared', None or "
                 "a number."
@@ -336,9 +336,9 @@ class Spec:
     # ------------------------------------------------- intercepts and pruning
 
     @property
-    def intercept_spreads(self) -> tuple[float, ...]:
+    def intercept_ratios(self) -> tuple[float, ...]:
         """Variances of the tasks' own intercepts to try; (0,) where tasks have none."""
-        if not self.spreads:
+        if not self.auto_intercept_ratios:
             choose("bias", self.bias, ["shared", None])
             return (0.0,)
         bias = self.bias
@@ -346,10 +346,11 @@ class Spec:
             return (float(bias),)
         if bias not in ("auto", "task", "shared", "shrunk", None):
             raise ValueError(
-                f"bias={bias!r} is not known: use 'auto', 'task', 'shared', 'shrunk', None, or a spread, which is a "
-                "number from 0 to inf."
+                f"bias={bias!r} is not known: use 'auto', 'task', 'shared', 'shrunk', None, or the ratio of the "
+                "variance of the intercepts to that of the noise, a number from 0 to inf."
             )
-        choices = {"task": (np.inf,), "shrunk": self.spreads, "auto": (0.0, *self.spreads, np.inf)}
+        choices = {"task": (np.inf,), "shrunk": self.auto_intercept_ratios}
+        choices["auto"] = (0.0, *self.auto_intercept_ratios, np.inf)
         return choices.get(str(bias), (0.0,))
 
     def rows_after_pruning(self, n: int) -> int:

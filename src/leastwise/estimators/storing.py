@@ -10,9 +10,9 @@ import numpy as np
 from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator, sample_credibility
 from leastwise.calibration.extrapolation import (
     SOME,
-    Reach,
+    Extrapolation,
+    fit_extrapolation,
     fit_neighbourhood,
-    fit_reach,
     further_distances,
     heldout_distances,
 )
@@ -29,9 +29,9 @@ from leastwise.model_selection.subsample import distinct_sample
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Laplace, Precomputed, Scaled
 from leastwise.solvers.evaluator import Candidate, Settings
-from leastwise.solvers.influence import Learned
+from leastwise.solvers.influence import TrainingRecord
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.label_influence import LabelLearned
+from leastwise.solvers.label_influence import LabelTrainingRecord
 from leastwise.solvers.newton import Softmax
 from leastwise.solvers.solve_tasks import WIDE, TaskSolution, unseen_task_scores
 from leastwise.utils.warn import warn_user
@@ -52,9 +52,9 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
         _store_coefficients(model, spec, data, fitted, outcome)
         _store_values(model, spec, data, fitted)
         return model
-    reach, trust = heldout_reach(spec, data, fitted.basis, fitted.settings, outcome.F)
+    extrapolation, in_domain = heldout_extrapolation(spec, data, fitted.basis, fitted.settings, outcome.F)
     if spec.many_labels:
-        _store_labels(model, spec, data, fitted, reach, trust)
+        _store_labels(model, spec, data, fitted, extrapolation, in_domain)
         return model
     if spec.calibration == "isotonic":
         calibrator = fit_calibrator("isotonic", data.rows.sample(outcome.F), signed=data.targets.signed)
@@ -64,9 +64,9 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     _store_coefficients(model, spec, data, fitted, outcome)
     model.classes_, model.calibrator_ = data.classes, outcome.calibrator
     model.class_prior_ = data.rows.class_shares(len(data.classes))
-    model.reach_ = reach
+    model.extrapolation_ = extrapolation
     if spec.cv is not None:
-        _store_heldout_classes(model, data, outcome.F, fitted.choice.seen, trust)
+        _store_heldout_classes(model, data, outcome.F, fitted.choice.seen, in_domain)
     return model
 
 
@@ -74,7 +74,7 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
 
 
 def _store_coefficients(model: Any, spec: Spec, data: Dataset, fitted: Fitted, outcome: Candidate) -> None:
-    """Kernel, centres and coefficients, and what ``influence`` and ``familiarity`` need."""
+    """Kernel, centres and coefficients, and what ``influence`` and ``novelty_pvalue`` need."""
     settings, basis, solution = fitted.settings, fitted.basis, fitted.solution
     kernel = settings.kernel
     model.kernel_, model.sigma_, model.alpha_ = kernel, outcome.sigma, outcome.alpha
@@ -106,10 +106,10 @@ def _store_learned(model: Any, data: Dataset, fitted: Fitted, outcome: Candidate
     iterated = getattr(fitted.solution, "descent", None) is not None or "residual_" in fitted.attributes
     if not whole or iterated or isinstance(settings.kernel, Precomputed):
         return
-    spread = float(vars(model).get("spread_", 0.0))
-    ridge, bias = outcome.alpha * n + fitted.solution.jitter, settings.bias and bool(np.isfinite(spread))
+    intercept_ratio = float(vars(model).get("intercept_ratio_", 0.0))
+    ridge, bias = outcome.alpha * n + fitted.solution.jitter, settings.bias and bool(np.isfinite(intercept_ratio))
     Z = data.rows.targets(settings.n_outputs)
-    model.learned_ = Learned(data.used, Z, data.rows.w, ridge, bias, spread * data.rows.mass)
+    model.training_record_ = TrainingRecord(data.used, Z, data.rows.w, ridge, bias, intercept_ratio * data.rows.mass)
 
 
 def _warn_lifted(spec: Spec, settings: Settings, solution: Any) -> None:
@@ -122,10 +122,10 @@ def _warn_lifted(spec: Spec, settings: Settings, solution: Any) -> None:
         )
 
 
-def heldout_reach(
+def heldout_extrapolation(
     spec: Spec, data: Dataset, basis: Basis, settings: Settings, F: Array
-) -> tuple[Reach | None, Array | None]:
-    """How far from the data scores are trusted, and the trust of held-out rows; None for everywhere.
+) -> tuple[Extrapolation | None, Array | None]:
+    """How far from the data scores are trusted, and the domain weight of held-out rows; None for everywhere.
 
     Distances between rows and centres are computed in chunks, from the rows that have held-out scores F.
     """
@@ -136,21 +136,21 @@ def heldout_reach(
         return None, None
     nearest = heldout_distances(kernel, rows.X, basis, rows.place, held)
     cell = np.unique(np.stack([rows.copy, rows.place]), axis=1, return_inverse=True)[1].reshape(-1)
-    some = held[distinct_sample(replace(rows, copy=cell).part(held), SOME, "reach")]
+    some = held[distinct_sample(replace(rows, copy=cell).part(held), SOME, "extrapolation")]
     further = further_distances(kernel, rows.X, basis, rows.place, cell, some)
-    reach = fit_reach(nearest, further, rows.copy)
-    return reach, None if reach is None else reach.trust(nearest)
+    extrapolation = fit_extrapolation(nearest, further, rows.copy)
+    return extrapolation, None if extrapolation is None else extrapolation.in_domain(nearest)
 
 
 # ------------------------------------------------------------------ held-out rows
 
 
-def scores_of_all(model: Any, data: Dataset, F: Array, trust: Array | None = None) -> tuple[Array, Array]:
-    """Held-out scores and trust of all rows; those of weight zero, which were not trained on, get the model's own."""
+def scores_of_all(model: Any, data: Dataset, F: Array, in_domain: Array | None = None) -> tuple[Array, Array]:
+    """Held-out scores and domain weights of all rows; rows of weight zero, not trained on, are predicted."""
     n = data.X.shape[0]
     scores, trusted = np.full((n, F.shape[1]), np.nan, dtype=F.dtype), np.ones(n, dtype=F.dtype)
     scores[data.used] = F
-    trusted[data.used] = 1 if trust is None else trust
+    trusted[data.used] = 1 if in_domain is None else in_domain
     unused = np.setdiff1d(np.arange(n), data.used)
     if len(unused):
         task = None if data.task is None else data.task[unused]
@@ -158,7 +158,7 @@ def scores_of_all(model: Any, data: Dataset, F: Array, trust: Array | None = Non
     return scores, trusted
 
 
-def heldout_rows(data: Dataset, codes: Array, w: Array, trust: Array) -> HeldRows:
+def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> HeldRows:
     """True classes, weights, groups and tasks of all rows, from those of the rows that count."""
     rows, n = data.rows, data.X.shape[0]
     every, weight = np.full((n, *codes.shape[1:]), -1), np.zeros((n, *codes.shape[1:]))
@@ -170,19 +170,19 @@ def heldout_rows(data: Dataset, codes: Array, w: Array, trust: Array) -> HeldRow
     elif rows.count is not None:
         count = np.ones(n)
         count[data.used] = rows.count
-    return HeldRows(every, weight, trust, group, data.task, count)
+    return HeldRows(every, weight, in_domain, group, data.task, count)
 
 
-def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict], trust: Array | None) -> None:
-    F, trust = scores_of_all(model, data, F, trust)
+def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict], in_domain: Array | None) -> None:
+    F, in_domain = scores_of_all(model, data, F, in_domain)
     if data.task is None:
-        answer = Answer(F, trust, model.calibrator_)
+        answer = Answer(F, in_domain, model.calibrator_)
     else:
-        answer = Answer(F, trust, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
+        answer = Answer(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
     model.heldout_scores_ = F
     model.heldout_decision_, model.heldout_proba_ = answer.decision(), answer.proba()
     model.cv_results_ = table(seen)
-    model.heldout_rows_ = heldout_rows(data, data.rows.y, data.rows.w, trust)
+    model.heldout_rows_ = heldout_rows(data, data.rows.y, data.rows.w, in_domain)
 
 
 # -------------------------------------------------------------------------- tasks
@@ -194,13 +194,13 @@ def _store_tasks(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
     assert data.tasks is not None
     model.task_index_, model.tasks_ = data.tasks, data.tasks.as_array()
     if spec.logistic:
-        model.sharing_, model.unseen_task_calibrator_ = choice.evaluator.tie.sharing, None
+        model.sharing_, model.unseen_task_calibrator_ = choice.evaluator.coupling_matrix.sharing, None
         return
     coupling = choice.coupling or choice.evaluator.coupling
-    sharing = choice.evaluator.tie.sharing if best.sharing is None else best.sharing
-    model.sharing_, model.relation_, model.tie_ = sharing, coupling, coupling.at(sharing)
+    sharing = choice.evaluator.coupling_matrix.sharing if best.sharing is None else best.sharing
+    model.sharing_, model.relation_, model.coupling_matrix_ = sharing, coupling, coupling.at(sharing)
     if spec.machine:
-        model.spread_ = choice.searched.spread
+        model.intercept_ratio_ = choice.searched.intercept_ratio
     if data.targets.kind == "classes":
         whole = replace(best, alpha=fitted.chosen)
         model.unseen_task_calibrator_ = _unseen_calibrator(model, spec, data, choice.searched, whole, fitted.solution)
@@ -245,8 +245,9 @@ def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> 
     assert data.tasks is not None
     if fitted.plain:
         # Free intercepts are as good as very wide ones here.
-        wide = evaluator.with_intercept_variance(min(evaluator.spread, WIDE))
-        known.centring, known.bias, known.level = wide.centring(), settings.bias, wide.unit_spread * known.rho
+        wide = evaluator.with_intercept_ratio(min(evaluator.intercept_ratio, WIDE))
+        known.centring, known.bias = wide.centring(), settings.bias
+        known.level = wide.unit_intercept_ratio * known.rho
     if spec.unknown_task == "shared" and len(data.tasks) >= FEW_TASKS:
         F = unseen_task_scores(evaluator, best.sigma, fitted.chosen * len(data.rows) / len(evaluator.rows))
         w, task = evaluator.rows.w.astype(float), evaluator.rows.task
@@ -259,7 +260,12 @@ def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> 
 
 
 def _store_labels(
-    model: Any, spec: Spec, data: Dataset, fitted: Fitted, reach: Reach | None, trust: Array | None
+    model: Any,
+    spec: Spec,
+    data: Dataset,
+    fitted: Fitted,
+    extrapolation: Extrapolation | None,
+    in_domain: Array | None,
 ) -> None:
     choice, outcome, rows = fitted.choice, fitted.outcome, data.rows
     labels = data.targets.labels
@@ -271,28 +277,28 @@ def _store_labels(
     _store_coefficients(model, spec, data, fitted, outcome)
     model.label_index_, model.labels_ = labels, labels.named_array()
     model.classes_ = labels.classes[0] if labels.form == "flat" else labels.stacked()
-    model.calibrator_, model.reach_ = outcome.calibrator, reach
+    model.calibrator_, model.extrapolation_ = outcome.calibrator, extrapolation
     priors = model._by_label(model.calibrator_.shares[None].astype(float))
     model.class_prior_ = [p[0] for p in priors] if isinstance(priors, list) else priors[0]
     model.constant_labels_ = [labels.names[t] for t in labels.constant]
     model.sharing_, model.similarity_ = outcome.sharing, choice.evaluator.relation.similarity
     model.threshold_ = 0.5 if isinstance(spec.threshold, str) else check_threshold(spec.threshold, labels)
     if spec.cv is not None:
-        _store_heldout_labels(model, spec, data, rows, outcome.F, choice.seen, trust)
+        _store_heldout_labels(model, spec, data, rows, outcome.F, choice.seen, in_domain)
     _store_learned_labels(model, data, fitted, rows)
 
 
 def _store_heldout_labels(
-    model: Any, spec: Spec, data: Dataset, rows: LabelRows, F: Array, seen: list[dict], trust: Array | None
+    model: Any, spec: Spec, data: Dataset, rows: LabelRows, F: Array, seen: list[dict], in_domain: Array | None
 ) -> None:
     """What is known of held-out rows, and the thresholds that suit them."""
     known = ~np.isnan(F[:, 0])
-    F, trust = scores_of_all(model, data, F, trust)
-    P, D = model.calibrator_.proba(F, trust), model.calibrator_.decision(F, trust)
+    F, in_domain = scores_of_all(model, data, F, in_domain)
+    P, D = model.calibrator_.proba(F, in_domain), model.calibrator_.decision(F, in_domain)
     model.heldout_scores_ = F
     model.heldout_proba_, model.heldout_decision_ = model._by_label(P), model._by_label(D, difference=True)
     model.cv_results_ = table(seen)
-    model.heldout_rows_ = heldout_rows(data, rows.y, rows.W, trust)
+    model.heldout_rows_ = heldout_rows(data, rows.y, rows.W, in_domain)
     if isinstance(spec.threshold, str):
         metric = spec.scorer.name if spec.scorer.decides else "f1_micro"
         some = P[data.used][known]
@@ -304,6 +310,9 @@ def _store_learned_labels(model: Any, data: Dataset, fitted: Fitted, rows: Label
     whole = basis.square and settings.norm == "function" and basis.rows is not None and len(basis.rows) == n
     if whole and not isinstance(settings.kernel, Precomputed):
         codes = rows.y.astype(np.min_scalar_type(-max(2, int(rows.y.max()))))
-        ridge, ties = choice.outcome.alpha * n, tuple(choice.searched.with_sharing(choice.outcome.sharing).ties)
+        coupled = tuple(choice.searched.with_sharing(choice.outcome.sharing).coupled_labels)
+        ridge = choice.outcome.alpha * n
         jitter = float(fitted.solution.jitter)
-        model.learned_ = LabelLearned(data.used, codes, rows.w, rows.entries, ridge, jitter, settings.bias, ties)
+        model.training_record_ = LabelTrainingRecord(
+            data.used, codes, rows.w, rows.entries, ridge, jitter, settings.bias, coupled
+        )

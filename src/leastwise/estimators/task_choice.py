@@ -132,32 +132,40 @@ def task_evaluator(spec: Spec, data: Dataset, rows: Rows, settings: Settings, co
         evaluator = ArrowEvaluator(rows, replace(basis, square=False, weighted=False), settings, coupling)
     else:
         evaluator = CoupledEvaluator(rows, basis, settings, coupling)
-    return with_spreads(spec, data, evaluator, possible_spreads(spec, data, data.rows)) if spec.spreads else evaluator
+    return (
+        with_intercept_ratios(spec, data, evaluator, possible_intercept_ratios(spec, data, data.rows))
+        if spec.auto_intercept_ratios
+        else evaluator
+    )
 
 
-def with_spreads(
+def with_intercept_ratios(
     spec: Spec, data: Dataset, evaluator: AnyTaskEvaluator, everywhere: tuple[float, ...]
 ) -> AnyTaskEvaluator:
     """The evaluator with all intercept variances that may be tried: possible for its rows, and for all rows."""
-    evaluator.spreads = tuple(
-        spread for spread in possible_spreads(spec, data, evaluator.rows) if spread in everywhere
+    evaluator.intercept_ratios = tuple(
+        intercept_ratio
+        for intercept_ratio in possible_intercept_ratios(spec, data, evaluator.rows)
+        if intercept_ratio in everywhere
     )
-    return evaluator.with_intercept_variance(evaluator.spreads[len(evaluator.spreads) // 2])
+    return evaluator.with_intercept_ratio(evaluator.intercept_ratios[len(evaluator.intercept_ratios) // 2])
 
 
-def possible_spreads(spec: Spec, data: Dataset, rows: Rows) -> tuple[float, ...]:
+def possible_intercept_ratios(spec: Spec, data: Dataset, rows: Rows) -> tuple[float, ...]:
     """Intercept variances that are possible: with free intercepts every task needs a row outside of each fold."""
     alone = _held_out_whole(rows)
-    return spreads_without(spec, data, alone, int(np.sum(rows.task == alone[0])) if len(alone) else 0, len(rows))
+    return intercept_ratios_without(
+        spec, data, alone, int(np.sum(rows.task == alone[0])) if len(alone) else 0, len(rows)
+    )
 
 
-def spreads_without(spec: Spec, data: Dataset, alone: Array, size: int, n: int) -> tuple[float, ...]:
+def intercept_ratios_without(spec: Spec, data: Dataset, alone: Array, size: int, n: int) -> tuple[float, ...]:
     """The same, where all rows of the tasks ``alone`` are one fold; the first has ``size`` of n rows."""
-    spreads = spec.intercept_spreads
-    if spec.cv is None or not len(alone) or np.isfinite(spreads[-1]):
-        return spreads
-    if len(spreads) > 1:
-        return spreads[:-1]
+    intercept_ratios = spec.intercept_ratios
+    if spec.cv is None or not len(alone) or np.isfinite(intercept_ratios[-1]):
+        return intercept_ratios
+    if len(intercept_ratios) > 1:
+        return intercept_ratios[:-1]
     assert data.tasks is not None
     raise ValueError(
         "bias='task' gives every task a free intercept, but holding out a fold leaves no row of some tasks "
@@ -210,7 +218,7 @@ def _search(spec: Spec, data: Dataset, settings: Settings, coupling: Coupling) -
 
 def _with_options(evaluator: AnyTaskEvaluator, other: Any) -> AnyTaskEvaluator:
     """The evaluator with the options that another one has."""
-    evaluator = evaluator.with_intercept_variance(other.spread)
+    evaluator = evaluator.with_intercept_ratio(other.intercept_ratio)
     return evaluator if other.weight is None else evaluator.with_linear_weight(other.weight)
 
 

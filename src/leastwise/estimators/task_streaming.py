@@ -21,7 +21,7 @@ from leastwise.estimators.choosing import SearchResult, fixed_point, for_all_row
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.task_choice import coupling_of, spreads_without, task_basis, with_spreads
+from leastwise.estimators.task_choice import coupling_of, intercept_ratios_without, task_basis, with_intercept_ratios
 from leastwise.estimators.validation import Dataset, all_or_nothing, arrange
 from leastwise.model_selection.folds import observation_counts
 from leastwise.model_selection.grid import Grid
@@ -286,7 +286,7 @@ def _rules(model: Any, spec: Spec, kernel: Kernel) -> Rules:
     bare = clone(model).set_params(random_state=None)
     weight, check = getattr(spec.targets, "class_weight", None), partial(check_range, kernel=kernel)
     check_class_weight(weight)
-    return Rules(bare, spec.targets, spec.task_column, weight, check, np.inf in spec.intercept_spreads)
+    return Rules(bare, spec.targets, spec.task_column, weight, check, np.inf in spec.intercept_ratios)
 
 
 def _collected(spec: Spec, raw: Parts, known: Known) -> Piece:
@@ -350,11 +350,11 @@ def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupl
     basis = replace(task_basis(spec, data, data.rows, settings, some=True), square=False, weighted=False)
     check_task_memory(len(known.tasks), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
     evaluator = ArrowEvaluator(data.rows, basis, settings, coupling.take(begun.kept))
-    if not spec.spreads:
+    if not spec.auto_intercept_ratios:
         return evaluator
     alone = known.tasks.codes(known.alone)
     size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
-    found = with_spreads(spec, data, evaluator, spreads_without(spec, data, alone, size, known.n))
+    found = with_intercept_ratios(spec, data, evaluator, intercept_ratios_without(spec, data, alone, size, known.n))
     assert isinstance(found, ArrowEvaluator)
     return found
 
@@ -365,5 +365,5 @@ def _whole_evaluator(begun: SampledTasks, some: ArrowEvaluator) -> PartitionEval
     terms = replace(terms, centers=some.basis.centers, norm=settings.norm, n_outputs=settings.n_outputs)
     remote = replace(begun.remote, terms=terms)
     whole = PartitionEvaluator(begun.among, some.basis, settings, some.coupling, remote, begun.known.n, begun.order)
-    whole.spreads = some.spreads
-    return whole.with_intercept_variance(some.spread)
+    whole.intercept_ratios = some.intercept_ratios
+    return whole.with_intercept_ratio(some.intercept_ratio)

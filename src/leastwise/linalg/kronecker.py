@@ -48,7 +48,8 @@ from scipy.sparse import issparse
 from scipy.sparse.csgraph import connected_components
 
 from leastwise.linalg.batched_cg import at_once, iterate
-from leastwise.linalg.sylvester import SAME, Modes, modes, untied
+from leastwise.linalg.sylvester import SAME, Modes, untied
+from leastwise.linalg.sylvester import modes as make_modes
 
 Array = np.ndarray
 
@@ -68,7 +69,7 @@ class Scaled:
 
     Attributes
     ----------
-    ties : Modes
+    modes : Modes
         Eigendecomposition of ``root B root``.
     Z : ndarray of shape (c, n, T)
     W : ndarray of shape (n, T)
@@ -79,7 +80,7 @@ class Scaled:
         True if all columns of ``W`` are equal.
     """
 
-    ties: Modes
+    modes: Modes
     Z: Array
     W: Array
     share: Array
@@ -100,7 +101,7 @@ def weighted_means(share: Array, V: Array) -> Array:
     return np.sum(share * V, axis=1, keepdims=True)
 
 
-def scaled(ties: Modes, Z: Array, W: Array) -> Scaled:
+def scaled(modes: Modes, Z: Array, W: Array) -> Scaled:
     """Divide by the mean weights c of the labels or, if these are similar, by their mean."""
     c = W.mean(axis=0, dtype=float)
     c = np.maximum(c, LEAST * c.max()) if c.any() else np.ones_like(c)
@@ -108,23 +109,23 @@ def scaled(ties: Modes, Z: Array, W: Array) -> Scaled:
     flat = bool(np.allclose(each, each.mean(axis=1, keepdims=True), rtol=rounding, atol=0))
     if c.max() <= c.min() * (1 + rounding if flat else EVEN):
         c = np.full_like(c, c.mean())
-        ties = replace(ties, values=ties.values * c[0])
+        modes = replace(modes, values=modes.values * c[0])
     else:
-        ties = _weighed(ties, c)
+        modes = _weighed(modes, c)
     total = W.sum(axis=0, dtype=float)
     share = (W / np.where(total > 0, total, 1)).astype(Z.dtype)
     root = np.sqrt(c).astype(Z.dtype)
-    return Scaled(ties.astype(Z.dtype), Z * root, (W / c).astype(Z.dtype), share, root, flat)
+    return Scaled(modes.astype(Z.dtype), Z * root, (W / c).astype(Z.dtype), share, root, flat)
 
 
-def _weighed(ties: Modes, c: Array) -> Modes:
+def _weighed(modes: Modes, c: Array) -> Modes:
     """Eigendecomposition of ``c^1/2 B c^1/2``."""
-    if ties.V is None:
-        return untied(ties.eigenvalues * c)
-    B = ties.back(ties.eigenvalues * ties.rotate(np.eye(len(c))))
-    parts = connected_components(B != 0, directed=False)[1] if issparse(ties.V) else None
+    if modes.V is None:
+        return untied(modes.eigenvalues * c)
+    B = modes.back(modes.eigenvalues * modes.rotate(np.eye(len(c))))
+    parts = connected_components(B != 0, directed=False)[1] if issparse(modes.V) else None
     root = np.sqrt(c)
-    return modes(root[:, None] * (B + B.T) / 2 * root, parts)
+    return make_modes(root[:, None] * (B + B.T) / 2 * root, parts)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class KrylovSolution:
 def solve_spectral(
     U: Array,
     s: Array,
-    ties: Modes,
+    modes: Modes,
     Z: Array,
     W: Array,
     rho: float,
@@ -177,7 +178,7 @@ def solve_spectral(
     U : ndarray of shape (n, k)
         Orthonormal columns.
     s : ndarray of shape (k,)
-    ties : Modes
+    modes : Modes
         Eigendecomposition of B.
     Z : ndarray of shape (c, n, T)
         Targets of c classes, finite also where W is 0. The solution has the same dtype.
@@ -199,16 +200,16 @@ def solve_spectral(
     KrylovSolution
         ``F = U diag(s) Q + intercept``.
     """
-    p = scaled(ties, Z, W)
-    b = p.ties.eigenvalues.astype(float)
+    p = scaled(modes, Z, W)
+    b = p.modes.eigenvalues.astype(float)
     M = np.multiply.outer(s.astype(float) ** 2, b) + rho
     H = _Spectral(U, s[:, None], p, np.sqrt(b / M).astype(Z.dtype), (rho / M).astype(Z.dtype), bias)
     if start is not None:
         seen = b > SAME * b.max(initial=0)
-        start = p.ties.rotate(start * p.root) * np.where(seen, np.sqrt(M / np.where(seen, b, 1)), 0)
+        start = p.modes.rotate(start * p.root) * np.where(seen, np.sqrt(M / np.where(seen, b, 1)), 0)
     result = iterate(H, H.down(p.W * (p.centred(p.Z) if bias else p.Z)), tol, max_iter, start)
     a = p.means(p.Z - H.up(result.X)) if bias else np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
-    Q = p.ties.back(H.E * result.X) / p.root
+    Q = p.modes.back(H.E * result.X) / p.root
     return KrylovSolution(Q, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, H.columns)
 
 
@@ -225,11 +226,11 @@ class _Spectral:
 
     def up(self, X: Array) -> Array:
         """Scores from coordinates."""
-        return at_once(self.U.dot, self.s * self.p.ties.back(self.E * X))
+        return at_once(self.U.dot, self.s * self.p.modes.back(self.E * X))
 
     def down(self, V: Array) -> Array:
         """Coordinates from entries of rows and labels: the transpose of ``up``."""
-        return self.E * self.p.ties.rotate(self.s * at_once(self.U.T.dot, V))
+        return self.E * self.p.modes.rotate(self.s * at_once(self.U.T.dot, V))
 
     def image(self, X: Array, on: Array) -> Array:
         return X
@@ -252,7 +253,7 @@ PROBES = 8
 def solve_matrix_free(
     times: Callable[[Array], Array],
     factor: tuple[Array, Array],
-    ties: Modes,
+    modes: Modes,
     Z: Array,
     W: Array,
     rho: float,
@@ -283,28 +284,28 @@ def solve_matrix_free(
     KrylovSolution
         ``F = G Q B + intercept``, with Q of shape (c, n, T). If G or B is singular, Q is not unique.
     """
-    p, G = scaled(ties, Z, W), _Gram(times)
+    p, G = scaled(modes, Z, W), _Gram(times)
     right = p.W * (p.centred(p.Z) if bias else p.Z)
     first = None if start is None else start / p.root
-    b, m = p.ties.eigenvalues, len(p.ties.which)
+    b, m = p.modes.eigenvalues, len(p.modes.which)
     if p.flat:
         H = _free(G, factor, p, np.tile(b, len(Z))[:, None, None], rho, bias)
-        first = None if first is None else _apart(p.ties, first)
-        result = iterate(H, _apart(p.ties, right), tol, max_iter, first, together=m)
-        X = p.ties.back(result.X.reshape(len(Z), m, -1).transpose(0, 2, 1))
+        first = None if first is None else _apart(p.modes, first)
+        result = iterate(H, _apart(p.modes, right), tol, max_iter, first, together=m)
+        X = p.modes.back(result.X.reshape(len(Z), m, -1).transpose(0, 2, 1))
     else:
         H = _free(G, factor, p, b[None, None], rho, bias)
         result = iterate(H, right, tol, max_iter, first)
         X = result.X
     a = np.zeros((len(Z), 1, len(p.root)), dtype=Z.dtype)
     if bias:
-        a = p.means(p.Z - p.ties.back(b * p.ties.rotate(G.times(X))))
+        a = p.means(p.Z - p.modes.back(b * p.modes.rotate(G.times(X))))
     return KrylovSolution(X * p.root, a[:, 0] / p.root, result.n_iter, result.converged, result.residual, G.columns)
 
 
-def _apart(ties: Modes, Z: Array) -> Array:
+def _apart(modes: Modes, Z: Array) -> Array:
     """Rotated columns as separate systems, of shape (c m, n, 1)."""
-    return np.ascontiguousarray(ties.rotate(Z).transpose(0, 2, 1)).reshape(-1, Z.shape[1], 1)
+    return np.ascontiguousarray(modes.rotate(Z).transpose(0, 2, 1)).reshape(-1, Z.shape[1], 1)
 
 
 @dataclass
@@ -329,7 +330,7 @@ class _Free:
     """
 
     G: _Gram
-    ties: Modes
+    modes: Modes
     W: Array
     share: Array | None
     rho: float
@@ -354,7 +355,7 @@ class _Free:
 
     def _along(self, b: Array, V: Array, on: Array) -> Array:
         """Multiply every mode by its factor."""
-        return self.ties.back((b if len(b) == 1 else b[on]) * self.ties.rotate(V))
+        return self.modes.back((b if len(b) == 1 else b[on]) * self.modes.rotate(V))
 
 
 def _free(G: _Gram, factor: tuple[Array, Array], p: Scaled, b: Array, rho: float, bias: bool) -> _Free:
@@ -369,8 +370,8 @@ def _free(G: _Gram, factor: tuple[Array, Array], p: Scaled, b: Array, rho: float
     e = inverse - seen / (b * np.maximum(q, 0)[:, None] + rho)
     dtype = p.W.dtype
     N, J, b, inverse, e = (np.asarray(A, dtype=dtype) for A in (L @ Y, J, b, inverse, e))
-    ties, W, share = (untied(np.ones(1)).astype(dtype), row, p.share[:, :1]) if p.flat else (p.ties, p.W, p.share)
-    return _Free(G, ties, W, share if bias else None, rho, pivots, N, J, b, inverse, e)
+    modes, W, share = (untied(np.ones(1)).astype(dtype), row, p.share[:, :1]) if p.flat else (p.modes, p.W, p.share)
+    return _Free(G, modes, W, share if bias else None, rho, pivots, N, J, b, inverse, e)
 
 
 def _tail(G: _Gram, L: Array) -> float:

@@ -132,7 +132,7 @@ _LIMIT = _Limit()
 
 
 #: Recorded attributes of a point of a search.
-NAMES = ("sigma", "alpha", "sharing", "spread", "weight", "score")
+NAMES = ("sigma", "alpha", "sharing", "intercept_ratio", "weight", "score")
 #: Up to this many rows the predictions of all points are stored, for ``leastwise.model_selection.optimism``.
 FEW_ROWS = 1000
 #: Default start of the line search over sharings.

@@ -20,7 +20,13 @@ from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
 Array = np.ndarray
 
 #: Hyperparameters of a point of a search, and the names of the public parameters.
-PARAMETERS = {"sigma": "sigma", "alpha": "alpha", "sharing": "sharing", "spread": "spread", "weight": "linear_weight"}
+PARAMETERS = {
+    "sigma": "sigma",
+    "alpha": "alpha",
+    "sharing": "sharing",
+    "intercept_ratio": "intercept_ratio",
+    "weight": "linear_weight",
+}
 
 
 @dataclass
@@ -146,8 +152,8 @@ def table(seen: list[dict]) -> dict[str, Array]:
     level = stage * (rows.max(initial=0) + 1) + rows
     ahead = (level[None] > level[:, None]) | ((level[None] == level[:, None]) & (score[None] > score[:, None]))
     names = [name for name in PARAMETERS if all(point.get(name) is not None for point in seen)]
-    if not any(point.get("spread") for point in seen):  # tasks have no intercepts of their own
-        names = [name for name in names if name != "spread"]
+    if not any(point.get("intercept_ratio") for point in seen):  # tasks have no intercepts of their own
+        names = [name for name in names if name != "intercept_ratio"]
     return {
         **{f"param_{PARAMETERS[name]}": np.array([point[name] for point in seen]) for name in names},
         "n_rows": rows,

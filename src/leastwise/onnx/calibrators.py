@@ -37,7 +37,7 @@ def clip(g: Graph, F: Value, shares: Array) -> Value:
 def blend(
     g: Graph,
     F: Value,
-    trust: Value | None,
+    in_domain: Value | None,
     shares: Array,
     doubt: Any,
     floor: Any,
@@ -49,16 +49,16 @@ def blend(
     if np.any(power):
         log_scores = g.log(F.maximum(0.0) * (1 / shares) + _floats(doubt))
         evidence = evidence + log_scores * _floats(power)
-    evidence = evidence if trust is None else evidence * trust
+    evidence = evidence if in_domain is None else evidence * in_domain
     P = g.node("Softmax", evidence + np.log(shares), axis=-1)
     return P * _floats(1 - np.asarray(floor)) + floor * shares
 
 
-def mix_with_shares(g: Graph, P: Value, trust: Value | None, shares: Array, floor: Any) -> Value:
-    """``w P + (1 - w) shares`` with ``w = trust (1 - floor)``."""
-    if trust is None:
+def mix_with_shares(g: Graph, P: Value, in_domain: Value | None, shares: Array, floor: Any) -> Value:
+    """``w P + (1 - w) shares`` with ``w = in_domain (1 - floor)``."""
+    if in_domain is None:
         return P * _floats(1 - np.asarray(floor)) + floor * shares
-    weight = trust * _floats(1 - np.asarray(floor))
+    weight = in_domain * _floats(1 - np.asarray(floor))
     return weight * P + (1.0 - weight) * shares
 
 
@@ -98,75 +98,75 @@ def _floats(x: Any) -> Array:
 
 
 @calibrators.register(ClipNormalise)
-def _clip_normalise(g: Graph, calibrator: ClipNormalise, F: Value, trust: Value | None) -> Value:
+def _clip_normalise(g: Graph, calibrator: ClipNormalise, F: Value, in_domain: Value | None) -> Value:
     return clip(g, F, _floats(calibrator.shares))
 
 
 @calibrators.register(Blend)
-def _blend(g: Graph, calibrator: Blend, F: Value, trust: Value | None) -> Value:
+def _blend(g: Graph, calibrator: Blend, F: Value, in_domain: Value | None) -> Value:
     c = calibrator
-    return blend(g, F, trust, _floats(c.shares), c.doubt, c.floor, c.sharpness, c.power)
+    return blend(g, F, in_domain, _floats(c.shares), c.doubt, c.floor, c.sharpness, c.power)
 
 
 @calibrators.register(Isotonic)
-def _isotonic(g: Graph, calibrator: Isotonic, F: Value, trust: Value | None) -> Value:
+def _isotonic(g: Graph, calibrator: Isotonic, F: Value, in_domain: Value | None) -> Value:
     corners = list(zip(calibrator.knots, calibrator.steps, strict=True))
     shares = _floats(calibrator.shares)
-    return mix_with_shares(g, clip(g, interpolate(g, F, corners), shares), trust, shares, calibrator.floor)
+    return mix_with_shares(g, clip(g, interpolate(g, F, corners), shares), in_domain, shares, calibrator.floor)
 
 
 @calibrators.register(Signed)
-def _signed(g: Graph, calibrator: Signed, F: Value, trust: Value | None) -> Value:
+def _signed(g: Graph, calibrator: Signed, F: Value, in_domain: Value | None) -> Value:
     inner: Any = calibrator.inner
-    return calibrators.find(inner).convert(g, inner, (F + 1.0) * 0.5, trust)
+    return calibrators.find(inner).convert(g, inner, (F + 1.0) * 0.5, in_domain)
 
 
 @calibrators.register(Softmax)
-def _softmax(g: Graph, calibrator: Softmax, F: Value, trust: Value | None) -> Value:
-    """Scores are log-probabilities; with low trust they move to those of the class shares."""
-    if trust is not None and calibrator.shares is not None:
-        F = F * trust + (1.0 - trust) * np.log(_floats(calibrator.shares))
+def _softmax(g: Graph, calibrator: Softmax, F: Value, in_domain: Value | None) -> Value:
+    """Scores are log-probabilities; with low domain weight they move to those of the class shares."""
+    if in_domain is not None and calibrator.shares is not None:
+        F = F * in_domain + (1.0 - in_domain) * np.log(_floats(calibrator.shares))
     return g.node("Softmax", F, axis=-1)
 
 
 # ------------------------------------------------------------------------- labels
 
 
-def label_probabilities(g: Graph, calibrator: Any, F: Value, trust: Value | None) -> Value:
+def label_probabilities(g: Graph, calibrator: Any, F: Value, in_domain: Value | None) -> Value:
     """Probabilities of all classes of all labels side by side, of shape (n, O)."""
     convert = label_calibrators.find(calibrator).convert
-    trust = None if trust is None else trust.unsqueeze(2)
+    in_domain = None if in_domain is None else in_domain.unsqueeze(2)
     blocks = list(by_width(calibrator.starts))
-    parts = [convert(g, calibrator, F, trust, labels, columns) for labels, columns in blocks]
+    parts = [convert(g, calibrator, F, in_domain, labels, columns) for labels, columns in blocks]
     return join_label_blocks(g, [columns for _, columns in blocks], parts)
 
 
 @label_calibrators.register(LabelClip)
 def _label_clip(
-    g: Graph, calibrator: LabelClip, F: Value, trust: Value | None, labels: Array, columns: Array
+    g: Graph, calibrator: LabelClip, F: Value, in_domain: Value | None, labels: Array, columns: Array
 ) -> Value:
     return clip(g, F.take(columns), _floats(calibrator.shares)[columns])
 
 
 @label_calibrators.register(LabelBlend)
 def _label_blend(
-    g: Graph, calibrator: LabelBlend, F: Value, trust: Value | None, labels: Array, columns: Array
+    g: Graph, calibrator: LabelBlend, F: Value, in_domain: Value | None, labels: Array, columns: Array
 ) -> Value:
     names = ("doubt", "floor", "sharpness", "power")
     parameters = [_floats(getattr(calibrator, name))[labels, None] for name in names]
-    return blend(g, F.take(columns), trust, _floats(calibrator.shares)[columns], *parameters)
+    return blend(g, F.take(columns), in_domain, _floats(calibrator.shares)[columns], *parameters)
 
 
 @label_calibrators.register(LabelIsotonic)
 def _label_isotonic(
-    g: Graph, calibrator: LabelIsotonic, F: Value, trust: Value | None, labels: Array, columns: Array
+    g: Graph, calibrator: LabelIsotonic, F: Value, in_domain: Value | None, labels: Array, columns: Array
 ) -> Value:
     flat = columns.ravel().tolist()
     ends = [(calibrator.corners[k], calibrator.corners[k + 1]) for k in flat]
     corners = [(calibrator.knots[a:b], calibrator.steps[a:b]) for a, b in ends]
     P = interpolate(g, F.take(columns.ravel()), corners).reshape(0, *columns.shape)
     shares = _floats(calibrator.shares)[columns]
-    return mix_with_shares(g, clip(g, P, shares), trust, shares, _floats(calibrator.floor)[labels, None])
+    return mix_with_shares(g, clip(g, P, shares), in_domain, shares, _floats(calibrator.floor)[labels, None])
 
 
 def shift_prior(g: Graph, shift: Shift, P: Value) -> Value:
@@ -187,26 +187,26 @@ class Entries:
     ----------
     P : Value of shape (n, L, c)
     shares : ndarray of shape (L, c)
-    trust : Value of shape (n, 1, 1) or None
+    in_domain : Value of shape (n, 1, 1) or None
     task : Value of shape (n,) or None
         Task codes, if maps depend on the task.
     """
 
     P: Value
     shares: Array
-    trust: Value | None
+    in_domain: Value | None
     task: Value | None
 
 
-def recalibrate(g: Graph, model: Any, P: Value, trust: Value | None, task: Value | None) -> Value:
+def recalibrate(g: Graph, model: Any, P: Value, in_domain: Value | None, task: Value | None) -> Value:
     """Probabilities of all classes of all labels after the maps of ``Recalibrated``."""
     layout = model.layout_
     task = task if layout.n_tasks else None
-    trust = None if trust is None else trust.unsqueeze(2)
+    in_domain = None if in_domain is None else in_domain.unsqueeze(2)
     blocks, parts = [], []
     for columns, found in zip(layout.columns, model.calibrators_, strict=True):
         blocks.append(columns)
-        parts.append(_mapped(g, found, Entries(P.take(columns), layout.shares[columns], trust, task)))
+        parts.append(_mapped(g, found, Entries(P.take(columns), layout.shares[columns], in_domain, task)))
     seen = np.concatenate([columns.ravel() for columns in blocks])
     rest = np.setdiff1d(np.arange(len(layout.shares)), seen)
     if len(rest):  # labels with a single class are not recalibrated
@@ -248,7 +248,7 @@ def _linear(g: Graph, found: families.Linear, entries: Entries) -> Value:
     else:
         L = len(entries.shares)
         logits, shift = (E.unsqueeze(2) @ W[:L]).squeeze(2), g.value(b[:L])
-    shift = shift if entries.trust is None else shift * entries.trust
+    shift = shift if entries.in_domain is None else shift * entries.in_domain
     P = g.node("Softmax", logits + base + shift, axis=-1)
     return P * (1 - floor) + floor * entries.shares
 
@@ -266,7 +266,7 @@ def _isotonic_map(g: Graph, found: families.Steps, entries: Entries) -> Value:
     elif len(found.own) > 1:
         each = interpolate(g, flat, [xy for corners in found.corners[:L] for xy in corners]).reshape(0, L, c)
         P = common + (each - common) * found.own[:L, None]
-    return mix_with_shares(g, clip(g, P, entries.shares), entries.trust, entries.shares, found.floor)
+    return mix_with_shares(g, clip(g, P, entries.shares), entries.in_domain, entries.shares, found.floor)
 
 
 def _interpolate_by_task(g: Graph, entries: Entries, corners: Any) -> Value:

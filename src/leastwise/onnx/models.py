@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from leastwise.calibration.extrapolation import Reach
+from leastwise.calibration.extrapolation import Extrapolation
 from leastwise.onnx.calibrators import label_probabilities, recalibrate, shift_prior
 from leastwise.onnx.encoders import split_tasks
 from leastwise.onnx.graph import Graph, Value
@@ -206,9 +206,15 @@ def city_distances(X: Value, C: Array) -> Value:
 
 
 def kernel_scores(
-    g: Graph, kernel: Kernel, sigma: float, X: Value, centers: Any, coef: Coefficients, reach: Reach | None = None
+    g: Graph,
+    kernel: Kernel,
+    sigma: float,
+    X: Value,
+    centers: Any,
+    coef: Coefficients,
+    extrapolation: Extrapolation | None = None,
 ) -> tuple[Value, Value | None]:
-    """Scores without an intercept, of shape (n, c), and trust, of shape (n, 1), or None where it is 1."""
+    """Scores without an intercept, of shape (n, c), and domain weight, of shape (n, 1), or None where it is 1."""
     convert = kernels.find(kernel).convert
     C = np.asarray(centers.toarray() if sparse.issparse(centers) else centers, dtype=float)
     converted = convert(g, kernel, X, C, sigma)
@@ -217,8 +223,10 @@ def kernel_scores(
     parts = [coef.apply(g, _total([term.K for term in matrices]))] if matrices else []
     parts += [coef.folded(term.C).apply(g, term.X) for term in terms if isinstance(term, InnerProducts)]
     known = terms[0].distances if len(terms) == 1 and matrices else None
-    trust = None if reach is None or known is None else _trust(g, known, matrices[0].squared, reach)
-    return _total(parts), trust
+    in_domain = (
+        None if extrapolation is None or known is None else _in_domain(g, known, matrices[0].squared, extrapolation)
+    )
+    return _total(parts), in_domain
 
 
 def _total(values: list[Value]) -> Value:
@@ -228,11 +236,11 @@ def _total(values: list[Value]) -> Value:
     return total
 
 
-def _trust(g: Graph, distances: Value, squared: bool, reach: Reach) -> Value:
+def _in_domain(g: Graph, distances: Value, squared: bool, extrapolation: Extrapolation) -> Value:
     """``exp(-(d / radius - 1)^2 / 2)`` beyond the radius, with the distance d to the nearest centre."""
     nearest = distances.min()
     distance = g.node("Sqrt", nearest) if squared else nearest
-    beyond = (distance * (1 / float(reach.radius)) - 1.0).maximum(0.0)
+    beyond = (distance * (1 / float(extrapolation.radius)) - 1.0).maximum(0.0)
     return g.exp(beyond * beyond * -0.5)
 
 
@@ -248,7 +256,7 @@ class Scores:
     F : Value of shape (n, c)
     invalid : Value of shape (n, 1)
         NaN for rows that Python rejects because values or scores are not finite, 0 for others: add it to outputs.
-    trust : Value of shape (n, 1) or None
+    in_domain : Value of shape (n, 1) or None
         None where every row is trusted.
     task : Value of shape (n,) or None
         Task codes, -1 for unseen tasks.
@@ -256,7 +264,7 @@ class Scores:
 
     F: Value
     invalid: Value
-    trust: Value | None = None
+    in_domain: Value | None = None
     task: Value | None = None
 
 
@@ -269,30 +277,37 @@ class Predictions:
 
     P: Value
     invalid: Value
-    trust: Value | None = None
+    in_domain: Value | None = None
     task: Value | None = None
     unseen: Value | None = None
 
 
 def model_scores(g: Graph, model: Any, columns: Columns) -> Scores:
-    """Scores and trust of a model of one task or many."""
+    """Scores and domain weight of a model of one task or many."""
     coef: Coefficients
     task: Value | None = None
     form = getattr(model, "form_", None)
     if form is not None:
         X, task = split_tasks(g, columns, model, model.task_index_)
         dual = isinstance(form, DualForm)
-        coef = CoupledCoefficients(form.A, form.task, form.tie, task) if dual else TaskCoefficients(form.coef, task)
+        coef = (
+            CoupledCoefficients(form.A, form.task, form.coupling_matrix, task)
+            if dual
+            else TaskCoefficients(form.coef, task)
+        )
         intercept: Any = np.asarray(model.intercept_)
         if getattr(model, "task_intercept_", None) is not None:
             intercept = g.value(np.vstack([model.task_intercept_, model.intercept_])).take(task, axis=0)
     else:
         X = columns.numbers()
         coef, intercept = SharedCoefficients(model.coef_), np.asarray(model.intercept_)
-    centers, reach = getattr(model, "centers_", None), getattr(model, "reach_", None)  # precomputed: no centres
-    F, trust = kernel_scores(g, model.kernel_, float(model.sigma_), X, centers, coef, reach)
+    centers, extrapolation = (
+        getattr(model, "centers_", None),
+        getattr(model, "extrapolation_", None),
+    )  # precomputed: no centres
+    F, in_domain = kernel_scores(g, model.kernel_, float(model.sigma_), X, centers, coef, extrapolation)
     F = F + intercept
-    return Scores(F, (X * 0.0).sum() + (F * 0.0).sum(), trust, task)
+    return Scores(F, (X * 0.0).sum() + (F * 0.0).sum(), in_domain, task)
 
 
 def model_probabilities(g: Graph, model: Any, columns: Columns, class_prior: Any = None) -> Predictions:
@@ -304,7 +319,7 @@ def model_probabilities(g: Graph, model: Any, columns: Columns, class_prior: Any
         predictions = _calibrated(g, *unwrap(g, model.estimator_, columns))
     shift = inner._shift(class_prior)
     if inner is not model:
-        P = recalibrate(g, model, predictions.P, predictions.trust, predictions.task)
+        P = recalibrate(g, model, predictions.P, predictions.in_domain, predictions.task)
         unseen = predictions.unseen
         predictions = replace(predictions, P=P if unseen is None else g.where(unseen, predictions.P, P))
     return predictions if shift is None else replace(predictions, P=shift_prior(g, shift, predictions.P))
@@ -313,13 +328,13 @@ def model_probabilities(g: Graph, model: Any, columns: Columns, class_prior: Any
 def _calibrated(g: Graph, model: Any, columns: Columns) -> Predictions:
     """Probabilities of a classifier by its own calibrator."""
     scores = model_scores(g, model, columns)
-    F, trust = scores.F, scores.trust
+    F, in_domain = scores.F, scores.in_domain
     if hasattr(model, "label_index_"):
-        return Predictions(label_probabilities(g, model.calibrator_, F, trust), scores.invalid, trust)
-    P = calibrators.find(model.calibrator_).convert(g, model.calibrator_, F, trust)
+        return Predictions(label_probabilities(g, model.calibrator_, F, in_domain), scores.invalid, in_domain)
+    P = calibrators.find(model.calibrator_).convert(g, model.calibrator_, F, in_domain)
     for_unseen = getattr(model, "unseen_task_calibrator_", None)
     if for_unseen is None or scores.task is None or model.unknown_task == "error":
-        return Predictions(P, scores.invalid, trust, scores.task)
+        return Predictions(P, scores.invalid, in_domain, scores.task)
     unseen = (scores.task < np.array(0)).unsqueeze(1)
-    P = g.where(unseen, calibrators.find(for_unseen).convert(g, for_unseen, F, trust), P)
-    return Predictions(P, scores.invalid, trust, scores.task, unseen)
+    P = g.where(unseen, calibrators.find(for_unseen).convert(g, for_unseen, F, in_domain), P)
+    return Predictions(P, scores.invalid, in_domain, scores.task, unseen)

@@ -98,11 +98,11 @@ kernels = Converters(
         "name."
     ),
 )
-#: ``convert(g, calibrator, F, trust)``: probabilities of shape (n, c) from scores F of the same shape and trust of
-#: shape (n, 1), or None where every row is trusted.
+#: ``convert(g, calibrator, F, in_domain)``: probabilities of shape (n, c) from scores F of the same shape and domain
+#: weights of shape (n, 1), or None where all are 1.
 calibrators = Converters("calibrator", "calibrators", subclasses=False)
-#: ``convert(g, calibrator, F, trust, labels, columns)``: probabilities of shape (n, L, c) of L labels with c classes
-#: each; ``columns``, of shape (L, c), are their places among the scores F of all labels, of shape (n, O).
+#: ``convert(g, calibrator, F, in_domain, labels, columns)``: probabilities of shape (n, L, c) of L labels with c
+#: classes each; ``columns``, of shape (L, c), are their places among the scores F of all labels, of shape (n, O).
 label_calibrators = Converters("label calibrator", "label_calibrators", subclasses=False)
 #: ``convert(g, map, entries)``: recalibrated probabilities of shape (n, L, c) from
 #: :class:`~leastwise.onnx.calibrators.Entries`.

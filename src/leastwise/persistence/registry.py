@@ -217,7 +217,15 @@ EXACT = (
 #: and those that are not needed for predictions: search results, and what sets, intervals and influence need.
 REPORT = (
     *("heldout_scores_", "heldout_decision_", "heldout_proba_", "heldout_prediction_", "heldout_rows_"),
-    *("unseen_task_scores_", "cv_results_", "learned_", "residuals_", "risk_coverage_", "relation_", "tie_"),
+    *(
+        "unseen_task_scores_",
+        "cv_results_",
+        "training_record_",
+        "residuals_",
+        "risk_coverage_",
+        "relation_",
+        "coupling_matrix_",
+    ),
     *("neighbourhood_", "moments_", "kept_"),
 )
 
@@ -275,7 +283,7 @@ _part("calibrator.Softmax", "solvers.newton:Softmax")
 _part("calibrator.LabelClip", "calibration.label_calibrators:LabelClip", check=checks.check_label_starts)
 _part("calibrator.LabelBlend", "calibration.label_calibrators:LabelBlend", check=checks.check_label_starts)
 _part("calibrator.LabelIsotonic", "calibration.label_calibrators:LabelIsotonic", check=checks.check_label_starts)
-_part("calibrator.Extrapolation", "calibration.extrapolation:Reach")
+_part("calibrator.Extrapolation", "calibration.extrapolation:Extrapolation")
 _part("recalibration.Setting", "calibration.families:Setting", exact=True)
 _part("recalibration.Identity", "calibration.families:Unchanged", exact=True)
 _part("recalibration.Linear", "calibration.families:Linear", exact=True)
@@ -291,15 +299,15 @@ _part("tasks.PrimalForm", "solvers.solve_tasks:PrimalForm")
 _part("tasks.TaskScores", "baselines.mtl_feat:TaskScores")
 _part("labels.Labels", "problem.labels:Labels", exact=True)
 _part("labels.LabelGroup", "solvers.label_modes:LabelGroup")
-_part("labels.CoupledLabels", "solvers.label_modes:Tied")
+_part("labels.CoupledLabels", "solvers.label_modes:CoupledLabels")
 _part("labels.Modes", "linalg.sylvester:Modes")
 _part("heldout.HeldoutRows", "calibration.heldout_rows:HeldRows")
 _part("heldout.Centring", "problem.intercepts:Centring", exact=True)
 _part("heldout.Residuals", "estimators.intervals:Residuals", exact=True, skip=("inverse", "same"))
 _part("heldout.Neighbourhood", "calibration.extrapolation:Neighbourhood")
 _part("heldout.RiskCoverage", "calibration.risk:RiskCoverage", exact=True)
-_part("influence.Learned", "solvers.influence:Learned")
-_part("influence.LabelLearned", "solvers.label_influence:LabelLearned")
+_part("influence.TrainingRecord", "solvers.influence:TrainingRecord")
+_part("influence.LabelTrainingRecord", "solvers.label_influence:LabelTrainingRecord")
 _part("stream.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments)
 _part("stream.Whitening", "linalg.whitening:Whitening", exact=True, check=checks.check_whitening)
 _part("stream.RowSample", "sources.bottom_k:Kept", exact=True, check=checks.check_row_sample)

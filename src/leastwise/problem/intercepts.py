@@ -1,16 +1,16 @@
 r"""Task intercepts, represented by centring.
 
-Let task t have, in addition to its function, an intercept with a prior variance of ``spread`` times the noise
-variance. With the ridge rho, the matrix of all rows is ``H = G + rho (I + spread V V')``, where column t of V holds
+Let task t have, in addition to its function, an intercept with a prior variance of ``ratio`` times the noise
+variance. With the ridge rho, the matrix of all rows is ``H = G + rho (I + ratio V V')``, where column t of V holds
 the square roots of the weights in the rows of task t, and zeros elsewhere. With ``u_t`` that column normalised to
 length 1 and ``m_t`` its squared length, the weight of the task,
 
-    (I + spread V V')^-1/2 = W = I - sum_t kappa_t u_t u_t',     (1 - kappa_t)^2 = 1 / (1 + spread m_t),
+    (I + ratio V V')^-1/2 = W = I - sum_t kappa_t u_t u_t',     (1 - kappa_t)^2 = 1 / (1 + ratio m_t),
 
     H^-1 = W (W G W + rho I)^-1 W.
 
-So task intercepts are equivalent to a partial centring of rows and targets within each task: none at spread 0, full
-centring at spread infinity (kappa = 1), where the intercepts are unpenalised, as in the multi-task LS-SVM, eq. (24)
+So task intercepts are equivalent to a partial centring of rows and targets within each task: none at ratio 0, full
+centring at ratio infinity (kappa = 1), where the intercepts are unpenalised, as in the multi-task LS-SVM, eq. (24)
 of Xu et al. W depends neither on rho nor on G. One decomposition of W G W serves all ridges.
 """
 
@@ -42,11 +42,13 @@ class Centring:
     kappa: Array
 
     @classmethod
-    def of(cls, task: Array, root: Array, spread: float, n_tasks: int | None = None) -> Centring:
+    def of(cls, task: Array, root: Array, intercept_ratio: float, n_tasks: int | None = None) -> Centring:
         """Centring for this prior variance; ``root`` are the square roots of the weights."""
         mass = np.bincount(task, weights=root.astype(float) ** 2, minlength=n_tasks or 0)
         length = np.sqrt(np.where(mass > 0, mass, 1))
-        return cls(task, (root / length[task]).astype(root.dtype), centred_share(spread, mass).astype(root.dtype))
+        return cls(
+            task, (root / length[task]).astype(root.dtype), centred_share(intercept_ratio, mass).astype(root.dtype)
+        )
 
     def part(self, rows: Array, tasks: slice) -> Centring:
         """Centring of all rows of consecutive tasks."""
@@ -75,17 +77,17 @@ class Centring:
         return U @ A
 
 
-def centred_share(spread: float, mass: Array) -> Array:
+def centred_share(intercept_ratio: float, mass: Array) -> Array:
     """``kappa_t`` for tasks of total weight ``mass``."""
     with np.errstate(divide="ignore"):
-        left = 1 / (1 + spread * mass) if np.isfinite(spread) else (mass == 0).astype(float)
+        left = 1 / (1 + intercept_ratio * mass) if np.isfinite(intercept_ratio) else (mass == 0).astype(float)
     return 1 - np.sqrt(left)
 
 
-def shrunk_means(R: Array, root: Array, task: Array, spread: float, n_tasks: int) -> Array:
-    """Task intercepts from residuals R of weighted rows: ``v'R / (m_t + 1/spread)``, (T x outputs)."""
+def shrunk_means(R: Array, root: Array, task: Array, intercept_ratio: float, n_tasks: int) -> Array:
+    """Task intercepts from residuals R of weighted rows: ``v'R / (m_t + 1/intercept_ratio)``, (T x outputs)."""
     mass = np.bincount(task, weights=root.astype(float) ** 2, minlength=n_tasks)
     sums = np.column_stack([np.bincount(task, weights=root * r, minlength=n_tasks) for r in R.T])
     with np.errstate(divide="ignore"):
-        more = np.inf if spread == 0 else 1 / spread
+        more = np.inf if intercept_ratio == 0 else 1 / intercept_ratio
     return sums / np.where(mass + more > 0, mass + more, 1)[:, None]

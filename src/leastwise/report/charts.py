@@ -95,16 +95,16 @@ def _curve_path(frame: Frame, group: dict[str, Any], name: str) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) if points else ""
 
 
-def trust_chart(known: dict[str, Any], key: str) -> Markup:
-    """A histogram of the trust of the rows."""
+def in_domain_chart(known: dict[str, Any], key: str) -> Markup:
+    """A histogram of the domain weight of the rows."""
     share = np.array(known["histogram"], dtype=float) / max(known["rows"], 1)
     frame = Frame.of((46, 12, 368, 158), (0, 1), (0, 1))
-    x_label = "Trust, from 0 (far outside) to 1 (within the training data)"
+    x_label = "Domain weight, from 0 (far outside) to 1 (within the training data)"
     body = frame.axes(x_label, "Share of rows", y_text=_percent_tick)
     body += frame.bars(np.linspace(0, 1, 11), share, "bar strong")
     within, half = percent(known["within"]), percent(known["half"])
-    description = f"{within} of the rows lie within the training data; {half} have a trust below 0.5."
-    return picture(WIDTH, 200, body, "Trust of the rows", description, key)
+    description = f"{within} of the rows lie within the training data; {half} have a domain weight below 0.5."
+    return picture(WIDTH, 200, body, "Domain weight of the rows", description, key)
 
 
 # ---------------------------------------------------------------- hyperparameter search

@@ -25,8 +25,8 @@ from leastwise.report.regression import given_values, heldout_values, value_data
 from leastwise.report.tables import (
     ShownColumns,
     class_table,
-    familiarity,
     label_table,
+    novelty,
     similarity,
     task_table,
     uncertain_rows,
@@ -65,7 +65,7 @@ def report_data(
     dict
         ``kind`` ("classes", "labels" or "values"), ``facts``, ``selection`` and ``similarity``. Where rows were held
         out or given: ``measures``, ``reliability``, ``thresholds``, ``tables``, ``uncertain_rows`` and
-        ``familiarity``, or ``values`` for a regressor. Numbers have five significant digits; None is a missing value.
+        ``novelty``, or ``values`` for a regressor. Numbers have five significant digits; None is a missing value.
     """
     if (X is None) != (y is None):
         raise ValueError("X and y go together: give both the rows and their true values, or neither.")
@@ -108,7 +108,7 @@ def _classifier_data(
         "thresholds": threshold_data(subject, known),
         "tables": tables,
         "uncertain_rows": uncertain_rows(subject, known, shown),
-        "familiarity": familiarity(subject, known),
+        "novelty": novelty(subject, known),
     }
 
 

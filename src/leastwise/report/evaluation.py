@@ -264,14 +264,14 @@ def given_evaluation(subject: Subject, X: Any, y: Any, tasks: Any) -> Evaluation
     n = P[0].shape[0] if isinstance(P, list) else P.shape[0]
     if len(y) != n:
         raise ValueError(f"y has {len(y)} entries and X has {n} rows: give one entry for each row.")
-    trust = np.asarray(call_with_tasks(model.trust, inner_rows, tasks))
+    in_domain = np.asarray(call_with_tasks(model.in_domain, inner_rows, tasks))
     task = task_codes(model, inner_rows, tasks) if hasattr(model, "task_index_") else None
     index = getattr(model, "label_index_", None)
     if index is None:
         codes = class_codes(model.classes_, y)
     else:
         codes = encode_known(np.asarray(y).reshape(-1, 1) if index.form == "flat" else y, index, n, model.missing)
-    return _evaluation(subject, P, HeldRows(codes, (codes >= 0).astype(float), trust, None, task), False)
+    return _evaluation(subject, P, HeldRows(codes, (codes >= 0).astype(float), in_domain, None, task), False)
 
 
 def call_with_tasks(method: Any, X: Any, tasks: Any, **more: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 from leastwise.report import charts
 from leastwise.report.data import report_data
 from leastwise.report.formatting import cell_text, column, figures, number, percent, table, whole
-from leastwise.report.tables import familiarity_table
+from leastwise.report.tables import novelty_table
 from leastwise.report.thresholds import outcome, threshold_table
 from leastwise.utils.atomic_files import write_atomically
 from leastwise.utils.optional import needed
@@ -131,7 +131,7 @@ def environment() -> Any:
     formats = {"percent": percent, "number": number, "figures": figures}
     made.filters |= {**formats, "whole": whole, "cell": cell_text}
     made.globals |= {**formats, "charts": charts, "max_lines": MAX_LINES, "outcome": outcome}
-    made.globals |= {"comparison_table": comparison_table, "familiarity_table": familiarity_table}
+    made.globals |= {"comparison_table": comparison_table, "novelty_table": novelty_table}
     made.globals |= {"threshold_table": threshold_table}
     return made
 
@@ -176,7 +176,7 @@ def _sections(data: dict[str, Any]) -> list[dict[str, Any]]:
             *((one["what"], one["what"].capitalize(), "part_table", one) for one in data["tables"]),
             *similarity,
             ("rows", "Rows to check", "rows", data["uncertain_rows"]),
-            ("familiarity", "Distance from the training data", "familiarity", data["familiarity"]),
+            ("novelty", "Distance from the training data", "novelty", data["novelty"]),
             notes,
         ]
     return [dict(zip(("key", "title", "body", "contents"), section, strict=True)) for section in sections]

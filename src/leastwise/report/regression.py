@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.conformal import upper_quantile
-from leastwise.calibration.heldout_rows import witnesses
+from leastwise.calibration.heldout_rows import independent_weights
 from leastwise.estimators.validation import task_codes
 from leastwise.metrics.reliability import resampled_groups
 from leastwise.report.evaluation import LEVEL, Subject, call_with_tasks, mean_interval
@@ -142,7 +142,7 @@ def coverage_of(known: ValuePredictions, level: float) -> tuple[Array, Array]:
     widths = np.empty((2, size.shape[1]))
     for side in (0, 1):
         there = half != side
-        w = witnesses(known.w[there], None if known.group is None else known.group[there])
+        w = independent_weights(known.w[there], None if known.group is None else known.group[there])
         widths[side] = [upper_quantile(s[None, there], w, level)[0] if there.any() else np.inf for s in size.T]
     inside = size <= widths[half]
     return inside, 2 * widths.mean(axis=0)
@@ -198,8 +198,8 @@ def _rmse_and_r2(y: Array, r: Array, w: Array, unit: Array | None) -> tuple[dict
     totals = np.vstack([sums.sum(axis=0), draws])
     totals = totals[totals[:, 0] > 0]
     rmse = np.sqrt(totals[:, 1] / totals[:, 0])
-    spread = totals[:, 3] - totals[:, 2] ** 2 / totals[:, 0]
-    r2 = np.where(spread > 0, 1 - totals[:, 1] / np.where(spread > 0, spread, 1), np.nan)
+    intercept_ratio = totals[:, 3] - totals[:, 2] ** 2 / totals[:, 0]
+    r2 = np.where(intercept_ratio > 0, 1 - totals[:, 1] / np.where(intercept_ratio > 0, intercept_ratio, 1), np.nan)
     tail = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     made = []
     for values in (rmse, r2):
@@ -253,8 +253,8 @@ def _task_table(subject: Subject, known: ValuePredictions) -> dict[str, Any]:
 def _task_cells(known: ValuePredictions, here: Array) -> list:
     y, r, w = known.y[here, 0], known.residual[here, 0], known.w[here]
     mean = np.average(y, weights=w)
-    squares, spread = np.average(r**2, weights=w), np.average((y - mean) ** 2, weights=w)
-    share = 1 - squares / spread if spread > 0 and len(here) > 1 else np.nan
+    squares, intercept_ratio = np.average(r**2, weights=w), np.average((y - mean) ** 2, weights=w)
+    share = 1 - squares / intercept_ratio if intercept_ratio > 0 and len(here) > 1 else np.nan
     return [
         plain(v) for v in (mean, np.sqrt(squares), np.average(np.abs(r), weights=w), np.average(r, weights=w), share)
     ]

@@ -29,8 +29,8 @@ MAX_LINES, MAX_COLUMNS = 30, 10
 MAP_SIDE, MAX_MAP = 60, 3000
 #: Pairs that are listed; similarities that differ by less than this share of the largest count as equal.
 MAX_PAIRS, EQUAL = 12, 1e-3
-#: Rows with at least this trust count as within the training data.
-FULL_TRUST = 0.999
+#: Rows with at least this domain weight count as within the training data.
+WITHIN = 0.999
 
 
 # ------------------------------------------------------------------------------- measures
@@ -251,20 +251,20 @@ def _pair_table(S: Array, names: list[str], by: str) -> dict[str, Any]:
     return table("Most similar pairs" + (", and most dissimilar" if least else ""), columns, lines, "pairs")
 
 
-def familiarity(subject: Subject, evaluation: Evaluation) -> dict[str, Any] | None:
-    """Trust of the rows, and error rates within and outside the training data; None where it is not measured."""
-    reach = getattr(subject.model, "reach_", None)
-    if reach is None:
+def novelty(subject: Subject, evaluation: Evaluation) -> dict[str, Any] | None:
+    """Domain weights of the rows, and error rates within and outside the training data; None if not measured."""
+    extrapolation = getattr(subject.model, "extrapolation_", None)
+    if extrapolation is None:
         return None
     counted = np.unique(np.concatenate([part.rows for part in evaluation.parts]))
-    trust = np.asarray(evaluation.held.trust, dtype=float)[counted]
-    trust = trust[~np.isnan(trust)]
+    in_domain = np.asarray(evaluation.held.in_domain, dtype=float)[counted]
+    in_domain = in_domain[~np.isnan(in_domain)]
     return {
-        "radius": plain(reach.radius),
-        "rows": len(trust),
-        "within": plain(np.mean(trust >= FULL_TRUST)),
-        "half": plain(np.mean(trust < 0.5)),
-        "histogram": plain_list(np.histogram(trust, bins=10, range=(0, 1))[0]),
+        "radius": plain(extrapolation.radius),
+        "rows": len(in_domain),
+        "within": plain(np.mean(in_domain >= WITHIN)),
+        "half": plain(np.mean(in_domain < 0.5)),
+        "histogram": plain_list(np.histogram(in_domain, bins=10, range=(0, 1))[0]),
         "errors": [_error_rate(evaluation, within) for within in (True, False)],
     }
 
@@ -273,7 +273,7 @@ def _error_rate(evaluation: Evaluation, within: bool) -> dict[str, Any] | None:
     """The error rate of rows within the training data, or outside; None where there are none."""
     wrong, w, rows = [], [], []
     for part in evaluation.parts:
-        here = (np.asarray(evaluation.held.trust)[part.rows] >= FULL_TRUST) == within
+        here = (np.asarray(evaluation.held.in_domain)[part.rows] >= WITHIN) == within
         wrong.append(part.wrong[here])
         w.append(part.evidence.w[here])
         rows.append(part.rows[here])
@@ -283,7 +283,7 @@ def _error_rate(evaluation: Evaluation, within: bool) -> dict[str, Any] | None:
     return {**share_interval(flat, weight, unit if evaluation.by_label else None), "rows": len(np.unique(unit))}
 
 
-def familiarity_table(known: dict[str, Any]) -> dict[str, Any]:
+def novelty_table(known: dict[str, Any]) -> dict[str, Any]:
     """Error rates within and outside the training data."""
     columns = [column("Rows", "text"), column("Number", "whole"), column("Errors", "percent", 1)]
     columns += [column("Errors, low", "percent", 1), column("Errors, high", "percent", 1)]

@@ -284,7 +284,11 @@ class Stream:
         return whitening(double_kernel(self.settings.kernel, self.centers, self.centers, sigma))
 
     def chunks(
-        self, sigma: float, tie: CouplingMatrix, penalty: Whitening | None, centring: Centring | None = None
+        self,
+        sigma: float,
+        coupling_matrix: CouplingMatrix,
+        penalty: Whitening | None,
+        centring: Centring | None = None,
     ) -> Iterator[tuple[Array, Chunk]]:
         """Row numbers and design of every chunk of tasks."""
         for first, last in self._cuts():
@@ -295,7 +299,7 @@ class Stream:
             Z = some.targets(self.settings.n_outputs) * root[:, None]
             Phi = Phi if np.all(root == 1) else Phi * root[:, None]
             starts = self.ends[first : last + 1] - self.ends[first]
-            chunk = Chunk(Phi, Z, root, starts, tie.own[first:last])
+            chunk = Chunk(Phi, Z, root, starts, coupling_matrix.own[first:last])
             yield mine, chunk if centring is None else centred(chunk, centring.part(mine, slice(first, last)))
 
     def _features(self, X: Any, sigma: float, penalty: Whitening | None) -> Array:
@@ -335,7 +339,7 @@ class ArrowEvaluator(TaskEvaluator):
 
     def __init__(self, rows: Rows, basis: Basis, settings: Settings, coupling: Coupling) -> None:
         self.rows, self.basis, self.settings, self.coupling = rows, basis, settings, coupling
-        self.tie = coupling.at(1.0)
+        self.coupling_matrix = coupling.at(1.0)
         self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
         self._cached: dict[tuple[float, float], Decomposed] = {}
 
@@ -347,10 +351,10 @@ class ArrowEvaluator(TaskEvaluator):
 
     def decomposed(self, sigma: float) -> Decomposed:
         """Decomposition of all tasks at this sigma and intercept variance."""
-        key = (sigma, self.spread)
+        key = (sigma, self.intercept_ratio)
         if key not in self._cached:
             self._cached.clear()
-            chunks = self.stream.chunks(sigma, self.tie, self.stream.penalty(sigma), self.centring())
+            chunks = self.stream.chunks(sigma, self.coupling_matrix, self.stream.penalty(sigma), self.centring())
             self._cached[key] = decompose(chunk for _, chunk in chunks)
         return self._cached[key]
 
@@ -363,7 +367,7 @@ class ArrowEvaluator(TaskEvaluator):
         split = self.rows.split_count
         count = None if split is None else split[order]
         problem = Problem(Z, root, self.bias, None, Folds.from_labels(self.rows.fold[order]), ordered, count)
-        return ArrowHeldout(problem, self.decomposed(sigma), self.tie.sharing, self.tie.own)
+        return ArrowHeldout(problem, self.decomposed(sigma), self.coupling_matrix.sharing, self.coupling_matrix.own)
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma."""

@@ -90,7 +90,7 @@ class Facts:
     norm, layers, search_rows, max_passes
         As in the estimators.
     sigmas, alphas, sharings, options : int
-        Values to try; options are weights of a linear part, and spreads of intercepts.
+        Values to try; options are weights of a linear part, and variance ratios of intercepts.
     grows, cautious, chooses : bool
         Whether alphas are refined, simple models preferred, and anything is held out at all.
     tasks, labels : int

@@ -196,7 +196,7 @@ class Candidate:
     F: Array = field(repr=False)
     calibrator: Any = field(repr=False)
     sharing: float | None = None
-    spread: float | None = None
+    intercept_ratio: float | None = None
     weight: float | None = None
     scale: float = 1.0
 
@@ -254,7 +254,7 @@ class Evaluator:
         """Copy with this sharing between tasks; itself for a single task."""
         return self
 
-    def with_intercept_variance(self, spread: float) -> Evaluator:
+    def with_intercept_ratio(self, intercept_ratio: float) -> Evaluator:
         """Copy with this prior variance of task intercepts; itself for a single task."""
         return self
 

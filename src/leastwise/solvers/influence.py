@@ -118,7 +118,7 @@ class TaskDeletions:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class TrainingRecord:
     """Training data that influences need besides the coefficients.
 
     Attributes
@@ -133,7 +133,7 @@ class Learned:
         Ridge on the sum of the losses.
     bias : bool
         True if there is a shared intercept.
-    spread : float
+    intercept_ratio : float
         Prior variance of task intercepts relative to the noise; 0 if there are none.
     """
 
@@ -142,7 +142,7 @@ class Learned:
     w: Array
     ridge: float
     bias: bool
-    spread: float = 0.0
+    intercept_ratio: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Smoother:
     ``K`` is the kernel matrix of the training rows, coupled if there are tasks.
     """
 
-    learned: Learned
+    record: TrainingRecord
     K: Array
     task: Array | None = None
     n_tasks: int = 0
@@ -160,26 +160,26 @@ class Smoother:
     @cached_property
     def root(self) -> Array:
         """Square roots of the weights."""
-        return np.sqrt(self.learned.w.astype(float))
+        return np.sqrt(self.record.w.astype(float))
 
     @cached_property
     def inverse(self) -> BorderedInverse:
         """Inverse of the system."""
-        known, centring = self.learned, None
-        if self.task is not None and known.spread > 0:
-            centring = Centring.of(self.task, self.root, known.spread, self.n_tasks)
+        known, centring = self.record, None
+        if self.task is not None and known.intercept_ratio > 0:
+            centring = Centring.of(self.task, self.root, known.intercept_ratio, self.n_tasks)
         H = self.K * self.root[:, None] * self.root
         return bordered_inverse(H, known.ridge, self.root, known.bias, centring)
 
     @cached_property
     def own(self) -> Array | None:
         """Weights of the targets in the intercept offset of each task, (T + 1, n); the last is for an unseen task."""
-        known, M = self.learned, self.inverse.M
-        if self.task is None or known.spread == 0:
+        known, M = self.record, self.inverse.M
+        if self.task is None or known.intercept_ratio == 0:
             return None
         H = self.K * self.root[:, None] * self.root
         left = np.eye(len(M)) - H @ M - np.outer(self.root, self.inverse.m)
-        own = shrunk_means(left, self.root, self.task, known.spread, self.n_tasks)
+        own = shrunk_means(left, self.root, self.task, known.intercept_ratio, self.n_tasks)
         # If all task intercepts are unpenalised, an unseen task gets their mean.
         return np.vstack([own, np.zeros(len(M)) if known.bias else own.mean(axis=0)])
 
@@ -188,8 +188,8 @@ class Smoother:
         """Leave-one-out residuals (n, c); NaN where the model without the row is undefined."""
         M, root = self.inverse.M, self.root[:, None]
         diagonal = np.diagonal(M)[:, None]
-        alone = diagonal * self.learned.ridge < 1e-12  # the only row of a task with an unpenalised intercept
-        R = M @ (root * self.learned.Z)
+        alone = diagonal * self.record.ridge < 1e-12  # the only row of a task with an unpenalised intercept
+        R = M @ (root * self.record.Z)
         return np.where(alone, np.nan, R / np.where(alone, 1, diagonal)) / root
 
     def weights(self, K: Array, task: Array | None) -> Array:
@@ -207,7 +207,7 @@ class Parts:
     Attributes
     ----------
     place : ndarray of int of shape (m, k)
-        Training rows with the largest effects, as indices into ``Learned``.
+        Training rows with the largest effects, as indices into ``TrainingRecord``.
     contribution, effect : ndarray of shape (m, k, c)
     score : ndarray of shape (m, c)
     by_task : ndarray of shape (m, T, c) or None
@@ -223,7 +223,7 @@ class Parts:
 
 def decompose_scores(smoother: Smoother, S: Array, unit: Array, offset: Array, top: int) -> Parts:
     """Contributions and effects of ``top`` training rows for each row of S (m x n), in the unit of the targets."""
-    C = S[:, :, None] * (smoother.learned.Z * unit + offset)
+    C = S[:, :, None] * (smoother.record.Z * unit + offset)
     with np.errstate(invalid="ignore"):
         E = S[:, :, None] * (smoother.left * unit)
     no_weight = np.abs(S) <= 1e-12 * np.abs(S).max(axis=1, keepdims=True)

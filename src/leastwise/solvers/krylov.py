@@ -88,10 +88,10 @@ class KernelTimes:
     root : ndarray of shape (n,), optional
         Square roots of the rows' weights, 1 by default. They may be negative: labels of -1 and 1 make the matrix
         ``y_i y_j k(x_i, x_j)`` of an LS-SVM for classification.
-    tie : CouplingMatrix, optional
+    coupling_matrix : CouplingMatrix, optional
         Coupling of the tasks.
     task : ndarray of int of shape (n,), optional
-        Task codes of the rows; required with ``tie``.
+        Task codes of the rows; required with ``coupling_matrix``.
     rho : float
         The ridge, the only attribute that may be changed between products.
     budget : int
@@ -105,15 +105,15 @@ class KernelTimes:
         sigma: float,
         X: Any,
         root: Array | None = None,
-        tie: CouplingMatrix | None = None,
+        coupling_matrix: CouplingMatrix | None = None,
         task: Array | None = None,
         rho: float = 0.0,
         budget: int = BUDGET,
     ) -> None:
-        self.kernel, self.sigma, self.tie, self.task, self.rho = kernel, sigma, tie, task, rho
+        self.kernel, self.sigma, self.coupling_matrix, self.task, self.rho = kernel, sigma, coupling_matrix, task, rho
         self.X = X.tocsr() if sparse.issparse(X) else X
         self.root = np.ones(self.n, dtype=X.dtype) if root is None else root
-        if tie is not None and task is None:
+        if coupling_matrix is not None and task is None:
             raise ValueError("tie requires the task codes of the rows.")
         self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
         # A precomputed kernel is in memory already; others need memory for the current block too.
@@ -179,7 +179,11 @@ class KernelTimes:
         else:
             A = self.X[rows]  # pass the same object twice on the diagonal: the kernel takes advantage of it
             K = self.kernel(A, A if others is rows else self.X[others], self.sigma)
-        return K if self.tie is None or self.task is None else self.tie.couple(K, self.task[rows], self.task[others])
+        return (
+            K
+            if self.coupling_matrix is None or self.task is None
+            else self.coupling_matrix.couple(K, self.task[rows], self.task[others])
+        )
 
 
 def half_fits(n: int, itemsize: int, budget: int) -> bool:
@@ -220,9 +224,9 @@ class SolverOptions:
 class RowCoupling:
     """Coupling of the tasks of some rows: B, task codes, and the prior variance of task intercepts."""
 
-    tie: CouplingMatrix
+    coupling_matrix: CouplingMatrix
     task: Array
-    spread: float = 0.0
+    intercept_ratio: float = 0.0
 
     def part(self, index: Array) -> RowCoupling:
         """Coupling of a subset of the rows."""
@@ -270,18 +274,26 @@ class KrylovProblem:
         self.rows, self.row_coupling, self.solver_options = rows, row_coupling, solver_options
         self.root = np.sqrt(rows.w.astype(float))
         self.Z = rows.targets(settings.n_outputs) * self.root[:, None]
-        tasks: dict[str, Any] = {} if row_coupling is None else {"tie": row_coupling.tie, "task": row_coupling.task}
+        tasks: dict[str, Any] = (
+            {}
+            if row_coupling is None
+            else {"coupling_matrix": row_coupling.coupling_matrix, "task": row_coupling.task}
+        )
         budget, single = kernel_budget(), None
         if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
         self.rough = None if single is None else KernelTimes(*single, self.root, budget=budget, **tasks)
         # Exact products are few compared with rough ones, so the cache is left to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tasks)
-        spread = self.spread = 0.0 if row_coupling is None else row_coupling.spread * rows.mass
+        intercept_ratio = self.intercept_ratio = (
+            0.0 if row_coupling is None else row_coupling.intercept_ratio * rows.mass
+        )
         self.centring = None
-        if row_coupling is not None and spread > 0:
-            self.centring = Centring.of(row_coupling.task, self.root, spread, len(row_coupling.tie.own))
-        self.bias = settings.bias and np.isfinite(spread)
+        if row_coupling is not None and intercept_ratio > 0:
+            self.centring = Centring.of(
+                row_coupling.task, self.root, intercept_ratio, len(row_coupling.coupling_matrix.own)
+            )
+        self.bias = settings.bias and np.isfinite(intercept_ratio)
         self.L = self._columns(self.rough or self.H)
 
     def _columns(self, H: KernelTimes) -> Array:
@@ -309,7 +321,9 @@ class KrylovProblem:
         """Coefficients, and task intercepts from the residuals."""
         assert self.row_coupling is not None
         left = self.Z - (self.H.times(A) - rho * A) - self.root[:, None] * b
-        own = shrunk_means(left, self.root, self.row_coupling.task, self.spread, len(self.row_coupling.tie.own))
+        own = shrunk_means(
+            left, self.root, self.row_coupling.task, self.intercept_ratio, len(self.row_coupling.coupling_matrix.own)
+        )
         return A, own.astype(self.rows.X.dtype)
 
     def _solver(self, rho: float, start: Array | None) -> Callable[[Array], Krylov]:

@@ -21,7 +21,14 @@ from leastwise.problem.basis import Basis, Design
 from leastwise.problem.label_coupling import Relation
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import HeldOut
-from leastwise.solvers.label_modes import LabelGroup, LabelHeldout, LabelRefits, LabelSpectrum, ModewiseHeldout, Tied
+from leastwise.solvers.label_modes import (
+    CoupledLabels,
+    LabelGroup,
+    LabelHeldout,
+    LabelRefits,
+    LabelSpectrum,
+    ModewiseHeldout,
+)
 
 Array = np.ndarray
 
@@ -136,7 +143,7 @@ class LabelEvaluator(Evaluator):
         self.relations = [relation if len(families) == 1 else relation.take(f.labels) for f in families]
         self.sharing = 0.0
         self._cached: dict = {}
-        self._ties: dict[float, list[Tied]] = {}
+        self._coupled: dict[float, list[CoupledLabels]] = {}
 
     def for_worker(self) -> Self:
         """Copy for a parallel worker, with an empty cache."""
@@ -153,12 +160,14 @@ class LabelEvaluator(Evaluator):
         return other
 
     @property
-    def ties(self) -> list[Tied]:
+    def coupled_labels(self) -> list[CoupledLabels]:
         """Label groups with the modes of their blocks of B at this sharing."""
-        if self.sharing not in self._ties:
+        if self.sharing not in self._coupled:
             pairs = zip(self.families, self.relations, strict=True)
-            self._ties[self.sharing] = [Tied(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs]
-        return self._ties[self.sharing]
+            self._coupled[self.sharing] = [
+                CoupledLabels(f, r.modes(self.sharing).astype(self.Z.dtype)) for f, r in pairs
+            ]
+        return self._coupled[self.sharing]
 
     def with_exact_ridges(self) -> Self:
         """Copy with the exact ridge of every row; comparisons of hyperparameters do with an approximation."""
@@ -173,10 +182,14 @@ class LabelEvaluator(Evaluator):
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
-        base, ties = self._base(sigma), self.ties
+        base, coupled_labels = self._base(sigma), self.coupled_labels
         if isinstance(base, LabelRefits):
-            return lambda alpha: base.scores(self.least(alpha) / self.unit, ties)
-        held = ModewiseHeldout(base.problem, base.spectrum, ties) if self.exact else LabelHeldout(base, ties)
+            return lambda alpha: base.scores(self.least(alpha) / self.unit, coupled_labels)
+        held = (
+            ModewiseHeldout(base.problem, base.spectrum, coupled_labels)
+            if self.exact
+            else LabelHeldout(base, coupled_labels)
+        )
         return lambda alpha: held.at(self.least(alpha) / self.unit)
 
     def least(self, alpha: float) -> float:
@@ -267,7 +280,7 @@ class IncompleteLabelEvaluator(LabelEvaluator):
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma and sharing."""
-        base, ties = self._base(sigma), self.ties
+        base, coupled_labels = self._base(sigma), self.coupled_labels
         assert isinstance(base, LabelRefits)
         last: dict = {}
 
@@ -275,9 +288,9 @@ class IncompleteLabelEvaluator(LabelEvaluator):
             F = np.empty_like(self.Z)
             for k, (rows, stay, left, spectrum) in enumerate(base.fits()):
                 rho = self.least(alpha) / self.unit * float(np.sum(self.rows.w[stay]))
-                for j, tie in enumerate(ties):
-                    Theta, a, last[k, j] = self.solve(spectrum, tie, stay, rho, last.get((k, j)))
-                    c = tie.family.columns
+                for j, coupled in enumerate(coupled_labels):
+                    Theta, a, last[k, j] = self.solve(spectrum, coupled, stay, rho, last.get((k, j)))
+                    c = coupled.family.columns
                     F[np.ix_(rows, c.ravel())] = (
                         base.design.features(rows, left) @ Theta.reshape(len(Theta), -1) + a.ravel()
                     )
@@ -286,18 +299,18 @@ class IncompleteLabelEvaluator(LabelEvaluator):
         return at
 
     def solve(
-        self, spectrum: Spectrum | None, tie: Tied, rows: Array, rho: float, last: Any = None
+        self, spectrum: Spectrum | None, coupled: CoupledLabels, rows: Array, rho: float, last: Any = None
     ) -> tuple[Array, Array, Any]:
         """Coefficients (b, c, T), intercepts (c, T), and a summary, to be passed as ``last`` at other ridges."""
-        Z = np.ascontiguousarray(tie.take(self.Z[rows]).transpose(1, 0, 2))
-        W = self.rows.W[rows][:, tie.family.labels]
+        Z = np.ascontiguousarray(coupled.take(self.Z[rows]).transpose(1, 0, 2))
+        W = self.rows.W[rows][:, coupled.family.labels]
         if spectrum is None:  # no basis function left: intercept only
             mean = np.sum(W * Z, axis=1) / np.maximum(np.sum(W, axis=0), np.finfo(W.dtype).tiny)
             return np.zeros((0, len(Z), Z.shape[2])), mean if self.settings.bias else 0 * mean, None
         found = solve_spectral(
             spectrum.U,
             np.sqrt(spectrum.g),
-            tie.modes,
+            coupled.modes,
             Z,
             W,
             rho,

@@ -24,14 +24,14 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from leastwise.solvers.influence import Influence, sources, wrapped
-from leastwise.solvers.label_modes import Tied, times_each
+from leastwise.solvers.label_modes import CoupledLabels, times_each
 from leastwise.utils.text_format import NAME, short, shortened
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class LabelLearned:
+class LabelTrainingRecord:
     """Training data that influences need besides the coefficients.
 
     Attributes
@@ -48,7 +48,7 @@ class LabelLearned:
         Ridge on the sum of the losses, and the value added to the diagonal of the kernel matrix.
     bias : bool
         True if there are intercepts.
-    ties : tuple of Tied
+    coupled_labels : tuple of Tied
         Label groups with the modes of their label matrices.
     """
 
@@ -59,7 +59,7 @@ class LabelLearned:
     ridge: float
     jitter: float
     bias: bool
-    ties: tuple[Tied, ...]
+    coupled_labels: tuple[CoupledLabels, ...]
 
     def targets(self, starts: Array) -> Array:
         """One-hot targets of all labels, of shape (n, O)."""
@@ -94,15 +94,15 @@ class ModeSmoother:
     ``K`` is the kernel matrix of the training rows, Z (n x c x T) are the targets.
     """
 
-    learned: LabelLearned
-    tie: Tied
+    record: LabelTrainingRecord
+    coupled: CoupledLabels
     K: Array
     Z: Array
 
     @cached_property
     def root(self) -> Array:
         """Square roots of the weights."""
-        return np.sqrt(self.learned.w.astype(float))
+        return np.sqrt(self.record.w.astype(float))
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
@@ -112,8 +112,8 @@ class ModeSmoother:
     @cached_property
     def filters(self) -> Array:
         """``1 / (b g + ridge)`` for all eigenvalues g of the kernel and b of the label matrix, (n, d)."""
-        g, b = self.spectrum[0], self.tie.modes.values.astype(float)
-        return 1 / ((g[:, None] + self.learned.jitter) * b + self.learned.ridge)
+        g, b = self.spectrum[0], self.coupled.modes.values.astype(float)
+        return 1 / ((g[:, None] + self.record.jitter) * b + self.record.ridge)
 
     @cached_property
     def border(self) -> tuple[Array, Array]:
@@ -125,11 +125,11 @@ class ModeSmoother:
     @cached_property
     def left(self) -> Array:
         """Leave-one-out residuals of the rotated targets, (n, c, modes)."""
-        U, which = self.spectrum[1], self.tie.modes.which
-        z = self.tie.modes.rotate(self.Z * self.root[:, None, None])
+        U, which = self.spectrum[1], self.coupled.modes.which
+        z = self.coupled.modes.rotate(self.Z * self.root[:, None, None])
         R = times_each(U, self.filters[:, None, which] * times_each(U.T, z))
         diagonal = U**2 @ self.filters
-        if self.learned.bias:
+        if self.record.bias:
             Pv, vPv = self.border
             R = R - Pv[:, None, which] * (np.einsum("nd,ncd->cd", Pv[:, which], z) / vPv[which])
             diagonal = diagonal - Pv**2 / vPv
@@ -137,20 +137,20 @@ class ModeSmoother:
 
     def weights(self, K: Array) -> Array:
         """Weights of the rotated targets in rotated scores, for all eigenvalues of the label matrix: (m, n, d)."""
-        (_, U), b = self.spectrum, self.tie.modes.values.astype(float)
+        (_, U), b = self.spectrum, self.coupled.modes.values.astype(float)
         k = K * self.root
         S = np.stack([((k @ U) * (b[d] * self.filters[:, d])) @ U.T for d in range(len(b))], axis=2)
-        if self.learned.bias:
+        if self.record.bias:
             Pv, vPv = self.border
             S += (1 - b * (k @ Pv))[:, None] * (Pv / vPv)
         return S * self.root[:, None]
 
     def parts(self, K: Array, labels: Array) -> LabelParts:
         """Parts of the scores of ``labels`` (positions in the group), from their kernel with the training rows."""
-        modes, S = self.tie.modes.astype(float), self.weights(K)
-        spread = S[:, :, None, modes.which]
-        E = modes.back(spread * self.left)[..., labels]
-        C = modes.back(spread * modes.rotate(self.Z))[..., labels]
+        modes, S = self.coupled.modes.astype(float), self.weights(K)
+        intercept_ratio = S[:, :, None, modes.which]
+        E = modes.back(intercept_ratio * self.left)[..., labels]
+        C = modes.back(intercept_ratio * modes.rotate(self.Z))[..., labels]
         unit = np.eye(self.Z.shape[2])[labels]  # component of every label along each eigenvalue: (d, L, T)
         along = np.stack([modes.back(modes.rotate(unit) * (modes.which == d)) for d in range(len(modes.values))])
         own = np.einsum("mnd,dl->mnl", S, along[:, np.arange(len(labels)), labels])
@@ -163,22 +163,22 @@ class ModeSmoother:
 class EntrySmoother:
     """Smoother of a label group with unknown labels: one system per connected set of labels."""
 
-    learned: LabelLearned
-    tie: Tied
+    record: LabelTrainingRecord
+    coupled: CoupledLabels
     K: Array
     Z: Array
 
     @cached_property
     def B(self) -> Array:
         """The label matrix."""
-        modes = self.tie.modes.astype(float)
+        modes = self.coupled.modes.astype(float)
         return modes.back(modes.eigenvalues * modes.rotate(np.eye(self.Z.shape[2])))
 
     @cached_property
     def sets(self) -> list[EntrySystem]:
         """One system for each set of labels that is not coupled to the others."""
-        assert self.learned.entries is not None
-        W = self.learned.entries[:, self.tie.family.labels].astype(float)
+        assert self.record.entries is not None
+        W = self.record.entries[:, self.coupled.family.labels].astype(float)
         number, member = connected_components(np.abs(self.B) > 1e-14 * np.abs(self.B).max(), directed=False)
         return [EntrySystem(self, np.flatnonzero(member == k), W) for k in range(number)]
 
@@ -206,7 +206,7 @@ class EntrySystem:
     @cached_property
     def inverse(self) -> tuple[Array, Array]:
         """Inverse of the system with intercepts (N x N), and weights of the targets in the intercepts (T x N)."""
-        known, B = self.smoother.learned, self.smoother.B
+        known, B = self.smoother.record, self.smoother.B
         K = self.smoother.K + known.jitter * np.eye(len(self.smoother.K))
         H = K[np.ix_(self.row, self.row)] * B[np.ix_(self.label, self.label)] * self.root[:, None] * self.root
         M, m = np.linalg.inv(H + known.ridge * np.eye(len(H))), np.zeros((len(B), len(H)))
@@ -221,7 +221,7 @@ class EntrySystem:
     @cached_property
     def lone(self) -> Array:
         """Mask of entries that are the only known value of a label with an intercept."""
-        return np.diagonal(self.inverse[0]) * self.smoother.learned.ridge < 1e-12
+        return np.diagonal(self.inverse[0]) * self.smoother.record.ridge < 1e-12
 
     @cached_property
     def left(self) -> Array:
@@ -254,10 +254,12 @@ class EntrySystem:
         return (k @ M + m[label]) * self.root
 
 
-def make_smoother(learned: LabelLearned, tie: Tied, K: Array, Z: Array) -> ModeSmoother | EntrySmoother:
+def make_smoother(
+    record: LabelTrainingRecord, coupled: CoupledLabels, K: Array, Z: Array
+) -> ModeSmoother | EntrySmoother:
     """The smoother for complete or incomplete labels; Z (n x O) are the targets of all outputs."""
-    kind = ModeSmoother if learned.entries is None else EntrySmoother
-    return kind(learned, tie, K, tie.take(Z))
+    kind = ModeSmoother if record.entries is None else EntrySmoother
+    return kind(record, coupled, K, coupled.take(Z))
 
 
 #: Numbers of labels per prediction, and of source labels, that are printed.

@@ -47,7 +47,7 @@ class LabelGroup:
 
 
 @dataclass(frozen=True)
-class Tied:
+class CoupledLabels:
     """A label group with the modes of its block of B."""
 
     family: LabelGroup
@@ -145,34 +145,34 @@ class LabelHeldout:
     """
 
     base: LabelSpectrum
-    ties: list[Tied]
+    coupled_labels: list[CoupledLabels]
     _rotated: dict = field(default_factory=dict, repr=False)
 
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.base.problem
         F = np.empty_like(problem.Z)
-        for index, tie in enumerate(self.ties):
-            error = np.empty((len(F), *tie.family.columns.shape), dtype=F.dtype)
+        for index, coupled in enumerate(self.coupled_labels):
+            error = np.empty((len(F), *coupled.family.columns.shape), dtype=F.dtype)
             for rows, w in self.base.batches:
                 error[rows] = self._singles(index, rows, alpha * (len(F) - w))
             for blocks, own in self.base.stacks:
                 weight = float(np.mean(np.sum(problem.root[blocks] ** 2, axis=1)))
                 error[blocks] = self._blocks(index, blocks, own, alpha * (len(F) - weight))
-            F[:, tie.family.columns] = tie.take(problem.Z) - error
+            F[:, coupled.family.columns] = coupled.take(problem.Z) - error
         return HeldOut(F / problem.root[:, None])
 
     def _targets(self, index: int) -> tuple[Array, Array | None]:
         """Rotated projected targets of a group (k, c, m), and their components outside the span of U (n, c, m)."""
         if index not in self._rotated:
-            tie, out = self.ties[index], self.base.outside
-            outside = None if out is None else tie.modes.rotate(tie.take(out[:, :-1]))
-            self._rotated[index] = tie.modes.rotate(tie.take(self.base.UZ)), outside
+            coupled, out = self.coupled_labels[index], self.base.outside
+            outside = None if out is None else coupled.modes.rotate(coupled.take(out[:, :-1]))
+            self._rotated[index] = coupled.modes.rotate(coupled.take(self.base.UZ)), outside
         return self._rotated[index]
 
     def _singles(self, index: int, rows: Array, rho: float) -> Array:
         """Held-out residuals of rows left out one at a time: a 2 x 2 system per row and mode."""
-        base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
+        base, modes, (UZ, outside) = self.base, self.coupled_labels[index].modes, self._targets(index)
         b, which = modes.values.astype(UZ.dtype), modes.which
         e = 1 / (base.spectrum.g[:, None] * b + UZ.dtype.type(rho))
         U, UU, VV, UsV = base.pieces(rows)
@@ -202,7 +202,7 @@ class LabelHeldout:
 
     def _bias(self, index: int, rows: Array, rho: float, e: Array, eZ: Array) -> tuple[Array, Array, Array, Array]:
         """``P v`` and ``T' v`` of some rows (m, d), ``v' P v`` (d) and ``v' P z`` (c, m)."""
-        base, b, (_, outside) = self.base, self.ties[index].modes.values, self._targets(index)
+        base, b, (_, outside) = self.base, self.coupled_labels[index].modes.values, self._targets(index)
         ev = e * base.Uv[:, None]
         Pv, vPv = rho * (base.spectrum.U[rows] @ ev), rho * (base.Uv @ ev)
         vPz = rho * np.einsum("k,kcm->cm", base.Uv, eZ)
@@ -219,7 +219,7 @@ class LabelHeldout:
 
         ``rows`` (blocks, q) and ``own`` (blocks, o) belong to blocks of one size and one ridge.
         """
-        base, modes, (UZ, outside) = self.base, self.ties[index].modes, self._targets(index)
+        base, modes, (UZ, outside) = self.base, self.coupled_labels[index].modes, self._targets(index)
         s, b, which = base.spectrum, modes.values.astype(UZ.dtype), modes.which
         e = 1 / (s.g[:, None] * b + UZ.dtype.type(rho))
         U, V, eZ = s.U[rows], s.V[own], e[:, None, which] * UZ
@@ -268,15 +268,15 @@ class ModewiseHeldout:
 
     problem: Problem
     spectrum: Spectrum
-    ties: list[Tied]
+    coupled_labels: list[CoupledLabels]
 
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.problem
         F = np.empty_like(problem.Z)
-        for tie in self.ties:
-            modes, c = tie.modes, tie.family.columns
-            Z = modes.rotate(tie.take(problem.Z))
+        for coupled in self.coupled_labels:
+            modes, c = coupled.modes, coupled.family.columns
+            Z = modes.rotate(coupled.take(problem.Z))
             G = np.empty_like(Z)
             least = LEAST * max(float(modes.values.max()), np.finfo(Z.dtype).tiny)
             for k, b in enumerate(modes.values):
@@ -292,19 +292,19 @@ class ModewiseHeldout:
 class LabelRefits(RefitHeldout):
     """Held-out scores by decomposing every fold's training rows, for all alphas and sharings."""
 
-    def scores(self, alpha: float, ties: list[Tied]) -> HeldOut:
+    def scores(self, alpha: float, coupled_labels: list[CoupledLabels]) -> HeldOut:
         """Held-out scores at this alpha and coupling."""
         problem = self.problem
         F = np.empty_like(problem.Z)
         for rows, stay, left, spectrum in self.fits():
             v, rho = problem.root[stay] if problem.bias else None, problem.ridge(alpha, rows)
-            for tie in ties:
-                c, Z = tie.family.columns, tie.take(problem.Z[stay])
+            for coupled in coupled_labels:
+                c, Z = coupled.family.columns, coupled.take(problem.Z[stay])
                 if spectrum is None:  # no basis function left: intercept only
                     b = np.zeros(c.shape) if v is None else np.tensordot(v, Z, 1) / (v @ v)
                     F[np.ix_(rows, c.ravel())] = b.ravel()
                 else:
-                    A, b = solve_sylvester(spectrum, tie.modes, Z, rho, v)
+                    A, b = solve_sylvester(spectrum, coupled.modes, Z, rho, v)
                     F[np.ix_(rows, c.ravel())] = (times_each(self.design.features(rows, left), A) + b).reshape(
                         len(rows), -1
                     )

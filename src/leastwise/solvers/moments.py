@@ -22,7 +22,7 @@ from leastwise.problem.label_coupling import Relation
 from leastwise.solvers.evaluator import Evaluator, Rows, Settings
 from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.label_evaluators import LabelEvaluator, LabelRows
-from leastwise.solvers.label_modes import LEAST, LabelGroup, Tied
+from leastwise.solvers.label_modes import LEAST, CoupledLabels, LabelGroup
 from leastwise.utils.arrays import DeviceRows, rows_at, to_namespace
 
 Array = np.ndarray
@@ -263,8 +263,8 @@ class LabelMomentEvaluator(LabelEvaluator):
             folds = self.plain.fold_heldout(sigma, parts)
             return lambda alpha: self.plain.rounded(folds.solved(lambda part: self._solved(part, alpha)))
         base = self.plain.problem_heldout(sigma, spectrum)
-        ties = self.ties
-        return lambda alpha: self.plain.rounded(_heldout(base, ties, self.least(alpha)))
+        coupled_labels = self.coupled_labels
+        return lambda alpha: self.plain.rounded(_heldout(base, coupled_labels, self.least(alpha)))
 
     def coefficients(self, sigma: float, alpha: float) -> tuple[Array, Array]:
         """Coefficients (b x outputs) and intercepts (outputs) at this sharing."""
@@ -274,10 +274,10 @@ class LabelMomentEvaluator(LabelEvaluator):
         m = spectrum.moments
         b = spectrum.n_functions
         coef, intercept = np.empty((b, m.C.shape[1])), np.empty_like(m.z)
-        for tie in self.ties:
-            columns, modes = tie.family.columns, tie.modes
-            parts, ends = np.empty((b, *_rotated(tie, m.C).shape[1:])), np.empty(_rotated(tie, m.z).shape)
-            for mine, ridge, part in _modes(tie, spectrum):
+        for coupled in self.coupled_labels:
+            columns, modes = coupled.family.columns, coupled.modes
+            parts, ends = np.empty((b, *_rotated(coupled, m.C).shape[1:])), np.empty(_rotated(coupled, m.z).shape)
+            for mine, ridge, part in _modes(coupled, spectrum):
                 theta, ends_of = part.coefficients(self.least(alpha) * m.mass / ridge)
                 parts[..., mine] = theta.reshape(*parts.shape[:2], -1)
                 ends[:, mine] = ends_of.reshape(len(ends), -1)
@@ -285,15 +285,15 @@ class LabelMomentEvaluator(LabelEvaluator):
         return coef, intercept
 
 
-def _rotated(tie: Tied, A: Array) -> Array:
+def _rotated(coupled: CoupledLabels, A: Array) -> Array:
     """Columns of a label group rotated to its modes, of shape (..., c, m), from those of all outputs."""
-    return tie.modes.rotate(A[..., tie.family.columns])
+    return coupled.modes.rotate(A[..., coupled.family.columns])
 
 
-def _modes(tie: Tied, spectrum: MomentSpectrum) -> list[tuple[Array, float, MomentSpectrum]]:
+def _modes(coupled: CoupledLabels, spectrum: MomentSpectrum) -> list[tuple[Array, float, MomentSpectrum]]:
     """For every distinct eigenvalue of B: mask of its rotated columns, divisor of alpha, and their ridge problem."""
-    modes, m = tie.modes, spectrum.moments
-    C, z = _rotated(tie, m.C), _rotated(tie, m.z)
+    modes, m = coupled.modes, spectrum.moments
+    C, z = _rotated(coupled, m.C), _rotated(coupled, m.z)
     least = LEAST * max(float(modes.values.max()), np.finfo(float).tiny)
     found = []
     for k, b in enumerate(modes.values):
@@ -303,15 +303,15 @@ def _modes(tie: Tied, spectrum: MomentSpectrum) -> list[tuple[Array, float, Mome
     return found
 
 
-def _heldout(base: MomentHeldout, ties: list[Tied], alpha: float) -> HeldOut:
+def _heldout(base: MomentHeldout, coupled_labels: list[CoupledLabels], alpha: float) -> HeldOut:
     problem = base.problem
     F = np.empty_like(problem.Z)
-    for tie in ties:
-        Z = _rotated(tie, problem.Z)
+    for coupled in coupled_labels:
+        Z = _rotated(coupled, problem.Z)
         scores = np.empty_like(Z)
-        for mine, ridge, part in _modes(tie, base.spectrum):
+        for mine, ridge, part in _modes(coupled, base.spectrum):
             few = replace(problem, Z=Z[..., mine].reshape(len(Z), -1))
             held = MomentHeldout(few, base.U, part).at(alpha / ridge)
             scores[..., mine] = held.F.reshape(*Z.shape[:2], -1)
-        F[:, tie.family.columns] = tie.modes.back(scores)
+        F[:, coupled.family.columns] = coupled.modes.back(scores)
     return HeldOut(F)

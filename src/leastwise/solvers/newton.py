@@ -29,15 +29,15 @@ class Softmax:
 
     shares: Array | None = None
 
-    def proba(self, F: Array, trust: Array | None = None) -> Array:
+    def proba(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities; rows sum to one."""
-        return softmax(self.decision(F, trust))
+        return softmax(self.decision(F, in_domain))
 
-    def decision(self, F: Array, trust: Array | None = None) -> Array:
-        """Scores, blended with the log class shares by ``trust``; the difference of two classes is the log-odds."""
-        if trust is None or self.shares is None:
+    def decision(self, F: Array, in_domain: Array | None = None) -> Array:
+        """Scores, blended with the log class shares by ``in_domain``; differences are log-odds."""
+        if in_domain is None or self.shares is None:
             return F
-        trusted = trust[:, None]
+        trusted = in_domain[:, None]
         blended = trusted * F + (1 - trusted) * to_namespace(np.log(self.shares), F)
         return get_namespace(F).where(trusted == 1, F, blended)
 

@@ -20,7 +20,7 @@ from leastwise.problem.basis import Basis, Design, evaluate, row_chunks
 from leastwise.solvers.evaluator import Evaluator, Rows, Settings
 from leastwise.solvers.krylov import RANK, KernelTimes, SolverOptions, kernel_budget
 from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
-from leastwise.solvers.label_modes import Tied
+from leastwise.solvers.label_modes import CoupledLabels
 from leastwise.utils.random import generator
 
 Array = np.ndarray
@@ -158,16 +158,16 @@ def solve_labels(evaluator: LabelEvaluator, sigma: float, alpha: float, sharing:
         lifted=lifted,
         summary=summaries,
     )
-    for tie in evaluator.ties:
+    for coupled in evaluator.coupled_labels:
         if isinstance(evaluator, IncompleteLabelEvaluator):
-            Theta, a, summary = evaluator.solve(spectrum, tie, np.arange(len(evaluator.rows)), rho)
+            Theta, a, summary = evaluator.solve(spectrum, coupled, np.arange(len(evaluator.rows)), rho)
             summaries.append(summary)
         else:
             v = evaluator.root if evaluator.settings.bias else None
-            Theta, a = solve_sylvester(spectrum, tie.modes, tie.take(evaluator.Z), rho, v)
+            Theta, a = solve_sylvester(spectrum, coupled.modes, coupled.take(evaluator.Z), rho, v)
         if known is not None:
             Theta = known.unwhiten(Theta.reshape(len(Theta), -1)).reshape(-1, *Theta.shape[1:])
-        found.coef[:, tie.family.columns], found.intercept[tie.family.columns] = Theta, a
+        found.coef[:, coupled.family.columns], found.intercept[coupled.family.columns] = Theta, a
     return found
 
 
@@ -176,7 +176,7 @@ def solve_labels_free(
     settings: Settings,
     sigma: float,
     alpha: float,
-    ties: list[Tied],
+    coupled_labels: list[CoupledLabels],
     solver_options: SolverOptions,
     start: Any = None,
 ) -> LabelSolution:
@@ -192,14 +192,14 @@ def solve_labels_free(
     )
     summaries: list = []
     found = LabelSolution.empty(len(rows), settings.n_outputs, rows.X.dtype, summary=summaries)
-    for k, tie in enumerate(ties):
-        c, modes = tie.family.columns, tie.modes.astype(float)
+    for k, coupled in enumerate(coupled_labels):
+        c, modes = coupled.family.columns, coupled.modes.astype(float)
         summary = solve_matrix_free(
             G.times,
             (L.astype(float), pivots),
             modes,
-            np.ascontiguousarray(tie.take(Z).transpose(1, 0, 2)),
-            W[:, tie.family.labels],
+            np.ascontiguousarray(coupled.take(Z).transpose(1, 0, 2)),
+            W[:, coupled.family.labels],
             rho,
             bias=settings.bias,
             tol=solver_options.tol,

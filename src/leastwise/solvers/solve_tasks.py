@@ -37,7 +37,7 @@ class DualForm:
 
     A: Array
     task: Array
-    tie: CouplingMatrix
+    coupling_matrix: CouplingMatrix
 
     @property
     def coef(self) -> Array:
@@ -46,7 +46,7 @@ class DualForm:
 
     def weigh(self, K: Array, t: Array) -> Array:
         """Scores of rows with task codes t from their kernel values."""
-        return self.tie.couple(K, t, self.task) @ to_namespace(self.A, K)
+        return self.coupling_matrix.couple(K, t, self.task) @ to_namespace(self.A, K)
 
 
 @dataclass(frozen=True)
@@ -126,18 +126,23 @@ def stream_tasks(
     With ``hold``, held-out scores of all rows are returned too; every fold must lie within a task. They use the ridge
     of all rows, not of the training rows, which saves another pass and makes no practical difference.
     """
-    stream, tie, bias, centring = evaluator.stream, evaluator.tie, evaluator.bias, evaluator.centring()
+    stream, coupling_matrix, bias, centring = (
+        evaluator.stream,
+        evaluator.coupling_matrix,
+        evaluator.bias,
+        evaluator.centring(),
+    )
     penalty, rho = stream.penalty(sigma), alpha * len(evaluator.rows)
-    chunks = partial(stream.chunks, sigma, tie, penalty, centring)
-    system = arrow_system(lambda: (chunk for _, chunk in chunks()), tie.sharing, rho, bias)
+    chunks = partial(stream.chunks, sigma, coupling_matrix, penalty, centring)
+    system = arrow_system(lambda: (chunk for _, chunk in chunks()), coupling_matrix.sharing, rho, bias)
     arrow = Arrow.of(system, rho)
-    coef = empty_coef(len(tie.own) + 1, arrow, penalty)
+    coef = empty_coef(len(coupling_matrix.own) + 1, arrow, penalty)
     F = np.empty((len(evaluator.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
     noise, first = np.empty(len(F)), 0
-    own = None if centring is None else np.zeros((len(tie.own), F.shape[1]), dtype=F.dtype)
+    own = None if centring is None else np.zeros((len(coupling_matrix.own), F.shape[1]), dtype=F.dtype)
     for mine, chunk in chunks():
         tasks = slice(first, first + len(chunk.own))
-        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, evaluator.unit_spread)
+        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, evaluator.unit_intercept_ratio)
         if own is not None:
             own[tasks] = intercepts
         first += len(chunk.own)
@@ -152,10 +157,12 @@ def stream_tasks(
     return solution, HeldOut(F, noise) if hold else None
 
 
-def chunk_coef(chunk: Chunk, arrow: Arrow, penalty: Whitening | None, spread: float) -> tuple[Array, Array | None]:
+def chunk_coef(
+    chunk: Chunk, arrow: Arrow, penalty: Whitening | None, intercept_ratio: float
+) -> tuple[Array, Array | None]:
     """Kernel coefficients of the tasks of a chunk (k x b x c), and their intercept offsets (k x c)."""
     parts = arrow.parts(chunk) + arrow.shared
-    own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, spread)
+    own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, intercept_ratio)
     return unwhitened(parts, penalty), own
 
 
@@ -167,13 +174,15 @@ def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: S
     return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).from_system(system, rho)
 
 
-def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, spread: float) -> Array:
+def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, intercept_ratio: float) -> Array:
     """Intercept offsets of the tasks of a chunk: shrunken means of their residuals (k x c)."""
     assert chunk.means is not None
     b = chunk.Phi.shape[1]
     Phi, Z, v = chunk.means[:, :b], chunk.means[:, b:-1], chunk.means[:, -1:]  # v^2 is the weight of the task
     left = Z - np.einsum("tb,tbc->tc", Phi, parts) - v * intercept
-    return np.where(v > 0, v * left / np.maximum(v**2 + 1 / spread, np.finfo(float).tiny), 0).astype(parts.dtype)
+    return np.where(v > 0, v * left / np.maximum(v**2 + 1 / intercept_ratio, np.finfo(float).tiny), 0).astype(
+        parts.dtype
+    )
 
 
 def common_intercept(intercept: Array, own: Array | None, shared: bool) -> tuple[Array, Array | None]:
@@ -206,13 +215,13 @@ def unseen_task_scores(evaluator: AnyTaskEvaluator, sigma: float, alpha: float, 
     Unpenalised task intercepts get a prior so wide that nothing else changes; its mean is the intercept of an unseen
     task.
     """
-    if not np.isfinite(evaluator.spread):
-        evaluator = evaluator.with_intercept_variance(WIDE)
+    if not np.isfinite(evaluator.intercept_ratio):
+        evaluator = evaluator.with_intercept_ratio(WIDE)
         evaluator.settings = replace(evaluator.settings, bias=True)
     if isinstance(evaluator, CoupledEvaluator):
         return dual_unseen_task_scores(evaluator, sigma, alpha, jitter)
     F = evaluator.back(evaluator.arrow(sigma).unseen_task_scores(alpha))
-    alone = evaluator.tie.sharing == 0 and not evaluator.bias  # only rounding error
+    alone = evaluator.coupling_matrix.sharing == 0 and not evaluator.bias  # only rounding error
     return np.zeros_like(F) if alone else F
 
 
@@ -262,7 +271,8 @@ def _solve_centred(
     A, b, jitter = _solve_gram(centring.gram(H), centring.rows(evaluator.Z), rho, bias, lifted)
     A = centring.rows(A)
     left = evaluator.Z - H @ A - np.outer(root, b)
-    own = shrunk_means(left, root, evaluator.task, evaluator.unit_spread, len(evaluator.tie.own)).astype(A.dtype)
+    ratio, n_tasks = evaluator.unit_intercept_ratio, len(evaluator.coupling_matrix.own)
+    own = shrunk_means(left, root, evaluator.task, ratio, n_tasks).astype(A.dtype)
     form = _form(evaluator, sigma, root[:, None] * A)
     intercept, added = common_intercept(b, own, evaluator.bias)
     return TaskSolution(form, intercept, jitter, lifted, added)
@@ -271,17 +281,17 @@ def _solve_centred(
 def _form(evaluator: CoupledEvaluator, sigma: float, A: Array) -> Form:
     """Coefficients of the rows if the kernel matrix is the Gram matrix, otherwise of the centres."""
     if evaluator.plain:
-        return DualForm(A, evaluator.task, evaluator.tie)
+        return DualForm(A, evaluator.task, evaluator.coupling_matrix)
     # theta_t = Phi' (B[t, t_j] A_j), then from whitened features back to the kernel
-    Phi, tie = evaluator.features(sigma), evaluator.tie
-    parts = np.zeros((len(tie.own) + 1, Phi.shape[1], A.shape[1]), dtype=A.dtype)
+    Phi, coupling_matrix = evaluator.features(sigma), evaluator.coupling_matrix
+    parts = np.zeros((len(coupling_matrix.own) + 1, Phi.shape[1], A.shape[1]), dtype=A.dtype)
     for code, rows in rows_by_task(evaluator.task):
         parts[code] = Phi[rows].T @ A[rows]
-    if tie.B is not None:
-        coef = np.tensordot(tie.extended.astype(A.dtype), parts[:-1], 1)
+    if coupling_matrix.B is not None:
+        coef = np.tensordot(coupling_matrix.extended.astype(A.dtype), parts[:-1], 1)
     else:  # sharing + own_t [t = t'], without the matrix of all tasks
-        own = np.append(tie.own, 0).astype(A.dtype)
-        coef = own[:, None, None] * parts + A.dtype.type(tie.sharing) * parts.sum(axis=0)
+        own = np.append(coupling_matrix.own, 0).astype(A.dtype)
+        coef = own[:, None, None] * parts + A.dtype.type(coupling_matrix.sharing) * parts.sum(axis=0)
     return PrimalForm(_unscaled(evaluator, sigma, coef))
 
 
@@ -299,8 +309,8 @@ def dual_unseen_task_scores(evaluator: CoupledEvaluator, sigma: float, alpha: fl
     that of all rows, and basis functions are not deleted. ``jitter`` is the one that was added to the model's Gram
     matrix.
     """
-    root, task, tie, G = evaluator.root, evaluator.task, evaluator.tie, evaluator.gram(sigma)
-    H = tie.couple(G.copy(), task, task) * root[:, None] * root
+    root, task, coupling_matrix, G = evaluator.root, evaluator.task, evaluator.coupling_matrix, evaluator.gram(sigma)
+    H = coupling_matrix.couple(G.copy(), task, task) * root[:, None] * root
     inverse = bordered_inverse(
         H, alpha / evaluator.unit * len(H) + jitter, root, evaluator.bias, evaluator.centring()
     )
@@ -309,16 +319,16 @@ def dual_unseen_task_scores(evaluator: CoupledEvaluator, sigma: float, alpha: fl
         step = np.linalg.solve(inverse.M[np.ix_(f, f)], A[f])
         rest = A - inverse.M[:, f] @ step
         rest[f] = 0
-        common = _unseen_task(tie, code)[task].astype(G.dtype)
+        common = _unseen_task(coupling_matrix, code)[task].astype(G.dtype)
         F[f] = (G[f] * common) @ (root[:, None] * rest) + b - inverse.m[f] @ step
     return F
 
 
-def _unseen_task(tie: CouplingMatrix, code: int) -> Array:
+def _unseen_task(coupling_matrix: CouplingMatrix, code: int) -> Array:
     """Mean coupling of the tasks other than this one to each task, as for an unseen task; 0 for the task itself."""
-    T = len(tie.own)
-    if tie.B is None or T <= 2:
-        return tie.unseen_task
-    unseen_task = (tie.B.sum(axis=0) - np.diagonal(tie.B) - tie.B[code]) / (T - 2)
+    T = len(coupling_matrix.own)
+    if coupling_matrix.B is None or T <= 2:
+        return coupling_matrix.unseen_task
+    unseen_task = (coupling_matrix.B.sum(axis=0) - np.diagonal(coupling_matrix.B) - coupling_matrix.B[code]) / (T - 2)
     unseen_task[code] = 0
     return unseen_task

@@ -47,13 +47,13 @@ class OwnBasisHeldout:
     problem : Problem
     K : ndarray of shape (n, n)
         Kernel matrix of the rows, with columns multiplied by the square roots of the basis functions' weights.
-    tie : CouplingMatrix
+    coupling_matrix : CouplingMatrix
     task : ndarray of int of shape (n,)
     """
 
     problem: Problem
     K: Array
-    tie: CouplingMatrix
+    coupling_matrix: CouplingMatrix
     task: Array
     _cache: dict = field(default_factory=dict, repr=False)
 
@@ -79,7 +79,7 @@ class OwnBasisHeldout:
     def _spectrum(self) -> Spectrum:
         if "spectrum" not in self._cache:
             root = self.problem.root
-            H = self.tie.couple(self.K @ self.K.T, self.task, self.task)
+            H = self.coupling_matrix.couple(self.K @ self.K.T, self.task, self.task)
             self._cache["spectrum"] = gram_spectrum(H * root[:, None] * root)
         return self._cache["spectrum"]
 
@@ -94,14 +94,14 @@ class OwnBasisHeldout:
     def _factor(self) -> Array:
         """L with B = L L', without zero columns."""
         if "L" not in self._cache:
-            b, V = np.linalg.eigh(self.tie.matrix)
+            b, V = np.linalg.eigh(self.coupling_matrix.matrix)
             kept = b > len(b) * np.finfo(b.dtype).eps * b[-1]
             self._cache["L"] = (V[:, kept] * np.sqrt(b[kept])).astype(self.K.dtype)
         return self._cache["L"]
 
     def _batches(self) -> list[Array]:
         singles = self.problem.folds.singles
-        step = max(1, ROOM // (len(self.K) * max(len(self.tie.own), 1)))
+        step = max(1, ROOM // (len(self.K) * max(len(self.coupling_matrix.own), 1)))
         return [singles[a : a + step] for a in range(0, len(singles), step)]
 
     def _projections(self, rows: Array) -> Array:
@@ -165,50 +165,50 @@ class OwnBasisHeldout:
         root, key = self.problem.root, int(rows[0])
         Phi = self.K[np.ix_(stay, stay)]
         if key not in self._cache:
-            H = self.tie.couple(Phi @ Phi.T, self.task[stay], self.task[stay])
+            H = self.coupling_matrix.couple(Phi @ Phi.T, self.task[stay], self.task[stay])
             self._cache[key] = gram_spectrum(H * root[stay][:, None] * root[stay])
         bias = root[stay] if self.problem.bias else None
         A, b = self._cache[key].coefficients(self.problem.ridge(alpha, rows), self.problem.Z[stay], bias)
-        across = self.tie.couple(self.K[np.ix_(rows, stay)] @ Phi.T, self.task[rows], self.task[stay])
+        across = self.coupling_matrix.couple(self.K[np.ix_(rows, stay)] @ Phi.T, self.task[rows], self.task[stay])
         return root[rows, None] * (across @ (root[stay, None] * A) + b)
 
 
 class TaskEvaluator(Evaluator):
-    """Evaluator of coupled tasks at one sharing and one prior variance of task intercepts (``spread``)."""
+    """Evaluator of coupled tasks at one sharing and one prior variance of task intercepts (``intercept_ratio``)."""
 
     coupling: Coupling
-    tie: CouplingMatrix
-    spread: float = 0.0
+    coupling_matrix: CouplingMatrix
+    intercept_ratio: float = 0.0
     #: Candidate intercept variances; empty if tasks have no intercepts of their own.
-    spreads: tuple[float, ...] = ()
+    intercept_ratios: tuple[float, ...] = ()
 
     @property
     def bias(self) -> bool:
         """True if there is a shared intercept; it is redundant if every task has an unpenalised one."""
-        return self.settings.bias and np.isfinite(self.spread)
+        return self.settings.bias and np.isfinite(self.intercept_ratio)
 
     def centring(self) -> Centring | None:
         """Centring that represents task intercepts; None if there are none."""
-        if self.spread == 0:
+        if self.intercept_ratio == 0:
             return None
         assert self.rows.task is not None
         root = np.sqrt(self.rows.w).astype(self.rows.X.dtype)
-        return Centring.of(self.rows.task, root, self.unit_spread, len(self.tie.own))
+        return Centring.of(self.rows.task, root, self.unit_intercept_ratio, len(self.coupling_matrix.own))
 
     @property
-    def unit_spread(self) -> float:
-        """``spread`` relative to the noise variance of a row of mean weight; ``spread`` itself refers to weight 1."""
-        return self.spread * self.rows.mass
+    def unit_intercept_ratio(self) -> float:
+        """The ratio for a row of mean weight; ``intercept_ratio`` itself is for a row of weight 1."""
+        return self.intercept_ratio * self.rows.mass
 
     def description(self) -> str:
         """Hyperparameters other than sigma and alpha, for progress reports."""
-        spread = f", spread {self.spread:.3g}" if self.spreads else ""
-        return f", sharing {self.tie.sharing:.3g}{spread}{super().description()}"
+        intercept_ratio = f", intercept ratio {self.intercept_ratio:.3g}" if self.intercept_ratios else ""
+        return f", sharing {self.coupling_matrix.sharing:.3g}{intercept_ratio}{super().description()}"
 
-    def with_intercept_variance(self, spread: float) -> Self:
+    def with_intercept_ratio(self, intercept_ratio: float) -> Self:
         """Copy with this prior variance of task intercepts."""
         other = copy.copy(self)
-        other.spread = spread
+        other.intercept_ratio = intercept_ratio
         return other
 
     def with_sharing(self, sharing: float | None) -> Self:
@@ -216,23 +216,23 @@ class TaskEvaluator(Evaluator):
         if sharing is None:
             return self
         other = copy.copy(self)
-        other.tie = self.coupling.at(sharing)
+        other.coupling_matrix = self.coupling.at(sharing)
         return other
 
     @property
     def isolated(self) -> Array | None:
         """Mask of rows whose task is coupled to no training row when they are held out."""
         assert self.rows.task is not None
-        if self.spread != 0:
+        if self.intercept_ratio != 0:
             return None
-        isolated = self.tie.isolated(self.rows.task, self.rows.fold)
+        isolated = self.coupling_matrix.isolated(self.rows.task, self.rows.fold)
         split = self.rows.split_count  # the other observations of the row remain
         return isolated if split is None else isolated & (split <= 1)
 
     def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Calibrate held-out scores and score the result."""
         outcome = super().objective(sigma, alpha, held, last)
-        outcome.sharing, outcome.spread = self.tie.sharing, self.spread
+        outcome.sharing, outcome.intercept_ratio = self.coupling_matrix.sharing, self.intercept_ratio
         return outcome
 
 
@@ -253,7 +253,7 @@ class CoupledEvaluator(TaskEvaluator):
         super().__init__(rows, basis, settings)
         assert rows.task is not None
         self.task, self.coupling = rows.task, coupling
-        self.tie: CouplingMatrix = coupling.at(1.0)
+        self.coupling_matrix: CouplingMatrix = coupling.at(1.0)
         self._cached: dict[float, Array] = {}
 
     def for_worker(self) -> Self:
@@ -276,7 +276,7 @@ class CoupledEvaluator(TaskEvaluator):
     def with_coupling(self, coupling: Coupling) -> CoupledEvaluator:
         """Copy with another coupling of the tasks."""
         other = copy.copy(self)
-        other.coupling, other.tie = coupling, coupling.at(1.0)
+        other.coupling, other.coupling_matrix = coupling, coupling.at(1.0)
         return other
 
     # ------------------------------------------------------------------ gram
@@ -311,7 +311,7 @@ class CoupledEvaluator(TaskEvaluator):
 
     def kernel(self, sigma: float) -> Array:
         """Coupled kernel ``G_ij B[t_i, t_j]``."""
-        return self.tie.couple(self.gram(sigma).copy(), self.task, self.task)
+        return self.coupling_matrix.couple(self.gram(sigma).copy(), self.task, self.task)
 
     def designs(self, sigma: float, deletes: bool = True) -> list[Design]:
         """One design for all outputs, centred if tasks have intercepts."""
@@ -327,8 +327,8 @@ class CoupledEvaluator(TaskEvaluator):
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas will be evaluated."""
         split = self.rows.split_count
         problem = Problem(self.Z, self.root, self.bias, None, self.folds, self.centring(), split)
-        if self.basis.square and not self.plain and len(self.rows) * len(self.tie.own) <= OWN_LIMIT:
-            part = OwnBasisHeldout(problem, self.features(sigma), self.tie, self.task)
+        if self.basis.square and not self.plain and len(self.rows) * len(self.coupling_matrix.own) <= OWN_LIMIT:
+            part = OwnBasisHeldout(problem, self.features(sigma), self.coupling_matrix, self.task)
             return lambda alpha: part.at(alpha / self.unit)
         gram = self._part(problem, self.designs(sigma)[0], count)
         return lambda alpha: gram.at(alpha / self.unit)
@@ -342,7 +342,7 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
     ) -> None:
         RefitEvaluator.__init__(self, rows, basis, settings, solver_options)
         assert rows.task is not None
-        self.task, self.coupling, self.tie = rows.task, coupling, coupling.at(1.0)
+        self.task, self.coupling, self.coupling_matrix = rows.task, coupling, coupling.at(1.0)
         self._cached = {}
         self._pasts: dict[float, tuple[dict, set]] = {}
 
@@ -369,7 +369,7 @@ class CoupledRefitEvaluator(CoupledEvaluator, RefitEvaluator):
     def objective(self, sigma: float, alpha: float, held: HeldOut, last: Candidate | None) -> Candidate:
         """Score held-out predictions."""
         outcome = RefitEvaluator.objective(self, sigma, alpha, held, last)
-        outcome.sharing = self.tie.sharing
+        outcome.sharing = self.coupling_matrix.sharing
         return outcome
 
     def _gone(self, out: Array) -> Array | None:

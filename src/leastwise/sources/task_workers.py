@@ -102,13 +102,13 @@ class WorkerConfig:
 
 @dataclass(frozen=True)
 class Point:
-    """Hyperparameters of a solve; ``spread`` is in units of the noise of a row of mean weight."""
+    """Hyperparameters of a solve; ``intercept_ratio`` is in units of the noise of a row of mean weight."""
 
     kernel: Kernel
     sigma: float
     sharing: float
     rho: float
-    spread: float
+    intercept_ratio: float
     bias: bool
     penalty: Whitening | None
 
@@ -129,7 +129,7 @@ class Share:
     """The tasks of a part, as input of the block-arrow solver."""
 
     stream: Stream
-    tie: CouplingMatrix
+    coupling_matrix: CouplingMatrix
     centring: Centring | None
     point: Point
 
@@ -140,12 +140,14 @@ class Share:
         settings = Settings(point.kernel, terms.norm, point.bias, Width(terms.n_outputs))  # type: ignore[arg-type]
         stream = Stream.of(rows, len(penalty), given_basis(terms.centers, terms.n_outputs), settings)
         root = np.sqrt(rows.w).astype(rows.X.dtype)
-        centring = None if point.spread == 0 else Centring.of(rows.task, root, point.spread, len(penalty))
+        centring = (
+            None if point.intercept_ratio == 0 else Centring.of(rows.task, root, point.intercept_ratio, len(penalty))
+        )
         return cls(stream, CouplingMatrix(point.sharing, (1 - point.sharing) / penalty), centring, point)
 
     def chunks(self) -> Iterator[tuple[Array, Chunk]]:
         """Batches of tasks, each with the indices of its rows."""
-        return self.stream.chunks(self.point.sigma, self.tie, self.point.penalty, self.centring)
+        return self.stream.chunks(self.point.sigma, self.coupling_matrix, self.point.penalty, self.centring)
 
     def source(self) -> Iterator[Chunk]:
         """The batches without the indices of the rows."""
@@ -192,7 +194,7 @@ def part_coef(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, Arrow])
     share = share_of(piece, own, terms, point)
     if share is None:
         return empty_coef(0, arrow, point.penalty), None
-    found = [chunk_coef(chunk, arrow, point.penalty, point.spread) for chunk in share.source()]
+    found = [chunk_coef(chunk, arrow, point.penalty, point.intercept_ratio) for chunk in share.source()]
     added = None if share.centring is None else np.concatenate([own for _, own in found if own is not None])
     return np.concatenate([coef for coef, _ in found]), added
 
@@ -239,7 +241,7 @@ class Remote:
         """The coefficients of all tasks."""
         arrow, T = Arrow.of(system, point.rho), sum(len(own.tasks) for own in self.own)
         coef = empty_coef(T + 1, arrow, point.penalty)
-        own = None if point.spread == 0 else np.zeros((T, coef.shape[2]), dtype=coef.dtype)
+        own = None if point.intercept_ratio == 0 else np.zeros((T, coef.shape[2]), dtype=coef.dtype)
         size = max(len(own.tasks) for own in self.own) * coef[0].nbytes
         found = self.parts.map(part_coef, self.own, (self.terms, point, arrow), max(1, ROOM // max(size, 1)))
         for each, (part, added) in zip(self.own, found, strict=True):
@@ -339,7 +341,8 @@ class PartitionEvaluator(ArrowEvaluator):
     def point(self, sigma: float, alpha: float) -> Point:
         """The hyperparameters for the parts."""
         penalty, rho = self.stream.penalty(sigma), float(alpha * self.n)
-        return Point(self.settings.kernel, sigma, self.tie.sharing, rho, self.unit_spread, self.bias, penalty)
+        sharing, ratio = self.coupling_matrix.sharing, self.unit_intercept_ratio
+        return Point(self.settings.kernel, sigma, sharing, rho, ratio, self.bias, penalty)
 
     def held(self, point: Point, system: System) -> HeldOut:
         """Held-out scores of the sample."""

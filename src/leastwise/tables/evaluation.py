@@ -59,12 +59,12 @@ def set_scores(codes: Array, inside: Array) -> dict[str, float]:
 
 def number_scores(y: Array, predicted: Array) -> dict[str, float]:
     """Scores of predicted numbers."""
-    error, spread = y - predicted, np.sum((y - y.mean()) ** 2)
+    error, intercept_ratio = y - predicted, np.sum((y - y.mean()) ** 2)
     return {
         "rows": len(y),
         "rmse": float(np.sqrt(np.mean(error**2))),
         "mae": float(np.mean(np.abs(error))),
-        "r2": float(1 - np.sum(error**2) / spread) if spread > 0 else np.nan,
+        "r2": float(1 - np.sum(error**2) / intercept_ratio) if intercept_ratio > 0 else np.nan,
     }
 
 
@@ -179,7 +179,8 @@ def summarize_model(model: Any) -> dict[str, Any]:
     """A summary of the fit: columns, rows, hyperparameters, scores."""
     inner = model._inner
     chosen = {
-        name: getattr(inner, name + "_", None) for name in ("sigma", "alpha", "sharing", "linear_weight", "spread")
+        name: getattr(inner, name + "_", None)
+        for name in ("sigma", "alpha", "sharing", "linear_weight", "intercept_ratio")
     }
     summary = {
         "kind": model.kind_,

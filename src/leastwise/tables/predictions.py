@@ -28,7 +28,7 @@ class Predictions:
         Prediction sets.
     intervals : ndarray of shape (n, 2), optional
         Prediction intervals.
-    trust : ndarray of shape (n,), optional
+    in_domain : ndarray of shape (n,), optional
     tasks : ndarray of shape (n,), optional
     notes : tuple of str
     """
@@ -38,7 +38,7 @@ class Predictions:
     decided: Array | None = None
     inside: Array | None = None
     intervals: Array | None = None
-    trust: Array | None = None
+    in_domain: Array | None = None
     tasks: Array | None = None
     notes: tuple[str, ...] = ()
 
@@ -53,7 +53,7 @@ class Predictions:
             if model.kind_ == "labels"
             else self._class_columns(model.classes_)
         )
-        return columns if self.trust is None else {**columns, "trust": self.trust}
+        return columns if self.in_domain is None else {**columns, "in_domain": self.in_domain}
 
     def _class_columns(self, classes: Array) -> dict[str, Array]:
         assert self.proba is not None
@@ -94,18 +94,18 @@ def _set_texts(inside: Array, names: Array) -> Array:
 
 
 def predict_classes(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
-    """Probabilities, decisions, sets and trust of rows."""
+    """Probabilities, decisions, sets and domain weight of rows."""
     P = np.asarray(model.model_.predict_proba(X, **params), dtype=float)
     decided = None if model.decider_ is None else model.decider_.accepts(X, **params)
-    return Predictions(P.argmax(axis=1), P, decided, _sets(model, X, params), trust=_trust(model, X, params))
+    return Predictions(P.argmax(axis=1), P, decided, _sets(model, X, params), in_domain=_in_domain(model, X, params))
 
 
 def predict_labels(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
-    """Probabilities, decisions, sets and trust of rows with several labels."""
+    """Probabilities, decisions, sets and domain weight of rows with several labels."""
     P = np.asarray(model.model_.predict_proba(X), dtype=float)
     decided = None if model.decider_ is None else model.decider_.accepts(X)
     codes = (np.broadcast_to(model._predictor.threshold_, P.shape) < P).astype(int)
-    return Predictions(codes, P, decided, _sets(model, X, params), trust=_trust(model, X, params))
+    return Predictions(codes, P, decided, _sets(model, X, params), in_domain=_in_domain(model, X, params))
 
 
 def predict_numbers(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
@@ -126,7 +126,7 @@ def _sets(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
     return inner.predict_set(rows, coverage=model.coverage, **params)
 
 
-def _trust(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
+def _in_domain(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
     """How close the rows are to the training rows, if the model has it."""
     inner, rows = arrive(model.model_, X, through=True)
-    return np.asarray(inner.trust(rows, **params), dtype=float) if hasattr(inner, "trust") else None
+    return np.asarray(inner.in_domain(rows, **params), dtype=float) if hasattr(inner, "in_domain") else None

@@ -73,7 +73,7 @@ class Roles:
                 f'column "{double or self.group}" has two roles: choose one of target, labels, task, ...'
             )
         taken = {
-            "trust",
+            "in_domain",
             *(() if self.ids else ("row",)),
             *(part + name for part in ("p_", "decision_", "set_") for name in self.labels),
         }

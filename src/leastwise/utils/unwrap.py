@@ -39,15 +39,15 @@ class Wrapping:
         """Influence of training rows on the scores, before any calibration; see :meth:`leastwise.LSPC.influence`."""
         return self._ask("influence", X, {"top": top, **params})
 
-    @has("trust")
-    def trust(self, X: Any, **params: Any) -> Array:
-        """Trust in the scores of rows away from the training data; see :meth:`leastwise.LSPC.trust`."""
-        return self._ask("trust", X, params)
+    @has("in_domain")
+    def in_domain(self, X: Any, **params: Any) -> Array:
+        """Domain weight of rows away from the training data; see :meth:`leastwise.LSPC.in_domain`."""
+        return self._ask("in_domain", X, params)
 
-    @has("familiarity")
-    def familiarity(self, X: Any, **params: Any) -> Array:
-        """Novelty p-values: how close rows are to the training rows; see :meth:`leastwise.LSPC.familiarity`."""
-        return self._ask("familiarity", X, params)
+    @has("novelty_pvalue")
+    def novelty_pvalue(self, X: Any, **params: Any) -> Array:
+        """Novelty p-values: how close rows are to the training rows; see :meth:`leastwise.LSPC.novelty_pvalue`."""
+        return self._ask("novelty_pvalue", X, params)
 
     def _ask(self, name: str, X: Any, params: dict[str, Any]) -> Any:
         check_is_fitted(self)

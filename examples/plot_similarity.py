@@ -18,7 +18,7 @@ from leastwise.displays import SimilarityDisplay
 
 data = make_related_tasks(n_tasks=30, n_rows=40, n_groups=3, relatedness=0.95, noise=0.2, random_state=3)
 site = np.array([f"St. Mary's General Hospital of the Sea, ward {t:02d}" for t in range(30)])[data.task]
-model = MultiTaskLSPC(sigma=1.0, similarity="record", random_state=0).fit(data.X, data.y, tasks=site)
+model = MultiTaskLSPC(sigma=1.0, similarity="learned", random_state=0).fit(data.X, data.y, tasks=site)
 SimilarityDisplay.from_estimator(model)
 plt.show()
 

@@ -31,10 +31,10 @@ hospital = np.array(names)[data.task]
 # The report
 # ----------
 # Three models are fitted, each with its own sigma and alpha: independent tasks, pooled tasks, and tasks that
-# share. ``similarity="record"`` finds groups of tasks that help each other. All numbers are from held-out
+# share. ``similarity="learned"`` finds groups of tasks that help each other. All numbers are from held-out
 # predictions.
 
-model = MultiTaskLSPC(similarity="record", random_state=0)
+model = MultiTaskLSPC(similarity="learned", random_state=0)
 report = task_report(data.X, data.y, hospital, model=model)
 print(report)
 

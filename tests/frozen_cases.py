@@ -656,7 +656,7 @@ fitted(
 )
 fitted("tasks-lspc-correlation", MultiTaskLSPC(**TASKS, similarity="correlation"), task_classes)
 fitted("tasks-lspc-inputs", MultiTaskLSPC(**TASKS, similarity="inputs"), task_classes)
-fitted("tasks-lspc-learned", MultiTaskLSPC(**TASKS, similarity="record"), lambda: task_classes(120, 6))
+fitted("tasks-lspc-learned", MultiTaskLSPC(**TASKS, similarity="learned"), lambda: task_classes(120, 6))
 fitted(
     "tasks-lspc-matrix",
     MultiTaskLSPC(**TASKS, similarity=np.exp(-np.abs(np.subtract.outer(np.arange(5), np.arange(5))))),
@@ -717,7 +717,7 @@ fitted(
 fitted("tasks-lssvc-prune", MultiTaskLSSVC(**TASKS, prune=0.3, bias=0.3), task_classes)
 fitted(
     "tasks-lssvc-sum-learned",
-    MultiTaskLSSVC(**TASKS, kernel="rbf+linear", bias=None, similarity="record"),
+    MultiTaskLSSVC(**TASKS, kernel="rbf+linear", bias=None, similarity="learned"),
     task_classes,
 )
 

@@ -27,7 +27,7 @@ CASES = {
     "klr": (lw.KernelLogisticRegression(cv=3, random_state=0), ROWS),
     "tasks": (lw.MultiTaskLSPC(random_state=0), OF_TASKS),
     "tasks-every": (lw.MultiTaskLSPC(sharing=[0.0, 0.3, 1.0], random_state=0), OF_TASKS),
-    "tasks-learned": (lw.MultiTaskLSPC(similarity="record", random_state=0), OF_TASKS),
+    "tasks-learned": (lw.MultiTaskLSPC(similarity="learned", random_state=0), OF_TASKS),
     "tasks-arrow": (lw.MultiTaskLSPC(n_centers=8, random_state=0), OF_TASKS),
     "tasks-lssvc": (lw.MultiTaskLSSVC(random_state=0), OF_TASKS),
     "tasks-lssvr": (lw.MultiTaskLSSVR(sigma=[0.5, 2.0]), (TASKS.X, TASKS.X[:, 0])),

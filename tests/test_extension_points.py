@@ -19,7 +19,7 @@ from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTa
 from leastwise.calibration.calibrators import CALIBRATIONS, Calibration
 from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
-from leastwise.estimators.choosing import choose_single
+from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.solving import Fitted
 from leastwise.model_selection.label_scoring import LABEL_SCORINGS, register_label_scoring
 from leastwise.model_selection.scoring import (
@@ -286,7 +286,7 @@ def test_a_similarity_of_labels(covariance, tmp_path):
 
 def by_numpy(spec, data, settings):
     """One ridge, no intercept, by a general solver."""
-    choice = choose_single(spec, data, settings)
+    choice = choose(make_problem(spec, data, settings))
     best, rows = choice.outcome, data.rows
     K = settings.kernel(rows.X, rows.X, best.sigma)
     Z = rows.targets(settings.n_outputs)

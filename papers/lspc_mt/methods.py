@@ -24,8 +24,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
-from leastwise.estimators.fitting import prepare, refit_evaluator
-from leastwise.estimators.task_choice import coupling_of, task_evaluator
+from leastwise.estimators.choosing import make_problem
+from leastwise.estimators.fitting import prepare
 from leastwise.model_selection.grid import Grid
 from leastwise.problem.coupling import from_lambda_gamma
 from leastwise.problem.kernels import RBF
@@ -147,15 +147,14 @@ def lspc_trial(draw: Draw) -> Any:
     """The library's evaluator of LSPC-MT on this draw."""
     model = MultiTaskLSPC(1.0, 1.0, 1.0, norm="coefficients", cv=draw.splits, calibration="temperature")
     spec = model._spec()
-    data, settings = prepare(model, spec, draw.X, draw.y, tasks=draw.task)
-    return task_evaluator(spec, data, data.rows, settings, coupling_of(spec, data))
+    return make_problem(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task)).evaluator()
 
 
 def klr_trial(draw: Draw) -> Any:
     """The library's evaluator of KLR-MT on this draw."""
     model = MultiTaskKernelLogisticRegression(1.0, 1.0, 1.0, bias=None, cv=draw.splits)
     spec = model._spec()
-    evaluator = refit_evaluator(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task))
+    evaluator = make_problem(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task)).evaluator()
     evaluator.solver_options = replace(evaluator.solver_options, alphas=Grid(()))
     return evaluator
 

@@ -18,8 +18,8 @@ from sklearn.linear_model import RidgeCV
 
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.baselines import BMTLRegressor, MTLFeatRegressor, RMTLRegressor
+from leastwise.estimators.choosing import make_problem
 from leastwise.estimators.fitting import prepare
-from leastwise.estimators.task_choice import coupling_of, task_evaluator
 from leastwise.problem.coupling import from_gamma_lambda
 from papers._common.data import Array
 from papers._common.timing import timed
@@ -95,7 +95,7 @@ def linear_trial(data: Split) -> tuple[Any, float]:
     model = MultiTaskLSSVR(1.0, 1.0, 1.0, kernel="linear", bias="task")
     spec = model._spec()
     train, settings = prepare(model, spec, data.X, data.y, tasks=data.task)
-    return task_evaluator(spec, train, train.rows, settings, coupling_of(spec, train)), train.targets.unit
+    return make_problem(spec, train, settings).evaluator(), train.targets.unit
 
 
 def mtls_svm(data: Split) -> tuple[Array, dict]:

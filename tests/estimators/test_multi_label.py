@@ -215,13 +215,13 @@ def test_without_sharing_classes_of_many_kinds():
 
 def test_without_sharing_penalties_are_those_of_the_least_sharing():
     """No jump at 0, and no difference between a 0 that is given and one that is chosen."""
-    for similarity in ("shared", "correlation", "record", SIMILAR):
+    for similarity in ("shared", "correlation", "learned", SIMILAR):
         given = {"label_penalty": PENALTY, "similarity": similarity}
         nothing, least = (plain(sharing=sharing, **given).fit(X, Y).scores(NEW) for sharing in (0, 1e-9))
         same(nothing, least, 1e-6)
 
 
-@pytest.mark.parametrize("similarity", ["shared", "correlation", "record"])
+@pytest.mark.parametrize("similarity", ["shared", "correlation", "learned"])
 def test_without_sharing_penalties_are_for_all_classes_of_a_label(similarity):
     """Also for those that no other label has."""
     three = np.column_stack([np.where(X[:, 0] > 0.8, 2, Y[:, 0]), Y[:, 1:3]])
@@ -278,7 +278,7 @@ def test_all_labels_alike(sharing):
 
 
 def test_learned_and_correlated_labels_have_the_similarity_that_they_say():
-    record = plain(similarity="record").fit(X, Y)
+    record = plain(similarity="learned").fit(X, Y)
     B = 0.4 * record.similarity_ + 0.6 * np.eye(T)
     same(record.scores(NEW), by_kronecker(X, Y, np.ones((N, T)), B, NEW))
     found = plain(similarity="correlation").fit(X, Y)
@@ -539,7 +539,7 @@ def test_conjugate_gradients_solve_the_same_system(norm, bias, weights, Z):
 
 
 @pytest.mark.parametrize("Z", [Y, GAPS], ids=["complete", "gaps"])
-@pytest.mark.parametrize("similarity", ["shared", "correlation", "record"])
+@pytest.mark.parametrize("similarity", ["shared", "correlation", "learned"])
 def test_conjugate_gradients_of_other_relations(Z, similarity):
     given = {"similarity": similarity, "sharing": 0.6}
     direct, iterated = (plain(solver=solver, **given).fit(X, Z) for solver in ("sylvester", "cg"))
@@ -574,7 +574,7 @@ FORMS = st.fixed_dictionaries(
         "sigma": st.floats(0.5, 3),
         "alpha": st.floats(1e-3, 1),
         "sharing": st.floats(0, 1),
-        "similarity": st.sampled_from(["correlation", "shared", "record"]),
+        "similarity": st.sampled_from(["correlation", "shared", "learned"]),
         "random_state": st.just(0),
         "tol": st.just(1e-12),
     }

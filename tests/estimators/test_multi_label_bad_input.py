@@ -147,7 +147,7 @@ def test_iterations_need_a_definite_kernel():
 
 def test_learned_similarities_need_nothing_held_out():
     """They are made of the labels alone."""
-    model = lspc(cv=None, calibration=None, similarity="record").fit(X, Y)
+    model = lspc(cv=None, calibration=None, similarity="learned").fit(X, Y)
     assert model.predict_proba(X).shape == (N, T)
 
 
@@ -452,7 +452,7 @@ WIDE = np.random.default_rng(1).integers(0, 2, (20, 10_000))
 WIDE[0], WIDE[1] = 0, 1
 
 
-@pytest.mark.parametrize("similarity", ["record", "correlation"])
+@pytest.mark.parametrize("similarity", ["learned", "correlation"])
 def test_ten_thousand_labels_are_refused_before_any_work(little, similarity):
     start = time.perf_counter()
     message = r"10000 labels of 20 rows need .* for all pairs of labels; 200 MB are available\. similarity='shared'"

@@ -325,13 +325,13 @@ def test_learned_similarity_keeps_reversed_tasks_apart():
     X, task = rng.uniform(data.X.min(0), data.X.max(0), size=(3000, 2)), rng.integers(0, 12, 3000)
     y = (rng.uniform(size=3000) < data.posterior(X, task)[:, 1]).astype(int)
     area = {}
-    for similarity in ("shared", "record"):
+    for similarity in ("shared", "learned"):
         model = MultiTaskLSPC(similarity=similarity, random_state=0).fit(data.X, data.y, tasks=data.task)
         area[similarity] = task_auc(y, model.predict_proba(X, tasks=task)[:, 1], task)
     S, turned = model.similarity_, data.is_reversed
     across, within = S[np.ix_(turned, ~turned)].mean(), S[np.ix_(~turned, ~turned)].mean()
     assert across < 0.2 < 0.5 < within
-    assert area["record"] > area["shared"] + 0.01
+    assert area["learned"] > area["shared"] + 0.01
 
 
 @pytest.mark.parametrize("similarity", ["correlation", "inputs"])
@@ -356,12 +356,12 @@ def test_reversed_minefields_do_no_harm():
     train = np.concatenate(train)
     test = np.setdiff1d(np.flatnonzero(data.task < 17), train)
     area = {}
-    for name, options in {"shared": {}, "record": {"similarity": "record"}, "pooled": {"sharing": 1.0}}.items():
+    for name, options in {"shared": {}, "learned": {"similarity": "learned"}, "pooled": {"sharing": 1.0}}.items():
         model = MultiTaskLSPC(random_state=0, **options).fit(data.X[train], y[train], tasks=data.task[train])
         P = model.predict_proba(data.X[test], tasks=data.task[test])
         area[name] = task_auc(y[test], P[:, 1], data.task[test])
-        if name == "record":
+        if name == "learned":
             assert model.similarity_[15, 16] > 0.6
             assert model.similarity_[15:, :15].max() < 0.2
-    assert area["record"] > area["shared"] - 0.02
-    assert area["record"] > area["pooled"] + 0.05
+    assert area["learned"] > area["shared"] - 0.02
+    assert area["learned"] > area["pooled"] + 0.05

@@ -226,7 +226,7 @@ SOLVERS = {
         "cv=None holds nothing out.*a number for sharing",
     ),
     "nothing held out, similarity": (
-        {"cv": None, "calibration": None, "similarity": "record"},
+        {"cv": None, "calibration": None, "similarity": "learned"},
         "cv=None holds nothing out.*similarity='shared' or a matrix",
     ),
     "nothing held out, calibration": ({"cv": None}, "cv=None holds nothing out.*calibration=None"),

@@ -186,8 +186,8 @@ def test_clone_pickle_joblib_and_repr(make, tmp_path):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"n_centers": 10}, {"similarity": np.full((5, 5), 0.3)}, {"similarity": "record"}, {"norm": "coefficients"}],
-    ids=["centres", "pairs", "record", "coefficients"],
+    [{"n_centers": 10}, {"similarity": np.full((5, 5), 0.3)}, {"similarity": "learned"}, {"norm": "coefficients"}],
+    ids=["centres", "pairs", "learned", "coefficients"],
 )
 def test_every_form_can_be_pickled_and_cloned(parameters):
     model = lspc(**parameters).fit(X, Y, tasks=NAMES)
@@ -315,7 +315,7 @@ def test_sparse_rows(make, kind):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"n_centers": 12}, {"norm": "coefficients"}, {"similarity": "record"}, {"bias": "shared"}]
+    "parameters", [{}, {"n_centers": 12}, {"norm": "coefficients"}, {"similarity": "learned"}, {"bias": "shared"}]
 )
 def test_float32_stays_float32(parameters):
     given = {"sigma": [0.7, 1.5], "alpha": [0.01, 0.1], "sharing": [0.2, 0.8], "random_state": 0, **parameters}
@@ -574,7 +574,7 @@ INVARIANT = {
     "coefficients": {"norm": "coefficients"},
     "bias": {"bias": "shared"},
     "centres": {"centers": NEW},
-    "record": {"similarity": "record", "sharing": "auto"},
+    "learned": {"similarity": "learned", "sharing": "auto"},
     "correlation": {"similarity": "correlation"},
     "inputs": {"similarity": "inputs"},
     "isotonic": {"calibration": "isotonic"},
@@ -621,7 +621,7 @@ def test_the_names_of_the_classes_make_no_difference(make):
     assert one.predict(NEW, "ash").dtype.kind == "U"
 
 
-@pytest.mark.parametrize("similarity", ["inputs", "correlation", "record"])
+@pytest.mark.parametrize("similarity", ["inputs", "correlation", "learned"])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_similarities_are_not_negative_whatever_the_kernel(similarity, kernel):
     """As those that are given have to be: a Laplacian with negative weights is no penalty."""

@@ -684,7 +684,7 @@ def test_tasks_of_other_levels_get_intercepts():
     assert r2_score(data.y, model.heldout_prediction_) > r2_score(data.y, shared.heldout_prediction_)
 
 
-@pytest.mark.parametrize("similarity", ["record", "correlation", "inputs"])
+@pytest.mark.parametrize("similarity", ["learned", "correlation", "inputs"])
 @pytest.mark.parametrize("bias", ["task", "auto"])
 def test_similarities_from_the_data(similarity, bias):
     model = svr(similarity=similarity, bias=bias, sharing="auto").fit(X, Y, tasks=TASK)

@@ -75,7 +75,7 @@ ESTIMATORS = [
     LSPC(basis="class", n_centers=20, random_state=0),
     LSPC(norm="coefficients", basis="class", calibration=None, cv=2, scoring="accuracy"),  # the paper
     LSPCOfSizes(),
-    LSPCOfSizes(similarity="record", random_state=0),
+    LSPCOfSizes(similarity="learned", random_state=0),
     LSPCOfSizes(n_centers=20, random_state=0),
     KLROfSizes(0.5, 0.01, 0.5, cv=2),
     LSSVR(),

@@ -140,7 +140,7 @@ ONE = [
 MANY = [
     MultiTaskLSPC(),
     MultiTaskLSPC(**FIXED, sharing=0.5, norm="coefficients"),
-    MultiTaskLSPC(**FIXED, similarity="record"),
+    MultiTaskLSPC(**FIXED, similarity="learned"),
     MultiTaskLSPC(**FIXED, similarity="correlation"),
     MultiTaskLSPC(**FIXED, similarity="inputs"),
     MultiTaskLSPC(**FIXED, sharing=0.5, n_centers=9, solver="arrow", random_state=0),

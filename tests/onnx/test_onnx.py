@@ -297,7 +297,7 @@ def test_tasks(Estimator, kernel, dtype):
     "options",
     [
         {"similarity": "correlation"},
-        {"similarity": "record"},
+        {"similarity": "learned"},
         {"similarity": "correlation", "kernel": "linear"},
         {"task_penalty": {"a": 3.0}},
         {"n_centers": 10},

@@ -21,7 +21,7 @@ SIMILAR = SIMILAR + SIMILAR.T - np.diag(np.diag(SIMILAR + SIMILAR.T))
 FIXED = {"sigma": 1.2, "alpha": 0.02, "sharing": 0.6, "cv": None, "calibration": None}
 
 MODELS = {
-    "record": {},
+    "learned": {},
     "alike": {"similarity": "shared"},
     "differences, penalties": {"similarity": SIMILAR, "label_penalty": [1, 2, 1, 0.5]},
     "intercepts": {"bias": "shared"},
@@ -131,12 +131,12 @@ def test_labels_alone_owe_nothing_to_others():
         found = made("alone", table).influence(NEW, top=None)
         np.testing.assert_allclose(found.others, 0, atol=1e-12)
         np.testing.assert_allclose(found.own_contribution, found.contribution, atol=1e-12)
-    assert np.abs(made("record").influence(NEW).others).max() > 1e-3
+    assert np.abs(made("learned").influence(NEW).others).max() > 1e-3
 
 
 def test_an_unknown_label_says_nothing_itself():
     """Its row speaks by its other labels alone."""
-    found = made("record", PART).influence(NEW, top=None)
+    found = made("learned", PART).influence(NEW, top=None)
     own = in_order(found.own_contribution, found.rows)
     for t in range(T):
         lost = np.isnan(PART[:, t])
@@ -161,7 +161,7 @@ def test_some_labels_are_a_part_of_all(asked, labels):
 
 
 def test_top_rows_are_those_of_the_label_that_was_asked_for():
-    model = made("record")
+    model = made("learned")
     for t in range(T):
         found = model.influence(NEW, top=3, labels=t)
         every = model.influence(NEW, top=None, labels=t)
@@ -211,7 +211,7 @@ def test_single_precision_chunks_and_rows_without_a_weight(monkeypatch):
     np.testing.assert_allclose(single.influence(NEW).score, single.scores(NEW.astype(np.float32)), atol=1e-4)
     w = np.ones(N)
     w[[0, 7]] = 0
-    model = made("record", w=w)
+    model = made("learned", w=w)
     whole = model.influence(NEW, top=None)
     assert whole.rows.shape == (3, N - 2)
     assert not np.isin([0, 7], whole.rows).any()
@@ -227,7 +227,7 @@ def test_bad_input(monkeypatch):
         model.influence(NEW, top=0)
     for changes in ({"n_centers": 5}, {"norm": "coefficients"}):
         with pytest.raises(ValueError, match="every training row"):
-            made("record", **changes).influence(NEW)
+            made("learned", **changes).influence(NEW)
     monkeypatch.setenv("LEASTWISE_MEMORY", "20000")
     with pytest.raises(MemoryError, match="known labels"):
         model.influence(NEW)

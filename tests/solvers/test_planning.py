@@ -478,7 +478,7 @@ def test_advice_can_be_followed():
     assert slow.fits == ("n_centers=1000" in slow.advice)
     with memory_limit("1MB"):
         tied = MultiTaskLSSVC().plan((300, 5), n_outputs=2)
-        record = MultiTaskLSPC(similarity="record").plan((300, 5))
+        record = MultiTaskLSPC(similarity="learned").plan((300, 5))
     assert "fit_stream with n_centers" in MultiTaskLSPC().plan((10**7, 5)).advice
     assert tied.fits or "fit_stream with n_centers" in tied.advice
     assert not record.fits

@@ -117,7 +117,7 @@ TASKS = [
     (MultiTaskLSPC, {"n_centers": 30}),
     (MultiTaskLSPC, {"n_centers": 30, "centers": "task"}),
     (MultiTaskLSPC, {"kernel": "linear"}),
-    (MultiTaskLSPC, {"similarity": "record"}),
+    (MultiTaskLSPC, {"similarity": "learned"}),
     (MultiTaskLSPC, {"similarity": "correlation", "sharing": 0.5}),
     (MultiTaskLSPC, {"similarity": "inputs", "sharing": 0.5}),
     (MultiTaskLSSVC, {}),
@@ -132,7 +132,7 @@ TASKS = [
     (MultiTaskLSSVR, {"bias": "task"}),
     (MultiTaskLSSVR, {"bias": None, "n_centers": 30}),
     (MultiTaskLSSVR, {"scoring": "r2", "linear_weight": [1, np.inf]}),
-    (MultiTaskLSSVR, {"similarity": "record", "kernel": "rbf"}),
+    (MultiTaskLSSVR, {"similarity": "learned", "kernel": "rbf"}),
     (MultiTaskKernelLogisticRegression, {"sigma": 2.0, "alpha": 1e-2, "sharing": 0.5}),
 ]
 LABELS = [

@@ -139,7 +139,7 @@ def test_many_labels(calibration, labels, to):
     "model",
     [
         MultiTaskLSPC(**SHARED),
-        MultiTaskLSPC(similarity="record", **SHARED),
+        MultiTaskLSPC(similarity="learned", **SHARED),
         MultiTaskLSPC(n_centers=20, **SHARED),
         MultiTaskLSPC(calibration="isotonic", **SHARED),
         MultiTaskLSSVC(**SHARED),

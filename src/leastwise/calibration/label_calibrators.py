@@ -94,7 +94,7 @@ class LabelBlend:
         """Logarithms of probabilities, up to a constant per row and label."""
         xp, shares = get_namespace(F), to_namespace(self.shares, F)
         sharpness, power, doubt = (
-            to_namespace(self._intercept_ratio(x), F) for x in (self.sharpness, self.power, self.doubt)
+            to_namespace(self._by_output(x), F) for x in (self.sharpness, self.power, self.doubt)
         )
         evidence = sharpness * F + power * xp.log(xp.clip(F, 0, None) / shares + doubt)
         return to_namespace(np.log(self.shares), F) + (
@@ -107,7 +107,7 @@ class LabelBlend:
         L -= _over_labels(np.maximum, L, self.starts)
         P = mapped("exp", L, L)
         P /= _over_labels(np.add, P, self.starts)
-        floor = to_namespace(self._intercept_ratio(self.floor), F)
+        floor = to_namespace(self._by_output(self.floor), F)
         P *= 1 - floor
         P += floor * to_namespace(self.shares, F)
         return P
@@ -117,7 +117,7 @@ class LabelBlend:
         """``leastwise.calibration.calibrators.Blend.slope`` of each label."""
         return self.sharpness.astype(float) * mean_share(self.shares, self.starts) + self.power
 
-    def _intercept_ratio(self, x: Array) -> Array:
+    def _by_output(self, x: Array) -> Array:
         return np.repeat(x, np.diff(self.starts))
 
 

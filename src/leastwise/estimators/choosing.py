@@ -1,61 +1,96 @@
-"""The choice of hyperparameters of one task, and what it has in common with that of tasks and labels.
+"""The choice of hyperparameters: search on a subsample that is cheap enough, then settle alpha on all rows.
 
-Every choice has the same form: search on a subsample that is cheap enough, then settle alpha on all rows. More rows
-call for a smaller ridge on the mean loss, about in proportion, so that alphas are converted in between.
+More rows call for a smaller ridge on the mean loss, about in proportion, so alphas are converted in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from leastwise.calibration.calibrators import ClipNormalise, Signed, fit_label_calibrator
+from leastwise.estimators.label_problem import LabelProblem, relation_of
+from leastwise.estimators.ridge_problem import Grids, RidgeProblem
 from leastwise.estimators.spec import Spec
+from leastwise.estimators.task_problem import TaskProblem, coupling_of, shared_coupling
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.grid import Grid, SharingGrid, best_of
 from leastwise.model_selection.objective import ValueObjective
-from leastwise.model_selection.search import Search
-from leastwise.model_selection.subsample import search_sample
-from leastwise.problem.kernels import Linear, Precomputed, Sum
-from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
+from leastwise.model_selection.search import Search, SearchResult
+from leastwise.problem.kernels import Linear, Sum
+from leastwise.solvers.evaluator import Candidate, Evaluator, Settings
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.solvers.search_rows import SEARCH_ROWS, rows_to_search
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """Result of a search.
+def make_problem(spec: Spec, data: Dataset, settings: Settings) -> RidgeProblem:
+    """The coupled ridge of these data."""
+    if spec.many_labels:
+        return LabelProblem(spec, data, settings, relation_of(spec, data))
+    if spec.many_tasks:
+        coupling = shared_coupling(spec, data) if spec.logistic else coupling_of(spec, data)
+        return TaskProblem(spec, data, settings, coupling)
+    return RidgeProblem(spec, data, settings)
 
-    Attributes
-    ----------
-    outcome : Outcome
-        The best point.
-    seen : list of dict
-        All points.
-    trial : Trial or None
-        Evaluator of all rows; None where all rows are too many for one.
-    searched : Trial
-        Evaluator that the search was made on.
-    coupling : Coupling or None
-        Coupling of the tasks, where no evaluator of all rows holds it.
+
+def choose(problem: RidgeProblem, on_all_rows: bool = True) -> SearchResult:
+    """Sigma, alpha, sharing and other options by held-out scores.
+
+    The search is made on a subsample, in a simplified problem if that one has no closed form; alpha and sharing are
+    then settled on all rows. With ``on_all_rows=False`` there are too many rows for an evaluator of them: the choice
+    is that of the subsample, with the alpha that suits all rows.
     """
+    spec, grids = problem.spec, problem.grids
+    part = problem.take(problem.rows_to_search(on_all_rows))
+    last, first = problem if on_all_rows else part, part.simplified()
+    evaluator, share = last.evaluator(), len(last) / len(problem)
+    if spec.cv is None:
+        found, seen, searched = fixed_point(problem.data, grids), list[dict](), evaluator
+    else:
+        found, seen, evaluator, searched = _search(last, first, first is not part, evaluator, grids.for_share(share))
+    if last is not problem:
+        found, seen = for_all_rows(found, seen, grids.alphas, share)
+    result = SearchResult(found, seen, evaluator if on_all_rows else None, searched, problem.coupling)
+    return problem.relate(result) if isinstance(problem, TaskProblem) and spec.computes_similarity else result
 
-    outcome: Candidate
-    seen: list[dict]
-    evaluator: Any
-    searched: Any
-    coupling: Any = None
+
+def _search(
+    last: RidgeProblem, first: RidgeProblem, simplified: bool, evaluator: Any, grids: Grids
+) -> tuple[Candidate, list[dict], Any, Any]:
+    """Search on ``first``, then settle on ``last``: the best point, all points, the evaluator, and where it ended."""
+    spec, search = last.spec, Search(evaluator.rough())
+    fixed = grids.single and not spec.has_options(last.settings.kernel)
+    if first is last or (fixed and not last.too_large_to_settle(evaluator)):
+        found = run_search(spec, search, grids.sigmas, grids.alphas, grids.sharings)
+        evaluator, seen = evaluator.with_options_of(search.evaluator), search.seen
+    else:
+        last.check_search(evaluator, first)
+        share, sample = len(first) / len(last), Search(first.evaluator())
+        some = grids.for_share(share)
+        guess = run_search(spec, sample, some.sigmas, some.alphas, some.sharings)
+        start, seen = for_all_rows(guess, sample.seen, grids.alphas, share)
+        evaluator = evaluator.with_options_of(sample.evaluator)
+        if last.too_large_to_settle(evaluator):
+            return start, seen, evaluator, sample.evaluator
+        search = Search(evaluator.rough())
+        found = search.settle(start, grids.alphas, grids.sharings)
+        # Points of a simplified problem rank below those of the problem itself.
+        seen = seen + [{**point, "stage": 1} if simplified else point for point in search.seen]
+    found = last.exact(evaluator, found)
+    sharing = "" if found.sharing is None else f", sharing {found.sharing:.3g}"
+    spec.report(f"chosen: sigma {found.sigma:.4g}, alpha {found.alpha:.2g}{sharing}")
+    return found, seen, evaluator, evaluator
 
 
-def fixed_point(data: Dataset, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
+def fixed_point(data: Dataset, grids: Grids) -> Candidate:
     """The point that was given, where nothing is held out."""
-    sharing = None if sharings is None else sharings.values[0]
-    return Candidate(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), plain_calibrator(data), sharing)
+    sigma, alpha = grids.sigmas.values[0], grids.alphas.values[0]
+    sharing = None if grids.sharings is None else grids.sharings.values[0]
+    return Candidate(sigma, alpha, np.nan, np.empty(0), plain_calibrator(data), sharing)
 
 
 def plain_calibrator(data: Dataset) -> Any:
@@ -148,50 +183,3 @@ def _simplest(
     best = best_of(outcomes)
     evaluator = evaluators[outcomes.index(best)]
     return evaluator, Search(evaluator, search.seen).refine(best, alphas, known=True) if alphas.ratio else best
-
-
-# -------------------------------------------------------------------- one task
-
-
-def choose_single(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
-    """Search on some rows or all; then alpha on all."""
-    rows, basis = data.rows, spec.basis_of(data.rows, data.seed, settings, spec.basis)
-    some = some_rows(data, rows_to_search(basis, len(rows), spec.search_rows), settings)
-    sigmas, alphas = spec.data_grids(rows, settings)
-    whole = Search(Evaluator(rows, basis, settings))
-    if spec.cv is None:
-        return SearchResult(fixed_point(data, sigmas, alphas), [], whole.evaluator, whole.evaluator)
-    if some is rows or (sigmas.single and alphas.single):
-        found = run_search(spec, whole, sigmas, alphas)
-        return SearchResult(found, whole.seen, whole.evaluator, whole.evaluator)
-    part = Search(Evaluator(some, spec.basis_of(some, data.seed, settings, spec.basis), settings))
-    guess = run_search(spec, part, sigmas, alphas)
-    whole = Search(Evaluator(rows, basis, part.evaluator.settings))
-    found = whole.refine(replace(guess, alpha=guess.alpha * len(some) / len(rows)), alphas)
-    return SearchResult(found, part.seen + whole.seen, whole.evaluator, whole.evaluator)
-
-
-def first_look(spec: Spec, data: Dataset, settings: Settings) -> SearchResult:
-    """The best point on some rows in closed form, with the alpha that suits all rows; no evaluator of all rows."""
-    count = SEARCH_ROWS if spec.search_rows == "auto" else spec.search_rows or len(data.rows)
-    some = some_rows(data, min(int(count), len(data.rows)), settings)
-    sigmas, alphas = spec.data_grids(data.rows, settings)
-    search = Search(Evaluator(some, spec.basis_of(some, data.seed, settings), settings))
-    if spec.cv is None:
-        return SearchResult(fixed_point(data, sigmas, alphas), [], None, search.evaluator)
-    found = run_search(spec, search, sigmas, alphas)
-    ratio = len(some) / len(data.rows) if alphas.ratio else 1.0
-    return SearchResult(
-        replace(found, alpha=found.alpha * ratio), scaled_alphas(search.seen, ratio), None, search.evaluator
-    )
-
-
-def some_rows(data: Dataset, count: int, settings: Settings) -> Rows:
-    """About ``count`` rows, the classes in proportion; all if there are no more, or no two folds among them."""
-    if count >= len(data.rows):
-        return data.rows.to_numpy()
-    precomputed = isinstance(settings.kernel, Precomputed)
-    index = search_sample(data.rows, count, precomputed)
-    if len(np.unique(data.rows.fold[index])) < 2:
-        return data.rows.to_numpy()
-    return data.rows.take(index, precomputed)

@@ -13,21 +13,17 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators.checks import check_memory
-from leastwise.estimators.choosing import SearchResult
+from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.dask_fitting import fit_dask
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
 from leastwise.estimators.solver_table import SOLVERS
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.task_choice import shared_coupling
 from leastwise.estimators.task_streaming import fit_dask_tasks
 from leastwise.estimators.validation import Dataset, read_dataset
-from leastwise.linalg.logistic import Stop
-from leastwise.model_selection.search import Search
 from leastwise.solvers.choose import timed
 from leastwise.solvers.evaluator import Candidate, Settings
-from leastwise.solvers.newton import RefitEvaluator, RefitOptions, Softmax
 from leastwise.solvers.plan import Plan
 from leastwise.solvers.search_rows import ARRAYS
 from leastwise.solvers.solve import Solution
@@ -145,27 +141,12 @@ def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     b = b if isinstance(spec.centers, str) else np.shape(spec.centers)[0]
     # The solver works in double precision whatever X has.
     check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
-    refits = refit_evaluator(spec, data, settings)
-    sigmas, alphas = spec.data_grids(rows, settings)
-    search, sharings = Search(refits), spec.task_sharings if spec.many_tasks else None
-    if spec.cv is None:
-        sharing = None if sharings is None else sharings.values[0]
-        point = Candidate(sigmas.values[0], alphas.values[0], np.nan, np.empty(0), Softmax(), sharing)
-    else:
-        point = search.run(sigmas, alphas, sharings)
-    refits = refits.with_sharing(point.sharing)
+    choice = choose(make_problem(spec, data, settings))
+    point = choice.outcome
+    refits = choice.evaluator.with_sharing(point.sharing)
     solution, n_iter = _solve_logistic(spec, refits, point)
-    choice = SearchResult(point, search.seen, refits, refits)
+    choice = replace(choice, evaluator=refits, searched=refits)
     return Fitted(choice, settings, refits.basis, solution, False, point.alpha, {"n_iter_": n_iter})
-
-
-def refit_evaluator(spec: Spec, data: Dataset, settings: Settings) -> Any:
-    """Held-out scores by refits of all folds."""
-    basis, alphas = spec.basis_of(data.rows, data.seed, settings), spec.data_grids(data.rows, settings)[1]
-    options = RefitOptions(alphas, spec.solver, Stop(int(spec.max_iter), spec.tol))
-    if spec.many_tasks:
-        return CoupledRefitEvaluator(data.rows, basis, settings, shared_coupling(spec, data), options)
-    return RefitEvaluator(data.rows, basis, settings, options)
 
 
 def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int]:

@@ -14,16 +14,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.calibration.calibrators import fit_calibrator
-from leastwise.estimators.choosing import SearchResult, first_look, some_rows
-from leastwise.estimators.label_choice import choose_labels
+from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.solving import Fitted, fit_direct, label_attributes
 from leastwise.estimators.spec import Spec
-from leastwise.estimators.task_choice import guess_tasks
 from leastwise.estimators.validation import STAND_IN, Dataset
 from leastwise.linalg.krylov import Krylov
 from leastwise.model_selection.grid import Grid
 from leastwise.model_selection.label_folds import grouped_folds
 from leastwise.model_selection.objective import ValueObjective
+from leastwise.model_selection.search import SearchResult
 from leastwise.model_selection.subsample import held_out_tenth, input_hashes
 from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Sum
@@ -67,7 +66,7 @@ def fit_by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     A linear kernel, if it may be all, is chosen and solved on all rows for little: it is taken where it did best on
     some rows, or iterations do not beat it.
     """
-    guess = (guess_tasks if spec.many_tasks else first_look)(spec, data, settings)
+    guess = choose(make_problem(spec, data, settings), on_all_rows=False)
     linear = _linear_rival(spec, data)
     if linear is None:
         return _iterate(spec, data, guess)
@@ -177,7 +176,7 @@ def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, solver_option
     alphas = spec.data_grids(rows, settings)[1]
     if not alphas.ratio or not settings.objective.of_classes:
         return choice
-    some = some_rows(data, max(SETTLE_ROWS, len(rows) // 4), settings)
+    some = make_problem(spec, data, settings).take(max(SETTLE_ROWS, len(rows) // 4)).rows
     held = held_out_tenth(some, "krylov")
     rest, ratio, seen = np.setdiff1d(np.arange(len(some)), held), len(some) / len(rows), list(choice.seen)
     spec.report(f"alpha on {len(rest)} rows, without {len(held)} that are held out:")
@@ -240,7 +239,7 @@ def _iteration_attributes(spec: Spec, runs: list[Krylov]) -> dict[str, Any]:
 def fit_by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
     rows, basis = data.rows, spec.basis_of(data.rows, data.seed, settings)
-    found = first_look(spec, data, settings)
+    found = choose(make_problem(spec, data, settings), on_all_rows=False)
     best = found.outcome
     held = np.empty(0, dtype=int) if spec.cv is None else held_out_tenth(rows, "sgd")
     train = rows.take(np.setdiff1d(np.arange(len(rows)), held), precomputed=False)
@@ -271,7 +270,7 @@ def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
 
     All rows are held out in turn, or a tenth of very many.
     """
-    choice = choose_labels(spec, data, settings, iterated=True)
+    choice = choose(make_problem(spec, data, settings), on_all_rows=False)
     rows, best = data.rows, choice.outcome
     assert isinstance(rows, LabelRows)
     coupled = choice.searched.with_sharing(best.sharing).coupled_labels

@@ -30,7 +30,7 @@ class MultiLabelLSPC(LabelClassifier):
     This is the Sylvester equation ``Phi'Phi Theta + Theta C = Phi' Pi_y``, eq. (1), solved by two
     eigendecompositions. Here ``alpha`` is the ridge and ``sharing`` how much labels have in common, with
     ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with
-    ``similarity="record"``, ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. In the basis of the
+    ``similarity="learned"``, ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. In the basis of the
     eigenvectors of C the labels are independent, so that held-out scores have a closed form. ``fit`` uses them to
     choose sigma, alpha and sharing and to calibrate each label, and stores them.
 
@@ -44,7 +44,7 @@ class MultiLabelLSPC(LabelClassifier):
         The mean is over the known labels of all rows.
     sharing : "auto", float or sequence of float, default="auto"
         How much related labels have in common, from 0 (each label on its own, as in :class:`leastwise.LSPC`) to 1
-        (related labels pooled). "auto" tries 0, 0.3, 0.7 and 0.99 with ``similarity="record"``; 0, 0.05, 0.2, 0.5
+        (related labels pooled). "auto" tries 0, 0.3, 0.7 and 0.99 with ``similarity="learned"``; 0, 0.05, 0.2, 0.5
         and 0.9 with "shared"; else 0, 0.1, 0.5, 0.9 and 0.97 (for each sigma those on the way to the best value, for
         the best sigma all of them).
     similarity : {"learned", "correlation", "shared"}, matrix, frame, graph or callable, default="learned"
@@ -168,7 +168,7 @@ class MultiLabelLSPC(LabelClassifier):
         alpha: Any = "auto",
         sharing: Any = "auto",
         *,
-        similarity: Any = "record",
+        similarity: Any = "learned",
         label_penalty: Any = None,
         kernel: Any = "rbf",
         norm: str = "function",

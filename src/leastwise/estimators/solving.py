@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.choosing import SearchResult, choose_single
-from leastwise.estimators.label_choice import choose_labels
+from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.spec import Spec
-from leastwise.estimators.task_choice import choose_tasks
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.objective import ValueObjective
+from leastwise.model_selection.search import SearchResult
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Precomputed
 from leastwise.solvers.arrow import ArrowEvaluator
@@ -54,7 +53,7 @@ class Fitted:
 
     Attributes
     ----------
-    choice : Found
+    choice : SearchResult
         With the outcome of this model.
     settings : Settings
     basis : Basis
@@ -87,13 +86,9 @@ class Fitted:
 
 def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
     """Choose, solve by a factorisation, and prune; ``seen`` are points of an earlier search."""
-    solution: Any = None
-    if spec.many_labels:
-        choice = choose_labels(spec, data, settings, iterated=False)
-    elif spec.many_tasks:
-        choice, solution = _with_scores_of_all(spec, data, settings, choose_tasks(spec, data, settings))
-    else:
-        choice = choose_single(spec, data, settings)
+    choice, solution = choose(make_problem(spec, data, settings)), None
+    if spec.many_tasks:
+        choice, solution = _with_scores_of_all(spec, data, settings, choice)
     choice = replace(choice, seen=[*seen, *choice.seen])
     if spec.prune is not None:
         return _prune(spec, data, choice)
@@ -123,7 +118,8 @@ def _with_scores_of_all(
         held = evaluator.without_rounding(held)
         score, calibrator = settings.objective(data.rows, held, None)
         best = replace(best, F=held.F, score=score, calibrator=calibrator)
-    return SearchResult(best, found.seen, evaluator, found.searched.with_sharing(best.sharing)), solution
+    searched = found.searched.with_sharing(best.sharing)
+    return replace(found, outcome=best, evaluator=evaluator, searched=searched), solution
 
 
 def _solved(evaluator: Any, best: Candidate, keep: bool = False) -> Any:

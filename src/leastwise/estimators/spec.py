@@ -180,6 +180,10 @@ class Spec:
             return possible and kernel.definite is True and self.norm == "function" and self.basis == "full"
         return possible and self.prune is None
 
+    def has_options(self, kernel: Kernel) -> bool:
+        """True if the weight of a linear part, or the variance of intercepts, is to be chosen."""
+        return len(self.linear_weights(kernel)) > 1 or len(self.intercept_ratios) > 1
+
     def report(self, line: str) -> None:
         """Print a line of progress, if ``verbose``."""
         if self.verbose:

@@ -196,7 +196,7 @@ def _store_tasks(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
     if spec.logistic:
         model.sharing_, model.unseen_task_calibrator_ = choice.evaluator.coupling_matrix.sharing, None
         return
-    coupling = choice.coupling or choice.evaluator.coupling
+    coupling = choice.coupling
     sharing = choice.evaluator.coupling_matrix.sharing if best.sharing is None else best.sharing
     model.sharing_, model.relation_, model.coupling_matrix_ = sharing, coupling, coupling.at(sharing)
     if spec.machine:
@@ -281,7 +281,7 @@ def _store_labels(
     priors = model._by_label(model.calibrator_.shares[None].astype(float))
     model.class_prior_ = [p[0] for p in priors] if isinstance(priors, list) else priors[0]
     model.constant_labels_ = [labels.names[t] for t in labels.constant]
-    model.sharing_, model.similarity_ = outcome.sharing, choice.evaluator.relation.similarity
+    model.sharing_, model.similarity_ = outcome.sharing, choice.coupling.similarity
     model.threshold_ = 0.5 if isinstance(spec.threshold, str) else check_threshold(spec.threshold, labels)
     if spec.cv is not None:
         _store_heldout_labels(model, spec, data, rows, outcome.F, choice.seen, in_domain)

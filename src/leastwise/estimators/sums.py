@@ -12,21 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.estimators.choosing import SearchResult, first_look, fixed_point
-from leastwise.estimators.label_choice import (
-    label_families,
-    look_at_labels,
-    relation_of,
-    sharings_of,
-    some_label_rows,
-)
+from leastwise.estimators.choosing import choose, make_problem
+from leastwise.estimators.label_problem import LabelProblem
 from leastwise.estimators.planning import refuse_large_stream
+from leastwise.estimators.ridge_problem import RidgeProblem
 from leastwise.estimators.solving import Fitted, label_attributes
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset, arrange
 from leastwise.linalg.moments import Moments
 from leastwise.linalg.whitening import Whitening
-from leastwise.model_selection.search import Search
+from leastwise.model_selection.search import Search, SearchResult
 from leastwise.model_selection.subsample import content_hashes
 from leastwise.problem.basis import Basis, given_basis, row_chunks
 from leastwise.problem.kernels import Kernel
@@ -43,7 +38,6 @@ from leastwise.solvers.moments import (
     sums_in_memory,
 )
 from leastwise.solvers.moments import Sums as SumsBySigma
-from leastwise.solvers.search_rows import SEARCH_ROWS
 from leastwise.solvers.solve import LabelSolution, Solution
 from leastwise.sources.bottom_k import Kept
 from leastwise.utils.hashing import EVERY, row_hashes, threshold, unit_hashes
@@ -119,21 +113,10 @@ class StreamState:
 
 def begin(spec: Spec, data: Dataset, settings: Settings) -> StreamState:
     """Centres, and parameters chosen on some rows."""
-    if not spec.many_labels:
-        found = first_look(spec, data, settings)
-        settings = found.searched.settings
-        basis = as_places(_few_centers(spec, data, settings))
-        return StreamState(settings.kernel, basis, found.outcome, len(data.rows), found.seen)
-    relation = relation_of(spec, data)
-    sharings, basis = sharings_of(spec, relation), as_places(_few_centers(spec, data, settings))
-    if spec.cv is None:
-        guess = fixed_point(data, *spec.data_grids(data.rows, settings), sharings)
-        return StreamState(settings.kernel, basis, guess, len(data.rows), [])
-    count = SEARCH_ROWS if spec.search_rows in ("auto", None) else int(spec.search_rows)
-    some = some_label_rows(data, count, settings)
-    part = spec.basis_of(some, data.seed, settings)
-    guess, seen = look_at_labels(spec, data, some, part, settings, relation, sharings)
-    return StreamState(settings.kernel, basis, guess, len(some), seen)
+    found = choose(make_problem(spec, data, settings), on_all_rows=False)
+    settings = found.searched.settings
+    basis = as_places(_few_centers(spec, data, settings))
+    return StreamState(settings.kernel, basis, found.outcome, len(data.rows), found.seen)
 
 
 def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
@@ -143,29 +126,25 @@ def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
     return few.basis_of(data.rows, data.seed, settings)
 
 
-def moment_evaluator(
-    spec: Spec, data: Dataset, rows: Rows, basis: Basis, settings: Settings, sums: SumsBySigma
-) -> Any:
+def moment_evaluator(problem: RidgeProblem, rows: Rows, basis: Basis, sums: SumsBySigma) -> Any:
     """Held-out scores of some rows by sums over all."""
-    if not spec.many_labels:
-        return MomentEvaluator(rows, basis, settings, sums)
+    if not isinstance(problem, LabelProblem):
+        return MomentEvaluator(rows, basis, problem.settings, sums)
     assert isinstance(rows, LabelRows)
-    families = label_families(data.targets.labels.classes)
-    return LabelMomentEvaluator(rows, basis, settings, relation_of(spec, data), families, sums)
+    return LabelMomentEvaluator(rows, basis, problem.settings, problem.coupling, problem.families, sums)
 
 
-def settle(spec: Spec, data: Dataset, settings: Settings, begun: StreamState, evaluator: Any, n: int) -> SearchResult:
-    """Alpha chosen, and the calibration made, on held-out rows, for n rows."""
-    alphas = spec.data_grids(data.rows, settings)[1]
+def settle(problem: RidgeProblem, begun: StreamState, evaluator: Any, n: int) -> SearchResult:
+    """Alpha and sharing chosen, and the calibration made, on held-out rows, for n rows."""
+    alphas = problem.grids.alphas
     guess = begun.for_rows(n, alphas.ratio)
-    if spec.cv is None:
-        return SearchResult(guess, [], evaluator, evaluator)
+    if problem.spec.cv is None:
+        return SearchResult(guess, [], evaluator, evaluator, problem.coupling)
     search, before = Search(evaluator), begun.seen_for_rows(n, alphas.ratio)
-    if not spec.many_labels:
-        return SearchResult(search.refine(guess, alphas), before + search.seen, evaluator, evaluator)
-    found = search.settle(guess, alphas, sharings_of(spec, evaluator.relation))
-    # Ranked above the first look, which was another problem.
-    return SearchResult(found, before + [{**point, "stage": 1} for point in search.seen], evaluator, evaluator)
+    found = search.settle(guess, alphas, problem.sharings)
+    # Scores from the sums of all rows rank above those of the subsample.
+    seen = before + [{**point, "stage": 1} for point in search.seen]
+    return SearchResult(found, seen, evaluator, evaluator, problem.coupling)
 
 
 def fitted(spec: Spec, basis: Basis, settings: Settings, choice: SearchResult) -> Fitted:
@@ -206,8 +185,8 @@ def fit_by_sums(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     settings = replace(settings, kernel=begun.kernel)
     sums = sums_in_memory(rows, begun.basis, settings, n_folds)
     part = replace(heavy.part(sample), shares=targets.shares_of(rows))
-    evaluator = moment_evaluator(spec, some, part, begun.basis, settings, sums)
-    choice = settle(spec, some, settings, begun, evaluator, len(rows))
+    problem = make_problem(spec, some, settings)
+    choice = settle(problem, begun, moment_evaluator(problem, part, begun.basis, sums), len(rows))
     F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
     if spec.cv is not None:
         F[found] = choice.outcome.F[place]
@@ -329,6 +308,7 @@ def conclude(
     data = kept_rows(spec, some, targets, begun.kernel, moments)
     settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel)
     scaled = moments * (1 / data.rows.mass)
-    evaluator = moment_evaluator(spec, data, data.rows, begun.basis, settings, lambda sigma: [scaled])
-    choice = settle(spec, data, settings, begun, evaluator, moments.n)
+    problem = make_problem(spec, data, settings)
+    evaluator = moment_evaluator(problem, data.rows, begun.basis, lambda sigma: [scaled])
+    choice = settle(problem, begun, evaluator, moments.n)
     return data, fitted(spec, begun.basis, settings, choice)

@@ -17,15 +17,22 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from leastwise.estimators.checks import check_range, check_search_memory, check_task_memory, task_penalties
-from leastwise.estimators.choosing import SearchResult, fixed_point, for_all_rows, run_search
+from leastwise.estimators.choosing import fixed_point, for_all_rows, run_search
+from leastwise.estimators.ridge_problem import Grids
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.task_choice import coupling_of, intercept_ratios_without, task_basis, with_intercept_ratios
+from leastwise.estimators.task_problem import (
+    TaskProblem,
+    coupling_of,
+    intercept_ratios_without,
+    task_basis,
+    with_intercept_ratios,
+)
 from leastwise.estimators.validation import Dataset, all_or_nothing, arrange
 from leastwise.model_selection.folds import observation_counts
 from leastwise.model_selection.grid import Grid
-from leastwise.model_selection.search import Search
+from leastwise.model_selection.search import Search, SearchResult
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
 from leastwise.problem.tasks import Tasks, split_tasks
@@ -334,7 +341,7 @@ def _look(spec: Spec, begun: SampledTasks, some: ArrowEvaluator) -> tuple[Candid
     rows, sharings = begun.data.rows, spec.task_sharings
     sigmas, alphas = spec.data_grids(rows, some.settings)
     if spec.cv is None:
-        return fixed_point(replace(begun.data, rows=begun.among), sigmas, alphas, sharings), [], some
+        return fixed_point(replace(begun.data, rows=begun.among), Grids(sigmas, alphas, sharings)), [], some
     check_search_memory(len(rows), some.basis.n_functions)
     search = Search(some)
     # A grid that was given is one for all rows.
@@ -354,7 +361,9 @@ def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupl
         return evaluator
     alone = known.tasks.codes(known.alone)
     size = int(known.cells[2][known.cells[0] == alone[0]].sum()) if len(alone) else 0
-    found = with_intercept_ratios(spec, data, evaluator, intercept_ratios_without(spec, data, alone, size, known.n))
+    allowed = intercept_ratios_without(spec, data, alone, size, known.n)
+    part = TaskProblem(spec, data, settings, evaluator.coupling, allowed_ratios=allowed)
+    found = with_intercept_ratios(evaluator, part.intercept_ratios)
     assert isinstance(found, ArrowEvaluator)
     return found
 

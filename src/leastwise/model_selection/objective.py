@@ -129,8 +129,8 @@ class ValueObjective:
         """True if squared errors of F are below those of ``other`` by two standard errors; fewer for many rows."""
         assert rows.values is not None
         Z = rows.values.astype(float)
-        intercept_ratio = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
-        scale = np.where(intercept_ratio > 0, intercept_ratio, 1)
+        variance = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
+        scale = np.where(variance > 0, variance, 1)
         less = (((Z - other) ** 2 - (Z - F) ** 2) / scale).mean(axis=1)
         return clear_margin(less, rows.w, rows.size)
 

@@ -70,8 +70,8 @@ class _Choice:
         assert isinstance(objective, ValueObjective)
         assert rows.values is not None
         Z = rows.values.astype(float)
-        intercept_ratio = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
-        square = (errors**2 / np.where(intercept_ratio > 0, intercept_ratio, 1)).mean(axis=2)
+        variance = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
+        square = (errors**2 / np.where(variance > 0, variance, 1)).mean(axis=2)
         loss = errors.mean(axis=2) if objective.scorer.name == "mae" else square
         factor, simple = np.ones(len(points)), np.zeros(len(points), dtype=bool)
         if objective.scorer.cautious:

@@ -164,10 +164,10 @@ def negative_mae(Z: Array, F: Array, w: Array, task: Array | None) -> float:
 @register_value_scoring("cautious", unit_free=True, cautious=True)
 def explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> float:
     """1 - mean squared error / variance of the targets, the mean over the outputs that vary."""
-    intercept_ratio = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    variance = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
     error = np.average((Z - F) ** 2, axis=0, weights=w)
     varies = np.ptp(Z, axis=0) > 1e-12 * np.abs(Z).max(axis=0)  # a mean of equal values may be rounded
-    return float(np.mean(1 - error[varies] / intercept_ratio[varies])) if varies.any() else -float(error.sum())
+    return float(np.mean(1 - error[varies] / variance[varies])) if varies.any() else -float(error.sum())
 
 
 @register_value_scoring("task_r2", unit_free=True)

@@ -29,6 +29,31 @@ PARAMETERS = {
 }
 
 
+@dataclass(frozen=True)
+class SearchResult:
+    """Result of a search.
+
+    Attributes
+    ----------
+    outcome : Candidate
+        The best point.
+    seen : list of dict
+        All points.
+    evaluator : Evaluator or None
+        Evaluator of all rows; None where all rows are too many for one.
+    searched : Evaluator
+        Evaluator that the search ended on.
+    coupling : Coupling, Relation or None
+        How tasks or labels are coupled.
+    """
+
+    outcome: Candidate
+    seen: list[dict]
+    evaluator: Any
+    searched: Any
+    coupling: Any = None
+
+
 @dataclass
 class Search:
     """A search with one evaluator; ``seen`` lists all evaluated points."""

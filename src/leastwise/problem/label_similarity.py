@@ -255,7 +255,7 @@ def correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> 
     return _correlation(codes, W, classes, size)[0]
 
 
-@register_label_similarity("record", sharings=(0.0, 0.3, 0.7, 0.99), covariance=True)
+@register_label_similarity("learned", sharings=(0.0, 0.3, 0.7, 0.99), covariance=True)
 def learned_relation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
     """The relation of labels that their correlations speak for, to be used as ``coupling.Shared(penalty, S)``.
 

@@ -148,7 +148,7 @@ def register_task_similarity(
     return add
 
 
-@register_task_similarity("record", covariance=True, max_tasks=MANY_TASKS)
+@register_task_similarity("learned", covariance=True, max_tasks=MANY_TASKS)
 def _learned(rows: ComparedRows) -> Array:
     return learned_similarity(rows.K, rows.Z, rows.task, rows.rho, rows.sharing, rows.root, rows.count)
 

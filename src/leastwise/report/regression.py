@@ -198,8 +198,8 @@ def _rmse_and_r2(y: Array, r: Array, w: Array, unit: Array | None) -> tuple[dict
     totals = np.vstack([sums.sum(axis=0), draws])
     totals = totals[totals[:, 0] > 0]
     rmse = np.sqrt(totals[:, 1] / totals[:, 0])
-    intercept_ratio = totals[:, 3] - totals[:, 2] ** 2 / totals[:, 0]
-    r2 = np.where(intercept_ratio > 0, 1 - totals[:, 1] / np.where(intercept_ratio > 0, intercept_ratio, 1), np.nan)
+    variance = totals[:, 3] - totals[:, 2] ** 2 / totals[:, 0]
+    r2 = np.where(variance > 0, 1 - totals[:, 1] / np.where(variance > 0, variance, 1), np.nan)
     tail = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     made = []
     for values in (rmse, r2):
@@ -253,8 +253,8 @@ def _task_table(subject: Subject, known: ValuePredictions) -> dict[str, Any]:
 def _task_cells(known: ValuePredictions, here: Array) -> list:
     y, r, w = known.y[here, 0], known.residual[here, 0], known.w[here]
     mean = np.average(y, weights=w)
-    squares, intercept_ratio = np.average(r**2, weights=w), np.average((y - mean) ** 2, weights=w)
-    share = 1 - squares / intercept_ratio if intercept_ratio > 0 and len(here) > 1 else np.nan
+    squares, variance = np.average(r**2, weights=w), np.average((y - mean) ** 2, weights=w)
+    share = 1 - squares / variance if variance > 0 and len(here) > 1 else np.nan
     return [
         plain(v) for v in (mean, np.sqrt(squares), np.average(np.abs(r), weights=w), np.average(r, weights=w), share)
     ]

@@ -271,6 +271,14 @@ class Evaluator:
         other.settings = replace(self.settings, kernel=kernel.weighing(weight))
         return other
 
+    def with_options_of(self, other: Evaluator) -> Evaluator:
+        """Copy with the options that a search ended on with another evaluator."""
+        return self if other.weight is None else self.with_linear_weight(other.weight)
+
+    def rough(self) -> Evaluator:
+        """An evaluator that is accurate enough to compare hyperparameters; itself for closed forms."""
+        return self
+
     def description(self) -> str:
         """Hyperparameters other than sigma and alpha, for progress reports."""
         return "" if self.weight is None else f", linear weight {self.weight:.3g}"

@@ -35,6 +35,9 @@ Array = np.ndarray
 #: Up to this many folds, none of a single row, each is decomposed once for all alphas and sharings.
 FEW_FOLDS = 20
 
+#: Conjugate gradients stop at this residual while hyperparameters are compared.
+ROUGH = 1e-3
+
 
 @dataclass(frozen=True)
 class LabelRows(Rows):
@@ -258,10 +261,10 @@ class IncompleteLabelEvaluator(LabelEvaluator):
         self.root, self.Z = np.ones_like(self.root), rows.targets(settings.n_outputs)
         self.tol, self.max_iter = tol, max_iter
 
-    def with_tolerance(self, tol: float) -> IncompleteLabelEvaluator:
-        """Copy with a larger tolerance, for comparing hyperparameters; it shares the decompositions."""
+    def rough(self) -> IncompleteLabelEvaluator:
+        """Copy with a larger tolerance; it shares the decompositions."""
         other = copy.copy(self)
-        other.tol = max(tol, self.tol)
+        other.tol = max(ROUGH, self.tol)
         return other
 
     @property

@@ -18,7 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -210,6 +210,10 @@ class TaskEvaluator(Evaluator):
         other = copy.copy(self)
         other.intercept_ratio = intercept_ratio
         return other
+
+    def with_options_of(self, other: Any) -> Any:
+        """Copy with the options that a search ended on with another evaluator."""
+        return super().with_options_of(other).with_intercept_ratio(other.intercept_ratio)
 
     def with_sharing(self, sharing: float | None) -> Self:
         """Copy with this sharing; the cache of the last sigma is used by all sharings."""

@@ -59,12 +59,12 @@ def set_scores(codes: Array, inside: Array) -> dict[str, float]:
 
 def number_scores(y: Array, predicted: Array) -> dict[str, float]:
     """Scores of predicted numbers."""
-    error, intercept_ratio = y - predicted, np.sum((y - y.mean()) ** 2)
+    error, variance = y - predicted, np.sum((y - y.mean()) ** 2)
     return {
         "rows": len(y),
         "rmse": float(np.sqrt(np.mean(error**2))),
         "mae": float(np.mean(np.abs(error))),
-        "r2": float(1 - np.sum(error**2) / intercept_ratio) if intercept_ratio > 0 else np.nan,
+        "r2": float(1 - np.sum(error**2) / variance) if variance > 0 else np.nan,
     }
 
 

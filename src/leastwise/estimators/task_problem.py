@@ -1,0 +1,265 @@
+"""The ridge of many tasks: how tasks are coupled and sampled, and which evaluator has their held-out scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from leastwise.estimators.checks import check_search_memory, check_similarity, check_task_memory, task_penalties
+from leastwise.estimators.ridge_problem import RidgeProblem
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.validation import Dataset
+from leastwise.model_selection.grid import Grid, SharingGrid
+from leastwise.model_selection.search import Search, SearchResult
+from leastwise.model_selection.subsample import LEAST_TASKS, content_hashes, some_units, stratified_rows
+from leastwise.problem.basis import Basis, given_basis
+from leastwise.problem.coupling import Coupling, Pairwise, Shared
+from leastwise.problem.kernels import Linear, Precomputed
+from leastwise.problem.similarity import TASK_SIMILARITIES, ComparedRows
+from leastwise.problem.targets import in_units
+from leastwise.solvers.arrow import ArrowEvaluator
+from leastwise.solvers.choose import task_solver
+from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
+from leastwise.solvers.search_rows import SETTLE_NUMBERS, search_bytes, task_rows_to_search
+from leastwise.solvers.solve_tasks import AnyTaskEvaluator, check_folds_within_tasks
+from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
+from leastwise.utils.hashing import task_hashes
+from leastwise.utils.memory import available_memory
+
+Array = np.ndarray
+
+#: Similarities are computed on no more rows than this.
+SIMILARITY_ROWS = 1200
+
+
+@dataclass(frozen=True)
+class TaskProblem(RidgeProblem):
+    """Rows of many tasks, with the kernel ``G_ij B[t_i, t_j]``.
+
+    Attributes
+    ----------
+    allowed_ratios : tuple of float or None
+        Variances of the tasks' own intercepts that are possible for all rows, if these are some of them.
+    """
+
+    allowed_ratios: tuple[float, ...] | None = None
+
+    @property
+    def sharings(self) -> SharingGrid | None:
+        """Sharings to try."""
+        return self.spec.task_sharings
+
+    @cached_property
+    def basis(self) -> Basis:
+        """Basis functions of these rows."""
+        if self.spec.logistic:
+            return self.spec.basis_of(self.rows, self.data.seed, self.settings)
+        return task_basis(self.spec, self.data, self.rows, self.settings)
+
+    @property
+    def by_arrow(self) -> bool:
+        """True if the block-arrow system is the cheapest exact way."""
+        few = self.spec.few_functions(self.settings.kernel)
+        return task_solver(self.spec.solver, few, self.basis.n_functions, len(self)) == "arrow"
+
+    def rows_to_search(self, on_all_rows: bool) -> int:
+        """Number of rows to search on."""
+        n, wish = len(self), self.spec.search_rows
+        if self.spec.logistic:
+            return n
+        if on_all_rows:
+            return task_rows_to_search(self.basis.n_functions, n, wish, self.by_arrow)
+        return task_rows_to_search(n, n, 10 if self.spec.cv is None else wish, by_arrow=False)
+
+    def take(self, count: int) -> Self:
+        """About ``count`` rows, whole tasks if possible, since how much to share depends on how large they are."""
+        rows, tasks = self.rows, self.data.tasks
+        assert rows.task is not None
+        assert tasks is not None
+        if count >= len(rows):
+            return self
+        key, names = content_hashes(rows, "sample", self.precomputed), task_hashes(tasks.ids)
+        index = some_units(rows.task, names, rows.y, rows.w, count, key, LEAST_TASKS)
+        some = rows.take(index, self.precomputed)
+        if len(np.unique(some.fold)) < 2 or len(some) >= len(rows):
+            return self
+        kept, task = np.unique(rows.task[index], return_inverse=True)
+        part = replace(self, coupling=self.coupling.take(kept), allowed_ratios=self.intercept_ratios)
+        return part.with_rows(replace(some, task=task))
+
+    # -------------------------------------------------------------- evaluators
+
+    def evaluator(self) -> Any:
+        """Held-out scores of these rows, by the cheapest exact way."""
+        rows, settings, coupling = self.rows, self.settings, self.coupling
+        if self.spec.logistic:
+            return CoupledRefitEvaluator(rows, self.basis, settings, coupling, self.refit_options)
+        evaluator: AnyTaskEvaluator
+        if self.by_arrow:
+            assert self.data.tasks is not None
+            check_task_memory(len(self.data.tasks), self.basis.n_functions, settings.n_outputs, rows.X.dtype.itemsize)
+            # Centres are places here: they have no weight, and do not belong to rows.
+            basis = replace(self.basis, square=False, weighted=False)
+            evaluator = ArrowEvaluator(rows, basis, settings, coupling)
+        else:
+            evaluator = CoupledEvaluator(rows, self.basis, settings, coupling)
+        if not self.spec.auto_intercept_ratios:
+            return evaluator
+        return with_intercept_ratios(evaluator, self.intercept_ratios)
+
+    @cached_property
+    def intercept_ratios(self) -> tuple[float, ...]:
+        """Variances of the tasks' own intercepts to try: possible for these rows, and for all rows."""
+        alone = _held_out_whole(self.rows)
+        size = int(np.sum(self.rows.task == alone[0])) if len(alone) else 0
+        possible = intercept_ratios_without(self.spec, self.data, alone, size, len(self))
+        return tuple(r for r in possible if self.allowed_ratios is None or r in self.allowed_ratios)
+
+    def check_search(self, evaluator: Any, sample: RidgeProblem) -> None:
+        """Raise an error where a search on this sample is not possible."""
+        if isinstance(evaluator, ArrowEvaluator):
+            check_search_memory(len(sample), evaluator.basis.n_functions)
+        if self.too_large_to_settle(evaluator):
+            check_folds_within_tasks(self.rows, len(sample))
+
+    def too_large_to_settle(self, evaluator: Any) -> bool:
+        """True if one or two passes over the rows are affordable, but no search on them."""
+        numbers = evaluator.basis.n_functions * len(self)
+        return evaluator.streams and (numbers > SETTLE_NUMBERS or search_bytes(numbers) > available_memory())
+
+    def relate(self, found: SearchResult) -> SearchResult:
+        """Compute the similarities of the tasks where the search ended, and choose the sharing again.
+
+        The similarities have seen the labels of all rows, so held-out scores are a little too good from here on, and
+        better for less smoothing. Hence sigma stays, and alpha may only grow.
+        """
+        evaluator, best = found.evaluator, found.outcome
+        assert isinstance(evaluator, CoupledEvaluator)
+        rule, penalty = TASK_SIMILARITIES[self.spec.similarity], evaluator.coupling.penalty
+        S = rule.function(_compared_rows(self.data, evaluator, best))
+        coupling: Coupling = Shared(penalty, S) if rule.covariance else Pairwise(penalty, S)
+        related = evaluator.with_coupling(coupling)
+        search, alphas = Search(related), self.grids.alphas
+        larger = best.alpha * np.sqrt(10.0) ** np.arange(3) if alphas.ratio else np.array(alphas.values)
+        grid = Grid(tuple(float(a) for a in larger if best.alpha <= a <= 10.5 * best.alpha))
+        outcome = search.run(Grid((best.sigma,)), grid, replace(self.spec.task_sharings, every=True))
+        later = [{**point, "stage": 1} for point in search.seen]
+        return SearchResult(outcome, found.seen + later, related, related, coupling)
+
+
+# --------------------------------------------------------------------- coupling
+
+
+def shared_coupling(spec: Spec, data: Dataset) -> Shared:
+    """All tasks coupled alike, with the penalties that were asked for."""
+    assert data.tasks is not None
+    return Shared(task_penalties(spec.task_penalty, data.tasks))
+
+
+def coupling_of(spec: Spec, data: Dataset) -> Coupling:
+    """How the tasks are coupled, as far as that is known before the search."""
+    shared, S = shared_coupling(spec, data), spec.similarity
+    assert data.tasks is not None
+    if isinstance(S, str):
+        most = TASK_SIMILARITIES[S].max_tasks if S in TASK_SIMILARITIES else None
+        if most is not None and len(data.tasks) > most:
+            others = [repr(name) for name, rule in TASK_SIMILARITIES.items() if rule.max_tasks is None]
+            raise ValueError(
+                f"similarity={S!r} compares all pairs of tasks, and {len(data.tasks)} are too many for "
+                f"that: up to {most} are possible. Use {', '.join(others)} or 'shared'."
+            )
+        return shared
+    if callable(S):
+        S = S(data.rows.X, given_targets(data), data.tasks.as_array()[data.rows.task])
+    return Pairwise(shared.penalty, check_similarity(S, data.tasks))
+
+
+def given_targets(data: Dataset) -> Array:
+    """The targets of the rows that count, as they were given."""
+    targets = data.targets
+    if targets.kind == "classes":
+        return data.classes[data.rows.y]
+    return in_units(data.rows.values, targets.unit, targets.offset, targets.flat)
+
+
+def compared_targets(data: Dataset) -> Array:
+    """Targets by which tasks are compared: indicators, or values about their means in units of their deviation."""
+    if data.targets.kind == "classes":
+        return np.eye(len(data.classes))[data.rows.y]
+    Z = np.asarray(data.rows.values, dtype=float)
+    Z = Z - np.average(Z, axis=0, weights=data.rows.w)
+    return Z / np.maximum(np.sqrt(np.average(Z**2, axis=0, weights=data.rows.w)), np.finfo(float).tiny)
+
+
+# ------------------------------------------------------------ basis and intercepts
+
+
+def task_basis(spec: Spec, data: Dataset, rows: Rows, settings: Settings, some: bool = False) -> Basis:
+    """Basis functions; a linear kernel has the inputs themselves, where these are fewer than the rows.
+
+    ``some`` says that there are many more rows than these.
+    """
+    d, kernel = rows.X.shape[1], settings.kernel
+    linear = isinstance(kernel, Linear) and spec.few_functions(kernel) and spec.solver != "dual"
+    if linear and spec.every_row and (d < len(rows) or some or spec.solver == "arrow"):
+        assert isinstance(kernel, Linear)
+        return given_basis(kernel.directions(d, rows.X.dtype), settings.n_outputs)
+    return spec.basis_of(rows, data.seed, settings)
+
+
+def with_intercept_ratios(evaluator: AnyTaskEvaluator, ratios: tuple[float, ...]) -> AnyTaskEvaluator:
+    """The evaluator with all intercept variances that may be tried, at the middle one."""
+    evaluator.intercept_ratios = ratios
+    return evaluator.with_intercept_ratio(ratios[len(ratios) // 2])
+
+
+def intercept_ratios_without(spec: Spec, data: Dataset, alone: Array, size: int, n: int) -> tuple[float, ...]:
+    """Intercept variances to try. The rows of each of the tasks ``alone`` are one fold; ``size`` of n for the first.
+
+    With free intercepts every task needs a row outside of each fold.
+    """
+    intercept_ratios = spec.intercept_ratios
+    if spec.cv is None or not len(alone) or np.isfinite(intercept_ratios[-1]):
+        return intercept_ratios
+    if len(intercept_ratios) > 1:
+        return intercept_ratios[:-1]
+    assert data.tasks is not None
+    raise ValueError(
+        "bias='task' gives every task a free intercept, but holding out a fold leaves no row of some tasks "
+        f"({len(alone)} of {len(data.tasks)}), such as {data.tasks.ids[alone[0]]!r} with "
+        f"{size} of {n} rows. Use bias='shrunk' or 'shared', a cv that "
+        "keeps a row of each task, or leave such tasks out."
+    )
+
+
+def _held_out_whole(rows: Rows) -> Array:
+    """Tasks all of whose rows are held out together."""
+    assert rows.task is not None
+    cells = np.unique(np.stack([rows.task, rows.fold]), axis=1)
+    once = np.bincount(cells[0]) == 1
+    if rows.split_count is not None:  # of several observations in one row, all but one stay
+        once &= np.bincount(rows.task, weights=rows.split_count) <= 1
+    return np.flatnonzero(once)
+
+
+# -------------------------------------------------------------------- similarity
+
+
+def _compared_rows(data: Dataset, evaluator: CoupledEvaluator, best: Candidate) -> ComparedRows:
+    """Some rows of all tasks, with their kernel matrix at the chosen point."""
+    rows = evaluator.rows
+    index = np.arange(len(rows))
+    if len(rows) > SIMILARITY_ROWS:
+        cell = np.unique(evaluator.task * (int(rows.y.max()) + 1) + rows.y, return_inverse=True)[1]
+        key = content_hashes(rows, "similarity", isinstance(evaluator.settings.kernel, Precomputed))
+        index = stratified_rows(cell, SIMILARITY_ROWS, key)
+    K = Evaluator.kernel(evaluator, best.sigma) if evaluator.basis.square else evaluator.gram(best.sigma)
+    K = K[np.ix_(index, index)].astype(float)
+    task, Z = evaluator.task[index], compared_targets(data)[index]
+    root = None if rows.equal_weights else evaluator.root[index].astype(float)
+    count = None if rows.count is None else rows.count[index]
+    rho = best.alpha / evaluator.unit * len(index)
+    return ComparedRows(K, Z, task, rho, best.sharing or 0.0, root, count)

@@ -128,11 +128,16 @@ def run_search(
 ) -> Candidate:
     """A whole search: sigma, alpha and sharing, then other options where it ended, then the rest once more.
 
-    With the scorer "cautious" a linear model replaces one that is not clearly better.
+    Where inputs and kernel were chosen before, the search goes on from there. With the scorer "cautious" a linear
+    model replaces one that is not clearly better.
     """
-    first = found = search.run(sigmas, alphas, sharings)
-    for options, change, start in _options(spec, search):
-        found = search.vary(found, options, change, alphas, start)
+    start = search.evaluator.settings.start
+    if start is None or not alphas.ratio:
+        first = found = search.run(sigmas, alphas, sharings)
+    else:
+        first = found = search.descend(start, spec.sigma_ratio, alphas, sharings)
+    for options, change, option in _options(spec, search):
+        found = search.vary(found, options, change, alphas, option)
     if found is not first and alphas.ratio:
         found = search.settle(found, alphas, sharings)
     objective = search.evaluator.settings.objective

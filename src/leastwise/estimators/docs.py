@@ -63,10 +63,18 @@ unknown_task : {"shared", "error"}
     Prediction for tasks that were not in the training data: "shared" uses the part that all tasks share, "error"
     raises an error.
 
-kernel : {"rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"}, sum of these or callable
-    "rbf", "laplace" and "linear" can be added, as in "rbf+linear". In a sum, the linear part is centred at the mean
-    of the training rows and scaled such that its k(x, x) is 1 on average, like that of the others. With
+kernel : {"auto", "rbf", "laplace", "linear", "poly", "sigmoid", "precomputed"}, sum of these or callable
+    "auto" chooses between "rbf" and "laplace", each with its own width, on held-out rows; if sigma is not "auto", it
+    is "rbf". "rbf", "laplace" and "linear" can be added, as in "rbf+linear". In a sum, the linear part is centred at
+    the mean of the training rows and scaled such that its k(x, x) is 1 on average, like that of the others. With
     "precomputed", X is the kernel matrix. A callable ``f(X, Y)`` returns an array of shape (rows of X, rows of Y).
+
+scale : {"auto", "standard", "robust", "quantile"} or None
+    What is done to the columns of X first, learned from the training rows; columns that do not vary are dropped.
+    "standard" subtracts the mean and divides by the standard deviation. "robust" is
+    ``asinh((x - median) / MAD)``, standardised. "quantile" turns ranks into normal scores. None leaves X as it is.
+    "auto" chooses between "standard" and "quantile" on held-out rows; if sigma is not "auto", it leaves X as it is.
+    Sparse X is never centred: "auto" chooses between None and division by the root mean square.
 
 linear_weight : "auto", float or sequence of float
     Weight of the linear part in a sum of kernels; inf drops the other parts. "auto" tries 1 and inf.
@@ -226,8 +234,14 @@ intercept_ratio_ : float
 kernel_ : Kernel
     The kernel, with what it has learned from the training rows.
 
+scale_ : str or None
+    The scale of the inputs.
+
+inputs_ : Inputs
+    What is done to rows before kernels are computed; ``inputs_(X)`` are the scaled rows.
+
 centers_ : array or sparse matrix of shape (b, n_features)
-    Centres of the basis functions. Not set with ``kernel="precomputed"``.
+    Centres of the basis functions, as scaled by ``inputs_``. Not set with ``kernel="precomputed"``.
 
 center_indices_ : ndarray of shape (b,)
     Training rows that are centres. Set with ``kernel="precomputed"`` only.

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.estimators.checks import check_memory
 from leastwise.estimators.choosing import choose, make_problem
+from leastwise.estimators.configuring import configure
 from leastwise.estimators.dask_fitting import fit_dask
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
 from leastwise.estimators.solver_table import SOLVERS
@@ -40,6 +41,7 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
             return fit_dask_tasks(model, spec, X, y, sample_weight, groups, tasks)
         return fit_dask(model, spec, X, y, sample_weight, groups)
     data, settings = prepare(model, spec, X, y, sample_weight, groups, tasks)
+    spec, data, settings = configure(spec, data, settings)
     if spec.logistic:
         return store(model, spec, data, fit_logistic(spec, data, settings))
     solver = SOLVERS[choose_solver(spec, data, settings)]

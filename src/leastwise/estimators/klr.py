@@ -31,6 +31,7 @@ class KernelLogisticRegression(Classifier):
     %(sigma)s
     %(alpha)s
     %(kernel)s
+    %(scale)s
     %(n_centers)s
         A centre is held out with its row.
     %(centers.class)s
@@ -56,6 +57,8 @@ class KernelLogisticRegression(Classifier):
     %(sigma_)s
     %(alpha_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -88,7 +91,8 @@ class KernelLogisticRegression(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
         bias: str | None = "shared",
@@ -108,6 +112,7 @@ class KernelLogisticRegression(Classifier):
         self.sigma = sigma
         self.alpha = alpha
         self.kernel = kernel
+        self.scale = scale
         self.n_centers = n_centers
         self.centers = centers
         self.bias = bias

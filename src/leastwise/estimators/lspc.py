@@ -34,6 +34,7 @@ class LSPC(Classifier):
     %(alpha)s
         The lambda of the paper.
     %(kernel)s
+    %(scale)s
     %(norm)s
     basis : {"full", "class"}, default="full"
         Model (5), every centre for every class, or model (7), for each class the centres of that class.
@@ -76,6 +77,8 @@ class LSPC(Classifier):
     %(sigma_)s
     %(alpha_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -120,7 +123,8 @@ class LSPC(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         norm: str = "function",
         basis: str = "full",
         n_centers: int | None = None,
@@ -144,6 +148,7 @@ class LSPC(Classifier):
         self.sigma = sigma
         self.alpha = alpha
         self.kernel = kernel
+        self.scale = scale
         self.norm = norm
         self.basis = basis
         self.n_centers = n_centers

@@ -33,6 +33,8 @@ class LSSVR(Regressor):
     %(sigma)s
     %(alpha)s
     %(kernel)s
+        Here "auto" adds a linear part: it chooses between "rbf+linear" and "laplace+linear".
+    %(scale)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -57,6 +59,8 @@ class LSSVR(Regressor):
     %(alpha_)s
     %(linear_weight_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -104,7 +108,8 @@ class LSSVR(Regressor):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf+linear",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -125,6 +130,7 @@ class LSSVR(Regressor):
         self.sigma = sigma
         self.alpha = alpha
         self.kernel = kernel
+        self.scale = scale
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers
@@ -160,7 +166,8 @@ class LSSVR(Regressor):
 
     def _spec(self) -> Spec:
         targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
-        return Spec.of(self, targets, family="machine", device_rows=True)
+        kernels = ("rbf+linear", "laplace+linear")
+        return Spec.of(self, targets, family="machine", auto_kernels=kernels, device_rows=True)
 
     plan = plan
     influence = influence
@@ -185,6 +192,7 @@ class LSSVC(Classifier):
     %(sigma)s
     %(alpha)s
     %(kernel)s
+    %(scale)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -215,6 +223,8 @@ class LSSVC(Classifier):
     %(alpha_)s
     %(linear_weight_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -257,7 +267,8 @@ class LSSVC(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -281,6 +292,7 @@ class LSSVC(Classifier):
         self.sigma = sigma
         self.alpha = alpha
         self.kernel = kernel
+        self.scale = scale
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers

@@ -57,6 +57,7 @@ class MultiLabelLSPC(LabelClassifier):
     label_penalty : mapping or array of shape (T,), default=None
         Ridge of each label relative to the others, lambda_t; 1 for labels that a mapping does not name.
     %(kernel)s
+    %(scale)s
     %(norm)s
     %(n_centers)s
     %(centers)s
@@ -123,6 +124,8 @@ class MultiLabelLSPC(LabelClassifier):
     threshold_ : float or ndarray of shape (T,)
         Probability above which a label is assigned.
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -170,7 +173,8 @@ class MultiLabelLSPC(LabelClassifier):
         *,
         similarity: Any = "learned",
         label_penalty: Any = None,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         norm: str = "function",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -198,6 +202,7 @@ class MultiLabelLSPC(LabelClassifier):
         self.similarity = similarity
         self.label_penalty = label_penalty
         self.kernel = kernel
+        self.scale = scale
         self.norm = norm
         self.n_centers = n_centers
         self.centers = centers

@@ -42,6 +42,7 @@ class MultiTaskLSPC(TaskClassifier):
     %(unknown_task)s
         %(unseen_calibration)s
     %(kernel)s
+    %(scale)s
     %(norm)s
         Held-out scores of "coefficients" cost more with many tasks, since a row takes its basis function out of every
         task; above 100,000 rows times tasks the basis function stays.
@@ -89,6 +90,8 @@ class MultiTaskLSPC(TaskClassifier):
     %(relation_)s
     %(coupling_matrix_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -138,7 +141,8 @@ class MultiTaskLSPC(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         norm: str = "function",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -164,6 +168,7 @@ class MultiTaskLSPC(TaskClassifier):
         self.task_column = task_column
         self.unknown_task = unknown_task
         self.kernel = kernel
+        self.scale = scale
         self.norm = norm
         self.n_centers = n_centers
         self.centers = centers

@@ -34,6 +34,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(task_column)s
     %(unknown_task)s
     %(kernel)s
+    %(scale)s
     %(bias)s
         It is common to all tasks.
     %(cv)s
@@ -62,6 +63,8 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(alpha_)s
     %(sharing_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
         They are the training rows.
     %(center_indices_)s
@@ -111,7 +114,8 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         bias: str | None = "shared",
         cv: Any = 5,
         scoring: Any = "log_loss",
@@ -133,6 +137,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         self.task_column = task_column
         self.unknown_task = unknown_task
         self.kernel = kernel
+        self.scale = scale
         self.bias = bias
         self.cv = cv
         self.scoring = scoring

@@ -45,6 +45,8 @@ class MultiTaskLSSVR(TaskRegressor):
     %(task_column)s
     %(unknown_task)s
     %(kernel)s
+        Here "auto" adds a linear part: it chooses between "rbf+linear" and "laplace+linear".
+    %(scale)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -78,6 +80,8 @@ class MultiTaskLSSVR(TaskRegressor):
     %(relation_)s
     %(coupling_matrix_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -130,7 +134,8 @@ class MultiTaskLSSVR(TaskRegressor):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf+linear",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -156,6 +161,7 @@ class MultiTaskLSSVR(TaskRegressor):
         self.task_column = task_column
         self.unknown_task = unknown_task
         self.kernel = kernel
+        self.scale = scale
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers
@@ -195,7 +201,8 @@ class MultiTaskLSSVR(TaskRegressor):
         targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
         rules = ("random", "kmeans", "kmeans++", "leverage", "task")
         grids: dict[str, Any] = {"sharings": SHARINGS, "auto_intercept_ratios": INTERCEPT_RATIOS}
-        return Spec.of(self, targets, family="task machine", center_rules=rules, **grids)
+        kernels = ("rbf+linear", "laplace+linear")
+        return Spec.of(self, targets, family="task machine", center_rules=rules, auto_kernels=kernels, **grids)
 
     plan = task_plan
     influence = task_influence
@@ -222,6 +229,7 @@ class MultiTaskLSSVC(TaskClassifier):
     %(unknown_task)s
         %(unseen_calibration)s
     %(kernel)s
+    %(scale)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -263,6 +271,8 @@ class MultiTaskLSSVC(TaskClassifier):
     %(relation_)s
     %(coupling_matrix_)s
     %(kernel_)s
+    %(scale_)s
+    %(inputs_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -318,7 +328,8 @@ class MultiTaskLSSVC(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
+        scale: Any = "auto",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -347,6 +358,7 @@ class MultiTaskLSSVC(TaskClassifier):
         self.task_column = task_column
         self.unknown_task = unknown_task
         self.kernel = kernel
+        self.scale = scale
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers

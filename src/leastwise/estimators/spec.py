@@ -29,7 +29,8 @@ from leastwise.model_selection.scoring import resolve_scoring, resolve_value_sco
 from leastwise.model_selection.search import natural_height, natural_length
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
-from leastwise.problem.kernels import Kernel, Linear, Precomputed, Sum, resolve_kernel
+from leastwise.problem.inputs import SCALES
+from leastwise.problem.kernels import CallableKernel, Kernel, Linear, Precomputed, Sum, resolve_kernel
 from leastwise.problem.label_similarity import LABEL_SIMILARITIES, LEVELS, is_edges
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
@@ -63,6 +64,8 @@ class Spec:
         Grids of "auto": sigma in units of the kernel's natural length, alpha in units of its natural height.
     device_rows : bool
         Training rows of another array library may stay on their device.
+    auto_kernels : tuple of str
+        Kernels that ``kernel="auto"`` chooses from.
 
     All others are parameters of the estimators.
     """
@@ -78,11 +81,13 @@ class Spec:
     sharings: tuple[float, ...] = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)
     auto_intercept_ratios: tuple[float, ...] = ()
     device_rows: bool = False
+    auto_kernels: tuple[str, ...] = ("rbf", "laplace")
 
     sigma: Any = "auto"
     alpha: Any = "auto"
     sharing: Any = None
     kernel: Any = "rbf"
+    scale: Any = None
     degree: int = 3
     coef0: float = 1.0
     linear_weight: Any = None
@@ -159,6 +164,46 @@ class Spec:
     def shares_alike(self) -> bool:
         """True if all tasks share alike."""
         return isinstance(self.similarity, str) and self.similarity == "shared"
+
+    # ------------------------------------------------------ inputs and kernel
+
+    @property
+    def searches_sigma(self) -> bool:
+        """True if sigma is chosen on an automatic grid."""
+        return isinstance(self.sigma, str)
+
+    @property
+    def kernel_names(self) -> tuple[Any, ...]:
+        """Kernels to choose from. A number for sigma has the unit of one kernel, which is the first one."""
+        if not isinstance(self.kernel, str) or self.kernel != "auto":
+            return (self.kernel,)
+        return self.auto_kernels if self.searches_sigma and self.cv is not None else self.auto_kernels[:1]
+
+    def scale_names(self, sparse: bool) -> tuple[str | None, ...]:
+        """Scales to choose from. A number for sigma is in the units of X as it is given: nothing is scaled then."""
+        if self.scale != "auto":
+            if sparse and self.scale is not None and not SCALES[self.scale].for_sparse:
+                raise ValueError(
+                    f"scale={self.scale!r} would make sparse X dense: use 'standard' or 'robust', which keep zeros, "
+                    "or None."
+                )
+            return (self.scale,)
+        if not self.searches_sigma or self.cv is None:
+            return (None,)
+        return (None, "standard") if sparse else ("standard", "quantile")
+
+    def scales_inputs(self, kernel: Kernel) -> bool:
+        """True if X is scaled before kernels are computed."""
+        computed = not isinstance(kernel, Precomputed | CallableKernel)
+        return computed and self.scale_names(sparse=False) != (None,)
+
+    def with_linear_part(self, kernel: Kernel) -> Kernel:
+        """A sum of kernels with the weight of its linear part that the search starts from."""
+        weights = self.linear_weights(kernel)
+        if not weights:
+            return kernel
+        assert isinstance(kernel, Sum)
+        return kernel.weighing(1.0 if 1.0 in weights else weights[len(weights) // 2])
 
     def few_functions(self, kernel: Kernel) -> bool:
         """True if the block-arrow system applies: tasks that share alike, over few basis functions."""
@@ -264,7 +309,9 @@ class Spec:
         check_n_jobs(self.n_jobs)
         self.scorer  # noqa: B018 - raises an error for a bad scoring
         sigmas, alphas = self.grids(1.0, 1.0)
-        kernel = resolve_kernel(self.kernel, self.degree, self.coef0)
+        if self.scale is not None:
+            choose("scale", self.scale, ["auto", *SCALES])
+        kernel = resolve_kernel(self.kernel_names[0], self.degree, self.coef0)
         fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
         if self.cv is None and (self.calibration is not None or not fixed):
             raise ValueError(
@@ -290,10 +337,7 @@ class Spec:
 
     def _checked_machine(self, kernel: Kernel) -> Kernel:
         """The parameters of LS-SVMs; the kernel with the weight of its linear part that the search starts from."""
-        weights = self.linear_weights(kernel)
-        if weights:
-            assert isinstance(kernel, Sum)
-            kernel = kernel.weighing(1.0 if 1.0 in weights else weights[len(weights) // 2])
+        weights, kernel = self.linear_weights(kernel), self.with_linear_part(kernel)
         if self.cv is None and len(weights) > 1:
             raise ValueError("cv=None holds nothing out, so there is nothing to choose by: give one linear_weight.")
         self.rows_after_pruning(100)
@@ -380,7 +424,7 @@ class Spec:
 
     def _sigma_grid(self, length: float) -> Grid:
         multiples, ratio = self.sigma_multiples, self.sigma_ratio
-        if self.machine and isinstance(self.kernel, str) and "+" in self.kernel:
+        if self.machine and "+" in str(self.kernel_names[0]):
             multiples, ratio = (0.5, 1.0, 2.0), 2.0  # a linear part leaves less for sigma to do
         return parse_grid("sigma", self.sigma, np.multiply(multiples, length), ratio)
 

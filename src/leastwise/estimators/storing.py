@@ -45,7 +45,8 @@ FEW_TASKS = 3
 def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     """Store the model, its calibration, and what is known of held-out rows."""
     vars(model).update(fitted.attributes)
-    outcome = fitted.outcome
+    outcome, fitted = fitted.outcome, _with_all_points(fitted)
+    model.inputs_, model.scale_ = fitted.settings.inputs, fitted.settings.inputs.scale
     if spec.many_tasks:
         _store_tasks(model, spec, data, fitted)
     if data.targets.kind == "values":
@@ -68,6 +69,15 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     if spec.cv is not None:
         _store_heldout_classes(model, data, outcome.F, fitted.choice.seen, in_domain)
     return model
+
+
+def _with_all_points(fitted: Fitted) -> Fitted:
+    """The result with the points that chose inputs and kernel before those of the search."""
+    before = fitted.settings.seen
+    if not before:
+        return fitted
+    seen = [*before, *({**point, **fitted.settings.chosen} for point in fitted.choice.seen)]
+    return replace(fitted, choice=replace(fitted.choice, seen=seen))
 
 
 # ------------------------------------------------------------------------- model

@@ -22,6 +22,7 @@ from leastwise.model_selection.folds import (
 )
 from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
 from leastwise.model_selection.subsample import input_hashes
+from leastwise.problem.inputs import Inputs
 from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
 from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
@@ -75,6 +76,13 @@ class Dataset:
         """All classes, sorted."""
         assert self.targets.classes is not None
         return self.targets.classes
+
+    def with_inputs(self, inputs: Inputs, kernel: Kernel) -> Dataset:
+        """The same rows as a kernel sees them after ``inputs``, and that kernel fitted to them."""
+        rows = replace(self.rows, X=inputs(self.rows.X))
+        check_range(rows.X, kernel)
+        X = rows.X if self.X is self.rows.X else inputs(self.X)
+        return replace(self, rows=rows, X=X, kernel=kernel.fitted(rows.X, rows.w))
 
     def rng(self, name: str) -> np.random.Generator:
         """Random numbers for one use, such as "centers"; see :mod:`leastwise.utils.random`."""
@@ -130,7 +138,8 @@ def read_dataset(
         X, y = validate_data(model, X, y, dtype=float_dtypes(X), **CHECKS, **targets.sklearn_checks)
     X = DeviceRows(X) if stays else X
     targets.check(y)
-    check_range(X, kernel)
+    if not spec.scales_inputs(kernel):
+        check_range(X, kernel)
     if isinstance(kernel, Precomputed):
         check_square(X, spec.name)
     W = targets.weights(sample_weight, y)
@@ -292,17 +301,23 @@ def _label_rows(spec: Spec, rows: Rows, W: Array, targets: LabelTargets, precomp
 
 def read_rows(model: Any, X: Any) -> Any:
     """Rows to predict, validated; arrays of other libraries stay what they are."""
-    return validate_data(model, X, reset=False, dtype=float_dtypes(X, model.intercept_.dtype), **CHECKS)
+    dtypes = float_dtypes(X, model.intercept_.dtype)
+    return scaled(model, validate_data(model, X, reset=False, dtype=dtypes, **CHECKS))
+
+
+def scaled(model: Any, X: Any) -> Any:
+    """Validated rows as the kernel of a model sees them."""
+    return model.inputs_(X)
 
 
 def read_numpy_rows(model: Any, X: Any) -> Any:
     """Rows without the task column, as a numpy array or sparse matrix in the precision of the model."""
     column, dtypes = getattr(model, "task_column", None), [model.intercept_.dtype]
     if column is None:
-        return validate_data(model, bring(X), reset=False, dtype=dtypes, **CHECKS)
+        return scaled(model, validate_data(model, bring(X), reset=False, dtype=dtypes, **CHECKS))
     whole = as_table(bring(X))
     validate_data(model, whole, reset=False, skip_check_array=True)
-    return check_array(split_tasks(whole, column)[0], dtype=dtypes, estimator=model, **CHECKS)
+    return scaled(model, check_array(split_tasks(whole, column)[0], dtype=dtypes, estimator=model, **CHECKS))
 
 
 def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
@@ -320,7 +335,7 @@ def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
     n = X.shape[0]
     names, index = factor_tasks(_one_source(column, tasks, n, type(model).__name__, model.task_column), n)
     codes = model.task_index_.codes(names)
-    return X, codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
+    return scaled(model, X), codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]
 
 
 def task_codes(model: Any, X: Any, tasks: Any) -> Array:

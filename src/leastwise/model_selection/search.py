@@ -26,6 +26,8 @@ PARAMETERS = {
     "sharing": "sharing",
     "intercept_ratio": "intercept_ratio",
     "weight": "linear_weight",
+    "scale": "scale",
+    "kernel": "kernel",
 }
 
 
@@ -116,6 +118,15 @@ class Search:
             return self.refine(replace(last or found, sharing=sharing), alphas)
 
         return walk(sharings, start.sharing, at, known=found)
+
+    def descend(self, start: Candidate, ratio: float, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
+        """Settle alpha and sharing at the sigma of ``start``, then follow sigma in steps of ``ratio``."""
+        found = self.settle(start, alphas, sharings)
+
+        def at(sigma: float, last: Candidate | None) -> Candidate:
+            return self.refine(replace(last or found, sigma=sigma), alphas)
+
+        return walk(Grid((start.sigma,), ratio), start.sigma, at, known=found)
 
     def vary(
         self, found: Candidate, options: Sequence[float], change: Callable, alphas: Grid, start: float

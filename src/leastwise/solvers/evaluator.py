@@ -14,6 +14,7 @@ from leastwise.calibration.calibrators import Sample, class_shares
 from leastwise.linalg.cholesky import cholesky
 from leastwise.linalg.whitening import Whitening, full_whitening, whitening
 from leastwise.problem.basis import Basis, Block, Design, block_design, double_kernel, row_chunks
+from leastwise.problem.inputs import Inputs
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
 from leastwise.solvers.heldout import Folds, HeldOut, Problem
@@ -164,7 +165,29 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings that stay fixed during a search."""
+    """Settings that stay fixed during a search.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    norm : {"function", "coefficients"}
+    bias : bool
+        True if there is an intercept for all rows.
+    objective : Objective
+    report : callable
+        Prints a line of progress.
+    n_jobs : int or None
+    inputs : Inputs
+        What was done to the rows before.
+    start : Candidate or None
+        Where the choice of inputs and kernel ended: the search starts there.
+    seen : tuple of dict
+        Points of that choice.
+    chosen : dict
+        Names of the scale and the kernel that were chosen.
+    note : str
+        Added to progress reports.
+    """
 
     kernel: Kernel
     norm: str
@@ -172,6 +195,11 @@ class Settings:
     objective: Objective
     report: Callable[[str], None] = lambda line: None
     n_jobs: int | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+    start: Candidate | None = None
+    seen: tuple[dict, ...] = ()
+    chosen: dict[str, str] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def n_outputs(self) -> int:
@@ -281,7 +309,8 @@ class Evaluator:
 
     def description(self) -> str:
         """Hyperparameters other than sigma and alpha, for progress reports."""
-        return "" if self.weight is None else f", linear weight {self.weight:.3g}"
+        weight = "" if self.weight is None else f", linear weight {self.weight:.3g}"
+        return f"{weight}{self.settings.note}"
 
     @property
     def weight(self) -> float | None:

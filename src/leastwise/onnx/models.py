@@ -16,6 +16,7 @@ from leastwise.calibration.extrapolation import Extrapolation
 from leastwise.onnx.calibrators import label_probabilities, recalibrate, shift_prior
 from leastwise.onnx.encoders import split_tasks
 from leastwise.onnx.graph import Graph, Value
+from leastwise.onnx.inputs import convert_inputs
 from leastwise.onnx.registry import calibrators, kernels
 from leastwise.onnx.transformers import Columns, unwrap
 from leastwise.problem.coupling import CouplingMatrix
@@ -305,7 +306,8 @@ def model_scores(g: Graph, model: Any, columns: Columns) -> Scores:
         getattr(model, "centers_", None),
         getattr(model, "extrapolation_", None),
     )  # precomputed: no centres
-    F, in_domain = kernel_scores(g, model.kernel_, float(model.sigma_), X, centers, coef, extrapolation)
+    Z = convert_inputs(g, model.inputs_, X)
+    F, in_domain = kernel_scores(g, model.kernel_, float(model.sigma_), Z, centers, coef, extrapolation)
     F = F + intercept
     return Scores(F, (X * 0.0).sum() + (F * 0.0).sum(), in_domain, task)
 

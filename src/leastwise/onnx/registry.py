@@ -98,6 +98,8 @@ kernels = Converters(
         "name."
     ),
 )
+#: ``convert(g, rule, X)``: scaled rows from rows X, both of shape (n, d).
+scales = Converters("scale", "scales", subclasses=False)
 #: ``convert(g, calibrator, F, in_domain)``: probabilities of shape (n, c) from scores F of the same shape and domain
 #: weights of shape (n, 1), or None where all are 1.
 calibrators = Converters("calibrator", "calibrators", subclasses=False)

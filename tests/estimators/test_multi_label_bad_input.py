@@ -394,7 +394,7 @@ def test_groups():
 
 def test_scores_that_cannot_be_had():
     for scoring in ("roc_auc", "f1_weighted", lambda estimator, X, Y: 0.0):
-        refused(lspc(scoring=scoring), X, GAPS, "needs all labels, and .* are not known: use one of")
+        refused(lspc(scoring=scoring), X, GAPS, "needs all labels, and .* are unknown: use one of")
     three = np.column_stack([Y, np.arange(N) % 3])
     refused(lspc(scoring="roc_auc"), X, three, "needs labels of two classes, and label 3 has 3")
     refused(lspc(threshold="auto"), X, three, "threshold='auto' is for labels of two classes each")

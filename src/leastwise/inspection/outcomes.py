@@ -1,6 +1,7 @@
 """Predicted probabilities and true outcomes, overall and by class, task or label; errors among accepted rows.
 
-The predictions may be those of a model inside a pipeline, a search or a wrapper: :func:`leastwise.utils.unwrap.layers` finds it there.
+The predictions may be those of a model inside a pipeline, a search or a wrapper:
+:func:`leastwise.utils.unwrap.layers` finds it there.
 """
 
 from __future__ import annotations

@@ -11,7 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.calibration.calibrators import Calibrator, fit_calibrator, fit_label_calibrator
+from leastwise.calibration.calibrators import (
+    Calibrator,
+    fit_calibrator,
+    fit_label_calibrator,
+    search_calibration,
+)
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.model_selection.label_scoring import LabelScorer
 from leastwise.model_selection.scoring import Scorer, ValueScorer
@@ -44,9 +49,7 @@ class ClassObjective:
     def __call__(self, rows: Rows, held: HeldOut, last: Calibrator | None) -> tuple[float, Calibrator]:
         """Objective value and calibrator."""
         sample = rows.sample(held.F)
-        # An isotonic fit would be evaluated on its own training rows; during the search the blend replaces it.
-        kind = "blend" if self.calibration == "isotonic" else self.calibration
-        calibrator = fit_calibrator(kind, sample, last, self.signed)
+        calibrator = fit_calibrator(search_calibration(self.calibration), sample, last, self.signed)
         return self.scorer(sample, calibrator, self.classes), calibrator
 
 
@@ -129,8 +132,8 @@ class ValueObjective:
         """True if squared errors of F are below those of ``other`` by two standard errors; fewer for many rows."""
         assert rows.values is not None
         Z = rows.values.astype(float)
-        intercept_ratio = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
-        scale = np.where(intercept_ratio > 0, intercept_ratio, 1)
+        variance = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
+        scale = np.where(variance > 0, variance, 1)
         less = (((Z - other) ** 2 - (Z - F) ** 2) / scale).mean(axis=1)
         return clear_margin(less, rows.w, rows.size)
 
@@ -170,9 +173,7 @@ class LabelObjective:
         """Objective value and calibrator."""
         assert isinstance(rows, LabelRows)
         sample = rows.label_sample(held.F)
-        # An isotonic fit would be evaluated on its own training rows; during the search the blend replaces it.
-        kind = "blend" if self.calibration == "isotonic" else self.calibration
-        calibrator = fit_label_calibrator(kind, sample, last, pooled=True)
+        calibrator = fit_label_calibrator(search_calibration(self.calibration), sample, last, pooled=True)
         P = calibrator.proba(sample.F)
         if not self.scorer.decides:
             return self.scorer(sample, P, sample.codes), calibrator

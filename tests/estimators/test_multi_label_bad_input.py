@@ -399,12 +399,12 @@ def test_scores_that_cannot_be_had():
     refused(lspc(scoring="roc_auc"), X, three, "needs labels of two classes, and label 3 has 3")
     refused(lspc(threshold="auto"), X, three, "threshold='auto' is for labels of two classes each")
     weights = np.ones((N, T)) + np.eye(N, T)
-    refused(lspc(scoring="roc_auc"), X, Y, "labels of a row differ in theirs", sample_weight=weights)
+    refused(lspc(scoring="roc_auc"), X, Y, "labels of a row have different weights", sample_weight=weights)
 
 
 @pytest.mark.filterwarnings("ignore:.* one class only")
 def test_nothing_to_measure():
-    refused(lspc(scoring="auc", sharing=[0, 1]), X, np.zeros((N, 2)), "scoring='auc' is NaN on held-out predictions")
+    refused(lspc(scoring="auc", sharing=[0, 1]), X, np.zeros((N, 2)), "scoring='auc' is NaN on the held-out predictions")
 
 
 # ------------------------------------------------------------------------- score

@@ -174,7 +174,10 @@ SIMILARITIES = {
     "unknown column": (NAMED.rename(columns={"elm": "oak"}), r"similarity has no column.*\['elm'\]; its columns"),
     "row twice": (pd.concat([NAMED, NAMED.iloc[:1]]), r"more than one, for the labels \['ash'\]"),
     "default names": (pd.DataFrame(HALF), r"similarity has no row.*\['ash', 'bay', 'elm'\].*\[0, 1, 2\]"),
-    "edge of no label": ([("ash", "oak")], r"has the edge \('ash', 'oak'\), but 'oak' is no label; the labels are"),
+    "edge of no label": (
+        [("ash", "oak")],
+        r"has the edge \('ash', 'oak'\), but 'oak' is not a label",
+    ),
     "edge of four": ([("ash", "bay", 1, 1)], r"edges are \(label, label\) or \(label, label, weight\)"),
     "edge negative": ([("ash", "bay", -1)], "its weight must be a finite number of 0 or more"),
     "edges differ": ([("ash", "bay", 1), ("bay", "ash", 2)], "two edges between 'bay' and 'ash'.*give one"),
@@ -404,7 +407,7 @@ def test_scores_that_cannot_be_had():
 
 @pytest.mark.filterwarnings("ignore:.* one class only")
 def test_nothing_to_measure():
-    refused(lspc(scoring="auc", sharing=[0, 1]), X, np.zeros((N, 2)), "scoring='auc' is NaN on the held-out predictions")
+    refused(lspc(scoring="auc", sharing=[0, 1]), X, np.zeros((N, 2)), "scoring='auc' is NaN on the held-out")
 
 
 # ------------------------------------------------------------------------- score

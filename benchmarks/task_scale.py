@@ -3,8 +3,8 @@
 tasks-at-fixed-rows   2,000 rows of one set, divided into 1, 10, 100 and 1,000 tasks: the dual has one unknown for
                       each row, so the time should not change. "bare" is one fit at given hyperparameters, in both
                       norms; "search" tries 2 sigmas, 8 alphas and 3 sharings by leave-one-out on all rows, and
-                      calibrates. Best of several repeats, in turns. With one task there is no calibration for unseen tasks;
-                      ratios refer to 10 tasks.
+                      calibrates. Best of several repeats, in turns. With one task there is no calibration for
+                      unseen tasks; ratios refer to 10 tasks.
 rows-per-task-fixed   50 rows in each of 100 to 100,000 tasks, 20 features, 200 centres, one block-arrow system: time
                       should be linear in the tasks. "bare" is one fit at given hyperparameters, "whole" is
                       MultiTaskLSPC(n_centers=200) with its own search, on 10,000 rows at most, and calibration. Each

@@ -293,7 +293,7 @@ class Spec:
         weights = self.linear_weights(kernel)
         if weights:
             assert isinstance(kernel, Sum)
-            kernel = kernel.weighing(1.0 if 1.0 in weights else weights[len(weights) // 2])
+            kernel = kernel.with_linear_weight(1.0 if 1.0 in weights else weights[len(weights) // 2])
         if self.cv is None and len(weights) > 1:
             raise ValueError("cv=None holds nothing out, so there is nothing to choose by: give one linear_weight.")
         self.rows_after_pruning(100)

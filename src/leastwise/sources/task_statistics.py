@@ -112,8 +112,8 @@ def _moments(X: Any, w: Array) -> tuple[float, Array, float]:
     """Weight, mean, and weighted sum of squared distances from the mean."""
     total, mean = float(w.sum()), np.asarray((w @ X) / w.sum(), dtype=float).ravel()
     norms = squared_norms(X) if sparse.issparse(X) else squared_norms(X - mean)
-    intercept_ratio = float(w @ norms) - (total * float(mean @ mean) if sparse.issparse(X) else 0.0)
-    return total, mean, intercept_ratio
+    scatter = float(w @ norms) - (total * float(mean @ mean) if sparse.issparse(X) else 0.0)
+    return total, mean, scatter
 
 
 def _merged_moments(parts: Sequence[tuple[float, Array, float]]) -> tuple[float, Array, float]:
@@ -252,13 +252,13 @@ class Known:
             return replace(kernel, parts=tuple(self.fitted(part) for part in kernel.parts))
         if not isinstance(kernel, Scaled):
             return kernel
-        total, mean, intercept_ratio = _merged_moments(
+        total, mean, scatter = _merged_moments(
             [(self.factors[k] * W, m, self.factors[k] * s) for k, (W, m, s) in self.moments.items()]
         )
         if any(part.sparse for part in self.filled):
-            height = intercept_ratio / total + float(mean @ mean)
+            height = scatter / total + float(mean @ mean)
             return Scaled(None, height if height > 0 else 1.0)
-        return Scaled(mean.astype(self.dtype), intercept_ratio / total if intercept_ratio > 0 else 1.0)
+        return Scaled(mean.astype(self.dtype), scatter / total if scatter > 0 else 1.0)
 
 
 def in_order(names: Iterable) -> list:

@@ -1,4 +1,4 @@
-"""Validation of the rows of a part: numeric arrays, weights, and the task of each row."""
+"""Validation of the rows of a block with tasks: numeric arrays, weights, and the task of each row."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.model_selection.subsample import lowest_of_cells
 from leastwise.problem.tasks import factor_tasks, split_tasks
-from leastwise.sources.frames import size_of
-from leastwise.sources.parts import Piece
+from leastwise.sources.blocks import Block, size_of
+from leastwise.sources.row_source import numbered
 from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 
 Array = np.ndarray
@@ -99,20 +99,20 @@ class Clean:
         return replace(some, names=[self.names[k] for k in present], index=index, lost=lost, met=self.met)
 
 
-def clean(piece: Piece, rules: Rules) -> Clean | None:
-    """The validated rows of a piece with a positive weight; None if there are none."""
-    rows = validated(piece, rules)
+def clean(block: Block, rules: Rules) -> Clean | None:
+    """The validated rows of a block with a positive weight; None if there are none."""
+    rows = validated(block, rules)
     return rows if rows is not None and len(rows.y) else None
 
 
-def validated(piece: Piece, rules: Rules) -> Clean | None:
-    """The validated rows of a piece with a positive weight, possibly none of them; None if the piece is empty."""
-    if not len(piece):
+def validated(block: Block, rules: Rules) -> Clean | None:
+    """The validated rows of a block with a positive weight, possibly none of them; None if the block is empty."""
+    if not len(block):
         return None
-    X, ids = _split_tasks(piece, rules.task_column)
+    X, ids = _split_tasks(block, rules.task_column)
     X, y = check_X_y(
         X,
-        piece.y,
+        block.y,
         dtype=[np.float64, np.float32],
         accept_sparse="csr",
         accept_large_sparse=False,
@@ -122,9 +122,9 @@ def validated(piece: Piece, rules: Rules) -> Clean | None:
     rules.targets.check(y)
     if rules.check is not None:
         rules.check(X)
-    w = _checked_weights(piece.sample_weight, len(y))
+    w = _checked_weights(block.sample_weight, len(y))
     names, index = factor_tasks(ids, len(y))
-    number = piece.numbered(0).number
+    number = numbered(block, 0).number
     assert number is not None
     met = [] if rules.targets.kind == "values" else np.unique(y).tolist()
     rows = Clean(X, y, w, names, index, number, met=met)
@@ -133,7 +133,7 @@ def validated(piece: Piece, rules: Rules) -> Clean | None:
 
 
 def _checked_weights(given: Any, n: int) -> Array:
-    """Weights of n rows; in a part, all of them may be zero."""
+    """Weights of n rows; in a block, all of them may be zero."""
     if given is None:
         return np.ones(n)
     w = check_array(given, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
@@ -144,18 +144,18 @@ def _checked_weights(given: Any, n: int) -> Array:
     return w
 
 
-def _split_tasks(piece: Piece, column: Any) -> tuple[Any, Any]:
+def _split_tasks(block: Block, column: Any) -> tuple[Any, Any]:
     """X without the task column, and the task ids."""
-    if column is None and piece.tasks is None:
+    if column is None and block.tasks is None:
         raise ValueError(
             "it is unknown which task each row belongs to: give tasks= with an id for each row, or name the column "
             "of X with task_column=."
         )
     if column is None:
-        return piece.X, piece.tasks
-    if piece.tasks is not None:
+        return block.X, block.tasks
+    if block.tasks is not None:
         raise ValueError(f"tasks= and task_column={column!r} are both given: give one of the two.")
-    return split_tasks(piece.X, column)
+    return split_tasks(block.X, column)
 
 
 def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Array | None) -> Array:

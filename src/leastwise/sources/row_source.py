@@ -148,8 +148,10 @@ class BlockSource:
             if not self._usable(total):
                 raise
             broken = error
+        if total is None:
+            raise StreamError("The stream has no rows: there is nothing to learn from.")
         if self.repeatable:
-            return total, replace(self, n_rows=getattr(total, "n_rows", None), error=broken)
+            return total, replace(self, n_rows=total.n_rows, error=broken)
         return total, replace(self, blocks=chain(held, () if broken else stream), error=broken)
 
     def map(
@@ -174,7 +176,7 @@ class BlockSource:
                 raise
             self.error = self.error or error
         if total is None:
-            raise StreamError("There are no rows in this pass: every pass must give the same rows.")
+            raise StreamError("The stream had no rows in this pass: every pass must give the same rows.")
         return total
 
     def _usable(self, total: Any) -> bool:

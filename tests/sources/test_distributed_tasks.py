@@ -371,7 +371,7 @@ def test_frames_unknown_sizes_and_empty_partitions(rows):
 
 
 def test_only_rows_of_tasks_that_lie_apart_move(rows):
-    from leastwise.sources.row_source import moves
+    from leastwise.sources.task_reading import moves
 
     plan = moves([["a", "b"], ["b", "c"], []], [np.array([5, 2]), np.array([3, 1]), np.array([])], [7, 4, 0])
     assert [move.home for move in plan] == [{"b": 1}, {}, {}]

@@ -6,7 +6,8 @@ import pytest
 from leastwise import LSPC
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
-from leastwise.sources.row_source import BlockSource, UncheckedBlocks, gather, moves
+from leastwise.sources.row_source import BlockSource, gather
+from leastwise.sources.task_reading import UncheckedBlocks, moves
 
 N, SIZE = 50, 8
 X = np.arange(2.0 * N).reshape(N, 2)

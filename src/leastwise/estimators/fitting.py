@@ -17,9 +17,9 @@ from leastwise.estimators.choosing import SearchResult
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
 from leastwise.estimators.solver_table import SOLVERS
 from leastwise.estimators.solving import Fitted
+from leastwise.estimators.source_fitting import fit_dask
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
-from leastwise.estimators.streaming import fit_dask
 from leastwise.estimators.task_choice import shared_coupling
 from leastwise.estimators.task_streaming import fit_dask_tasks
 from leastwise.estimators.validation import Dataset, read_dataset

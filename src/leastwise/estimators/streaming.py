@@ -1,16 +1,13 @@
-"""Fits to rows in blocks or partitions, and models that change by more rows or fewer.
+"""Models of rows in blocks, and models that change by more rows or fewer; the methods are taken into class bodies.
 
-``fit_stream``, the first ``partial_fit`` and the fit to collections of Dask are one function, :func:`fit_source`,
-with another :class:`~leastwise.sources.row_source.RowSource`. A first pass keeps a sample of the rows, which chooses
-centres, kernel and sigma. A second pass sums over all rows. The sums are in ``moments_``, the sample in ``kept_``:
-adding rows, taking rows away and merging models are arithmetic on these, after which :func:`conclude` makes the model
-anew. The methods are taken into class bodies.
+``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.estimators.source_fitting.fit_source` with a source
+of blocks. The sums of the rows are in ``moments_``, a sample in ``kept_``: adding rows, taking rows away and merging
+models are arithmetic on these, after which :func:`~leastwise.estimators.sums.conclude` makes the model anew.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,10 +15,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.passes import RowReader, SumTask, set_columns, sum_rows, summarize
+from leastwise.estimators.source_fitting import RowReader, SumTask, fit_source, store_conclusion, sum_rows
 from leastwise.estimators.spec import Spec
-from leastwise.estimators.storing import store
-from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
+from leastwise.estimators.sums import StreamState, block_moments
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
@@ -29,9 +25,9 @@ from leastwise.problem.basis import given_basis
 from leastwise.problem.targets import Targets
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.moments import SAMPLE_ROWS
-from leastwise.sources.blocks import Block, StreamError
+from leastwise.sources.blocks import Block
 from leastwise.sources.bottom_k import BottomKSample, Kept
-from leastwise.sources.dask import DaskSource, is_dask
+from leastwise.sources.dask import is_dask
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.utils.arrays import bring
@@ -230,6 +226,15 @@ def without_rows(self: Model) -> Model:
     return other
 
 
+def check_in_memory(X: Any) -> None:
+    """Raise an error for collections of Dask, all of which would be computed here."""
+    if is_dask(X):
+        raise ValueError(
+            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
+            "partitions one after the other."
+        )
+
+
 def as_block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
     """Rows that the user has in memory; frames keep their names, arrays of other libraries become numpy arrays."""
     X, y, sample_weight, groups = (bring(a) for a in (X, y, sample_weight, groups))
@@ -266,31 +271,8 @@ def begun_before(model: KernelEstimator) -> StreamState:
 def renew(model: Model, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets) -> Model:
     """The model of other rows with the same centres."""
     unchanged = {name: vars(model)[name] for name in UNCHANGED if name in vars(model)}
-    _renew(model, begun, moments, kept, targets, unchanged)
+    all_or_nothing(store_conclusion)(model, model._spec(), begun, moments, kept, targets, unchanged)
     return model
-
-
-@all_or_nothing
-def _renew(
-    model: KernelEstimator,
-    begun: StreamState,
-    moments: Moments,
-    kept: Kept | None,
-    targets: Targets,
-    unchanged: dict[str, Any],
-) -> None:
-    model.__dict__.update(unchanged)
-    store_conclusion(model, model._spec(), begun, moments, kept, targets)
-
-
-def store_conclusion(
-    model: KernelEstimator, spec: Spec, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets
-) -> None:
-    """Settle, and store."""
-    store(model, spec, *conclude(spec, begun, moments, kept, targets))
-    model.moments_, model.kept_ = moments, kept
-    if not kept:
-        del model.neighbourhood_  # which holds rows
 
 
 def check_sums(model: KernelEstimator, method: str) -> None:
@@ -311,78 +293,3 @@ def _goes_on(model: KernelEstimator) -> bool:
             "partial_fit() begins anew with these rows. Begin with fit_stream() or partial_fit() to go on."
         )
     return "moments_" in vars(model)
-
-
-# --------------------------------------------------------------------------- fit
-
-
-def fit_dask(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-    """Fit to collections of Dask: no more than a sample and sums leave the workers."""
-    if groups is not None:
-        raise ValueError(
-            "groups= is not possible with rows that Dask has: they are held out one by one. Use fit_stream() "
-            "with group= for groups."
-        )
-    fit_source(model, lambda spec: DaskSource.with_targets(X, y, sample_weight), None, SAMPLE_ROWS)
-    return model
-
-
-@all_or_nothing
-def fit_source(
-    model: KernelEstimator,
-    open_source: Callable[[Spec], RowSource],
-    classes: Any,
-    keep_rows: int,
-    target_names: Any = None,
-) -> StreamError | None:
-    """Fit to the rows of a source; the error that ended the source too early, if one did after some rows.
-
-    Parameters
-    ----------
-    model : estimator
-    open_source : callable
-        Called once the parameters are checked.
-    classes : array-like or None
-        All classes, if the user lists them.
-    keep_rows : int
-        Number of rows that the model stores.
-    target_names : list of str, optional
-        Names of the target columns.
-    """
-    spec = model._spec()
-    kernel, limit = spec.check_stream(keep_rows), sample_rows(spec, keep_rows)
-    spec.targets.check_parameters()
-    source = open_source(spec)
-    listed = None if classes is None else spec.targets.named(classes)
-    reader = RowReader(copy.copy(model), spec.targets, kernel)
-    found, rest = source.first_look(summarize, (reader, listed, limit), limit)
-    targets, kept = found.completed(target_names)
-    targets.check_learnable()
-    factor = targets.class_factors(found.counts if source.repeatable else None)
-    kept = kept if factor is None else kept.weighted(factor[kept.y])
-    begun = begin_stream(spec, kept, targets, kernel, keep_rows)
-    reader = replace(reader, targets=targets).with_columns(found.columns, begun.basis.centers.dtype)
-    sums = rest.total(sum_rows, SumTask(reader, begun, factor, 0 if source.repeatable else keep_rows))
-    if source.repeatable:
-        kept = replace(kept, limit=keep_rows).lowered() if keep_rows else None
-    else:  # the first look has not seen all rows
-        kept = None if sums.sample is None else sums.sample.kept()
-    n_columns, names = found.columns
-    set_columns(model, n_columns, source.names or names)
-    store_conclusion(model, spec, begun, sums.moments, kept, targets)
-    return rest.error
-
-
-def sample_rows(spec: Spec, keep_rows: int) -> int:
-    """Rows of the first sample: as many as are kept, if these are any, and no fewer than the centres."""
-    centers = spec.n_centers or STREAM_CENTERS if isinstance(spec.centers, str) else 0
-    return max(keep_rows, int(centers)) if keep_rows > 1 else SAMPLE_ROWS
-
-
-def check_in_memory(X: Any) -> None:
-    """Raise an error for collections of Dask, all of which would be computed here."""
-    if is_dask(X):
-        raise ValueError(
-            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
-            "partitions one after the other."
-        )

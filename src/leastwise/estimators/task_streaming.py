@@ -1,12 +1,12 @@
-"""Fits of many tasks to rows in blocks or partitions of Dask.
+"""Fits of many tasks to rows in blocks or in partitions of Dask.
 
 ``fit_stream`` and the fit to collections of Dask are one function, :func:`fit_task_source`, with another
-:class:`~leastwise.sources.row_source.RowSource`. The passes differ from those of one task
-(:func:`leastwise.estimators.streaming.fit_source`): the rows of a task have to be in one block, so a first pass makes
-statistics of the tasks of each block, and rows move; the shared system of the block-arrow problem is a sum over tasks
-that depends on alpha, so each alpha that is tried on all rows takes a pass (:mod:`leastwise.sources.task_workers`).
-A sample of whole tasks is searched in memory. Alpha is refined on all rows where they are not too many. Rows that can
-be read only once are sorted by task on disk first.
+:class:`~leastwise.sources.row_source.RowSource`. Its passes differ from those of
+:func:`leastwise.estimators.source_fitting.fit_source`. All rows of a task have to be in one block, so the first pass
+makes statistics of the tasks of each block, and rows move. The shared system of the block-arrow problem is a sum over
+tasks that depends on alpha, so each alpha that is tried on all rows takes a pass
+(:mod:`leastwise.sources.task_workers`). A sample of whole tasks is searched in memory. Alpha is refined on all rows
+where they are not too many. Rows that can be read only once are first sorted by task on disk.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.dask import DaskSource
 from leastwise.sources.opening import has_names, open_blocks
-from leastwise.sources.row_source import BlockSource, Move, RowSource, UncheckedBlocks
+from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.sources.spill import Spool
-from leastwise.sources.task_reading import Rules
+from leastwise.sources.task_reading import Move, Rules, UncheckedBlocks
 from leastwise.sources.task_statistics import (
     TaskStatistics,
     block_statistics,
@@ -240,7 +240,7 @@ def _begin(
     targets = _targets(spec, known)
     terms = WorkerConfig(rules, known.dtype, targets, known.factors, known.mass, share, fewest)
     sample = gathered(source, own, terms)
-    data = _sampled(spec, sample, known, chosen, kernel, terms, targets)
+    data = _sampled(spec, sample, known, chosen, kernel, terms)
     return SampledTasks(data, Remote(source, own, terms), known, chosen, None if share >= 1 else sample.order)
 
 
@@ -255,16 +255,10 @@ def _targets(spec: Spec, known: TaskStatistics) -> Targets:
 
 
 def _sampled(
-    spec: Spec,
-    sample: Sample,
-    known: TaskStatistics,
-    chosen: Array,
-    kernel: Kernel,
-    terms: WorkerConfig,
-    targets: Targets,
+    spec: Spec, sample: Sample, known: TaskStatistics, chosen: Array, kernel: Kernel, terms: WorkerConfig
 ) -> Dataset:
     """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
-    rows = sample.rows
+    rows, targets = sample.rows, terms.targets
     y = rows.y if terms.values else np.searchsorted(targets.classes, rows.y)
     some, task = Tasks([known.tasks.ids[k] for k in chosen]), np.searchsorted(chosen, rows.index)
     w, count = terms.weights(rows.y, rows.w), observation_counts(rows.w)

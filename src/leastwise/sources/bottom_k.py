@@ -76,9 +76,6 @@ class Kept:
     def __len__(self) -> int:
         return len(self.key)
 
-    def __add__(self, other: Kept) -> Kept:
-        return joined_kept([self, other])
-
     def part(self, some: Array) -> Kept:
         """Some of the rows."""
         index = np.flatnonzero(some)

@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leastwise.sources.blocks import Block
-from leastwise.sources.row_source import BlockFunction, Move, error_context, gather
+from leastwise.sources.row_source import BlockFunction, error_context, gather
+from leastwise.sources.task_reading import Move
 from leastwise.utils.optional import frames, needed
 
 Array = np.ndarray

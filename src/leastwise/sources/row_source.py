@@ -9,23 +9,22 @@ holds the rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
-from leastwise.problem.tasks import factor_tasks, split_tasks
 from leastwise.sources.blocks import Array, Block, StreamError
 from leastwise.sources.frames import stack_rows, take_rows
 
+if TYPE_CHECKING:
+    from leastwise.sources.task_reading import Move
+
 #: Seconds between two lines of progress.
 PAUSE = 2.0
-#: The fields of a block with tasks, named as in ``fit``.
-NAMES = ("X", "y", "sample_weight", "tasks")
 
 #: ``function(block, own, shared)``: a function of a block, of data for this block alone, and of data for all blocks.
 BlockFunction = Callable[[Block, Any, Any], Any]
@@ -258,125 +257,3 @@ def take_block(block: Block, index: Array) -> Block:
 def numbered(block: Block, first: int) -> Block:
     """A block with the positions of its rows among all rows, which are consecutive from ``first``."""
     return block if block.number is not None else replace(block, number=np.arange(first, first + len(block)))
-
-
-# -------------------------------------------------------------------------- tasks
-
-
-class UncheckedBlocks:
-    """Blocks with tasks as the user gives them; the functions of a pass validate their rows.
-
-    Parameters
-    ----------
-    blocks : list of blocks, or of callables that return one; or a callable that returns an iterator
-        A block is a pair (X, y), all four fields, a mapping, or an object with such attributes. X may be a frame that
-        holds the task ids.
-    """
-
-    def __init__(self, blocks: Any) -> None:
-        once = hasattr(blocks, "__next__") or not getattr(blocks, "repeatable", True)
-        if not callable(blocks) and (not isinstance(blocks, Iterable) or once or hasattr(blocks, "shape")):
-            raise ValueError(
-                f"blocks is a {type(blocks).__name__}: give a list of blocks, or a callable that returns a new "
-                "iterator over them each time, as a fit makes several passes."
-            )
-        self._blocks = blocks
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns of X."""
-        return getattr(self._blocks, "names", None)
-
-    def __iter__(self) -> Iterator[Block]:
-        for k, block in enumerate(self._blocks() if callable(self._blocks) else self._blocks):
-            made = read_task_block(block() if callable(block) else block)
-            yield made if made.where else replace(made, where=f"block {k}")
-
-
-def read_task_block(block: Any) -> Block:
-    """A block with tasks from user input."""
-    if isinstance(block, Mapping):
-        given = dict(block)
-    elif isinstance(block, Sequence) and not isinstance(block, str):
-        given = dict(zip(NAMES, block, strict=False)) if len(block) in (2, 4) else {}
-    elif isinstance(block, Iterable) and not hasattr(block, "X"):  # several blocks form one
-        return gather(read_task_block(one) for one in block)
-    else:
-        given = {name: getattr(block, name, None) for name in NAMES}
-        given |= {} if getattr(block, "groups", None) is None else {"groups": block.groups}
-    unseen = [name for name in given if name not in NAMES]
-    if unseen or given.get("X") is None or not hasattr(given["X"], "shape"):
-        raise ValueError(
-            "A block of rows is (X, y), (X, y, sample_weight, tasks), or a mapping with some of these names, where X "
-            f"is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
-            + (f" with {unseen}." if unseen else ".")
-        )
-    return Block(**{"y": None} | given, where=getattr(block, "where", ""))
-
-
-@dataclass(frozen=True)
-class Move:
-    """Where the rows of one block go.
-
-    Attributes
-    ----------
-    place : int
-        The number of the block.
-    first : int
-        The position of its first row among all rows.
-    home : dict
-        The destination of each task that moves: the number of another block.
-    column : str, int or None
-        The column of X that holds the task.
-    """
-
-    place: int
-    first: int
-    home: dict
-    column: Any = None
-
-    @cached_property
-    def targets(self) -> set[int]:
-        """Blocks that receive rows from this one."""
-        return set(self.home.values())
-
-    def sent(self, block: Block, target: int) -> Block:
-        """The rows of the block that move to ``target``, or that stay if ``target`` is this block."""
-        block = numbered(block, self.first)
-        if not self.home or not len(block):
-            return block if target == self.place else take_block(block, np.arange(0))
-        ids = block.tasks if self.column is None else split_tasks(block.X, self.column)[1]
-        names, index = factor_tasks(ids, len(block))
-        where = np.array([self.home.get(name, self.place) for name in names])
-        return take_block(block, np.flatnonzero(where[index] == target))
-
-
-def moves(
-    ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], column: Any = None, home: str = "most"
-) -> list[Move]:
-    """The moves that bring all rows of each task into one block.
-
-    Parameters
-    ----------
-    ids, sizes : for each block, the ids of its tasks and how many rows each has there
-    rows : number of rows of each block
-    column : str, int or None
-        The column of X that holds the task.
-    home : {"most", "last"}
-        The destination of a task: the block with most of its rows (the first on ties), or the last block with any.
-    """
-    best: dict[Any, tuple[int, int]] = {}
-    apart: set[Any] = set()
-    for p, (names, counts) in enumerate(zip(ids, sizes, strict=True)):
-        for name, count in zip(names, counts.tolist(), strict=True):
-            known = best.get(name)
-            if known is not None:
-                apart.add(name)
-            if known is None or home == "last" or count > known[0]:
-                best[name] = count, p
-    first = np.cumsum([0, *rows])
-    found = []
-    for p, names in enumerate(ids):
-        away = {name: best[name][1] for name in names if name in apart and best[name][1] != p}
-        found.append(Move(p, int(first[p]), away, column))
-    return found

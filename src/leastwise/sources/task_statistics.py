@@ -22,8 +22,7 @@ from leastwise.problem.tasks import Tasks
 from leastwise.problem.weights import balanced_factors, check_class_weight, is_balanced, mapped_factors
 from leastwise.sources.blocks import Block
 from leastwise.sources.frames import take_rows
-from leastwise.sources.row_source import Move, moves
-from leastwise.sources.task_reading import Clean, Rules, validated
+from leastwise.sources.task_reading import Clean, Move, Rules, moves, validated
 from leastwise.utils.hashing import task_hashes
 
 Array = np.ndarray

@@ -1,32 +1,126 @@
-"""The two passes of a fit from sums, as functions of a block of rows: a summary of the rows first, then their sums.
+"""Fits to the rows of a source, from sums: one function for streams and for collections of Dask.
 
-A :class:`~leastwise.sources.row_source.RowSource` calls them where the rows are, in this process or on workers of
-Dask, and adds up the results.
+A first pass makes a summary of the rows, whose sample chooses centres, kernel and sigma. A second pass sums over all
+rows. Both are functions of a block, which a :class:`~leastwise.sources.row_source.RowSource` calls where the rows
+are, in this process or on workers, and whose results it adds.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from leastwise.estimators.checks import check_groups, check_range
-from leastwise.estimators.sums import StreamState, block_moments
-from leastwise.estimators.validation import CHECKS
+from leastwise.estimators.spec import Spec
+from leastwise.estimators.storing import store
+from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
+from leastwise.estimators.validation import CHECKS, all_or_nothing
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
 from leastwise.problem.weights import block_weights
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
+from leastwise.sources.dask import DaskSource
+from leastwise.sources.row_source import RowSource
+
+if TYPE_CHECKING:
+    from leastwise.estimators.base import KernelEstimator
 
 Array = np.ndarray
+
+
+# --------------------------------------------------------------------------- fit
+
+
+def fit_dask(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
+    """Fit to collections of Dask: no more than a sample and sums leave the workers."""
+    if groups is not None:
+        raise ValueError(
+            "groups= is not possible with rows that Dask has: they are held out one by one. Use fit_stream() "
+            "with group= for groups."
+        )
+    fit_source(model, lambda spec: DaskSource.with_targets(X, y, sample_weight), None, SAMPLE_ROWS)
+    return model
+
+
+@all_or_nothing
+def fit_source(
+    model: KernelEstimator,
+    open_source: Callable[[Spec], RowSource],
+    classes: Any,
+    keep_rows: int,
+    target_names: Any = None,
+) -> StreamError | None:
+    """Fit to the rows of a source; the error that ended the source too early, if one did after some rows.
+
+    Parameters
+    ----------
+    model : estimator
+    open_source : callable
+        Called once the parameters are checked.
+    classes : array-like or None
+        All classes, if the user lists them.
+    keep_rows : int
+        Number of rows that the model stores.
+    target_names : list of str, optional
+        Names of the target columns.
+    """
+    spec = model._spec()
+    kernel, limit = spec.check_stream(keep_rows), sample_rows(spec, keep_rows)
+    spec.targets.check_parameters()
+    source = open_source(spec)
+    listed = None if classes is None else spec.targets.named(classes)
+    reader = RowReader(copy.copy(model), spec.targets, kernel)
+    found, rest = source.first_look(summarize, (reader, listed, limit), limit)
+    targets, kept = found.completed(target_names)
+    targets.check_learnable()
+    factor = targets.class_factors(found.counts if source.repeatable else None)
+    kept = kept if factor is None else kept.weighted(factor[kept.y])
+    begun = begin_stream(spec, kept, targets, kernel, keep_rows)
+    reader = replace(reader, targets=targets).with_columns(found.columns, begun.basis.centers.dtype)
+    sums = rest.total(sum_rows, SumTask(reader, begun, factor, 0 if source.repeatable else keep_rows))
+    if source.repeatable:
+        kept = replace(kept, limit=keep_rows).lowered() if keep_rows else None
+    else:  # the first look has not seen all rows
+        kept = None if sums.sample is None else sums.sample.kept()
+    known = column_attributes(found.columns[0], source.names or found.columns[1])
+    store_conclusion(model, spec, begun, sums.moments, kept, targets, known)
+    return rest.error
+
+
+def sample_rows(spec: Spec, keep_rows: int) -> int:
+    """Rows of the first sample: as many as are kept, if these are any, and no fewer than the centres."""
+    centers = spec.n_centers or STREAM_CENTERS if isinstance(spec.centers, str) else 0
+    return max(keep_rows, int(centers)) if keep_rows > 1 else SAMPLE_ROWS
+
+
+def store_conclusion(
+    model: KernelEstimator,
+    spec: Spec,
+    begun: StreamState,
+    moments: Moments,
+    kept: Kept | None,
+    targets: Targets,
+    known: dict[str, Any],
+) -> None:
+    """Choose alpha, calibrate, and store the model of these sums, with attributes that are ``known``."""
+    model.__dict__.update(known)
+    store(model, spec, *conclude(spec, begun, moments, kept, targets))
+    model.moments_, model.kept_ = moments, kept
+    if not kept:
+        del model.neighbourhood_  # which holds rows
+
+
+# -------------------------------------------------------------------- validation
 
 
 @contextmanager
@@ -40,9 +134,6 @@ def located(block: Block) -> Iterator[None]:
         if not block.where:
             raise
         raise StreamError(f"{block.where}: {error}", where=block.where) from error
-
-
-# -------------------------------------------------------------------- validation
 
 
 @dataclass(frozen=True)
@@ -68,7 +159,7 @@ class RowReader:
     def with_columns(self, columns: tuple[int, Any], dtype: Any) -> RowReader:
         """For blocks with these columns, their number and names."""
         model = copy.copy(self.model)
-        set_columns(model, *columns)
+        model.__dict__.update(column_attributes(*columns))
         return replace(self, model=model, dtype=dtype)
 
     def rows(self, block: Block) -> tuple[Any, Array, tuple[int, Any]]:
@@ -101,11 +192,10 @@ def encoded(targets: Targets, y: Any, w: Array) -> Array:
     return codes
 
 
-def set_columns(model: Any, n_columns: int, names: Any) -> None:
-    """Store the number and the names of the columns."""
-    model.n_features_in_ = n_columns
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
+def column_attributes(n_columns: int, names: Any) -> dict[str, Any]:
+    """Fitted attributes for the number and the names of the columns."""
+    known = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
+    return {"n_features_in_": n_columns, **known}
 
 
 # -------------------------------------------------------------------- first pass

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import leastwise
-from leastwise.sources.blocks import Block, SpillError, StreamError, gather
+from leastwise.sources import gather
+from leastwise.sources.blocks import Block, SpillError, StreamError
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.spill import Spool, stable_hash
 

@@ -1,4 +1,4 @@
-"""What only the benchmarks share; the rest is in ``papers._common``."""
+"""Helpers of the benchmarks; those shared with the papers are in ``papers._common``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STANDARDISED = ("satimage", "letter")
 
 
 def in_proportion(y: Array, pool: Array, count: int, rng: np.random.Generator) -> Array:
-    """About so many random rows out of the pool, the classes in proportion, in random order."""
+    """About this many random rows of the pool, stratified by class, in random order."""
     pool = rng.permutation(pool)
     parts = [pool[y[pool] == k] for k in np.unique(y[pool])]
     return rng.permutation(np.concatenate([p[: max(2, round(count * len(p) / len(pool)))] for p in parts]))
@@ -41,7 +41,7 @@ def in_proportion(y: Array, pool: Array, count: int, rng: np.random.Generator) -
 def peer_split(
     name: str, folder: str | None, seed: int, rows: int | None = None, test_rows: int | None = None
 ) -> Split:
-    """The draw on which whole classifiers are compared; ``rows`` caps the training rows, and the test rows too."""
+    """The split on which classifiers are compared; ``rows`` limits the training and the test rows."""
     rng = np.random.default_rng(seed)
     X, y, train, test = _digits(rng) if name == "digits" else _paper_set(name, folder)
     wanted = PEER_ROWS[name] if rows is None else rows
@@ -116,7 +116,7 @@ def parser(module: str, doc: str, threads: int = 2, runs: int | None = None) -> 
 
 
 def parse(p: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse; fill in the output file and the command as it may be published, without folders."""
+    """Parse the options; add the output file and the command without folders, as it is published."""
     argv = sys.argv[1:] if argv is None else list(argv)
     args = p.parse_args(argv)
     name = p.prog.rpartition(".")[2]
@@ -137,7 +137,7 @@ def _without_folders(argv: Sequence[str]) -> list[str]:
 
 
 def capped(args: argparse.Namespace) -> Any:
-    """Context in which BLAS and OpenMP use no more than ``--threads`` threads, whatever the method."""
+    """Context in which BLAS and OpenMP use at most ``--threads`` threads, for every method."""
     return timing.capped(args.threads)
 
 
@@ -155,5 +155,5 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]
 
 
 def print_markdown(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """A table as it goes into the documentation."""
+    """A table in Markdown."""
     print(markdown(title, header, rows), flush=True)

@@ -1,4 +1,4 @@
-"""What the benchmarks of many labels share: draws, quality, and records as they come."""
+"""Helpers of the multi-label benchmarks: draws, metrics, and records that are saved as they are measured."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def quality(Y: Array, P: Array, decisions: Array) -> dict[str, float]:
 
 
 def enron_draws(args: argparse.Namespace) -> Callable[[int], LabelSplit]:
-    """From the number of a draw to rows of Enron: as many as in the paper, or a few."""
+    """Rows of Enron for a given draw: as many as in the paper, or a few."""
     return enron(args.data, 150, 100) if args.quick else enron(args.data)
 
 
 def gathered(args: argparse.Namespace, records: Iterable[dict]) -> list[dict]:
-    """All records, with the threads capped; what is there is on disk at any time."""
+    """All records, with limited threads; each is written to disk when it is measured."""
     found: list[dict] = []
     with capped(args):
         for record in records:

@@ -1,4 +1,4 @@
-"""What ``recalibration`` looks at: draws of classes and tasks, labels of Enron, values of School."""
+"""Data and methods of ``recalibration``: classes and tasks, labels of Enron, regression on School."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SearchResult = Iterator[tuple[str, Any, dict]]
 PAPER = ("usps", "satimage", "letter", "digits")
 SMALL = {"wine": load_wine, "breast_cancer": load_breast_cancer, "iris": load_iris}
 TASKS = ("landmine", "related")
-#: Data that played no part when the rules of "auto" were made.
+#: Data that were not used to develop the rules of "auto".
 FRESH = ("mnist", "dermatology", "three-class", "imbalanced", "related")
 MODELS = {"LSPC()": LSPC(), "LSPC(calibration=None)": LSPC(calibration=None), "LSSVC()": LSSVC()}
 TASK_MODELS = {"MultiTaskLSPC()": MultiTaskLSPC(task_column=-1)}
@@ -39,13 +39,13 @@ COVERAGE = 0.9
 
 
 def models(data: str) -> dict[str, Any]:
-    """Models of a set; on the larger ones those with a calibration of their own."""
+    """Models of a data set; on the larger ones only those with their own calibration."""
     calibrated = {name: model for name, model in MODELS.items() if data not in PAPER or model.calibration is not None}
     return TASK_MODELS if data in TASKS else calibrated
 
 
 def draw(name: str, folder: str | None, seed: int, quick: bool) -> Split:
-    """About 1,000 training rows, or half of a small set; of tasks the task is the last column."""
+    """About 1,000 training rows, or half of a small set; with tasks, the task is the last column."""
     if name in TASKS:
         made = landmine(folder, seed, 5 if quick else 29, 35) if name == "landmine" else related(name, 0.6, seed, 10)
         parts = [(np.column_stack([rows.X, rows.task]), rows.y) for rows in (made.train, made.test)]
@@ -82,7 +82,7 @@ def measured(y: Array, P: Any, classes: Any = None, draws: int = 0) -> dict[str,
 
 
 def fixed(model: Any, fitted: Any) -> Any:
-    """The model with the parameters that it had chosen."""
+    """The model with its chosen hyperparameters."""
     names = ("sigma", "alpha", "sharing")
     return clone(model).set_params(**{k: getattr(fitted, f"{k}_") for k in names if hasattr(fitted, f"{k}_")})
 
@@ -96,7 +96,7 @@ def of_classes(split: Split, model: Any, draws: int) -> SearchResult:
 
 
 def _fitted(split: Split, model: Any) -> SearchResult:
-    """Method, model, and seconds of the processor: those beyond a fit with the parameters that were chosen."""
+    """Method, model, and CPU seconds in addition to a fit with the chosen hyperparameters."""
     plain = timed(lambda: clone(model).fit(split.X, split.y))
     same = fixed(model, plain.value)
     alone = timed_median(lambda: clone(same).fit(split.X, split.y), REPEATS).cpu
@@ -120,7 +120,7 @@ def _fitted(split: Split, model: Any) -> SearchResult:
 def of_labels(folder: str | None, seed: int, quick: bool, draws: int) -> Iterator[tuple[str, str, str, str, dict]]:
     """Data, model, method, family and figures: of all labels of Enron, and of the most frequent ones.
 
-    There is no CalibratedClassifierCV of many labels: each of the frequent ones has an LSPC of its own, with it.
+    CalibratedClassifierCV does not support many labels: it calibrates one LSPC for each of the frequent ones.
     """
     split = (enron(folder, 200, 100) if quick else enron(folder))(seed)
     some = np.argsort(-split.Y.sum(axis=0), kind="stable")[: 2 if quick else LABELS]
@@ -157,7 +157,7 @@ def _label_by_label(split: Any, some: Array, data: str, seed: int) -> Iterator[t
 
 
 def of_values(folder: str | None, seed: int, quick: bool) -> Iterator[tuple[str, dict]]:
-    """Intervals of School: nothing is calibrated a second time there, levels come from held-out residuals."""
+    """Prediction intervals of School: nothing is recalibrated, levels come from held-out residuals."""
     data = load_set("school", folder)
     X, y, task = np.asarray(data.X, dtype=float), np.asarray(data.y, dtype=float), np.asarray(data.task)
     rng = np.random.default_rng([2013, seed])
@@ -185,7 +185,7 @@ def _split_conformal(model: Any, X: Array, y: Array, task: Array, train: Array, 
 
 
 def _of_intervals(ends: Array, y: Array, task: Array) -> dict[str, float]:
-    """Coverage, mean width, their proper score, and schools of which the coverage is told from what was asked for."""
+    """Coverage, mean width, interval score, and schools whose coverage differs significantly from the nominal one."""
     low, high = ends.T
     hit = (low <= y) & (y <= high)
     missed = np.maximum(low - y, 0) + np.maximum(y - high, 0)

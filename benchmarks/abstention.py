@@ -1,13 +1,13 @@
-"""How often is the promised error rate exceeded, and how many rows are decided? Many draws.
+"""How often is the guaranteed error rate exceeded, and how many rows are accepted? Many draws.
 
 threshold     thresholds alone: confidences and errors drawn from a known truth, so that the error rate at a threshold
               is known exactly. "calibrated": the chance of an error is 1 - confidence; "too sure": 1.9 times that;
-              "flat", the worst case: it is a trifle above max_error whatever the confidence, so that to accept
-              anything is to miss; "groups": rows in threes that share their luck
-model         a model on rows of three overlapping classes, judged by 20,000 new rows. "leave-one-out": LSPC with the
-              threshold set on its own held-out predictions; "searched": the same, with sigma and alpha chosen by them
-              too; "split": a model of other rows, frozen, the threshold set on these
-digits        scikit-learn's pictures: LSPC as it comes on two thirds, the error on accepted rows of the rest
+              "flat", the worst case: it is slightly above max_error at any confidence, so that accepting
+              anything exceeds the limit; "groups": groups of three rows with common errors
+model         a model on rows of three overlapping classes, evaluated on 20,000 new rows. "leave-one-out": LSPC with
+              the threshold set on its own held-out predictions; "searched": the same, with sigma and alpha chosen by
+              them, too; "split": a model of other rows, frozen, the threshold set on these
+digits        digits of scikit-learn: LSPC with defaults on two thirds, the error on accepted rows of the rest
 
 "missed" is the share of draws in which the error rate on accepted new rows is above max_error: it should be at most
 1 - confidence = 0.05. "naive" is the threshold at which the held-out error is just max_error, without any test.
@@ -39,7 +39,7 @@ TRUTHS = {
 
 
 def naive_threshold(sure: Array, wrong: Array, limit: float) -> float:
-    """The lowest threshold at which the error rate that was seen is at most the limit."""
+    """The lowest threshold at which the observed error rate is at most the limit."""
     order = np.argsort(-sure)
     fine = np.flatnonzero(np.cumsum(wrong[order]) <= limit * np.arange(1, len(sure) + 1))
     return float(sure[order][fine[-1]]) if len(fine) else np.inf
@@ -48,7 +48,7 @@ def naive_threshold(sure: Array, wrong: Array, limit: float) -> float:
 def known_truth(limit: float, n: int, power: float, slope: float, size: int, rng: np.random.Generator) -> dict:
     """One draw: the chance of an error is slope u for a confidence of 1 - u, u = v^power / 2, v uniform.
 
-    A slope of 0 stands for a chance that is just above the limit everywhere.
+    A slope of 0 means an error probability just above the limit everywhere.
     """
     v, luck = (np.repeat(rng.random(n // size), size) for _ in range(2))
     u = 0.5 * v**power

@@ -1,9 +1,9 @@
-"""Predictions and a fit on tensors of torch beside numpy's arrays, in one run and with as many threads.
+"""Predictions and a fit with torch tensors and with numpy arrays, in one run with the same number of threads.
 
-Rows are of ten classes, each a cloud of its own about one point; sigma and alpha are given. "predict" are
+Rows are of ten classes, each a cloud around one point; sigma and alpha are given. "predict" are
 probabilities of all rows, "fit" the sums over all rows and the solution (``solver="moments"``, nothing held out).
-"difference" is the largest one of probabilities from those of numpy in double precision. Torch computes on the
-processor here; ``--device cuda`` takes another, where there is one.
+"difference" is the largest difference of probabilities from those of numpy in double precision. Torch uses the CPU
+by default; ``--device cuda`` selects another device.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def kinds(X: Array, device: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def finished(value: Any, device: str) -> Any:
-    """The value, once a device has come so far."""
+    """The value, after the device has finished computing it."""
     if device != "cpu":
         getattr(torch, device).synchronize()
     return value

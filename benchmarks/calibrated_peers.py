@@ -1,11 +1,11 @@
-"""From raw data to calibrated probabilities in one run: how good, and how long, beside the usual ways?
+"""From raw data to calibrated probabilities: quality and time compared with the usual methods, in one run.
 
-LSPC()                    as it comes: search, fit and calibration by held-out scores
+LSPC()                    defaults: search, fit and calibration by held-out scores
 SVC + CalibratedCV        C and gamma by GridSearchCV (3 folds), then CalibratedClassifierCV(method="sigmoid",
                           ensemble=False, cv=5)
 SVC(probability=True)     the same search, then libsvm's own Platt scaling
 Nystroem + LR             500 components, gamma and C by GridSearchCV (3 folds) on log-loss
-HistGradientBoosting      as it comes
+HistGradientBoosting      defaults
 GP (... rows)             GaussianProcessClassifier, one-vs-rest, on a subset; in the first run only
 
 All seconds include the search. All methods get the same input and the same cores: BLAS and OpenMP are
@@ -65,7 +65,7 @@ def folds(seed: int) -> StratifiedKFold:
 
 
 def warm_up(jobs: int) -> None:
-    """Start the worker processes, so that no method is charged for it."""
+    """Start the worker processes, so that no method is charged for their start."""
     X = np.arange(12.0)[:, None]
     GridSearchCV(SVC(), {"C": [1, 2]}, cv=2, n_jobs=jobs).fit(X, X[:, 0] % 2)
 

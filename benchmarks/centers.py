@@ -1,7 +1,7 @@
 """Where to put few centres: random rows, k-means, k-means++, leverage scores, as many for each class or task?
 
-The error on test rows against the number of centres, and what the choice costs. All models search sigma and alpha as
-they come; only ``n_centers`` and ``centers`` are given.
+The error on test rows against the number of centres, and the cost of the choice. All models search sigma and alpha
+with defaults; only ``n_centers`` and ``centers`` are set.
 
 usps, letter, satimage, mnist, digits    LSPC; log-loss and accuracy
 cover         LSPC on rows like those of a forest inventory: seven classes, the largest half of all and the smallest
@@ -12,7 +12,7 @@ skewed        LSSVR on log-normal inputs, with most rows at one end; 1 - R^2
 school        MultiTaskLSSVR(kernel="rbf") on every sixth school; 1 - R^2
 landmine      MultiTaskLSPC on the 29 fields; log-loss
 
-"seconds" is the time of the processor, on one thread, for the choice alone out of all training rows.
+"seconds" is the CPU time, on one thread, of choosing the centres among all training rows.
 """
 
 from __future__ import annotations

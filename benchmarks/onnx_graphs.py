@@ -1,11 +1,11 @@
-"""How far are ONNX graphs from their models, how large are they, and how fast?
+"""Accuracy, size and speed of ONNX graphs compared with their models.
 
-Models search their parameters as they come, on data of scikit-learn's (standardised) and made up ones. The rows that
-are asked for: training rows, rows with noise of one standard deviation, and rows three and a thousand times as far
-out; in single precision. "difference" is the largest one of probabilities (of predicted values, in units of the
-largest), for three graphs: the default (numbers in and out in single precision, double within), all in double, all in
-single precision. "rows/s" are those of the default graph, of the graph in single precision and of the model itself,
-in batches of 1,000, one thread each, by the time of the processor.
+Models use default searches, on (standardised) data of scikit-learn and on synthetic data. Predicted are training
+rows, rows with noise of one standard deviation, and rows three and a thousand times as far out; in single precision.
+"difference" is the largest difference of probabilities (of predicted values, relative to the largest), for three
+graphs: the default (numbers in and out in single precision, double within), all in double, all in single precision.
+"rows/s" are those of the default graph, of the graph in single precision and of the model itself, in batches of
+1,000, one thread each, by CPU time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Are plans honest? Seconds and memory that ``plan`` tells, against those of the fit.
+"""Accuracy of plans: seconds and memory predicted by ``plan``, compared with those of the fit.
 
-Every setting runs in a process of its own on one thread: the fit, then the plan. Seconds are the processor's.
-Peak memory is that of the process above what it had before the fit, after a small fit to warm up. The data are sums
+Every setting runs in a separate process on one thread: the fit, then the plan. Seconds are CPU time.
+Peak memory is that of the process minus the memory before the fit, after a small fit to warm up. The data are sums
 of sines with noise.
 """
 
@@ -59,7 +59,7 @@ def sample(n: int, d: int, c: int, tasks: int, name: str) -> tuple[Array, Array,
 
 
 def status(name: str) -> int:
-    """Bytes that the process has, or had at most."""
+    """Current and peak bytes of the process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 

@@ -1,17 +1,16 @@
-"""A sparse model by pruning, or by few centres from the start: which is better where both cost the same to predict?
+"""A sparse model by pruning, or by few centres from the start: which is better at the same cost of prediction?
 
-prune takes away the rows of the smallest weights step by step and solves again; the rows that it takes away are no
-longer used. n_centers keeps all rows in the fit, and lets as many random ones of them be centres as pruning keeps, or
-those of k-means.
+prune removes the rows with the smallest weights step by step and refits; removed rows are no longer used. n_centers
+uses all rows in the fit, with as many random or k-means centres as pruning keeps rows.
 
-digits        LSSVC(); two thirds of scikit-learn's pictures for training; accuracy and log-loss
+digits        LSSVC(); two thirds of the digits of scikit-learn for training; accuracy and log-loss
 school        MultiTaskLSSVR(solver="dual") on every tenth school of the first published splits; R^2. It is
               kernel="rbf" here: a linear kernel needs no rows to predict
 friedman      LSSVR() on 1,500 rows of Friedman's first function with noise; R^2
 
 "held out" is the score of the search before pruning, "pruned" the same after it: rows that are kept are held out one
-by one, the others are predicted. "time" is that of predictions relative to the whole model. All models search their
-parameters as they come.
+by one, the others are predicted. "time" is that of predictions relative to the full model. All models use default
+searches.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ def report(found: list[dict]) -> None:
 
 
 def verdict(found: list[dict]) -> list[dict]:
-    """Test score of pruning less that of as many random or k-means centres."""
+    """Test score of pruning minus that of as many random or k-means centres."""
     gaps = []
     for name, share in dict.fromkeys((f["data"], f["share"]) for f in found if f["share"]):
         mean = {

@@ -1,11 +1,11 @@
-"""What does a second calibration on held-out predictions bring, beside refits for it?
+"""Gain of a second calibration on held-out predictions, compared with calibration by refits.
 
 as it comes        the model with its own calibration
 auto               Recalibrated(model): the family chosen on held-out predictions; of tasks also with by_task=True
 by folds, ...      CalibratedClassifierCV(model, method=..., ensemble=False, cv=5): five more fits
 
-All have the sigma and alpha (and sharing) that a search of the model on all training rows had chosen. Seconds are of
-the processor and beyond one fit with these: what the calibration costs. "fit" is that fit, "search" the one before.
+All have the sigma and alpha (and sharing) that a search of the model on all training rows had chosen. Seconds are CPU
+time in addition to one fit with these: the cost of the calibration. "fit" is that fit, "search" the one before.
 
 usps, satimage, letter, digits,
 mnist                              about 1,000 training rows; the test parts, 4,000 rows at most
@@ -13,16 +13,16 @@ landmine, related                  MultiTaskLSPC: 35 rows of 29 minefields; 40 r
 wine, breast_cancer, iris,
 dermatology                        half of the rows
 three-class, imbalanced            make_three_class, 300 rows; make_classification with shares of .7, .2, .1, 500 rows
-enron                              MultiLabelLSPC, 1,000 rows, 53 labels. CalibratedClassifierCV takes no such model:
+enron                              MultiLabelLSPC, 1,000 rows, 53 labels. CalibratedClassifierCV does not support it:
                                    on the five most frequent labels an LSPC for each is calibrated by folds
-school                             MultiTaskLSSVR, 1,500 rows of 139 schools: values, not classes. There nothing is
-                                   calibrated twice; intervals of 90 % beside those of a refit with a fifth of the
-                                   training rows set apart
+school                             MultiTaskLSSVR, 1,500 rows of 139 schools: regression, where nothing is
+                                   recalibrated; intervals of 90 % compared with those of a refit that reserves a
+                                   fifth of the training rows
 
-mnist, dermatology, three-class, imbalanced and related played no part when the rules of "auto" were made: that of one
-standard error on usps, satimage, letter and digits; which families are tried on these with wine, breast_cancer and
-iris. Differences are paired by draw, with 95 % intervals (Student's t over draws). ``--markdown`` prints tables of
-a file that is there.
+mnist, dermatology, three-class, imbalanced and related were not used to develop the rules of "auto": that of one
+standard error was developed on usps, satimage, letter and digits; the list of families on these with wine,
+breast_cancer and iris. Differences are paired by draw, with 95 % intervals (Student's t over draws). ``--markdown``
+prints tables from an existing file.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def parts(found: list[dict]) -> Iterator[tuple[str, str, dict[str, list[dict]]]]
 
 
 def difference(runs: list[dict], others: list[dict], key: str) -> tuple[float, float]:
-    """Mean over draws of what the first has more, and half of its 95 % interval."""
+    """Mean difference over draws, and half the width of its 95 % interval."""
     gap = np.array([a[key] - b[key] for a, b in zip(runs, others, strict=True)])
     n = len(gap)
     half = student.ppf(0.975, n - 1) * gap.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
@@ -147,7 +147,7 @@ def report(found: list[dict]) -> None:
 
 
 def markdown(found: list[dict], key: str = "log_loss") -> None:
-    """A table for the documentation: the value of auto, and of the others what they have more."""
+    """A table for the documentation: the value of auto, and the differences of the others from it."""
     classes = [f for f in found if f["data"] != "school"]
     names = [m for m in dict.fromkeys(f["method"] for f in classes) if m != AUTO]
     print(f"\n| {key} | model | auto | chosen | {' | '.join(names)} |")
@@ -162,7 +162,7 @@ def markdown(found: list[dict], key: str = "log_loss") -> None:
 
 
 def markdown_times(found: list[dict]) -> None:
-    """Seconds of the processor: a search, a fit, and what each calibration takes beyond it."""
+    """CPU seconds: a search, a fit, and each calibration in addition to it."""
     classes = [f for f in found if f["data"] != "school"]
     names = [m for m in dict.fromkeys(f["method"] for f in classes) if m != PLAIN]
     print(f"\n| seconds | model | search | fit | {' | '.join(names)} |")

@@ -2,8 +2,8 @@
 
 plans      the search on all rows (an eigendecomposition of the full matrix for each sigma) and on some, with
            alpha refined on all rows
-costs      what an eigendecomposition costs beside a Cholesky factor, with and without its inverse
-defaults   one parameter at a time away from the default
+costs      time of an eigendecomposition compared with a Cholesky factorisation, with and without its inverse
+defaults   one parameter at a time changed from its default
 """
 
 from __future__ import annotations

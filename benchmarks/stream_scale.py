@@ -1,14 +1,14 @@
 """Few centres on very many rows: time and memory as the rows grow to a million in memory, and five from files.
 
 ``LSPC(n_centers=1000)`` on rows of 20 features in 10 classes, from raw rows to calibrated probabilities. Every point
-in a process of its own. "peak MB" is the whole memory of the process at its peak, data and libraries included;
+runs in a separate process. "peak MB" is the whole memory of the process at its peak, data and libraries included;
 "bare MB" what it had before the fit. "fraction" is that of the speed of a matrix product (GEMM, float64, timed in the
 same process with the same threads) that the whole fit reaches, by the operations that sums over n rows need:
 
     distances   2 n b d        Phi'Phi   n b^2  (symmetric)        Phi'Z   2 n b c
 
 Choosing sigma and alpha, the exponentials, reading and checking the rows count as time and not as operations.
-Files are Parquet, written for the purpose in parts of 250,000 rows; ``--folder`` is where.
+Parquet files are written in parts of 250,000 rows to ``--folder``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def from_files(n: int, b: int, threads: int, folder: str) -> dict:
 
 
 def alone(function: Callable, *args: object) -> dict:
-    """In a process of its own."""
+    """In a separate process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *args).result()
 

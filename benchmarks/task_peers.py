@@ -1,13 +1,13 @@
-"""Many small related tasks: how good and how long is one tied model, beside the usual ways?
+"""Many small related tasks: quality and time of one multi-task model, compared with the usual methods.
 
-MultiTaskLSPC()           as it comes: search, fit and calibration by held-out scores; also with a centre for every
+MultiTaskLSPC()           defaults: search, fit and calibration by held-out scores; also with a centre for every
                           eighth row, and with similarities of the tasks learned
-MultiTaskKLR()            MultiTaskKernelLogisticRegression as it comes
+MultiTaskKLR()            MultiTaskKernelLogisticRegression with defaults
 ... per task              one scikit-learn model for each task: LogisticRegressionCV by log-loss; SVC by GridSearchCV
                           (3 folds), then CalibratedClassifierCV(method="sigmoid", ensemble=False, cv=3). A task with
                           fewer than 3 rows of a class gets its class shares, (rows + share in all tasks) / (all + 1)
 ... pooled                one model of all rows that does not know the task: the same two, and
-                          HistGradientBoosting as it comes
+                          HistGradientBoosting with defaults
 ... + task                the same with the task: one-hot columns, or a category for HistGradientBoosting
 GPyTorch multi-task GP    exact GP with RBF x IndexKernel (rank 2) on the targets of its
                           DirichletClassificationLikelihood, Adam on the marginal likelihood for --gp-steps steps,
@@ -17,7 +17,7 @@ GPyTorch multi-task GP    exact GP with RBF x IndexKernel (rank 2) on the target
 
 related-R     make_related_tasks: 20 tasks of 40 rows, 2 features, relatedness R; 200 test rows a task, truth known
 landmine      29 minefields, 40 rows of each in proportion of the classes, the rest are for testing
-digits        scikit-learn's pictures; 24 tasks: is it a certain digit with a closed loop (0, 6, 8, 9) or a certain
+digits        digits of scikit-learn; 24 tasks: is it a certain digit with a closed loop (0, 6, 8, 9) or a certain
               one without (1, 2, 3, 4, 5, 7)? 6 pictures of either; half of all pictures are for testing
 
 Log-loss and AUC are means over tasks, the calibration error is that of all test rows. All seconds include the search.
@@ -119,7 +119,7 @@ def landmine(folder: str | None, seed: int, n_tasks: int, rows: int = 40) -> Dra
 
 
 def digits(seed: int, n_tasks: int) -> Draw:
-    """A picture may serve in several tasks, but never for training in one and for testing in another."""
+    """An image may occur in several tasks, but never for training in one and for testing in another."""
     X, digit = load_digits(return_X_y=True)
     rng = np.random.default_rng([2011, seed])
     kept = in_proportion(digit, np.arange(len(digit)), len(digit) // 2, rng)
@@ -249,7 +249,7 @@ def seen_proba(model: Any, see: Callable[[Array, Array], Array], X: Array, task:
 
 
 def reference(data: Draw, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
-    """What knows nothing of the rows, and what knows all."""
+    """Reference predictions: the class shares and the truth."""
     model = DummyClassifier().fit(data.train.X, data.train.y)
     yield Fitted("class shares", lambda X, task: model.predict_proba(X), 0.0)
     if data.truth is not None:
@@ -277,7 +277,7 @@ def gaussian_process(data: Draw, seed: int, args: argparse.Namespace) -> Iterato
 
 
 def gp_model(x: Any, task: Any, likelihood: Any, n_tasks: int) -> Any:
-    """Two latent functions, one for each class, as a batch; tasks tied by a matrix of low rank plus a diagonal."""
+    """Two latent functions, one for each class, as a batch; tasks coupled by a matrix of low rank plus a diagonal."""
     import gpytorch
     import torch
     from gpytorch import kernels

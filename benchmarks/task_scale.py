@@ -1,16 +1,15 @@
 """How do time and memory of a multi-task fit grow with the number of tasks, and how far is that from the limit?
 
-tasks-at-fixed-rows   2,000 rows of one set, said to be of 1, 10, 100 and 1,000 tasks: the dual has one unknown for
-                      each row, so the time should not change. "bare" is one fit at given numbers, in both norms;
-                      "search" tries 2 sigmas, 8 alphas and 3 sharings by leave-one-out on all rows, and calibrates.
-                      Best of several repeats, in turns. One task has no strangers to calibrate for; ratios to 10
-                      tasks leave that out.
+tasks-at-fixed-rows   2,000 rows of one set, divided into 1, 10, 100 and 1,000 tasks: the dual has one unknown for
+                      each row, so the time should not change. "bare" is one fit at given hyperparameters, in both
+                      norms; "search" tries 2 sigmas, 8 alphas and 3 sharings by leave-one-out on all rows, and
+                      calibrates. Best of several repeats, in turns. With one task there is no calibration for
+                      unseen tasks; ratios refer to 10 tasks.
 rows-per-task-fixed   50 rows in each of 100 to 100,000 tasks, 20 features, 200 centres, one block-arrow system: time
-                      should be linear in the tasks. "bare" is one fit at given numbers, "whole" is
+                      should be linear in the tasks. "bare" is one fit at given hyperparameters, "whole" is
                       MultiTaskLSPC(n_centers=200) with its own search, on 10,000 rows at most, and calibration. Each
-                      in a process of its own; memory is the peak less what was there before the fit, which is the
-                      data above all.
-quality               whether these tasks are worth tying: test log-loss tied, pooled and alone, beside the truth.
+                      runs in a separate process; memory is the peak minus that before the fit, mostly the data.
+quality               test log-loss of coupled, pooled and independent tasks, and of the true probabilities.
 pieces                seconds of each step of a bare fit.
 
 A matrix product (GEMM, of the type of the rows) is timed in the same process right before each fit. For every row of
@@ -90,7 +89,7 @@ class Made:
 
 
 def make_tasks(n_tasks: int, m: int, dtype: str = "float64", seed: int = 0) -> Made:
-    """Fast and made to order: smooth random functions of a few hidden features, one for all tasks and one of each.
+    """Smooth random functions of a few hidden features, one common to all tasks and one for each.
 
     As ``make_related_tasks``, but by products for many tasks at a time. What is seen are D noisy mixtures of the
     hidden features.
@@ -132,7 +131,7 @@ def fixed_rows(args: argparse.Namespace) -> list[dict]:
     models = fixed_models(data.X)
     seconds: dict[tuple[str, int], list[float]] = {(name, T): [] for name in models for T in counts}
     for _ in range(2 if args.quick else args.repeats):
-        for name, T in seconds:  # in turns, so that a slow spell of the machine meets all
+        for name, T in seconds:  # in turns, so that a slow phase of the machine affects all
             task = np.arange(n) % T
             seconds[name, T].append(timed(partial(models[name].fit, data.X, data.y, tasks=task)).wall)
     return [{"fit": name, "rows": n, "tasks": T, "seconds": min(s)} for (name, T), s in seconds.items()]

@@ -1,4 +1,4 @@
-"""Twenty labels of which three fifths are not known: filled with 0, each label alone, and tied together."""
+"""Twenty labels, three fifths of them unknown: imputed by 0, independent, and coupled."""
 
 import time
 
@@ -52,9 +52,7 @@ def main():
         print(f"{name:<24}{label_log_loss(Y_test, P):>10.3f}{label_f1(Y_test, P > 0.5):>10.3f}{seconds:>10.2f}")
     truth = data.posterior(X_test)
     print(f"{'the truth':<24}{label_log_loss(Y_test, truth):>10.3f}{label_f1(Y_test, truth > 0.5):>10.3f}")
-    print(
-        "\nBoundaries are straight, which suits logistic regression; labels that are tied make up for what is hidden."
-    )
+    print("\nBoundaries are straight, which suits logistic regression; coupled labels compensate for hidden ones.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Thirty machines with twelve rows each, a quantity to predict: ridge regressions, and all of them tied together."""
+"""Regression on thirty machines with twelve rows each: ridge regressions, and one multi-task model."""
 
 import time
 
@@ -24,7 +24,7 @@ def split():
 
 
 def wide(X):
-    """Squares and products beside the columns."""
+    """The columns with their squares and products."""
     i, j = np.triu_indices(X.shape[1])
     return np.hstack([X, X[:, i] * X[:, j]])
 

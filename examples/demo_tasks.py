@@ -1,4 +1,4 @@
-"""Twenty related tasks with forty rows each: every one alone, all pooled, and tied together."""
+"""Twenty related tasks with forty rows each: independent, pooled, and coupled."""
 
 import time
 

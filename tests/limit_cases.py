@@ -18,8 +18,8 @@ LIMITS = {
     "estimators.spec.MANY_ROWS": 100,
     "estimators.sums.LARGE_FOLD": 20,
     "estimators.sums.STREAM_CENTERS": 20,
-    "estimators.task_choice.SIMILARITY_ROWS": 80,
-    "estimators.label_choice.SEARCH_LABELS": 2,
+    "estimators.task_problem.SIMILARITY_ROWS": 80,
+    "estimators.label_problem.SEARCH_LABELS": 2,
     "estimators.iterating.IN_TURN": 10_000,
     "estimators.intervals.PLUS_ROWS": 100,
     "tables.model.MANY_ROWS": 120,
@@ -43,8 +43,8 @@ LEVELS = {
     "search": (
         "solvers.search_rows.SEARCH_ROWS",
         "solvers.search_rows.ARROW_NUMBERS",
-        "estimators.label_choice.SEARCH_LABELS",
-        "estimators.task_choice.SIMILARITY_ROWS",
+        "estimators.label_problem.SEARCH_LABELS",
+        "estimators.task_problem.SIMILARITY_ROWS",
     ),
 }
 

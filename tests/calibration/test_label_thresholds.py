@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastwise.calibration import label_thresholds as thresholds
-from leastwise.calibration.label_thresholds import METRICS, PULL, choose_thresholds, decide
+from leastwise.calibration.label_thresholds import PULL, THRESHOLD_RULES, choose_thresholds, decide
 from leastwise.metrics.labels import hamming, label_f1, subset_accuracy
 from leastwise.model_selection.label_scoring import LABEL_SCORINGS
 
@@ -81,7 +81,7 @@ def test_hamming_loss_leaves_half_for_a_clear_gain_only():
     assert choose_thresholds("hamming", P, y, W) == 0.5
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", sorted(THRESHOLD_RULES))
 def test_what_is_not_known_makes_no_difference(metric):
     P, codes, W = drawn(60, 4, 0, unknown=0.4)
     other = np.where(codes < 0, np.random.default_rng(1).random(P.shape), P)
@@ -90,7 +90,7 @@ def test_what_is_not_known_makes_no_difference(metric):
     )
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", sorted(THRESHOLD_RULES))
 def test_weights_are_copies(metric):
     P, codes, W = drawn(40, 3, 0)
     W = np.repeat(W[:, :1], 3, axis=1)
@@ -132,7 +132,7 @@ def test_nothing_to_choose_by():
 
 
 def test_every_score_of_decisions_has_its_thresholds():
-    assert set(METRICS) == {name for name, scorer in LABEL_SCORINGS.items() if scorer.decides}
+    assert set(THRESHOLD_RULES) == {name for name, scorer in LABEL_SCORINGS.items() if scorer.decides}
 
 
 # ------------------------------------------------------- one threshold for each label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 
 import numpy as np
@@ -38,11 +39,11 @@ def model():
 
 
 def _slow_bins(y, P, classes, n_bins):
-    """Bins of equal size, row by row in rising order of confidence."""
-    rows = sorted(range(len(y)), key=lambda i: max(P[i]))
+    """Bins of equal mass, row by row: a row goes where the middle of the rows of its confidence lies."""
     bins = [[] for _ in range(n_bins)]
-    for place, i in enumerate(rows):
-        bins[place * n_bins // len(rows)].append(i)
+    for i in range(len(y)):
+        less, equal = (sum(how(max(p), max(P[i])) for p in P) for how in (operator.lt, operator.eq))
+        bins[int((less + equal / 2) * n_bins / len(y))].append(i)
     confidence = [np.mean([max(P[i]) for i in rows]) for rows in bins]
     accuracy = [np.mean([classes[np.argmax(P[i])] == y[i] for i in rows]) for rows in bins]
     return confidence, accuracy, [len(rows) for rows in bins]

@@ -73,11 +73,10 @@ def inside(figure, artists):
 
 
 def bins_of(p, true, n_bins):
-    """Means and counts of bins of equal size, row by row."""
-    rows = sorted(range(len(p)), key=lambda i: p[i])
+    """Means and counts of bins of equal mass, row by row: a row goes where the middle of the rows with its p lies."""
     bins = [[] for _ in range(n_bins)]
-    for place, i in enumerate(rows):
-        bins[place * n_bins // len(rows)].append(i)
+    for i, value in enumerate(p):
+        bins[int((np.sum(p < value) + np.sum(p == value) / 2) * n_bins / len(p))].append(i)
     return [(np.mean(p[b]), np.mean(true[b]), len(b)) for b in bins]
 
 

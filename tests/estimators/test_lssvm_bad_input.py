@@ -119,7 +119,7 @@ PARAMETERS = {
     "nothing held out": ({"cv": None, "alpha": "auto"}, "cv=None holds nothing out.*give sigma and alpha as numbers"),
     "no grid": ({"cv": None, "sigma": [1.0, 2.0]}, "cv=None holds nothing out.*give sigma and alpha as numbers"),
     "precomputed": ({"kernel": "precomputed"}, r"needs a square matrix.*\(36, 2\)"),
-    "degree": ({"kernel": "poly", "degree": 0}, "degree=0 must be a whole number of 1 or more"),
+    "degree": ({"kernel": "poly", "degree": 0}, "degree=0 must be an integer of 1 or more"),
 }
 
 

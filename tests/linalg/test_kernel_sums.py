@@ -28,7 +28,7 @@ def laplace(A, B, sigma):
 
 @WEIGHTS
 def test_a_sum_is_the_explicit_sum(weight):
-    kernel = resolve_kernel("rbf+linear").fitted(X).weighing(weight)
+    kernel = resolve_kernel("rbf+linear").fitted(X).with_linear_weight(weight)
     np.testing.assert_allclose(kernel(X, X, 1.3), sum_kernel(X, X, 1.3, weight, X), atol=1e-10)
     np.testing.assert_allclose(kernel(NEW, X, 1.3), sum_kernel(NEW, X, 1.3, weight, X), atol=1e-10)
 
@@ -36,7 +36,7 @@ def test_a_sum_is_the_explicit_sum(weight):
 def test_sums_of_two_and_three():
     two = resolve_kernel("rbf+laplace").fitted(X)
     np.testing.assert_allclose(two(NEW, X, 1.3), rbf(NEW, X, 1.3) + laplace(NEW, X, 1.3), atol=1e-10)
-    three = resolve_kernel("rbf+laplace+linear").fitted(X).weighing(0.5)
+    three = resolve_kernel("rbf+laplace+linear").fitted(X).with_linear_weight(0.5)
     expected = sum_kernel(NEW, X, 1.3, 0.5, X) + laplace(NEW, X, 1.3)
     np.testing.assert_allclose(three(NEW, X, 1.3), expected, atol=1e-10)
 
@@ -48,7 +48,7 @@ def test_order_and_blanks_do_not_matter(name):
 
 
 def test_the_linear_part_is_one_on_average():
-    kernel = resolve_kernel("rbf+linear").fitted(X).weighing(np.inf)
+    kernel = resolve_kernel("rbf+linear").fitted(X).with_linear_weight(np.inf)
     assert np.diagonal(kernel(X, X, 1.0)).mean() == pytest.approx(1)
 
 
@@ -57,19 +57,19 @@ def test_the_linear_part_is_one_on_average():
 def test_sums_are_positive_semi_definite(seed, weight, sigma):
     rows = np.random.default_rng(seed).normal(size=(12, 3))
     for name in ("rbf+linear", "laplace+linear", "rbf+laplace", "rbf+laplace+linear"):
-        K = resolve_kernel(name).fitted(rows).weighing(weight)(rows, rows, sigma)
+        K = resolve_kernel(name).fitted(rows).with_linear_weight(weight)(rows, rows, sigma)
         np.testing.assert_allclose(K, K.T)
         assert np.linalg.eigvalsh(K).min() > -1e-9 * np.linalg.eigvalsh(K).max()
 
 
-def test_weighing_and_weights():
+def test_linear_weight():
     kernel = resolve_kernel("rbf+linear")
     assert isinstance(kernel, Sum)
-    assert [kernel.weighing(w).weight for w in (0, 0.5, 7, np.inf)] == [0, 0.5, 7, np.inf]
-    assert kernel.weighing(0).weights == (1.0, 0.0)
-    assert kernel.weighing(np.inf).weights == (0.0, 1.0)
+    assert [kernel.with_linear_weight(w).weight for w in (0, 0.5, 7, np.inf)] == [0, 0.5, 7, np.inf]
+    assert kernel.with_linear_weight(0).weights == (1.0, 0.0)
+    assert kernel.with_linear_weight(np.inf).weights == (0.0, 1.0)
     assert resolve_kernel("rbf+laplace").weight is None
-    assert kernel.weighing(np.inf).weighing(3).weight == 3
+    assert kernel.with_linear_weight(np.inf).with_linear_weight(3).weight == 3
 
 
 def test_without_a_linear_part_it_is_the_rest():
@@ -168,7 +168,7 @@ def test_a_model_of_dense_rows_predicts_sparse_ones():
 
 
 def test_float32():
-    kernel = resolve_kernel("rbf+linear").fitted(X.astype(np.float32)).weighing(2.0)
+    kernel = resolve_kernel("rbf+linear").fitted(X.astype(np.float32)).with_linear_weight(2.0)
     K = kernel(X.astype(np.float32), X.astype(np.float32), 1.3)
     assert K.dtype == np.float32
     np.testing.assert_allclose(K, sum_kernel(X, X, 1.3, 2.0, X), atol=1e-4)
@@ -185,7 +185,7 @@ def test_all_rows_equal_have_no_height():
 )
 @pytest.mark.parametrize("make", [LSSVR, LSSVC, LSPC])
 def test_bad_names_are_refused(name, make):
-    message = r"kernel='.*': a sum has different parts out of \['laplace', 'linear', 'rbf'\], such as 'rbf\+linear'"
+    message = r"parts of a sum must be different kernels out of \['laplace', 'linear', 'rbf'\], such as 'rbf\+linear'"
     with pytest.raises(ValueError, match=message):
         make(kernel=name).fit(X, Y > 0)
 

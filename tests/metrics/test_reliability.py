@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastwise.metrics.calibration import calibration_error, equal_mass, expected_calibration_error
+from leastwise.metrics.calibration import calibration_error, equal_mass_bins, expected_calibration_error
 from leastwise.metrics.reliability import (
     bin_count,
     centred_quantiles,
     debiased_error,
     debiased_error_interval,
-    equal_count_bins,
     merged_width_bins,
     reliability_bins,
     resampled_groups,
@@ -24,9 +23,7 @@ def events(n, seed=0, bias=0.0):
     return p, rng.random(n) < np.clip(p + bias, 0, 1), rng.integers(1, 4, size=n)
 
 
-@pytest.mark.parametrize(
-    "rule", [merged_width_bins, lambda p: equal_count_bins(p, 7), lambda p: equal_mass(p, np.ones(len(p)), 9)]
-)
+@pytest.mark.parametrize("rule", [merged_width_bins, lambda p: equal_mass_bins(p, 9)])
 def test_bins_against_a_loop(rule):
     p, true, w = events(120)
     member = rule(p)
@@ -62,7 +59,7 @@ def test_errors_are_those_of_the_metrics():
     p, true, _ = events(200, bias=0.2)
     P, y = np.column_stack([1 - p, p]), true.astype(int)
     top, right = P.max(axis=1), P.argmax(axis=1) == y
-    bins = reliability_bins(top, right, equal_count_bins(top, 15))
+    bins = reliability_bins(top, right, equal_mass_bins(top, 15))
     assert bins.error == pytest.approx(expected_calibration_error(y, P, n_bins=15))
     assert debiased_error(top, right, np.ones(200)) == pytest.approx(max(calibration_error(y, P), 0))
     value, low, high = debiased_error_interval(top, right, np.ones(200), None)

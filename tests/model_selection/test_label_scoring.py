@@ -301,9 +301,9 @@ def test_functions_are_shown_a_classifier():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"unknown": 0.3}, "needs all labels, and .* are not known.*'f1_macro'"),
+        ({"unknown": 0.3}, "needs all labels, and .* are unknown.*'f1_macro'"),
         ({"widths": (2, 3), "unknown": 0}, "label 1 has 3.*'log_loss'"),
-        ({"unknown": 0}, "knows weights of rows only.*'auc'"),
+        ({"unknown": 0}, "supports one weight per row only.*'auc'"),
     ],
 )
 def test_scorers_of_scikit_learn_need_complete_labels_of_two_classes(change, message):
@@ -317,7 +317,7 @@ def test_what_is_no_scoring():
         with pytest.raises(ValueError, match=r"is not known: use one of \['accuracy'"):
             resolve_label_scoring(scoring)
     sample, P, D, _ = complete()
-    with pytest.raises(ValueError, match=r"scoring='f1' cannot be had from predictions of many labels"):
+    with pytest.raises(ValueError, match=r"scoring='f1' does not support predictions of many labels"):
         resolve_label_scoring("f1")(sample, P, D)
     with pytest.raises(ValueError, match="scoring='nothing' is NaN"):
         resolve_label_scoring(type("nothing", (), {"__call__": lambda *_: np.nan})())(sample, P, D)

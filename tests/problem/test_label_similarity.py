@@ -330,7 +330,7 @@ def test_no_similarity_at_all_is_possible(value):
         (FRAME.drop(columns="rain"), r"no column, or more than one, for the labels \['rain'\]; its columns are"),
         (FRAME.drop(index="sun"), r"no row, or more than one, for the labels \['sun'\]"),
         (FRAME.iloc[[0, 0, 1, 2]], r"no row, or more than one, for the labels \['sun'\]"),
-        ([("sun", "hail")], r"edge \('sun', 'hail'\), but 'hail' is no label; the labels are \['sun', 'rain'"),
+        ([("sun", "hail")], r"edge \('sun', 'hail'\), but 'hail' is not a label; the labels are \['sun', 'rain'"),
         ([("sun", "rain", -1)], "weight must be a finite number of 0 or more"),
         ([("sun", "rain", np.nan)], "weight must be a finite number"),
         ([("sun", "rain", "2")], "weight must be a finite number"),

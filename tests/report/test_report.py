@@ -225,11 +225,11 @@ def test_uncertain_rows_and_confident_errors():
     assert [c["name"] for c in least["columns"]][-2:] == ["x", "who"]
 
 
-def test_familiar_rows_are_those_of_full_trust():
+def test_rows_within_the_training_data_have_full_domain_weight():
     model, _, y = classes_model()
     inner = model.estimator_
     in_domain, wrong = inner.heldout_rows_.in_domain, inner.heldout_proba_.argmax(axis=1) != y
-    known = report_data(model)["novelty_pvalue"]
+    known = report_data(model)["novelty"]
     assert sum(known["histogram"]) == len(y)
     assert close(known["within"], np.mean(in_domain >= 0.999))
     for found, here in zip(known["errors"], (in_domain >= 0.999, in_domain < 0.999), strict=True):

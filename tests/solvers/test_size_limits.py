@@ -25,7 +25,7 @@ from leastwise import (
     MultiTaskLSSVR,
 )
 from leastwise.datasets import make_related_tasks
-from leastwise.estimators import task_choice
+from leastwise.solvers.task_evaluators import TaskEvaluator
 from leastwise.tables import TableModel
 from leastwise.utils.unwrap import core
 
@@ -237,9 +237,9 @@ def test_a_linear_rival_that_is_searched_on_some_tasks(monkeypatch):
     """By iterations the sum of kernels competes with its linear part, which has a weight of infinity alone."""
     lower(monkeypatch)
     X, y, task = tasks("regression", "equal")
-    seen, real = [], task_choice._with_options
+    seen, real = [], TaskEvaluator.with_options_of
     monkeypatch.setattr(
-        task_choice, "_with_options", lambda whole, other: seen.append(whole.weight) or real(whole, other)
+        TaskEvaluator, "with_options_of", lambda whole, other: seen.append(whole.weight) or real(whole, other)
     )
     check(MultiTaskLSSVR(random_state=0), X, y, tasks=task)
     assert np.inf in seen

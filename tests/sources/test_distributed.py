@@ -80,7 +80,7 @@ def test_neither_partitions_nor_the_scheduler_make_a_difference(name):
 
 def test_more_rows_than_are_kept(monkeypatch):
     """The same sample is drawn from partitions, from blocks, and in memory."""
-    for part in ("sums", "streaming", "dask_fitting"):
+    for part in ("sums", "streaming", "source_fitting"):
         monkeypatch.setattr(f"leastwise.estimators.{part}.SAMPLE_ROWS", 100, raising=False)
     model = LSPC(n_centers=20, random_state=0)
     with dask.config.set(scheduler="synchronous"):

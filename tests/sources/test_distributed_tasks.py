@@ -120,8 +120,8 @@ def test_where_products_lose_digits_parts_do_not(rows, monkeypatch):
     """A ridge so small that the sums would be of no use."""
     from leastwise.sources import task_workers as working
 
-    asked, triangle = [], working.part_triangle
-    monkeypatch.setattr(working, "part_triangle", lambda *told: asked.append(1) or triangle(*told))
+    asked, triangle = [], working.block_triangle
+    monkeypatch.setattr(working, "block_triangle", lambda *told: asked.append(1) or triangle(*told))
     X, _, task, _ = rows
     more = {"cv": None, "calibration": None, "norm": "coefficients"}
     model = MultiTaskLSPC(**settings(X, search_rows=200) | {"alpha": 1e-16, "bias": "shared"} | more)
@@ -169,7 +169,8 @@ def test_rows_that_come_once_or_would_wait_for_long_are_kept_on_disk(rows, tmp_p
     once = MultiTaskLSPC(**fixed).fit_stream(iter(blocks), folder=tmp_path)
     np.testing.assert_allclose(once.scores(X, task), expected, rtol=0, atol=1e-10)
     monkeypatch.setattr(
-        "leastwise.sources.task_statistics.Known.waiting", lambda known, plan: 2**60 * any(m.home for m in plan)
+        "leastwise.sources.task_statistics.TaskStatistics.waiting",
+        lambda known, plan: 2**60 * any(m.home for m in plan),
     )
     for source in (blocks, lambda: iter(blocks)):
         kept = MultiTaskLSPC(**fixed).fit_stream(source, folder=tmp_path)
@@ -319,29 +320,29 @@ def test_an_error_names_the_partition(client, rows):
 
 
 def test_products_have_one_thread_in_a_task(client):
-    from leastwise.sources.dask import DaskParts
+    from leastwise.sources.dask import DaskSource
 
-    def threads(piece, own, shared):
+    def threads(block, own, shared):
         from threadpoolctl import threadpool_info
 
         return max((found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"), default=1)
 
     X = da.zeros((4, 2), chunks=(1, 2))
     with dask.config.set(scheduler="threads", num_workers=4):
-        assert list(DaskParts.of(X).map(threads, None, None)) == [1] * 4
-    assert list(DaskParts.of(X).map(threads, None, None)) == [1] * 4
+        assert list(DaskSource.of(X).map(threads, None)) == [1] * 4
+    assert list(DaskSource.of(X).map(threads, None)) == [1] * 4
 
 
 def test_sums_are_added_a_few_at_a_time(monkeypatch):
     """In an order that depends on the number of parts alone."""
     from leastwise.sources import dask as dask_parts
-    from leastwise.sources.dask import DaskParts
+    from leastwise.sources.dask import DaskSource
 
     seen, added = [], dask_parts.added
     monkeypatch.setattr(dask_parts, "added", lambda parts: seen.append(len(parts)) or added(parts))
     X = da.arange(100, chunks=1)[:, None]
     with dask.config.set(scheduler="threads", num_workers=2):
-        found = DaskParts.of(X).total(lambda piece, own, shared: [int(piece.X[0, 0]) * shared], None, 3)
+        found = DaskSource.of(X).total(lambda block, own, shared: [int(block.X[0, 0]) * shared], 3)
     assert found == [3 * k for k in range(100)]
     assert sorted(seen) == [2, 4, 5, *[8] * 13]
 
@@ -370,7 +371,7 @@ def test_frames_unknown_sizes_and_empty_partitions(rows):
 
 
 def test_only_rows_of_tasks_that_lie_apart_move(rows):
-    from leastwise.sources.parts import moves
+    from leastwise.sources.task_reading import moves
 
     plan = moves([["a", "b"], ["b", "c"], []], [np.array([5, 2]), np.array([3, 1]), np.array([])], [7, 4, 0])
     assert [move.home for move in plan] == [{"b": 1}, {}, {}]

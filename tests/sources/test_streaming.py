@@ -438,7 +438,7 @@ def test_moments_are_what_a_ridge_needs():
 
 
 def test_progress_is_told(capsys, monkeypatch):
-    monkeypatch.setattr("leastwise.estimators.block_passes.PAUSE", 0.0)
+    monkeypatch.setattr("leastwise.sources.row_source.PAUSE", 0.0)
     LSPC(centers=X[::10], sigma=1.5, verbose=1).fit_stream(X, Y_CLASS, block_rows=100)
     told = capsys.readouterr().out
     assert "chose 24 centres" in told

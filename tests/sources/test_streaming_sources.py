@@ -13,7 +13,8 @@ from scipy import sparse
 
 from leastwise import LSPC, MultiTaskLSPC
 from leastwise import sources as streaming
-from leastwise.sources.blocks import BUDGET, MOST_ROWS, Block, Blocks, StreamError, gather
+from leastwise.sources import gather
+from leastwise.sources.blocks import BUDGET, MOST_ROWS, Block, Blocks, StreamError
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.predictions import predict_blocks, write_predictions
 

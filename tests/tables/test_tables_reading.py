@@ -5,10 +5,10 @@ import gzip
 import io
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
+from call_counts import counted_calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file
@@ -271,12 +271,11 @@ def test_any_bytes_give_a_table_or_a_clear_error(data):
     assert refused.startswith(("<stream>: ", "<stream>, line ")) if table is None else len(table) > 0
 
 
-def test_a_hundred_thousand_columns_are_read_in_bounded_time():
+def test_a_hundred_thousand_columns_take_a_few_calls_per_cell():
     text = ",".join(f"c{j}" for j in range(100_000)) + "\n" + ("1," * 99_999 + "2\n") * 3
-    start = time.process_time()
-    table = read_table(io.StringIO(text))
+    table, calls = counted_calls(lambda: read_table(io.StringIO(text)))
     assert (len(table.names), len(table), table["c99999"].tolist()) == (100_000, 3, ["2"] * 3)
-    assert time.process_time() - start < 10
+    assert calls < 20 * 300_000
 
 
 def test_broken_binary_files_are_named(tmp_path):
@@ -448,7 +447,7 @@ model = TableModel(target="y", model=LSPC(sigma=1.0, alpha=0.01)).fit(table)
 write_table(model.predict_table(table), "-")
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.startswith("row,prediction,p_a,p_b,confidence,set,trust\n1,a,")
+    assert out.startswith("row,prediction,p_a,p_b,confidence,set,in_domain\n1,a,")
 
 
 def test_a_table_shows_its_first_rows_on_short_lines():

@@ -301,7 +301,7 @@ class _Likelihood:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The two fits behind one value of ``calibration=``.
+    """How one value of ``calibration=`` is fitted.
 
     Attributes
     ----------
@@ -310,22 +310,31 @@ class Calibration:
     fit_labels : callable
         ``fit_labels(sample, start, pooled, pull, shrink)`` returns a LabelCalibrator; parameters as in
         :func:`fit_label_calibrator`.
+    search_with : str, optional
+        The calibration that replaces this one during the search, where calibrators are evaluated on the rows that
+        they were fitted to. For calibrations flexible enough to overfit these rows.
     """
 
     fit: Callable[[Sample, Calibrator | None, float | None], Calibrator]
     fit_labels: Callable[[LabelSample, LabelCalibrator | None, bool, float | None, bool], LabelCalibrator]
+    search_with: str | None = None
 
 
 #: Every allowed value of ``calibration=``. Parameter checks and error messages read the names from here.
 CALIBRATIONS: dict[str | None, Calibration] = {
     "blend": Calibration(fit_blend, fit_label_blend),
     "temperature": Calibration(partial(fit_blend, use_power=False), partial(fit_label_blend, use_power=False)),
-    "isotonic": Calibration(fit_isotonic, fit_label_isotonic),
+    "isotonic": Calibration(fit_isotonic, fit_label_isotonic, search_with="blend"),
     None: Calibration(
         lambda sample, start, believed: ClipNormalise(sample.shares),
         lambda sample, start, pooled, pull, shrink: fit_label_clip(sample),
     ),
 }
+
+
+def search_calibration(kind: str | None) -> str | None:
+    """The calibration to use during the search if ``kind`` is that of the final model."""
+    return CALIBRATIONS[kind].search_with or kind
 
 
 def fit_calibrator(

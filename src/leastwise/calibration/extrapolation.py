@@ -95,7 +95,7 @@ def further_distances(kernel: Kernel, X: Any, basis: Basis, fold: Array, cell: A
 
 
 def fit_extrapolation(nearest: Array, further: Array, copy: Array) -> Extrapolation | None:
-    """The reach of a model; None if the radius is zero.
+    """The domain of a model; None if the radius is zero.
 
     Parameters
     ----------

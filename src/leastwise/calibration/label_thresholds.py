@@ -14,11 +14,16 @@ one for each label
     instead of y: with many positives that is the F1 of the rows, with few the expected F1 if the probabilities are
     right up to a factor.
 
+Which of them a scoring uses is said where it is registered, with ``register_label_scoring(thresholds=)``.
+
 Of all thresholds that give the same decisions the lowest is taken. On new messages of Enron that gave a better macro
 F1 than the midpoint between two probabilities.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,7 +39,10 @@ GRID = 256
 #: With more entries than this the same limit holds for all metrics.
 MANY = 200_000
 
-METRICS = ("f1_micro", "f1_macro", "f1_samples", "hamming", "accuracy")
+#: ``rule(P, codes, W)`` returns the best thresholds; parameters and result as in :func:`choose_thresholds`.
+ThresholdRule = Callable[[Array, Array, Array], "float | Array"]
+#: The rule of each label scoring that has one. ``register_label_scoring`` adds to it.
+THRESHOLD_RULES: dict[str, ThresholdRule] = {}
 
 
 def decide(P: Array, starts: Array, threshold: float | Array) -> Array:
@@ -66,7 +74,7 @@ def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | 
     Parameters
     ----------
     metric : str
-        One of ``METRICS``; 0.5 is returned for any other.
+        Name of a label scoring; without a rule in ``THRESHOLD_RULES`` the threshold is 0.5.
     P : ndarray of shape (n, T)
         Probabilities of the second class, on held-out rows.
     codes : ndarray of int of shape (n, T)
@@ -81,19 +89,40 @@ def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | 
     ndarray of shape (T,)
         With "f1_macro".
     """
-    if metric not in METRICS:
-        return 0.5
-    if metric == "f1_macro":
-        return label_thresholds(P, codes, W)
-    true, W = codes == 1, np.where(codes >= 0, W, 0)
-    tried = _tried(P[true & (W > 0)], GRID if metric == "f1_samples" or P.size > MANY else P.size)
-    place = np.searchsorted(tried, P, side="right") - 1  # the last threshold that the entry reaches
-    curve = CURVES[metric](place, true, W, len(tried))
-    if not curve.max() > 0:
-        return 0.5
-    best = np.flatnonzero(curve >= curve.max() * (1 - 1e-12))
-    chosen = _just_below(P[W > 0], tried[best[len(best) // 2]])
-    return 0.5 if metric == "hamming" and not _worth_it(P, true, W, chosen) else chosen
+    rule = THRESHOLD_RULES.get(metric)
+    return 0.5 if rule is None else rule(P, codes, W)
+
+
+@dataclass(frozen=True)
+class SharedThreshold:
+    """Rule for one threshold for all labels: the maximum of a curve over thresholds.
+
+    Attributes
+    ----------
+    curve : callable
+        ``curve(place, true, W, size)`` returns the metric at each of ``size`` thresholds in rising order. ``place``
+        is the last threshold that an entry reaches, -1 for none.
+    by_row : bool
+        True if the curve needs a number for each row and threshold, so that fewer thresholds are tried.
+    margin : bool
+        True if 0.5 is kept unless the best threshold is better by more than a standard error.
+    """
+
+    curve: Callable[[Array, Array, Array, int], Array]
+    by_row: bool = False
+    margin: bool = False
+
+    def __call__(self, P: Array, codes: Array, W: Array) -> float:
+        """The best threshold; parameters and result as in :func:`choose_thresholds`."""
+        true, W = codes == 1, np.where(codes >= 0, W, 0)
+        tried = _tried(P[true & (W > 0)], GRID if self.by_row or P.size > MANY else P.size)
+        place = np.searchsorted(tried, P, side="right") - 1
+        curve = self.curve(place, true, W, len(tried))
+        if not curve.max() > 0:
+            return 0.5
+        best = np.flatnonzero(curve >= curve.max() * (1 - 1e-12))
+        chosen = _just_below(P[W > 0], tried[best[len(best) // 2]])
+        return 0.5 if self.margin and not _worth_it(P, true, W, chosen) else chosen
 
 
 def _worth_it(P: Array, true: Array, W: Array, threshold: float) -> bool:
@@ -118,28 +147,30 @@ def _just_below(values: Array, first: float) -> float:
     return float(values[values < first].max(initial=0))
 
 
-# --------------------------------------- value of every threshold for all labels
+# ----------------------------------- metrics at every threshold for all labels
 
 
-def _micro(place: Array, true: Array, W: Array, size: int) -> Array:
+def micro_f1_curve(place: Array, true: Array, W: Array, size: int) -> Array:
+    """F1 of all entries."""
     both, given = (_reaching(place.ravel(), V.ravel(), size) for V in (W * true, W))
     return 2 * both / np.maximum(given + np.sum(W * true), np.finfo(float).tiny)
 
 
-def _samples(place: Array, true: Array, W: Array, size: int) -> Array:
+def row_f1_curve(place: Array, true: Array, W: Array, size: int) -> Array:
+    """Sum over rows of their F1."""
     both, given = (_reaching(place, V, size) for V in (W * true, W))
     total = given + np.sum(W * true, axis=1, keepdims=True)
     return row_weights(W) @ (2 * both / np.where(total > 0, total, 1))
 
 
-def _right(place: Array, true: Array, W: Array, size: int) -> Array:
+def correct_entries_curve(place: Array, true: Array, W: Array, size: int) -> Array:
     """Weight of the correct entries."""
     gain = _reaching(place.ravel(), np.where(true, W, -W).ravel(), size)
     return gain + np.sum(W * ~true)
 
 
-def _all_right(place: Array, true: Array, W: Array, size: int) -> Array:
-    """Weight of the rows that are correct: thresholds above all their negatives and no positive."""
+def correct_rows_curve(place: Array, true: Array, W: Array, size: int) -> Array:
+    """Weight of the correct rows: those where the threshold is above all negatives and below all positives."""
     low = np.where(~true & (W > 0), place, -1).max(axis=1) + 1
     high = np.where(true & (W > 0), place, size - 1).min(axis=1) + 1
     w, possible = row_weights(W), low < high
@@ -153,9 +184,6 @@ def _reaching(place: Array, weights: Array, size: int) -> Array:
     offset = np.arange(len(place))[:, None] * (size + 1) if place.ndim == 2 else 0
     counts = np.bincount((place + 1 + offset).ravel(), weights.ravel(), int(np.prod(shape))).reshape(shape)
     return np.cumsum(counts[..., :0:-1], axis=-1)[..., ::-1]
-
-
-CURVES = {"f1_micro": _micro, "f1_samples": _samples, "hamming": _right, "accuracy": _all_right}
 
 
 # -------------------------------------------------------- one threshold for each label

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from leastwise.displays._base import check_option, fit_names, given_axes, panels, pyplot
-from leastwise.inspection.outcomes import layers, outermost_with
+from leastwise.inspection.outcomes import outermost_with
+from leastwise.utils.unwrap import layers
 
 Array = np.ndarray
 Limits = tuple[tuple[float, float], tuple[float, float]]

@@ -27,7 +27,8 @@ from leastwise.inspection.outcomes import (
     is_table,
     outcomes_by_label,
 )
-from leastwise.metrics.reliability import equal_count_bins, reliability_bins
+from leastwise.metrics.calibration import equal_mass_bins
+from leastwise.metrics.reliability import reliability_bins
 
 Array = np.ndarray
 
@@ -40,9 +41,9 @@ class ReliabilityDisplay(PredictionDisplay):
     """Reliability diagram: confidence against accuracy.
 
     The confidence of a row is the probability of its most probable class. With ``pos_label`` it is the probability of
-    that class, and its frequency takes the place of the accuracy. Rows are put into bins of equal size by confidence;
-    each point of the diagram is a bin, with an interval for its accuracy. With several labels per row, every known
-    label counts as a row.
+    that class, and its frequency takes the place of the accuracy. Rows are put into bins of about equal size by
+    confidence; each point of the diagram is a bin, with an interval for its accuracy. With several labels per row,
+    every known label counts as a row.
 
     Parameters
     ----------
@@ -186,7 +187,7 @@ class ReliabilityDisplay(PredictionDisplay):
             raise ValueError(f"level={level!r} must be between 0 and 1, such as 0.95.")
         if groups is not None and interval != "bootstrap":
             raise ValueError("groups= needs interval='bootstrap', which draws whole groups.")
-        bins = reliability_bins(outcomes.p, outcomes.true, equal_count_bins(outcomes.p, n_bins))
+        bins = reliability_bins(outcomes.p, outcomes.true, equal_mass_bins(outcomes.p, int(n_bins)))
         low, high = None, None
         if interval == "exact":
             low, high = bins.exact_interval(level)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.metrics.calibration import equal_mass
+from leastwise.metrics.calibration import equal_mass_bins
 from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.reliability import bin_count, debiased_error, reliability_bins
 from leastwise.utils.svg import Frame, Markup, element, join_markup, picture
@@ -123,7 +123,7 @@ def row_outcomes(P: Array, codes: Array, w: Array) -> tuple[Array, Array, Array,
 
 def reliability_diagram(p: Array, true: Array, w: Array) -> Markup:
     """A small reliability diagram with bins of equal mass, and a histogram behind it."""
-    bins = reliability_bins(p, true, equal_mass(p, w, bin_count(len(p), BINS)), w)
+    bins = reliability_bins(p, true, equal_mass_bins(p, bin_count(len(p), BINS), w), w)
     frame = Frame.of((4, 4, SIDE - 4, SIDE - 4), (0, 1), (0, 1))
     heights, edges = np.histogram(p, bins=20, range=(0, 1), weights=w)
     box = element("rect", x=4.0, y=4.0, width=SIDE - 8, height=SIDE - 8, class_="box")

@@ -25,8 +25,11 @@ from leastwise.estimators.predicting import Answer, framed, raw_scores, set_outp
 from leastwise.estimators.sets import SetOptions, evidence_of, held_rows, unseen_task_evidence
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import all_or_nothing, read_numpy_rows, read_rows, read_task_rows
+from leastwise.linalg.moments import Moments
+from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import in_units
 from leastwise.solvers.solve_tasks import DualForm, PrimalForm
+from leastwise.sources.bottom_k import Kept
 from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import back_like, bring, get_namespace, to_numpy
 
@@ -85,6 +88,14 @@ class KernelEstimator(BaseEstimator):
 
     kernel: Any
     cv: Any
+    kernel_: Kernel
+    sigma_: float
+    alpha_: float
+    centers_: Any
+    coef_: Any
+    intercept_: Array
+    moments_: Moments
+    kept_: Kept | None
 
 
 @documented
@@ -258,7 +269,6 @@ class Classifier(ClassifierMixin, KernelEstimator):
     calibrator_: Any
     classes_: Any
     class_prior_: Any
-    intercept_: Array
 
 
 # Coefficients of a model of many tasks, in the form in which they were solved for.

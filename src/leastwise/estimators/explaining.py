@@ -5,7 +5,7 @@ The functions are taken into the class bodies of estimators that are linear in t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -25,10 +25,14 @@ from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
 from leastwise.utils.memory import available_memory, human
 
+if TYPE_CHECKING:
+    from leastwise.estimators.base import KernelEstimator, TaskClassifier, TaskRegressor
+    from leastwise.estimators.labels import LabelClassifier
+
 Array = np.ndarray
 
 
-def influence(self: Any, X: Any, top: int | None = 10) -> Influence:
+def influence(self: KernelEstimator, X: Any, top: int | None = 10) -> Influence:
     """Contribution of training rows to predictions, and the effect of removing them.
 
     Parameters
@@ -54,7 +58,9 @@ def influence(self: Any, X: Any, top: int | None = 10) -> Influence:
     return _influence(self, known, rows, None, k)
 
 
-def task_influence(self: Any, X: Any, top: int | None = 10, *, tasks: Any = None) -> Influence:
+def task_influence(
+    self: TaskClassifier | TaskRegressor, X: Any, top: int | None = 10, *, tasks: Any = None
+) -> Influence:
     """Contribution of training rows and tasks to predictions; see :meth:`leastwise.LSPC.influence`.
 
     Parameters
@@ -75,7 +81,9 @@ def task_influence(self: Any, X: Any, top: int | None = 10, *, tasks: Any = None
     return _influence(self, known, rows, task, k)
 
 
-def _influence(model: Any, known: TrainingRecord, X: Any, task: Array | None, top: int | None) -> Influence:
+def _influence(
+    model: KernelEstimator, known: TrainingRecord, X: Any, task: Array | None, top: int | None
+) -> Influence:
     form, n = vars(model).get("form_"), len(known.w)
     own = form.task if isinstance(form, DualForm) else None
     smoother = Smoother(
@@ -91,7 +99,7 @@ def _influence(model: Any, known: TrainingRecord, X: Any, task: Array | None, to
     return Influence(**{**vars(result), **given})
 
 
-def _learned(model: Any) -> TrainingRecord:
+def _learned(model: KernelEstimator) -> TrainingRecord:
     """Targets and weights of the training rows; an error if the model has no coefficient for each of them."""
     known = vars(model).get("training_record_")
     if known is None:
@@ -115,13 +123,13 @@ def _check_room(size: int, what: str) -> None:
         )
 
 
-def _kernel(model: Any, X: Any, task: Array | None) -> Array:
+def _kernel(model: KernelEstimator, X: Any, task: Array | None) -> Array:
     """Kernel between some rows and the training rows, in double precision."""
     K, form = model.kernel_(X, model.centers_, model.sigma_).astype(float), vars(model).get("form_")
     return K if task is None or form is None else form.coupling_matrix.couple(K, task, form.task)
 
 
-def _decompose_scores(model: Any, smoother: Smoother, X: Any, task: Array | None, top: int) -> Parts:
+def _decompose_scores(model: KernelEstimator, smoother: Smoother, X: Any, task: Array | None, top: int) -> Parts:
     n, c = smoother.record.Z.shape
     unit, offset = vars(model).get("unit_", np.ones(c)), vars(model).get("offset_", np.zeros(c))
     found = []
@@ -136,7 +144,7 @@ def _decompose_scores(model: Any, smoother: Smoother, X: Any, task: Array | None
     return Parts(**joined)
 
 
-def _named(model: Any, Z: Array, place: Array) -> tuple[Any, Array]:
+def _named(model: KernelEstimator, Z: Array, place: Array) -> tuple[Any, Array]:
     """Names of the outputs, and the targets of some training rows as they were given."""
     classes = vars(model).get("classes_")
     if classes is not None:
@@ -148,7 +156,7 @@ def _named(model: Any, Z: Array, place: Array) -> tuple[Any, Array]:
 # ------------------------------------------------------------------------- labels
 
 
-def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = None) -> LabelInfluence:
+def label_influence(self: LabelClassifier, X: Any, top: int | None = 10, *, labels: Any = None) -> LabelInfluence:
     """Contribution of training rows and labels to predictions; see :meth:`leastwise.LSPC.influence`.
 
     Parameters
@@ -199,7 +207,7 @@ def label_influence(self: Any, X: Any, top: int | None = 10, *, labels: Any = No
     return LabelInfluence(*given, own_contribution=own, **more)
 
 
-def _label_places(model: Any, labels: Any) -> Array:
+def _label_places(model: LabelClassifier, labels: Any) -> Array:
     """Positions of the labels that were asked for."""
     names = list(model.label_index_.names)
     if labels is None:
@@ -212,7 +220,7 @@ def _label_places(model: Any, labels: Any) -> Array:
     return np.array([names.index(name) for name in asked])
 
 
-def _label_learned(model: Any) -> LabelTrainingRecord:
+def _label_learned(model: LabelClassifier) -> LabelTrainingRecord:
     known = vars(model).get("training_record_")
     if known is None:
         raise ValueError(

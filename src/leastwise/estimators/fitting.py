@@ -15,10 +15,10 @@ from sklearn.exceptions import ConvergenceWarning
 from leastwise.estimators.checks import check_memory
 from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.configuring import configure
-from leastwise.estimators.dask_fitting import fit_dask
 from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
 from leastwise.estimators.solver_table import SOLVERS
 from leastwise.estimators.solving import Fitted
+from leastwise.estimators.source_fitting import fit_dask
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
 from leastwise.estimators.task_streaming import fit_dask_tasks
@@ -39,7 +39,7 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
     if is_dask(X) and not spec.logistic:
         if spec.many_tasks:
             return fit_dask_tasks(model, spec, X, y, sample_weight, groups, tasks)
-        return fit_dask(model, spec, X, y, sample_weight, groups)
+        return fit_dask(model, X, y, sample_weight, groups)
     data, settings = prepare(model, spec, X, y, sample_weight, groups, tasks)
     spec, data, settings = configure(spec, data, settings)
     if spec.logistic:

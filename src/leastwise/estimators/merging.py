@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.block_passes import recoded
 from leastwise.estimators.streaming import begun_before, check_sums, known_targets, renew
 from leastwise.linalg.moments import Moments
 from leastwise.problem.basis import double_kernel
@@ -61,7 +60,7 @@ def merge(models: Sequence[Any]) -> Any:
     ]
     kept = None
     if all(model.kept_ is not None for model in models):
-        kept = joined_kept([recoded(model.kept_, targets, old) for model, old in zip(models, known, strict=True)])
+        kept = joined_kept([model.kept_.recoded(targets, old) for model, old in zip(models, known, strict=True)])
     if not sum(m.n for m in moments):
         raise ValueError("The models have learned from no rows yet: call partial_fit() of them before.")
     merged = copy.copy(first)

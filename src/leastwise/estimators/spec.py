@@ -203,7 +203,7 @@ class Spec:
         if not weights:
             return kernel
         assert isinstance(kernel, Sum)
-        return kernel.weighing(1.0 if 1.0 in weights else weights[len(weights) // 2])
+        return kernel.with_linear_weight(1.0 if 1.0 in weights else weights[len(weights) // 2])
 
     def few_functions(self, kernel: Kernel) -> bool:
         """True if the block-arrow system applies: tasks that share alike, over few basis functions."""

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator, sample_credibility
+from leastwise.calibration.calibrators import (
+    fit_calibrator,
+    fit_label_calibrator,
+    sample_credibility,
+    search_calibration,
+)
 from leastwise.calibration.extrapolation import (
     SOME,
     Extrapolation,
@@ -57,8 +62,8 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     if spec.many_labels:
         _store_labels(model, spec, data, fitted, extrapolation, in_domain)
         return model
-    if spec.calibration == "isotonic":
-        calibrator = fit_calibrator("isotonic", data.rows.sample(outcome.F), signed=data.targets.signed)
+    if search_calibration(spec.calibration) != spec.calibration:  # the search used another one
+        calibrator = fit_calibrator(spec.calibration, data.rows.sample(outcome.F), signed=data.targets.signed)
         outcome = replace(outcome, calibrator=calibrator)
     elif spec.logistic:
         outcome = replace(outcome, calibrator=Softmax(data.rows.class_shares(len(data.classes)).astype(data.X.dtype)))

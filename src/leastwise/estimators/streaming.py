@@ -1,34 +1,23 @@
-"""Fits to rows in blocks, and models that change by more rows or fewer.
+"""Models of rows in blocks, and models that change by more rows or fewer; the methods are taken into class bodies.
 
-A first pass keeps a sample of the rows, which chooses centres, kernel and sigma. A second pass sums over all rows.
-What rows were summed is in ``moments_``, and the sample in ``kept_``: adding rows, taking rows away and merging
-models are arithmetic on these, after which :func:`conclude` makes the model anew. The methods are taken into class
-bodies.
+``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.estimators.source_fitting.fit_source` with a source
+of blocks. The sums of the rows are in ``moments_``, a sample in ``kept_``: adding rows, taking rows away and merging
+models are arithmetic on these, after which :func:`~leastwise.estimators.sums.conclude` makes the model anew.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.estimators.block_passes import (
-    FirstLook,
-    OneBlock,
-    Progress,
-    RunningSums,
-    as_block,
-    look_first,
-    read_block,
-)
+from leastwise.estimators.source_fitting import RowReader, SumTask, fit_source, store_conclusion, sum_rows
 from leastwise.estimators.spec import Spec
-from leastwise.estimators.storing import store
-from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
+from leastwise.estimators.sums import StreamState, block_moments
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
@@ -36,14 +25,20 @@ from leastwise.problem.basis import given_basis
 from leastwise.problem.targets import Targets
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.moments import SAMPLE_ROWS
-from leastwise.sources.blocks import StreamError
+from leastwise.sources.blocks import Block
 from leastwise.sources.bottom_k import BottomKSample, Kept
 from leastwise.sources.dask import is_dask
 from leastwise.sources.opening import open_blocks
+from leastwise.sources.row_source import BlockSource, RowSource
+from leastwise.utils.arrays import bring
 from leastwise.utils.hashing import EVERY
 from leastwise.utils.warn import warn_user
 
+if TYPE_CHECKING:
+    from leastwise.estimators.base import KernelEstimator
+
 Array = np.ndarray
+Model = TypeVar("Model", bound="KernelEstimator")
 
 #: Attributes that do not change when rows come or go.
 UNCHANGED = ("n_features_in_", "feature_names_in_", "label_index_")
@@ -53,7 +48,7 @@ UNCHANGED = ("n_features_in_", "feature_names_in_", "label_index_")
 
 
 def fit_stream(
-    self: Any,
+    self: Model,
     source: Any,
     y: Any = None,
     *,
@@ -64,7 +59,7 @@ def fit_stream(
     classes: Any = None,
     keep_rows: int = SAMPLE_ROWS,
     block_rows: int | None = None,
-) -> Any:
+) -> Model:
     """Fit to rows that come in blocks, with memory that depends on the number of centres, not on that of rows.
 
     Parameters
@@ -98,19 +93,18 @@ def fit_stream(
     model is then that of the rows before it, and ``partial_fit`` continues from there.
     """
     names = {"target": target, "features": features, "weight": weight, "group": group}
-    error = _fit_blocks(
-        self,
-        lambda: open_blocks(source, y, **names, block_rows=block_rows),
-        classes,
-        keep_rows,
-        getattr(y, "columns", target),
-    )
+
+    def open_source(spec: Spec) -> RowSource:
+        blocks = open_blocks(source, y, **names, block_rows=block_rows)
+        return BlockSource(blocks, blocks.repeatable, spec.report, until_error=True)
+
+    error = fit_source(self, open_source, classes, keep_rows, getattr(y, "columns", target))
     if error is not None:
         raise error
     return self
 
 
-def _can_stream(model: Any) -> bool:
+def _can_stream(model: KernelEstimator) -> bool:
     """True if the parameters allow a fit from sums; an error that says why not."""
     try:
         model._spec().check_stream(SAMPLE_ROWS)
@@ -120,7 +114,9 @@ def _can_stream(model: Any) -> bool:
 
 
 @available_if(_can_stream)
-def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, groups: Any = None) -> Any:
+def partial_fit(
+    self: Model, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, groups: Any = None
+) -> Model:
     """Add rows. Centres, kernel and sigma are chosen at the first call; alpha and the calibration at every call.
 
     Parameters
@@ -140,21 +136,18 @@ def partial_fit(self: Any, X: Any, y: Any, classes: Any = None, sample_weight: A
     check_in_memory(X)
     block = as_block(X, y, sample_weight, groups)
     if not _goes_on(self):
-        error = _fit_blocks(self, lambda: OneBlock(block), classes, SAMPLE_ROWS, None)
-        assert error is None
+        # Not repeatable: the balance of the classes is not known, as more rows may come.
+        fit_source(self, lambda spec: BlockSource([block], False, spec.report), classes, SAMPLE_ROWS)
         return self
-    spec, targets = self._spec(), known_targets(self)
-    X, codes, w = read_block(self, spec, block, targets, targets.class_factors(None), self.intercept_.dtype)
-    begun, kept = begun_before(self), vars(self).get("kept_")
-    moments = self.moments_ + block_moments(X, codes, w, targets, begun)
-    if kept is not None:
-        keeper = BottomKSample(kept.limit, kept)
-        keeper.add(X, codes, w, block.groups, observation_counts(block.sample_weight))
-        kept = keeper.kept()
-    return renew(self, begun, moments, kept, targets)
+    kept, targets = vars(self).get("kept_"), known_targets(self)
+    begun, factor = begun_before(self), targets.class_factors(None)
+    more = sum_rows(block, None, SumTask(known_reader(self), begun, factor, 0 if kept is None else kept.limit))
+    if kept is not None and more.sample is not None:
+        kept = (BottomKSample(kept.limit, (kept,)) + more.sample).kept()
+    return renew(self, begun, self.moments_ + more.moments, kept, targets)
 
 
-def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Any:
+def unfit(self: Model, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Model:
     """Remove rows that were added before: the model is then the same as without them.
 
     Centres and sigma do not change, even if they came from these rows.
@@ -174,8 +167,8 @@ def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = No
     """
     check_sums(self, "unfit")
     check_in_memory(X)
-    spec, targets, block = self._spec(), known_targets(self), as_block(X, y, sample_weight, groups)
-    X, codes, w = read_block(self, spec, block, targets, targets.class_factors(None), self.intercept_.dtype)
+    targets, block = known_targets(self), as_block(X, y, sample_weight, groups)
+    X, codes, w = known_reader(self).encoded(block, targets.class_factors(None))
     begun, kept = begun_before(self), vars(self).get("kept_")
     moments = self.moments_ - block_moments(X, codes, w, targets, begun)
     if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
@@ -195,7 +188,7 @@ def unfit(self: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = No
     return renew(self, begun, moments, kept, targets)
 
 
-def forget(self: Any, keep: float) -> Any:
+def forget(self: Model, keep: float) -> Model:
     """Multiply the weights of all rows so far by a factor.
 
     If it is called before every ``partial_fit``, rows that are k calls old have weight ``keep ** k``, also when they
@@ -220,7 +213,7 @@ def forget(self: Any, keep: float) -> Any:
     return renew(self, begun_before(self), self.moments_ * float(keep), kept, known_targets(self))
 
 
-def without_rows(self: Any) -> Any:
+def without_rows(self: Model) -> Model:
     """A copy with the same centres, kernel, sigma and classes that has not learned from any rows.
 
     Models that are to be merged start from such a copy and continue with ``partial_fit``. Until then the copy
@@ -233,10 +226,30 @@ def without_rows(self: Any) -> Any:
     return other
 
 
+def check_in_memory(X: Any) -> None:
+    """Raise an error for collections of Dask, all of which would be computed here."""
+    if is_dask(X):
+        raise ValueError(
+            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
+            "partitions one after the other."
+        )
+
+
+def as_block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
+    """Rows that the user has in memory; frames keep their names, arrays of other libraries become numpy arrays."""
+    X, y, sample_weight, groups = (bring(a) for a in (X, y, sample_weight, groups))
+    return Block(X, y, sample_weight, None, None if groups is None else np.asarray(groups))
+
+
 # ------------------------------------------------------------------- state of a model
 
 
-def known_targets(model: Any) -> Targets:
+def known_reader(model: KernelEstimator) -> RowReader:
+    """Validates rows as those that a fitted model knows."""
+    return RowReader(model, known_targets(model), model.kernel_, model.intercept_.dtype)
+
+
+def known_targets(model: KernelEstimator) -> Targets:
     """The targets that a fitted model knows."""
     targets, known = model._spec().targets, vars(model)
     if targets.kind == "classes":
@@ -246,7 +259,7 @@ def known_targets(model: Any) -> Targets:
     return targets.with_known(unit=known["unit_"], offset=known["offset_"], flat=known["flat_"])
 
 
-def begun_before(model: Any) -> StreamState:
+def begun_before(model: KernelEstimator) -> StreamState:
     """What was chosen when this model began."""
     basis, known = given_basis(model.centers_, model.coef_.shape[-1]), vars(model)
     guess = Candidate(
@@ -255,32 +268,14 @@ def begun_before(model: Any) -> StreamState:
     return StreamState(model.kernel_, basis, guess, model.moments_.n, [], model.moments_.whitening)
 
 
-def renew(model: Any, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets) -> Any:
+def renew(model: Model, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets) -> Model:
     """The model of other rows with the same centres."""
     unchanged = {name: vars(model)[name] for name in UNCHANGED if name in vars(model)}
-    _renew(model, begun, moments, kept, targets, unchanged)
+    all_or_nothing(store_conclusion)(model, model._spec(), begun, moments, kept, targets, unchanged)
     return model
 
 
-@all_or_nothing
-def _renew(
-    model: Any, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets, unchanged: dict[str, Any]
-) -> None:
-    vars(model).update(unchanged)
-    store_conclusion(model, model._spec(), begun, moments, kept, targets)
-
-
-def store_conclusion(
-    model: Any, spec: Spec, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets
-) -> None:
-    """Settle, and store."""
-    store(model, spec, *conclude(spec, begun, moments, kept, targets))
-    model.moments_, model.kept_ = moments, kept
-    if not kept:
-        del model.neighbourhood_  # which holds rows
-
-
-def check_sums(model: Any, method: str) -> None:
+def check_sums(model: KernelEstimator, method: str) -> None:
     """Raise an error for a model without sums."""
     check_is_fitted(model)
     if "moments_" not in vars(model):
@@ -290,7 +285,7 @@ def check_sums(model: Any, method: str) -> None:
         )
 
 
-def _goes_on(model: Any) -> bool:
+def _goes_on(model: KernelEstimator) -> bool:
     """True if there is a model to go on from; warns that one of ``fit`` is lost."""
     if "coef_" in vars(model) and "moments_" not in vars(model):
         warn_user(
@@ -298,49 +293,3 @@ def _goes_on(model: Any) -> bool:
             "partial_fit() begins anew with these rows. Begin with fit_stream() or partial_fit() to go on."
         )
     return "moments_" in vars(model)
-
-
-# ------------------------------------------------------------------------- blocks
-
-
-@all_or_nothing
-def _fit_blocks(
-    self: Any, open_source: Callable[[], Any], classes: Any, keep_rows: int, target_names: Any
-) -> StreamError | None:
-    """Fit to blocks; the error that ended the stream too early, if one did after some rows."""
-    spec = self._spec()
-    kernel, limit = spec.check_stream(keep_rows), sample_rows(spec, keep_rows)
-    spec.targets.check_parameters()
-    blocks = open_source()
-    stream = iter(blocks)
-    known = spec.targets if classes is None else spec.targets.named(classes)
-    first = FirstLook(BottomKSample(limit), known, seen=classes is not None)
-    look_first(self, spec, blocks, stream, first, limit)
-    targets, kept = first.completed(target_names)
-    targets.check_learnable()
-    factor = targets.class_factors(first.counts if blocks.repeatable else None)
-    kept = kept if factor is None else kept.weighted(factor[kept.y])
-    begun = begin_stream(spec, kept, targets, kernel, keep_rows)
-    keeper = BottomKSample(keep_rows, replace(kept, limit=keep_rows).lowered()) if keep_rows else None
-    progress = Progress(spec.report, "sums", first.n_rows if blocks.repeatable else None)
-    sums = RunningSums(self, spec, begun, targets, factor, begun.zero(), progress)
-    error = sums.run(blocks, stream, first, keeper)
-    store_conclusion(self, spec, begun, sums.moments, None if keeper is None else keeper.kept(), targets)
-    if first.names is not None:
-        self.feature_names_in_ = np.array(first.names, dtype=object)
-    return error
-
-
-def sample_rows(spec: Spec, keep_rows: int) -> int:
-    """Rows of the first sample: as many as are kept, if these are any, and no fewer than the centres."""
-    centers = spec.n_centers or STREAM_CENTERS if isinstance(spec.centers, str) else 0
-    return max(keep_rows, int(centers)) if keep_rows > 1 else SAMPLE_ROWS
-
-
-def check_in_memory(X: Any) -> None:
-    """Raise an error for collections of Dask, all of which would be computed here."""
-    if is_dask(X):
-        raise ValueError(
-            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
-            "partitions one after the other."
-        )

@@ -255,9 +255,7 @@ def as_places(basis: Basis) -> Basis:
 # ----------------------------------------------------------------------- in blocks
 
 
-def begin_stream(
-    spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int = SAMPLE_ROWS
-) -> StreamState:
+def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int) -> StreamState:
     """Centres, kernel and sigma, chosen on the rows that were kept."""
     data = kept_rows(spec, kept, targets, kernel, None)
     settings = spec.settings(data.kernel, targets, data.rows)

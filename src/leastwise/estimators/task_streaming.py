@@ -1,7 +1,12 @@
-"""Fits of many tasks from parts of the rows: streams of blocks, and partitions of Dask.
+"""Fits of many tasks to rows in blocks or in partitions of Dask.
 
-The shared system of the block-arrow problem is a sum over tasks, see :mod:`leastwise.sources.task_workers`. A sample
-of whole tasks is searched in memory. Alpha is refined on all rows where they are not too many.
+``fit_stream`` and the fit to collections of Dask are one function, :func:`fit_task_source`, with another
+:class:`~leastwise.sources.row_source.RowSource`. Its passes differ from those of
+:func:`leastwise.estimators.source_fitting.fit_source`. All rows of a task have to be in one block, so the first pass
+makes statistics of the tasks of each block, and rows move. The shared system of the block-arrow problem is a sum over
+tasks that depends on alpha, so each alpha that is tried on all rows takes a pass
+(:mod:`leastwise.sources.task_workers`). A sample of whole tasks is searched in memory. Alpha is refined on all rows
+where they are not too many. Rows that can be read only once are first sorted by task on disk.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -41,16 +46,26 @@ from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
-from leastwise.sources.dask import DaskParts
+from leastwise.sources.dask import DaskSource
 from leastwise.sources.opening import has_names, open_blocks
-from leastwise.sources.parts import Move, Parts, Piece, local_parts
+from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.sources.spill import Spool
-from leastwise.sources.task_reading import Rules
-from leastwise.sources.task_statistics import Known, choose_tasks, facts_of, known_of, told
+from leastwise.sources.task_reading import Move, Rules, UncheckedBlocks
+from leastwise.sources.task_statistics import (
+    TaskStatistics,
+    block_statistics,
+    choose_tasks,
+    data_by_block,
+    task_statistics,
+)
 from leastwise.sources.task_workers import PartitionEvaluator, Remote, Sample, WorkerConfig, gathered
 from leastwise.utils.memory import available_memory, human
 
+if TYPE_CHECKING:
+    from leastwise.estimators.base import TaskClassifier, TaskRegressor
+
 Array = np.ndarray
+Model = TypeVar("Model", "TaskClassifier", "TaskRegressor")
 
 
 class TooManyWaitError(MemoryError):
@@ -67,7 +82,7 @@ class SampledTasks:
         The sample, as if it were all.
     remote : Remote
         All rows.
-    known : Known
+    known : TaskStatistics
         Statistics of all rows.
     kept : ndarray of int
         Numbers of the tasks in the sample.
@@ -77,7 +92,7 @@ class SampledTasks:
 
     data: Dataset
     remote: Remote
-    known: Known
+    known: TaskStatistics
     kept: Array
     order: Array | None
 
@@ -101,7 +116,7 @@ class SampledTasks:
 
 @all_or_nothing
 def fit_stream(
-    self: Any,
+    self: Model,
     source: Any,
     y: Any = None,
     *,
@@ -111,7 +126,7 @@ def fit_stream(
     task: Any = None,
     block_rows: int | None = None,
     folder: Any = None,
-) -> Any:
+) -> Model:
     """Fit to rows that come in blocks and need not fit into memory together.
 
     Parameters
@@ -141,18 +156,18 @@ def fit_stream(
     names = {"target": target, "features": features, "weight": weight, "task": task}
     _check_named(source, y, names, self.task_column)
     blocks, spec = _as_blocks(source, y, names, block_rows), self._spec()
-    _by_blocks(lambda parts: fit_parts(self, spec, parts), blocks, folder)
+    _by_blocks(lambda source: fit_task_source(self, spec, source), blocks, folder)
     known = getattr(blocks, "names", None)
     if known is not None and self.task_column is None:
         self.feature_names_in_ = np.array(known, dtype=object)
     return self
 
 
-def fit_dask_tasks(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Any:
+def fit_dask_tasks(model: Model, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Model:
     """Fit to collections of Dask."""
     if groups is not None:
         raise ValueError("groups= is not possible with rows that Dask has: they are held out one by one.")
-    return fit_parts(model, spec, DaskParts.with_targets(X, y, sample_weight, tasks))
+    return fit_task_source(model, spec, DaskSource.with_targets(X, y, sample_weight, tasks))
 
 
 def _as_blocks(source: Any, y: Any, names: dict[str, Any], block_rows: int | None) -> Any:
@@ -180,34 +195,28 @@ def _pair_of_paths(item: Any) -> bool:
     return isinstance(item, tuple) and all(isinstance(part, str | PathLike) for part in item)
 
 
-def _by_blocks(fit: Callable[[Parts], Any], blocks: Any, folder: Any) -> None:
+def _by_blocks(fit: Callable[[RowSource], Any], blocks: Any, folder: Any) -> None:
     """Blocks as they are, or sorted by task on disk where too many rows would wait for others of their task."""
     if getattr(blocks, "repeatable", True):
         try:
-            fit(local_parts(blocks))
+            fit(BlockSource(UncheckedBlocks(blocks)))
             return
         except TooManyWaitError:
             pass
     with Spool(folder) as spool:
-        fit(local_parts(spool.by_task(_as_stream(blocks))))
-
-
-def _as_stream(blocks: Any) -> Any:
-    """Blocks that a spool can take."""
-    if not isinstance(blocks, Sequence):
-        return blocks
-    pieces = local_parts(blocks).open
-    return open_blocks(lambda: (Block(p.X, p.y, p.sample_weight, p.tasks) for p in pieces()))
+        listed = isinstance(blocks, Sequence)
+        stream = open_blocks(lambda: iter(UncheckedBlocks(blocks))) if listed else blocks
+        fit(BlockSource(UncheckedBlocks(spool.by_task(stream))))
 
 
 # --------------------------------------------------------------------------- fit
 
 
-def fit_parts(model: Any, spec: Spec, parts: Parts) -> Any:
-    """Fit to parts of the rows: statistics, a sample, the search, sums over all, coefficients of all tasks."""
+def fit_task_source(model: Model, spec: Spec, source: RowSource) -> Model:
+    """Fit to the rows of a source: statistics, a sample, the search, sums over all, coefficients of all tasks."""
     kernel = spec.check()
-    begun = _begin(model, spec, parts, kernel)
-    if isinstance(begun, Piece):
+    begun = _begin(model, spec, source, kernel)
+    if isinstance(begun, Block):
         return model.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
     choice, solution = _learn(spec, begun, settings)
@@ -219,28 +228,30 @@ def fit_parts(model: Any, spec: Spec, parts: Parts) -> Any:
     return store(model, spec, data, fitted)
 
 
-def _begin(model: Any, spec: Spec, raw: Parts, kernel: Kernel) -> SampledTasks | Piece:
-    """Look at all parts, and gather a sample; all rows where they are so few that the sample would be all."""
-    _check_parts(spec, kernel)
+def _begin(
+    model: TaskClassifier | TaskRegressor, spec: Spec, source: RowSource, kernel: Kernel
+) -> SampledTasks | Block:
+    """Statistics of all blocks, and a sample; all rows where they are so few that the sample would be all."""
+    _check_parameters(spec, kernel)
     rules = _rules(model, spec, kernel)
-    known = known_of(list(raw.map(facts_of, None, rules)), rules)
+    known = task_statistics(list(source.map(block_statistics, rules)), rules)
     given = np.shape(spec.centers)[0] if not isinstance(spec.centers, str) else spec.n_centers
     count = task_rows_to_search(int(given or known.width), known.n, spec.search_rows, by_arrow=True)
     if count >= known.n:
-        return _collected(spec, raw, known)
+        return _collected(spec, source, known)
     _set_columns(model, spec, known)
-    plan = known.moves(spec.task_column, raw.home)
-    parts = _regrouped(raw, known, plan)
+    plan = known.moves(spec.task_column, source.home)
+    source = _by_task(source, known, plan)
     chosen, share, fewest = choose_tasks(known, count)
-    own = told(known, plan, chosen, task_penalties(spec.task_penalty, known.tasks))
+    own = data_by_block(known, plan, chosen, task_penalties(spec.task_penalty, known.tasks))
     targets = _targets(spec, known)
     terms = WorkerConfig(rules, known.dtype, targets, known.factors, known.mass, share, fewest)
-    sample = gathered(parts, own, terms)
-    data = _sampled(spec, sample, known, chosen, kernel, terms, targets)
-    return SampledTasks(data, Remote(parts, own, terms), known, chosen, None if share >= 1 else sample.order)
+    sample = gathered(source, own, terms)
+    data = _sampled(spec, sample, known, chosen, kernel, terms)
+    return SampledTasks(data, Remote(source, own, terms), known, chosen, None if share >= 1 else sample.order)
 
 
-def _targets(spec: Spec, known: Known) -> Targets:
+def _targets(spec: Spec, known: TaskStatistics) -> Targets:
     """The targets of all rows."""
     targets = spec.targets
     if targets.kind == "classes":
@@ -251,10 +262,10 @@ def _targets(spec: Spec, known: Known) -> Targets:
 
 
 def _sampled(
-    spec: Spec, sample: Sample, known: Known, chosen: Array, kernel: Kernel, terms: WorkerConfig, targets: Targets
+    spec: Spec, sample: Sample, known: TaskStatistics, chosen: Array, kernel: Kernel, terms: WorkerConfig
 ) -> Dataset:
     """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
-    rows = sample.rows
+    rows, targets = sample.rows, terms.targets
     y = rows.y if terms.values else np.searchsorted(targets.classes, rows.y)
     some, task = Tasks([known.tasks.ids[k] for k in chosen]), np.searchsorted(chosen, rows.index)
     w, count = terms.weights(rows.y, rows.w), observation_counts(rows.w)
@@ -262,41 +273,41 @@ def _sampled(
     return replace(data, kernel=known.fitted(kernel), task=rows.index, tasks=known.tasks)
 
 
-def _regrouped(raw: Parts, known: Known, plan: list[Move]) -> Parts:
-    """Parts that hold whole tasks."""
+def _by_task(source: RowSource, known: TaskStatistics, plan: list[Move]) -> RowSource:
+    """A source whose blocks hold whole tasks."""
     if not any(move.home for move in plan):
-        return raw
+        return source
     need, have = known.waiting(plan), available_memory()
-    if raw.home == "last" and need > have:
+    if source.home == "last" and need > have:
         raise TooManyWaitError(
             f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
             f"its peak; {human(have)} are available."
         )
-    return raw.regrouped(plan)
+    return source.by_task(plan)
 
 
-def _check_parts(spec: Spec, kernel: Kernel) -> None:
+def _check_parameters(spec: Spec, kernel: Kernel) -> None:
     """Raise an error for what takes all rows at once."""
     if spec.solver not in ("auto", "arrow") or not spec.few_functions(kernel):
         raise ValueError(
-            "Rows in parts are fitted by solver='arrow' (or 'auto'), which needs few basis functions and tasks "
+            "Rows in blocks are fitted by solver='arrow' (or 'auto'), which needs few basis functions and tasks "
             "that all share alike: give n_centers or centers, or kernel='linear'; and similarity='shared'."
         )
     if spec.cv is not None and not (isinstance(spec.cv, str) and spec.cv == "loo"):
         raise ValueError(
-            f"cv={spec.cv!r}: rows in parts are held out one by one. Use cv='loo', or cv=None with numbers for "
+            f"cv={spec.cv!r}: rows in blocks are held out one by one. Use cv='loo', or cv=None with numbers for "
             "all parameters."
         )
 
 
-def _rules(model: Any, spec: Spec, kernel: Kernel) -> Rules:
+def _rules(model: TaskClassifier | TaskRegressor, spec: Spec, kernel: Kernel) -> Rules:
     bare = clone(model).set_params(random_state=None)
     weight, check = getattr(spec.targets, "class_weight", None), partial(check_range, kernel=kernel)
     check_class_weight(weight)
     return Rules(bare, spec.targets, spec.task_column, weight, check, np.inf in spec.intercept_ratios)
 
 
-def _collected(spec: Spec, raw: Parts, known: Known) -> Piece:
+def _collected(spec: Spec, source: RowSource, known: TaskStatistics) -> Block:
     """All rows."""
     need, have = 2 * known.n * known.width * known.dtype.itemsize, available_memory()
     if need > have:
@@ -304,12 +315,12 @@ def _collected(spec: Spec, raw: Parts, known: Known) -> Piece:
             f"search_rows={spec.search_rows!r} takes all {known.n} rows into memory, which needs about "
             f"{human(need)}; {human(have)} are available. Use search_rows='auto', or a number."
         )
-    return raw.collect()
+    return source.collect()
 
 
-def _set_columns(model: Any, spec: Spec, known: Known) -> None:
+def _set_columns(model: TaskClassifier | TaskRegressor, spec: Spec, known: TaskStatistics) -> None:
     """Number and names of the columns."""
-    head = next(part.head for part in known.parts if part.head is not None)
+    head = next(block.head for block in known.blocks if block.head is not None)
     validate_data(model, head, skip_check_array=True)
     if spec.task_column is not None:
         split_tasks(head, spec.task_column)

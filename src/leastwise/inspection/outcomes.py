@@ -1,11 +1,11 @@
 """Predicted probabilities and true outcomes, overall and by class, task or label; errors among accepted rows.
 
-The predictions may be those of a model inside a pipeline, a search or a wrapper: :func:`layers` looks for it there.
+The predictions may be those of a model inside a pipeline, a search or a wrapper:
+:func:`leastwise.utils.unwrap.layers` finds it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -20,7 +20,7 @@ from leastwise.metrics.probabilities import checked_probabilities
 from leastwise.metrics.reliability import exact_upper
 from leastwise.problem.labels import Labels, encode_known, encode_labels
 from leastwise.problem.tasks import encode_tasks
-from leastwise.utils.unwrap import within
+from leastwise.utils.unwrap import layers
 
 Array = np.ndarray
 
@@ -29,17 +29,6 @@ BISECTIONS = 17
 
 
 # ------------------------------------------------------------------------ nested models
-
-
-def layers(model: Any) -> Iterator[Any]:
-    """The model, then the model inside it, and so on."""
-    while model is not None:
-        yield model
-        inner = within(model)
-        if inner is None:
-            fitted = (getattr(model, name, None) for name in ("estimator_", "best_estimator_"))
-            inner = next((found for found in fitted if found is not None), None)
-        model = inner
 
 
 def outermost_with(model: Any, attribute: str) -> Any:

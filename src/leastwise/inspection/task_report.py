@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.validation import Dataset, read_dataset
 from leastwise.inspection.task_text import ALL, ReportText
-from leastwise.metrics.calibration import expected_calibration_error
+from leastwise.metrics.calibration import equal_mass_bins, expected_calibration_error
 from leastwise.metrics.losses import class_log_losses
 from leastwise.metrics.probabilities import task_auc, task_log_loss
-from leastwise.metrics.reliability import bin_count, equal_count_bins
+from leastwise.metrics.reliability import bin_count
 from leastwise.problem.weights import check_weights
 from leastwise.solvers.influence import TaskDeletions, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
@@ -295,7 +295,7 @@ def _calibration_noise(y: Array, P: Array) -> float:
     n, p = len(P), P.max(axis=1)
     if bin_count(n) < 2:
         return float("nan")
-    bins = equal_count_bins(p, bin_count(n))
+    bins = equal_mass_bins(p, bin_count(n))
     return float(np.sqrt(2 / np.pi * np.bincount(bins, p * (1 - p))).sum() / n)
 
 

@@ -163,12 +163,12 @@ class Multiclass:
 
     def solution(self, x: Array, n_iter: int, norm: float, tol: float) -> Logistic:
         """Build the result."""
-        X, k = self.intercept_ratio(x.reshape(self.shape)), self.task.D.shape[1]
+        X, k = self.class_columns(x.reshape(self.shape)), self.task.D.shape[1]
         b = self.unit * X[k] if self.task.bias else np.zeros(X.shape[1])
         gradient = float(norm / self.unit)
         return Logistic(X[:k], b - b.mean(), n_iter, gradient <= tol, gradient, x)
 
-    def intercept_ratio(self, X: Array) -> Array:
+    def class_columns(self, X: Array) -> Array:
         """Parameters with a column for every class."""
         return X
 
@@ -202,7 +202,7 @@ class Binary(Multiclass):
         H[np.arange(k), np.arange(k)] += self.ridge
         return -cholesky(H, overwrite=True).solve(point.gradient[:, None])[:, 0]
 
-    def intercept_ratio(self, X: Array) -> Array:
+    def class_columns(self, X: Array) -> Array:
         """Half of the column for the second class, minus half for the first."""
         return np.hstack([-X, X]) / 2
 

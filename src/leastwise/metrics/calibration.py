@@ -107,7 +107,7 @@ class Binned:
         hot = y[:, None] == np.arange(P.shape[1])
         best = P.argmax(axis=1)
         p = np.column_stack([P.max(axis=1), P])
-        bins = np.column_stack([equal_mass(column, w, n_bins) for column in p.T])
+        bins = np.column_stack([equal_mass_bins(column, n_bins, w) for column in p.T])
         return Binned(p, np.column_stack([best == y, hot]), bins, n_bins)
 
     def error(self, column: int, w: Array, debiased: bool) -> float:
@@ -148,22 +148,17 @@ class Binned:
         return brier, reliability, resolution, uncertainty, brier - (reliability - resolution + uncertainty)
 
 
-def equal_mass(values: Array, w: Array, n_bins: int) -> Array:
+def equal_mass_bins(values: Array, n_bins: int, w: Array | None = None) -> Array:
     """A bin 0 ... n_bins - 1 of about equal mass for every value; equal values share a bin."""
     _, place = np.unique(values, return_inverse=True)
-    mass = np.bincount(place, weights=w)
+    mass = np.bincount(place, weights=w).astype(float)
     if len(mass) <= n_bins:
         return place
     middle = np.cumsum(mass) - mass / 2
     return np.minimum((middle * n_bins / mass.sum()).astype(int), n_bins - 1)[place]
 
 
-def equal_count(values: Array, n_bins: int) -> Array:
-    """A bin 0 ... n_bins - 1 for every value by its rank; ties are broken by position, and numbers differ by 1."""
-    return np.argsort(np.argsort(values, kind="stable"), kind="stable") * n_bins // len(values)
-
-
-def equal_width(values: Array, n_bins: int) -> Array:
+def equal_width_bins(values: Array, n_bins: int) -> Array:
     """A bin 0 ... n_bins - 1 of equal width for every value from 0 to 1."""
     return np.minimum((values * n_bins).astype(int), n_bins - 1)
 
@@ -208,8 +203,8 @@ def calibration_error(
     """Expected calibration error without its upward bias: about zero on average for calibrated probabilities.
 
     The distance between the confidence in the most probable class and its accuracy, see the formula above. It may be
-    slightly negative. ``debiased=False`` is the plain error: :func:`expected_calibration_error` except for ties
-    and bins of unequal size. The other parameters are those of :func:`brier_decomposition`.
+    slightly negative. ``debiased=False`` is the plain error of :func:`expected_calibration_error`. The other
+    parameters are those of :func:`brier_decomposition`.
     """
     binned, w = _binned(y_true, proba, classes, n_bins, sample_weight)
     return binned.error(0, w, debiased)
@@ -231,7 +226,8 @@ def expected_calibration_error(
     n_bins : int
         Number of bins.
     strategy : {"mass", "width"}
-        Bins of the same number of rows, or of the same width in confidence.
+        Bins of about the same number of rows, where rows of equal confidence share a bin, or of the same width in
+        confidence.
 
     Returns
     -------
@@ -240,7 +236,7 @@ def expected_calibration_error(
 
     See Also
     --------
-    calibration_error : The same error without its upward bias, with equal values in one bin, and with weights.
+    calibration_error : The same error without its upward bias, and with weights.
     """
     y_true, P, classes = checked_probabilities(y_true, proba, classes)
     if strategy not in ("mass", "width"):
@@ -248,7 +244,7 @@ def expected_calibration_error(
     check_whole("n_bins", n_bins, 1)
     confidence, w = P.max(axis=1), np.ones(len(P))
     correct = classes[P.argmax(axis=1)] == y_true
-    bins = (equal_count if strategy == "mass" else equal_width)(confidence, n_bins)
+    bins = (equal_mass_bins if strategy == "mass" else equal_width_bins)(confidence, n_bins)
     return Binned(confidence[:, None], correct[:, None], bins[:, None], n_bins).error(0, w, debiased=False)
 
 

@@ -1,8 +1,8 @@
 """Reliability diagrams, binomial intervals and bootstrap intervals of calibration errors.
 
 Displays, reports and notebook representations share these functions. A diagram is made in two steps: a rule puts
-every probability into a bin (:func:`equal_count_bins`, :func:`merged_width_bins`, or
-:func:`leastwise.metrics.calibration.equal_mass`), and :func:`reliability_bins` summarises the bins.
+every probability into a bin (:func:`leastwise.metrics.calibration.equal_mass_bins` or
+:func:`merged_width_bins`), and :func:`reliability_bins` summarises the bins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from leastwise.metrics.calibration import Binned, equal_mass
+from leastwise.metrics.calibration import Binned, equal_mass_bins
 
 Array = np.ndarray
 
@@ -87,14 +87,6 @@ def reliability_bins(p: Array, true: Array, member: Array, w: Array | None = Non
     return ReliabilityBins(p_sum / mass, hits / mass, np.bincount(member), mass, mass**2 / squares, member)
 
 
-def equal_count_bins(p: Array, n_bins: int) -> Array:
-    """At most ``n_bins`` bins of the same number of rows, by the rank of p; ties are split."""
-    n = len(p)
-    member = np.empty(n, dtype=int)
-    member[np.argsort(p, kind="stable")] = np.arange(n) * min(int(n_bins), n) // n
-    return member
-
-
 def merged_width_bins(p: Array, n_bins: int = 10, min_rows: int = BIN_ROWS) -> Array:
     """Bins of width ``1 / n_bins``; neighbours are merged until each has ``min_rows`` rows."""
     place = np.minimum((p * n_bins).astype(int), n_bins - 1)
@@ -116,7 +108,7 @@ def bin_count(n: int, n_bins: int = 15) -> int:
 def binary_bins(p: Array, true: Array, w: Array, n_bins: int = 15) -> Binned:
     """Probabilities of one event in bins of equal mass, for the debiased calibration error."""
     n_bins = bin_count(len(p), n_bins)
-    return Binned(p[:, None], true[:, None], equal_mass(p, w, n_bins)[:, None], n_bins)
+    return Binned(p[:, None], true[:, None], equal_mass_bins(p, n_bins, w)[:, None], n_bins)
 
 
 def debiased_error(p: Array, true: Array, w: Array) -> float:
@@ -127,20 +119,18 @@ def debiased_error(p: Array, true: Array, w: Array) -> float:
 # -------------------------------------------------------------------------- intervals
 
 
-def exact_interval(successes: Any, evaluators: Any, level: float = 0.95) -> tuple[Array, Array]:
+def exact_interval(successes: Any, trials: Any, level: float = 0.95) -> tuple[Array, Array]:
     """Clopper-Pearson interval of a binomial proportion: its coverage is at least ``level``."""
-    k, n, tail = np.asarray(successes, dtype=float).round(), np.asarray(evaluators), (1 - level) / 2
+    k, n, tail = np.asarray(successes, dtype=float).round(), np.asarray(trials), (1 - level) / 2
     # beta.ppf is not defined at the borders, where the ends are 0 and 1.
     low = np.where(k > 0, beta.ppf(tail, np.maximum(k, 1), n - k + 1), 0.0)
     high = np.where(k < n, beta.ppf(1 - tail, k + 1, np.maximum(n - k, 1)), 1.0)
     return low, high
 
 
-def exact_upper(successes: Array, evaluators: Array, level: float) -> Array:
+def exact_upper(successes: Array, trials: Array, level: float) -> Array:
     """One-sided Clopper-Pearson bound: the proportion is above it with probability at most ``1 - level``."""
-    return np.where(
-        successes < evaluators, beta.ppf(level, successes + 1, np.maximum(evaluators - successes, 1)), 1.0
-    )
+    return np.where(successes < trials, beta.ppf(level, successes + 1, np.maximum(trials - successes, 1)), 1.0)
 
 
 def resampled_groups(m: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:

@@ -1,11 +1,11 @@
-"""What a search over many labels maximises: a name or a function, turned into one number for held-out predictions.
+"""Scorings of many labels: metrics of held-out predictions that the search maximises.
 
-F1, average precision and the area under the ROC curve are of things that are there or not. Of two classes the second
-is what is there; a label of more classes is as many things as it has classes, each against the rest. Everything is
-weighted, and entries that are not known have weight 0; see :mod:`leastwise.metrics` for what means leave out.
+F1, average precision and the area under the ROC curve are metrics of binary events. For a label of two classes the
+event is the second class; a label of more classes is one event per class, each against the rest. All metrics are
+weighted, and unknown entries have weight 0; see :mod:`leastwise.metrics` for what averages leave out.
 
-``LABEL_SCORINGS`` is the only list of our names that ``scoring=`` takes. A new one is a function under a name,
-greater is better::
+``LABEL_SCORINGS`` is the only list of names that ``scoring=`` takes, besides those of scikit-learn. A new one is a
+registered function, greater is better::
 
     @register_label_scoring("precision", decides=True)
     def precision(sample, P, D):
@@ -24,6 +24,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from leastwise.calibration.label_blend import LabelSample
+from leastwise.calibration.label_thresholds import (
+    THRESHOLD_RULES,
+    SharedThreshold,
+    ThresholdRule,
+    correct_entries_curve,
+    correct_rows_curve,
+    label_thresholds,
+    micro_f1_curve,
+    row_f1_curve,
+)
 from leastwise.metrics.labels import Ranking, auc_of, average_precision_of, f1_of, mean_of, subset_of
 from leastwise.metrics.losses import log_losses
 from leastwise.model_selection.scoring import takes_weights
@@ -36,18 +46,18 @@ Function = Callable[[LabelSample, Array, Array], float]
 class LabelScorer:
     """``scorer(sample, P, D)``, greater is better.
 
-    P are probabilities of shape (n, O), D are decisions, codes of classes, of shape (n, T).
+    P has the probabilities, of shape (n, O), and D the decisions, as codes of the classes, of shape (n, T).
 
     Attributes
     ----------
     name : str
     function : callable
     decides : bool
-        Whether decisions make a difference; otherwise only probabilities are looked at.
+        True if the scoring depends on the decisions; otherwise it depends on the probabilities only.
     by_label : bool
-        Whether some labels can stand for all; not if it needs to see all labels of a row.
+        True if a subset of the labels estimates it; False if it needs all labels of a row.
     loss : bool
-        It is minus a loss, which is shown without the minus.
+        True for the negative of a loss, which is displayed without the minus.
     """
 
     name: str
@@ -57,17 +67,17 @@ class LabelScorer:
     loss: bool = False
 
     def __call__(self, sample: LabelSample, P: Array, D: Array) -> float:
-        """The score; an error where there is none."""
+        """The score; raises an error if it is NaN."""
         value = float(self.function(sample, P, D))
         if np.isnan(value):
             raise ValueError(
-                f"scoring={self.name!r} is NaN on held-out predictions: no label has what it measures, such as known "
-                "rows of two classes."
+                f"scoring={self.name!r} is NaN on the held-out predictions: no label has the rows that it needs, "
+                "such as known rows of two classes."
             )
         return value
 
     def shown(self, score: float) -> float:
-        """The score as people know it: losses with their own sign."""
+        """The score for display: losses are positive."""
         return -score if self.loss else score
 
 
@@ -76,12 +86,22 @@ LABEL_SCORINGS: dict[str, LabelScorer] = {}
 
 
 def register_label_scoring(
-    name: str, decides: bool = False, by_label: bool = True, loss: bool = False
+    name: str,
+    decides: bool = False,
+    by_label: bool = True,
+    loss: bool = False,
+    thresholds: ThresholdRule | None = None,
 ) -> Callable[[Function], Function]:
-    """Decorator that makes a function a scoring of labels; options are fields of :class:`LabelScorer`."""
+    """Decorator that registers a scoring of labels; options are fields of :class:`LabelScorer`.
+
+    ``thresholds(P, codes, W)`` chooses the decision thresholds that maximise the scoring, see
+    :mod:`leastwise.calibration.label_thresholds`. Without it decisions are made at 0.5.
+    """
 
     def add(function: Function) -> Function:
         LABEL_SCORINGS[name] = LabelScorer(name, function, decides, by_label, loss)
+        if thresholds is not None:
+            THRESHOLD_RULES[name] = thresholds
         return function
 
     return add
@@ -112,22 +132,22 @@ def _mean(values: Array, W: Array) -> float:
 
 @register_label_scoring("average_precision")
 def average_precision(sample: LabelSample, P: Array, D: Array) -> float:
-    """Mean average precision, over labels of which both classes are known."""
-    ranking = Ranking.of(*(A.T for A in _things(sample, P)))
+    """Mean average precision, over labels for which both classes occur."""
+    ranking = Ranking.of(*(A.T for A in _events(sample, P)))
     values = np.where(ranking.false > 0, ranking.average_precision(), np.nan)
     return float(mean_of(values, np.ones(len(values))))
 
 
 @register_label_scoring("average_precision_micro")
 def micro_average_precision(sample: LabelSample, P: Array, D: Array) -> float:
-    """Average precision of all known entries in one order."""
-    return float(average_precision_of(*_things(sample, P), "micro"))
+    """Average precision of all known entries in one ranking."""
+    return float(average_precision_of(*_events(sample, P), "micro"))
 
 
 @register_label_scoring("auc")
 def auc(sample: LabelSample, P: Array, D: Array) -> float:
-    """Mean area under the ROC curve, over labels of which both classes are known."""
-    return float(auc_of(*_things(sample, P), "macro"))
+    """Mean area under the ROC curve, over labels for which both classes occur."""
+    return float(auc_of(*_events(sample, P), "macro"))
 
 
 # ----------------------------------------------------------------- decisions
@@ -137,37 +157,42 @@ def f1(average: str) -> Function:
     """F1 of all entries ("micro"), or the mean over labels ("macro") or rows ("samples")."""
 
     def score(sample: LabelSample, P: Array, D: Array) -> float:
-        there, W = _there(sample.codes, sample.starts), _weights(sample)
-        return float(f1_of(there, _there(D, sample.starts), W, average))
+        occurred, W = _occurred(sample.codes, sample.starts), _weights(sample)
+        return float(f1_of(occurred, _occurred(D, sample.starts), W, average))
 
     return score
 
 
-for _average in ("micro", "macro", "samples"):
-    register_label_scoring(f"f1_{_average}", decides=True, by_label=_average != "samples")(f1(_average))
+register_label_scoring("f1_micro", decides=True, thresholds=SharedThreshold(micro_f1_curve))(f1("micro"))
+register_label_scoring("f1_macro", decides=True, thresholds=label_thresholds)(f1("macro"))
+register_label_scoring(
+    "f1_samples", decides=True, by_label=False, thresholds=SharedThreshold(row_f1_curve, by_row=True)
+)(f1("samples"))
 
 
-@register_label_scoring("hamming", decides=True, loss=True)
+@register_label_scoring(
+    "hamming", decides=True, loss=True, thresholds=SharedThreshold(correct_entries_curve, margin=True)
+)
 def negative_hamming(sample: LabelSample, P: Array, D: Array) -> float:
-    """Minus the share of known entries that are decided wrongly."""
+    """Minus the share of known entries whose decision is wrong."""
     return -_mean(sample.codes != D, sample.W)
 
 
-@register_label_scoring("accuracy", decides=True, by_label=False)
+@register_label_scoring("accuracy", decides=True, by_label=False, thresholds=SharedThreshold(correct_rows_curve))
 def subset_accuracy(sample: LabelSample, P: Array, D: Array) -> float:
-    """Share of rows whose known labels are all decided rightly."""
+    """Share of rows whose known labels are all predicted correctly."""
     return subset_of(sample.codes == D, sample.W)
 
 
 def _columns(starts: Array) -> tuple[Array, Array]:
-    """Columns of the things that are there or not, and their labels: the second of two classes, each of more."""
+    """Columns of the binary events and their labels: the second of two classes, or every class of more than two."""
     label = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     place = np.arange(starts[-1]) - starts[label]
     kept = (np.diff(starts)[label] != 2) | (place == 1)
     return np.flatnonzero(kept), label[kept]
 
 
-def _there(codes: Array, starts: Array) -> Array:
+def _occurred(codes: Array, starts: Array) -> Array:
     column, label = _columns(starts)
     return codes[:, label] == column - starts[label]
 
@@ -176,16 +201,16 @@ def _weights(sample: LabelSample) -> Array:
     return sample.W[:, _columns(sample.starts)[1]]
 
 
-def _things(sample: LabelSample, P: Array) -> tuple[Array, Array, Array]:
-    """Probabilities, truth and weights of all that is there or not."""
-    return P[:, _columns(sample.starts)[0]], _there(sample.codes, sample.starts), _weights(sample)
+def _events(sample: LabelSample, P: Array) -> tuple[Array, Array, Array]:
+    """Probabilities, outcomes and weights of all binary events."""
+    return P[:, _columns(sample.starts)[0]], _occurred(sample.codes, sample.starts), _weights(sample)
 
 
-# ------------------------------------------------------------ from elsewhere
+# --------------------------------------------------- scikit-learn and callables
 
 
 class HeldoutLabels(ClassifierMixin, BaseEstimator):
-    """A fitted classifier of T labels, 0 or 1, that has already predicted: what scikit-learn's scorers are shown."""
+    """A fitted classifier of T binary labels that returns stored predictions, for scikit-learn's scorers."""
 
     def __init__(self, proba: Array, decided: Array) -> None:
         self.proba = proba
@@ -214,9 +239,10 @@ class HeldoutLabels(ClassifierMixin, BaseEstimator):
 
 
 def resolve_label_scoring(scoring: Any) -> LabelScorer:
-    """The scorer behind a name of ours, a name of scikit-learn's, or a callable ``f(estimator, X, Y)``.
+    """The scorer for a registered name, a name of scikit-learn, or a callable ``f(estimator, X, Y)``.
 
-    What is not ours is shown 0 and 1, the second class being 1, so all labels have to be known and of two classes.
+    Scorers that are not registered here receive labels as 0 and 1, where 1 is the second class, so all labels must be
+    known and have two classes.
     """
     if isinstance(scoring, str) and scoring in LABEL_SCORINGS:
         return LABEL_SCORINGS[scoring]
@@ -231,7 +257,7 @@ def resolve_label_scoring(scoring: Any) -> LabelScorer:
 
 
 def _borrowed(name: str, scorer: Callable) -> LabelScorer:
-    """A scorer that wants an estimator, served with held-out predictions."""
+    """A scorer that takes an estimator, applied to held-out predictions."""
     weighted = takes_weights(scorer)
 
     def score(sample: LabelSample, P: Array, D: Array) -> float:
@@ -243,24 +269,24 @@ def _borrowed(name: str, scorer: Callable) -> LabelScorer:
             return float(scorer(seen, np.zeros((len(D), 1)), sample.codes, **weights))
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(
-                f"scoring={name!r} cannot be had from predictions of many labels ({error}): use one of "
-                f"{sorted(LABEL_SCORINGS)}, or a scorer of scikit-learn's for labels."
+                f"scoring={name!r} does not support predictions of many labels ({error}): use one of "
+                f"{sorted(LABEL_SCORINGS)}, or a multi-label scorer of scikit-learn."
             ) from error
 
-    methods = getattr(scorer, "_response_method", "predict")  # a function of the user's may look at anything
+    methods = getattr(scorer, "_response_method", "predict")  # a callable may use anything
     return LabelScorer(name, score, "predict" in (methods if isinstance(methods, list | tuple) else (methods,)))
 
 
 def _check_complete(name: str, sample: LabelSample) -> None:
-    """Scorers from elsewhere know neither labels that are not known, nor those of more classes."""
+    """Raise an error for unknown labels, more than two classes and weights by label, which scikit-learn lacks."""
     unknown = int(np.sum(sample.codes < 0))
     if unknown:
-        problem = f"needs all labels, and {unknown} of {sample.codes.size} are not known"
+        problem = f"needs all labels, and {unknown} of {sample.codes.size} are unknown"
     elif not sample.binary:
         t = int(np.flatnonzero(np.diff(sample.starts) != 2)[0])
         problem = f"needs labels of two classes, and label {t} has {np.diff(sample.starts)[t]}"
     elif np.any(np.ptp(sample.W, axis=1) > 0):
-        problem = "knows weights of rows only, and here labels of a row differ in theirs"
+        problem = "supports one weight per row only, and here labels of a row have different weights"
     else:
         return
     raise ValueError(f"scoring={name!r} {problem}: use one of {sorted(LABEL_SCORINGS)}.")

@@ -11,7 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.calibration.calibrators import Calibrator, fit_calibrator, fit_label_calibrator
+from leastwise.calibration.calibrators import (
+    Calibrator,
+    fit_calibrator,
+    fit_label_calibrator,
+    search_calibration,
+)
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.model_selection.label_scoring import LabelScorer
 from leastwise.model_selection.scoring import Scorer, ValueScorer
@@ -44,9 +49,7 @@ class ClassObjective:
     def __call__(self, rows: Rows, held: HeldOut, last: Calibrator | None) -> tuple[float, Calibrator]:
         """Objective value and calibrator."""
         sample = rows.sample(held.F)
-        # An isotonic fit would be evaluated on its own training rows; during the search the blend replaces it.
-        kind = "blend" if self.calibration == "isotonic" else self.calibration
-        calibrator = fit_calibrator(kind, sample, last, self.signed)
+        calibrator = fit_calibrator(search_calibration(self.calibration), sample, last, self.signed)
         return self.scorer(sample, calibrator, self.classes), calibrator
 
 
@@ -170,9 +173,7 @@ class LabelObjective:
         """Objective value and calibrator."""
         assert isinstance(rows, LabelRows)
         sample = rows.label_sample(held.F)
-        # An isotonic fit would be evaluated on its own training rows; during the search the blend replaces it.
-        kind = "blend" if self.calibration == "isotonic" else self.calibration
-        calibrator = fit_label_calibrator(kind, sample, last, pooled=True)
+        calibrator = fit_label_calibrator(search_calibration(self.calibration), sample, last, pooled=True)
         P = calibrator.proba(sample.F)
         if not self.scorer.decides:
             return self.scorer(sample, P, sample.codes), calibrator

@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
 
 from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.registry import transformers
+from leastwise.utils.unwrap import within
 
 Array = np.ndarray
 
@@ -171,7 +172,7 @@ def unwrap(g: Graph, model: Any, columns: Columns) -> tuple[Any, Columns]:
         if isinstance(model, Pipeline):
             for _, step in model.steps[:-1]:
                 columns = transform(g, step, columns)
-        model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
+        model = within(model)
     return model, columns
 
 

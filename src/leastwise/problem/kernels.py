@@ -1,14 +1,12 @@
-"""Kernels, split into the part that needs no width and the part that does.
-
-A kernel is computed in two steps, so that a search over widths pays for the first one once:
+"""Kernels, computed in two steps so that a search over widths computes the first step once.
 
 ``pairs(X, Y)``
-    what does not depend on sigma: squared distances, city-block distances or inner products;
+    independent of sigma: squared distances, city-block distances or inner products;
 ``values(pairs, sigma)``
-    the elementwise map from there to the kernel.
+    elementwise map from these to kernel values.
 
-``KERNELS`` is the only list of the names that ``kernel=`` takes. A new kernel is a class with these two methods,
-under a name::
+``KERNELS`` is the only list of the names that ``kernel=`` takes. A new kernel is a registered class with these two
+methods::
 
     @register_kernel("cauchy")
     @dataclass(frozen=True)
@@ -21,7 +19,7 @@ under a name::
         def values(self, pairs, sigma, out=None):
             return 1 / (1 + pairs / sigma**2)
 
-Estimators, sums of kernels, error messages and model files learn of it from there. Export to ONNX needs a converter
+Estimators, sums of kernels, error messages and model files read this list. Export to ONNX needs a converter
 (:mod:`leastwise.onnx.registry`).
 """
 
@@ -56,8 +54,8 @@ Array = np.ndarray
 def inner_products(X: Any, Y: Any) -> Array:
     """``X @ Y.T`` as a dense array, for dense or sparse inputs.
 
-    SciPy's product, not NumPy's: a factorisation by SciPy follows, and the threads of two libraries get into each
-    other's way (see ``leastwise.linalg.spectrum``). Arrays of another library are multiplied by that one.
+    Uses SciPy's BLAS, not NumPy's: a SciPy factorisation follows, and the thread pools of two BLAS libraries compete
+    for the cores (see ``leastwise.linalg.spectrum``). Arrays of another library are multiplied by that library.
     """
     if not is_numpy(X):
         return X @ to_namespace(Y, X).T
@@ -65,7 +63,7 @@ def inner_products(X: Any, Y: Any) -> Array:
         product = X @ Y.T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
     (gemm,) = get_blas_funcs(("gemm",), (X, Y))
-    return gemm(1.0, Y.T, X.T, trans_a=1).T  # transposed, since it works in column order
+    return gemm(1.0, Y.T, X.T, trans_a=1).T  # transposed: gemm is column-major
 
 
 def squared_norms(X: Any) -> Array:
@@ -80,12 +78,12 @@ def squared_norms(X: Any) -> Array:
 def squared_distances(X: Any, Y: Any) -> Array:
     """Squared Euclidean distances between the rows of X and of Y.
 
-    Dense rows are moved to the mean of Y first: distances do not change, and data far from the origin keep their
-    digits. Then one product does it all: (-2x, |x|^2, 1) times (y, 1, |y|^2).
+    The mean of Y is subtracted from dense rows first: distances do not change, and data far from the origin lose no
+    digits. All distances are then one matrix product: (-2x, |x|^2, 1) times (y, 1, |y|^2).
     """
     same = X is Y
     if not is_numpy(X):
-        return _squared_distances_there(X, to_namespace(Y, X))
+        return _foreign_squared_distances(X, to_namespace(Y, X))
     if sparse.issparse(X) or sparse.issparse(Y):
         D = inner_products(-2 * X, Y)
         D += squared_norms(Y)
@@ -94,15 +92,15 @@ def squared_distances(X: Any, Y: Any) -> Array:
         middle = Y.mean(axis=0)
         Y = Y - middle
         X = Y if same else X - middle
-        D = inner_products(_beside(-2 * X, squared_norms(X), 1), _beside(Y, 1, squared_norms(Y)))
+        D = inner_products(_append_columns(-2 * X, squared_norms(X), 1), _append_columns(Y, 1, squared_norms(Y)))
     np.maximum(D, 0, out=D)
     if same:
         np.fill_diagonal(D, 0)
     return D
 
 
-def _squared_distances_there(X: Any, Y: Any) -> Any:
-    """The same in another library."""
+def _foreign_squared_distances(X: Any, Y: Any) -> Any:
+    """Squared distances in another array library."""
     xp = get_namespace(X)
     middle = xp.mean(Y, axis=0, keepdims=True)
     X, Y = X - middle, Y - middle
@@ -117,12 +115,12 @@ def city_distances(X: Any, Y: Any) -> Any:
         return manhattan_distances(X, Y).astype(X.dtype, copy=False)
     xp, Y = get_namespace(X), to_namespace(Y, X)
     D = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
-    for j in range(X.shape[1]):  # column by column: never an array of three dimensions
+    for j in range(X.shape[1]):  # by columns, to avoid a three-dimensional array
         D += xp.abs(X[:, j, None] - Y[None, :, j])
     return D
 
 
-def _beside(X: Array, first: Any, second: Any) -> Array:
+def _append_columns(X: Array, first: Any, second: Any) -> Array:
     """X with two more columns."""
     wide = np.empty((X.shape[0], X.shape[1] + 2), dtype=X.dtype)
     wide[:, :-2], wide[:, -2], wide[:, -1] = X, first, second
@@ -130,19 +128,19 @@ def _beside(X: Array, first: Any, second: Any) -> Array:
 
 
 def check_symmetric(K: Any, what: str) -> None:
-    """A kernel between rows and themselves is symmetric."""
+    """Raise an error if a kernel matrix of rows with themselves is not symmetric."""
     A = K.toarray() if sparse.issparse(K) else K
     eps = np.finfo(A.dtype).eps if np.issubdtype(A.dtype, np.floating) else 0
     if np.abs(A - A.T).max(initial=0) > 1e3 * eps * np.abs(A).max(initial=0):
-        raise ValueError(f"{what} is not symmetric; the kernel of rows with themselves has to be.")
+        raise ValueError(f"{what} is not symmetric; the kernel matrix of rows with themselves must be symmetric.")
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A kernel function.
 
-    ``has_sigma`` says whether a width matters, ``definite`` whether Gram matrices are positive semi-definite (None:
-    not known), ``distance`` whether it is a function of a distance.
+    ``has_sigma`` is True if there is a width, ``definite`` if Gram matrices are positive semi-definite (None:
+    unknown), ``distance`` if the kernel is a function of a distance.
     """
 
     has_sigma: ClassVar[bool] = True
@@ -151,12 +149,12 @@ class Kernel:
 
     @classmethod
     def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
-        """The kernel with the parameters of an estimator; an error where it cannot use their values."""
+        """The kernel with the parameters of an estimator; raises an error for invalid values."""
         return cls()
 
     @property
     def summand(self) -> Kernel | None:
-        """The kernel as a part of a sum; None if it cannot be one. Kernels of a distance are bounded, and can."""
+        """The kernel as a part of a sum; None if unsupported. Kernels of a distance are bounded and supported."""
         return self if self.distance else None
 
     def pairs(self, X: Any, Y: Any) -> Array:
@@ -165,10 +163,10 @@ class Kernel:
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         """The kernel from ``pairs``; ``out`` may be ``pairs`` itself."""
-        raise TypeError(f"{type(self).__name__} does not say how its values come about")
+        raise TypeError(f"{type(self).__name__} must implement values(pairs, sigma)")
 
     def length(self, pairs: Array, norms: Array) -> float:
-        """The natural unit of sigma on these data."""
+        """The length scale of these data, the unit of the sigma grid."""
         return float(np.sqrt(np.mean(norms)))
 
     def distances(self, pairs: Array) -> Array:
@@ -176,17 +174,17 @@ class Kernel:
         return pairs
 
     def fitted(self, X: Any, w: Array | None = None) -> Kernel:
-        """The kernel with all that it needs to know of the training rows and their weights."""
+        """The kernel with its statistics of the training rows and their weights, such as their mean."""
         return self
 
     @property
     def ruler(self) -> Kernel:
-        """The part that a width belongs to."""
+        """The part that has the width."""
         return self
 
     @property
     def layers(self) -> int:
-        """Numbers that ``pairs`` holds for each pair of rows."""
+        """Number of values that ``pairs`` has for each pair of rows."""
         return 1
 
     def __call__(self, X: Any, Y: Any, sigma: float) -> Array:
@@ -202,7 +200,7 @@ KERNELS: dict[str, type[Kernel]] = {}
 
 
 def register_kernel(name: str) -> Callable[[KernelClass], KernelClass]:
-    """Decorator that makes a class of kernels known by a name, instead of any that had it."""
+    """Decorator that registers a kernel class under a name, replacing an earlier one."""
 
     def add(cls: KernelClass) -> KernelClass:
         KERNELS[name] = cls
@@ -271,9 +269,9 @@ class Linear(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Linear):
-    """The linear kernel as a part of a sum: about the mean of the training rows, such that k(x, x) is 1 on average.
+    """The linear kernel as a part of a sum: centred at the mean of the training rows, with a mean k(x, x) of 1.
 
-    Sparse rows stay where they are.
+    Sparse rows are not centred.
     """
 
     origin: Array | None = None
@@ -292,13 +290,13 @@ class Scaled(Linear):
 
     def fitted(self, X: Any, w: Array | None = None) -> Kernel:
         if isinstance(X, DeviceRows):
-            return self._fitted_there(X, w)
+            return self._fitted_on_device(X, w)
         origin = None if sparse.issparse(X) else np.average(X, axis=0, weights=w).astype(X.dtype)
         height = float(np.average(squared_norms(X if origin is None else X - origin), weights=w))
         return Scaled(origin, height if height > 0 else 1.0)
 
-    def _fitted_there(self, rows: DeviceRows, w: Array | None) -> Kernel:
-        """The same from rows that stay where they are."""
+    def _fitted_on_device(self, rows: DeviceRows, w: Array | None) -> Kernel:
+        """The same for rows on another device, which are not copied."""
         w = np.ones(rows.shape[0]) if w is None else w
         share = to_namespace(w / w.sum(), rows.there)
         origin = share @ rows.there
@@ -317,11 +315,11 @@ class Poly(Kernel):
     @classmethod
     def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
         if not isinstance(degree, Real) or not float(degree).is_integer() or degree < 1:
-            raise ValueError(f"degree={degree!r} must be a whole number of 1 or more.")
+            raise ValueError(f"degree={degree!r} must be an integer of 1 or more.")
         return cls(degree=int(float(degree)), coef0=coef0)
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
-        with np.errstate(over="ignore"):  # whoever wants finite values looks for them
+        with np.errstate(over="ignore"):  # callers check that values are finite
             out = times(pairs, 1 / sigma**2, out)
             out += scalar(self.coef0, out)
             return np.power(out, self.degree, out=out) if is_numpy(out) else out**self.degree
@@ -339,7 +337,7 @@ class Sigmoid(Kernel):
     def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
         warn_user(
             "The sigmoid kernel is not positive definite: a penalty on the function needs a correction, which is "
-            "reported in jitter_. In LSPC norm='coefficients' is safe with it."
+            "reported in jitter_. norm='coefficients' of LSPC needs none."
         )
         return cls(coef0=coef0)
 
@@ -351,32 +349,32 @@ class Sigmoid(Kernel):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """A function of the user's, called with two arrays of rows. It has no width."""
+    """A user-supplied function of two arrays of rows. It has no width."""
 
     has_sigma: ClassVar[bool] = False
     definite: ClassVar[bool | None] = None
     function: Callable[[Any, Any], Any] = inner_products
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        K = np.asarray(self.function(X, Y)) if is_numpy(X) else self._there(X, to_namespace(Y, X))
+        K = np.asarray(self.function(X, Y)) if is_numpy(X) else self._call_foreign(X, to_namespace(Y, X))
         wanted = (X.shape[0], Y.shape[0])
         if tuple(K.shape) != wanted:
             raise ValueError(
                 f"The kernel function returned an array of shape {tuple(K.shape)}; for inputs of {wanted[0]} and "
-                f"{wanted[1]} rows it has to return shape {wanted}."
+                f"{wanted[1]} rows it must return shape {wanted}."
             )
         if not is_numpy(K):
-            return self._checked_there(K)
+            return self._checked_foreign(K)
         if not (np.issubdtype(K.dtype, np.floating) or np.issubdtype(K.dtype, np.integer) or K.dtype == bool):
             raise ValueError(f"The kernel function returned values of type {K.dtype}; they must be real numbers.")
         if not np.isfinite(K).all():
             raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
         if X is Y:
             check_symmetric(K, "The kernel function returned a matrix that")
-        return np.array(K, dtype=X.dtype)  # a copy: the user may keep and reuse what the function returned
+        return np.array(K, dtype=X.dtype)  # a copy: the function may keep a reference to its result
 
-    def _there(self, X: Any, Y: Any) -> Any:
-        """What the function says of rows of another library, of the type of the rows."""
+    def _call_foreign(self, X: Any, Y: Any) -> Any:
+        """The kernel of rows of another array library, in the dtype of the rows."""
         K = self.function(X, Y)
         return (
             to_namespace(np.asarray(K), X)
@@ -384,7 +382,7 @@ class CallableKernel(Kernel):
             else get_namespace(X).asarray(K, dtype=X.dtype)
         )
 
-    def _checked_there(self, K: Any) -> Any:
+    def _checked_foreign(self, K: Any) -> Any:
         if not is_finite(K):
             raise ValueError("The kernel function returned values that are not finite numbers (NaN or inf).")
         return K
@@ -410,7 +408,7 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True)
 class Sum(Kernel):
-    """A sum of kernels with a common width: ``sum_p weight_p k_p``; pairs have a third axis, for the parts."""
+    """A sum of kernels with a common width: ``sum_p weight_p k_p``; the last axis of ``pairs`` is the parts."""
 
     parts: tuple[Kernel, ...] = ()
     weights: tuple[float, ...] = ()
@@ -424,7 +422,7 @@ class Sum(Kernel):
 
     @property
     def weight(self) -> float | None:
-        """Weight of the linear part beside the others; None where there is no linear part."""
+        """Weight of the linear part relative to the others; None without a linear part."""
         linear = [w for part, w in zip(self.parts, self.weights, strict=True) if isinstance(part, Linear)]
         rest = [w for part, w in zip(self.parts, self.weights, strict=True) if not isinstance(part, Linear)]
         return (linear[0] if rest[0] else np.inf) if linear else None
@@ -433,8 +431,8 @@ class Sum(Kernel):
     def layers(self) -> int:
         return len(self.parts)
 
-    def weighing(self, weight: float) -> Sum:
-        """The sum with this weight for its linear part; at infinity that is all there is."""
+    def with_linear_weight(self, weight: float) -> Sum:
+        """The sum with this weight of its linear part; infinity means the linear part alone."""
         rest, linear = (0.0, 1.0) if np.isinf(weight) else (1.0, float(weight))
         return replace(self, weights=tuple(linear if isinstance(p, Linear) else rest for p in self.parts))
 
@@ -443,21 +441,21 @@ class Sum(Kernel):
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         if not is_numpy(pairs):
-            return self._values_there(pairs, sigma)
+            return self._foreign_values(pairs, sigma)
         K = np.zeros(pairs.shape[:-1], dtype=pairs.dtype)
         for p, (part, weight) in enumerate(zip(self.parts, self.weights, strict=True)):
             if weight:
                 K += pairs.dtype.type(weight) * part.values(np.ascontiguousarray(pairs[..., p]), sigma)
         return K
 
-    def _values_there(self, pairs: Any, sigma: float) -> Any:
+    def _foreign_values(self, pairs: Any, sigma: float) -> Any:
         layers = [pairs[..., p] for p in range(len(self.parts))]
         used = [each for each in zip(self.parts, self.weights, layers, strict=True) if each[1]]
         return sum(weight * part.values(layer, sigma, layer) for part, weight, layer in used)
 
 
 def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) -> Kernel:
-    """The kernel behind a name or a function.
+    """The kernel for a name or a function.
 
     Parameters
     ----------
@@ -482,10 +480,11 @@ def resolve_kernel(kernel: str | Callable, degree: int = 3, coef0: float = 1.0) 
 
 
 def _sum_of(names: list[str]) -> Sum:
-    """The sum behind a name such as "rbf+linear"."""
+    """The kernel for a sum such as "rbf+linear"."""
     summands = {name: part for name, cls in KERNELS.items() if (part := cls().summand) is not None}
     if len(set(names)) < len(names) or not set(names) <= set(summands) or set(names) == {"linear"}:
         raise ValueError(
-            f"kernel={'+'.join(names)!r}: a sum has different parts out of {sorted(summands)}, such as 'rbf+linear'."
+            f"kernel={'+'.join(names)!r}: the parts of a sum must be different kernels out of "
+            f"{sorted(summands)}, such as 'rbf+linear'."
         )
     return Sum(tuple(summands[name] for name in names), (1.0,) * len(names))

@@ -1,39 +1,38 @@
-r"""How labels are related: similarities that are given, their correlation, and what can be learned from it.
+r"""Similarity of labels: given by the user, from correlations, or learned.
 
-Given similarities are a matrix, a frame with names, or a graph. ``LABEL_SIMILARITIES`` is the only list of the names
-that ``similarity=`` of many labels takes. A new one is a function under a name, which returns an array of shape
-(T, T)::
+Users give a matrix, a frame with names, or the edges of a graph. ``LABEL_SIMILARITIES`` is the only list of the names
+that ``similarity=`` of many labels takes. A new one is a registered function that returns an array of shape (T, T)::
 
     @register_label_similarity("agreement")
     def agreement(codes, W, classes, size):
         return np.mean(codes[:, :, None] == codes[:, None], axis=0)
 
 ``correlation``
-    Pearson's, over the rows where both labels are known. The multi-label paper takes ``max(0, .)`` of it as the
+    Pearson correlation over the rows where both labels are known. The multi-label paper uses its positive part as the
     similarities of the ``Pairwise`` coupling. Labels of several classes are compared class by class, by value::
 
         cor(s, t) = sum_v cov([y_s = v], [y_t = v]) / sqrt(var_s var_t),     var_t = sum_v var([y_t = v])
 
-    with the sum above over the classes that both have. For binary labels both classes say the same: it is Pearson's.
+    where the first sum is over the classes that both labels have. For binary labels it is the Pearson correlation.
 
 ``learned_relation``
-    S for the coupling ``B = sharing S + (1 - sharing) I``. B is the covariance of the labels' functions before any
-    data. A label is its function and noise of its own; noise has no part in the correlation of two labels but adds to
-    a label's own variance, which is what the identity in B is for. So the correlations R of the labels are where S
-    comes from, with three differences to the paper:
+    S for the coupling ``B = sharing S + (1 - sharing) I``, the prior covariance of the labels' functions. A label is
+    its function plus independent noise; the noise does not contribute to the correlation of two labels but adds to
+    the variance of each, which the identity in B represents. So S is derived from the correlations R of the labels,
+    with three differences from the paper:
 
-    - Signs are kept. A label that is the contrary of another tells as much about it as one that is alike.
-    - Chance is taken out. Correlations of N rows that mean nothing scatter by N^(-1/2), and the largest of T such are
-      about sqrt(2 log(T) / N). Each is multiplied by ``max(0, 1 - 2 log(T) / (N r^2))`` (Breiman's garrote), which
-      leaves large ones nearly as they are and makes small ones zero. S has seen the labels of all rows, also of those
-      that are held out to choose ``sharing``; without this step held-out scores flatter most where labels have least
-      to do with one another.
-    - Labels are related through others, too: with J for the matrix that is left, S is ``J + J J``, in units of its
-      mean diagonal. A direction that many labels have in common, an eigenvector of J with a large eigenvalue j, gets
-      j + j^2, and what is left of chance, where j is small, gets little of it. Labels with many relatives get a
-      larger diagonal, which is a smaller ridge.
+    - Signs are kept. A negatively correlated label is as informative as a positively correlated one.
+    - Correlations are shrunk for noise. Those of N rows of unrelated labels have a standard deviation of N^(-1/2),
+      and the largest of T of them is about sqrt(2 log(T) / N). Each is multiplied by
+      ``max(0, 1 - 2 log(T) / (N r^2))`` (Breiman's garrote), which hardly changes large ones and sets
+      small ones to zero. S is estimated from the labels of all rows, including those held out to choose ``sharing``;
+      without this step held-out scores are optimistic, most of all for unrelated labels.
+    - Indirect relations count, too: with J for the shrunk matrix, S is ``J + J J`` divided by its mean diagonal. A
+      direction common to many labels, an eigenvector of J with a large eigenvalue j, gets j + j^2; the remaining
+      noise, where j is small, is amplified less. Labels with many related labels get a larger diagonal, that is, a
+      smaller ridge.
 
-    S is positive semi-definite, and zero between labels that no chain of correlations connects.
+    S is positive semi-definite, and zero between labels that are not connected by a chain of correlations.
 """
 
 from __future__ import annotations
@@ -50,26 +49,26 @@ from scipy.sparse.csgraph import connected_components
 Array = np.ndarray
 Rule = Callable[[Array, Array, Sequence[Array], int], Array]
 
-#: sharing="auto" of similarities that are given, or of a rule that does not say.
+#: Values of sharing="auto" for user-supplied similarities, and the default for registered ones.
 LEVELS: tuple[float, ...] = (0.0, 0.1, 0.5, 0.9, 0.97)
 
 
 @dataclass(frozen=True)
 class LabelSimilarity:
-    """A rule that relates labels.
+    """A rule that computes similarities of labels.
 
     Attributes
     ----------
     name : str
     function : callable or None
         ``f(codes, W, classes, size)``, as :func:`correlation`, returns an array of shape (T, T). None: all labels are
-        related alike.
+        equally similar.
     sharings : tuple of float
         Values of ``sharing="auto"``.
     covariance : bool
-        The result is a positive semi-definite relation of the labels' functions
-        (``leastwise.problem.label_coupling.Covariance``). Otherwise its entries are weights, 0 or more, of the
-        differences of two labels (``Differences``).
+        True if the result is a covariance of the labels' functions, positive semi-definite
+        (``leastwise.problem.label_coupling.Covariance``). Otherwise its entries are nonnegative weights of the
+        differences between two labels (``Differences``).
     """
 
     name: str
@@ -78,14 +77,14 @@ class LabelSimilarity:
     covariance: bool = False
 
 
-#: Rules that relate labels, by name.
+#: Rules that compute similarities of labels, by name.
 LABEL_SIMILARITIES: dict[str, LabelSimilarity] = {}
 
 
 def register_label_similarity(
     name: str, sharings: tuple[float, ...] = LEVELS, covariance: bool = False
 ) -> Callable[[Rule], Rule]:
-    """Decorator that makes a function a value of ``similarity=``; options are fields of :class:`LabelSimilarity`."""
+    """Decorator that registers a value of ``similarity=``; options are fields of :class:`LabelSimilarity`."""
 
     def add(function: Rule) -> Rule:
         LABEL_SIMILARITIES[name] = LabelSimilarity(name, function, sharings, covariance)
@@ -95,7 +94,7 @@ def register_label_similarity(
 
 
 def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
-    """Similarities of all pairs of labels, in units of the largest.
+    """Validated similarities of all pairs of labels, divided by the largest.
 
     Parameters
     ----------
@@ -131,7 +130,7 @@ def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
 
 
 def is_edges(value: Any) -> bool:
-    """Whether similarities are given as pairs of labels."""
+    """True if similarities are given as pairs of labels."""
     return isinstance(value, list | tuple) and all(isinstance(edge, tuple) for edge in value)
 
 
@@ -149,7 +148,7 @@ def _check_entries(S: Any, value: Any, names: list, T: int) -> None:
         k = np.argmin(np.isfinite(C.data) & (C.data >= 0))
         raise ValueError(
             f"similarity is {C.data[k]:.6g} between {names[C.row[k]]!r} and {names[C.col[k]]!r}: every value must be "
-            "a finite number of 0 or more. Use numpy.maximum(S, 0) if negative ones are to count as none."
+            "a finite number of 0 or more. Use numpy.maximum(S, 0) to ignore negative ones."
         )
     gap = abs(S - S.T)
     if gap.max() > 1e-8 * S.max():
@@ -157,12 +156,12 @@ def _check_entries(S: Any, value: Any, names: list, T: int) -> None:
         i, j = C.row[C.data.argmax()], C.col[C.data.argmax()]
         raise ValueError(
             f"similarity is not symmetric: {S[i, j]:.6g} from {names[i]!r} to {names[j]!r}, {S[j, i]:.6g} back. Use "
-            "(S + S.T) / 2 if that is meant."
+            "(S + S.T) / 2 to make it symmetric."
         )
 
 
 def _numbers(value: Any) -> Any:
-    """Real numbers in double precision, sparse ones by rows, or an error that names the parameter."""
+    """Similarities in double precision, sparse ones in CSR format; raises an error if they are not real numbers."""
     array = sparse.csr_array(value) if sparse.issparse(value) else np.asarray(value)
     if array.dtype.kind == "O" and all(isinstance(v, Real) for v in array.ravel()):
         array = array.astype(float)
@@ -172,7 +171,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _by_names(frame: Any, names: list) -> Array:
-    """The rows and columns of a frame in the order of the labels; rows without names are in that of the columns."""
+    """Values of a frame in the order of the labels; rows without names are in the order of the columns."""
     columns = list(frame.columns)
     rows = list(frame.index) if hasattr(frame, "index") else columns
     for side, given in (("row", rows), ("column", columns)):
@@ -218,7 +217,7 @@ def _check_edge(edge: tuple, place: dict) -> tuple[int, int, float]:
     unseen = [name for name in edge[:2] if name not in place]
     if unseen:
         raise ValueError(
-            f"similarity has the edge {edge!r}, but {unseen[0]!r} is no label; the labels are {list(place)[:10]}."
+            f"similarity has the edge {edge!r}, but {unseen[0]!r} is not a label; the labels are {list(place)[:10]}."
         )
     weight = edge[2] if len(edge) == 3 else 1.0
     if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
@@ -236,14 +235,14 @@ def correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> 
     Parameters
     ----------
     codes : ndarray of int of shape (n, T)
-        Codes of the classes; -1 where a label is not known.
+        Codes of the classes; -1 where a label is unknown.
     W : ndarray of shape (n, T)
-        Weights in any unit; 0 where a label is not known. A row counts with the geometric mean of the weights of the
-        two labels, so that a row of weight 2 is the row twice.
+        Weights in any unit; 0 where a label is unknown. A row has the geometric mean of the weights of the
+        two labels, so that a weight of 2 is equivalent to repeating the row.
     classes : sequence of T arrays
         The classes of every label in the order of their codes. Classes with the same value are the same class.
     size : int
-        Number of independent witnesses among the rows: a row that is there twice is one.
+        Number of independent rows: a repeated row counts once.
 
     Returns
     -------
@@ -257,7 +256,7 @@ def correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> 
 
 @register_label_similarity("learned", sharings=(0.0, 0.3, 0.7, 0.99), covariance=True)
 def learned_relation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
-    """The relation of labels that their correlations speak for, to be used as ``coupling.Shared(penalty, S)``.
+    """Covariance of the labels' functions estimated from the correlations of the labels, see above.
 
     Parameters
     ----------
@@ -271,8 +270,8 @@ def learned_relation(codes: Array, W: Array, classes: Sequence[Array], size: int
 
     Notes
     -----
-    The method is in the docstring of this module. It takes the time of a few products of (T, n) with (n, T) and of
-    one eigendecomposition of size T. No random numbers are used.
+    The cost is that of a few products of (T, n) with (n, T) and of one eigendecomposition of size T. The result is
+    deterministic.
     """
     R, rows = _correlation(codes, W, classes, size)
     T = len(R)
@@ -289,23 +288,24 @@ LABEL_SIMILARITIES["shared"] = LabelSimilarity("shared", None, (0.0, 0.05, 0.2, 
 
 @register_label_similarity("correlation")
 def positive_correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> Array:
-    """Correlations of labels; negative ones count as none."""
+    """Correlations of labels; negative ones become zero."""
     return np.maximum(correlation(codes, W, classes, size), 0)
 
 
 def _correlation(codes: Array, W: Array, classes: Sequence[Array], size: int) -> tuple[Array, Array]:
-    """Correlations, and of how many witnesses both labels are known, of shape (T, T)."""
+    """Correlations, and the numbers of independent rows where both labels are known, of shape (T, T)."""
     root = np.sqrt(W)
     mass = root.T @ root
     rows = size * mass / max(float(W.max(axis=1).sum()), np.finfo(float).tiny)
-    cov, var = np.zeros_like(mass), np.zeros_like(mass)  # of each label over the rows common with every other
+    # Covariances, and the variance of each label over the rows that it has in common with each other label.
+    cov, var = np.zeros_like(mass), np.zeros_like(mass)
     for labels, wanted in _shared_classes(classes):
         Y = root[:, labels] * (codes[:, labels] == wanted)
         mean = _ratio(Y.T @ root, mass[labels])
         var[labels] += mean * (1 - mean)
         both = np.ix_(labels, labels)
         cov[both] += _ratio(Y.T @ Y, mass[both]) - mean[:, labels] * mean[:, labels].T
-    var[var < 1e-10] = 0  # constant, but for rounding
+    var[var < 1e-10] = 0  # constant up to rounding
     R = np.clip(_ratio(cov, np.sqrt(var * var.T)), -1.0, 1.0) * np.minimum(1.0, rows / FEW)
     R = (R + R.T) / 2
     np.fill_diagonal(R, 1.0)
@@ -320,7 +320,7 @@ def _shared_classes(classes: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
             found.setdefault(value, []).append((label, code))
     pairs = [np.array(places) for places in found.values()]
     if len(pairs) == 2 and all(len(p) == len(classes) for p in pairs):
-        pairs = pairs[1:]  # where all labels have the same two classes, either says it all
+        pairs = pairs[1:]  # for binary labels one of the two classes is enough
     for places in pairs:
         yield places[:, 0], places[:, 1]
 
@@ -331,13 +331,13 @@ def _ratio(a: Array, b: Array) -> Array:
 
 
 def _nearest_correlation(J: Array) -> Array:
-    """J without its negative eigenvalues, with unit diagonal again; labels that are not connected stay so."""
+    """J without its negative eigenvalues, rescaled to unit diagonal; unconnected labels stay unconnected."""
     j, V = np.linalg.eigh(J)
     if j[0] >= 0:
         return J
     part = connected_components(J != 0, directed=False)[1]
     J = (V * np.maximum(j, 0)) @ V.T
-    J[part[:, None] != part] = 0  # exactly, not to rounding
+    J[part[:, None] != part] = 0  # exactly zero, without rounding error
     size = np.sqrt(np.diagonal(J))
     J = J / np.multiply.outer(size, size)
     np.fill_diagonal(J, 1.0)

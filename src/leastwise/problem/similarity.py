@@ -1,20 +1,20 @@
-"""How alike tasks are: three ways to a similarity matrix S for the task matrix ``B = sharing S + (1 - sharing) I``.
+"""Similarity of tasks: three estimates of the matrix S in ``B = sharing S + (1 - sharing) I``.
 
-All ones for S is the usual model: one part common to all tasks, one part for each. It is hurt by tasks that have
-nothing to do with the others, or the reverse of them. The identity is one model for each task.
+S = 1 1' is the usual model: one part common to all tasks and one part for each task. It performs badly if some tasks
+are unrelated to the others, or have reversed labels. S = I is one independent model for each task.
 
 ``input_similarity``
-    Compares where the inputs of two tasks lie, by their kernel mean embeddings. It needs no labels, so it cannot
-    overfit, and cannot see tasks with equal inputs and opposite labels.
+    Compares the input distributions of two tasks by their kernel mean embeddings. It uses no labels, so it cannot
+    overfit, but it cannot distinguish tasks with equal inputs and opposite labels.
 
 ``correlation_similarity``
-    Fits every task alone and correlates what these models say on all rows. Simple, but small tasks say little that
-    is reliable: noise pulls their correlations to zero even where the truth is the same.
+    Fits a model to each task and correlates the predictions of these models on all rows. It is simple, but unreliable
+    for small tasks: noise pulls their correlations to zero even if the true functions are equal.
 
 ``learned_similarity``
-    Asks which groups of tasks are best told by one model. With the tasks in groups, S is 1 within a group and 0
-    between groups, so the groups are separate ridge models, and each is the mean of a Gaussian process whose
-    covariance is its Gram matrix plus the ridge. The density of the targets under it, the *evidence*, compares
+    Estimates which groups of tasks are best described by one model. For given groups, S is 1 within a group and 0
+    between groups. The groups are then separate ridge models, each the posterior mean of a Gaussian process whose
+    covariance is its Gram matrix plus the ridge. The marginal likelihood of the targets, the *evidence*, compares
     groupings without held-out rows, which small tasks do not have. For a group with Gram matrix H,
 
         q = trace(Z' (H / rho + I)^-1 Z),   l = log det(H / rho + I)
@@ -23,29 +23,29 @@ nothing to do with the others, or the reverse of them. The identity is one model
 
         -(c - 1) / 2 * (n log(sum of q) + sum of l).
 
-    Groups grow from single tasks by joining, again and again, the two that gain most. By the Schur complement the
-    q and l of two joined groups follow from the factor of one of them, so that all joins of a group with all others
-    cost one triangular solve.
+    Groups are merged agglomeratively, starting from single tasks: each step joins the two groups that increase the
+    evidence most. By the Schur complement, q and l of two joined groups follow from the factor of one of them, so
+    that all joins of one group with the others cost one triangular solve.
 
-    The answer is not the best grouping but the mean of all groupings met on the way, from all alone to all
-    together, weighted by evidence and prior: few rows give a soft S, many a sharp one, and a mean of groupings is
-    always positive semi-definite with entries in [0, 1]. Three things keep it from seeing groups in noise:
+    The result is not the best grouping but the average of all groupings on the path from single tasks to one group,
+    weighted by evidence and prior: few rows give a soft S, many rows a sharp one, and an average of groupings is
+    always positive semi-definite with entries in [0, 1]. Three measures prevent spurious groups:
 
-    - The prior gives every *number* of groups the same weight, and shares that out over the groupings as a Chinese
-      restaurant process does. There is one way to be all alone and one to be all together, but there are many
-      ways in between, of which the search takes the best: without this prior, a correction for many comparisons,
-      tasks that are all related, or all unrelated, were often split or joined by chance.
-    - Labels are not Gaussian, least of all rare ones, so the evidence claims too much. Its logarithm is halved.
-    - Targets enter as contrasts, ``Z - 1/c``. Rows of Z sum to 1 whatever the labels are; this constant would
-      make unrelated tasks look alike.
+    - The prior gives every *number* of groups the same weight, distributed over the groupings as by a Chinese
+      restaurant process. There is one grouping into single tasks and one into a single group, but there are many
+      in between, of which the search takes the best. Without this correction for multiple comparisons, tasks that are
+      all related, or all unrelated, were often split or joined by chance.
+    - Labels are not Gaussian, especially rare ones, so the evidence is overconfident. Its logarithm is halved.
+    - Targets enter as contrasts, ``Z - 1/c``. Rows of Z sum to 1 for any labels; this constant would make unrelated
+      tasks look similar.
 
-    The ridge and the level of sharing were chosen for all tasks together, which is wrong when they do not belong
-    together. So the mean runs over some ridges and levels as well. For the same reason sharing has to be chosen anew
-    with the S found. The kernel's width should stay, and the ridge should not become smaller: S has seen the labels,
-    so held-out scores with it flatter, and more so where the model can bend more.
+    The ridge and the sharing were chosen for all tasks together, which is wrong if they are unrelated. So the average
+    also runs over several ridges and levels of sharing. For the same reason sharing must be chosen again with the
+    resulting S. The kernel width should be kept, and the ridge should not decrease: S was estimated from the labels,
+    so held-out scores with it are optimistic, the more so the more flexible the model is.
 
-``TASK_SIMILARITIES`` is the only list of the names that ``similarity=`` of many tasks takes beside "shared". A new
-one is a function under a name::
+``TASK_SIMILARITIES`` is the only list of the names that ``similarity=`` of many tasks takes besides "shared". A new
+one is a registered function::
 
     @register_task_similarity("sizes")
     def sizes(rows):
@@ -65,13 +65,13 @@ from leastwise.linalg.cholesky import Cholesky, cholesky
 
 Array = np.ndarray
 
-#: Levels of sharing within groups that are tried beside the given one.
+#: Levels of sharing within groups that are tried in addition to the given one.
 LEVELS = (0.5, 0.9)
 
 #: Ridges that are tried, as multiples of the given one.
 RIDGES = (0.3, 1.0, 3.0)
 
-#: Power of the evidence. At 1, Landmine's rare labels split related tasks by chance; at 1/3, groups were missed.
+#: Power of the evidence. With 1, the rare labels of Landmine split related tasks by chance; 1/3 missed groups.
 POWER = 0.5
 
 
@@ -81,7 +81,7 @@ MANY_TASKS = 300
 
 @dataclass(frozen=True)
 class ComparedRows:
-    """What similarities of tasks are computed from, where a search with all tasks alike ended.
+    """Input of the task similarities, at the hyperparameters that were chosen with all tasks equally similar.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class ComparedRows:
     root : ndarray of shape (n,), optional
         Square roots of the row weights, of mean weight 1.
     count : ndarray of shape (n,), optional
-        How many observations each row stands for, one by default.
+        Number of observations that each row represents, by default 1.
     """
 
     K: Array
@@ -120,10 +120,10 @@ class TaskSimilarity:
     function : callable
         From :class:`ComparedRows` to a symmetric array of shape (T, T), in the order of the codes.
     covariance : bool
-        The result is positive semi-definite and is taken for S as it is. Otherwise its entries are weights, 0 or
-        more, of the differences of two tasks (``leastwise.problem.coupling.Pairwise``).
+        True if the result is positive semi-definite and used as S. Otherwise its entries are nonnegative weights of
+        the differences between two tasks (``leastwise.problem.coupling.Pairwise``).
     max_tasks : int, optional
-        The rule takes too long for more.
+        Maximal number of tasks; the rule is too slow for more.
     """
 
     name: str
@@ -139,7 +139,7 @@ TASK_SIMILARITIES: dict[str, TaskSimilarity] = {}
 def register_task_similarity(
     name: str, covariance: bool = False, max_tasks: int | None = None
 ) -> Callable[[Callable[[ComparedRows], Array]], Callable[[ComparedRows], Array]]:
-    """Decorator that makes a function a value of ``similarity=``; options are fields of :class:`TaskSimilarity`."""
+    """Decorator that registers a value of ``similarity=``; options are fields of :class:`TaskSimilarity`."""
 
     def add(function: Callable[[ComparedRows], Array]) -> Callable[[ComparedRows], Array]:
         TASK_SIMILARITIES[name] = TaskSimilarity(name, function, covariance, max_tasks)
@@ -190,7 +190,7 @@ def input_similarity(K: Array, task: Array, root: Array | None = None) -> Array:
 def correlation_similarity(
     K: Array, Z: Array, task: Array, rho: float, root: Array | None = None, count: Array | None = None
 ) -> Array:
-    """Correlations between what the tasks' own models say on all rows; negative ones count as zero.
+    """Correlations between the predictions of the tasks' own models on all rows; negative ones become zero.
 
     Parameters
     ----------
@@ -205,24 +205,25 @@ def correlation_similarity(
     root : ndarray of shape (n,), optional
         Square roots of the row weights, of mean weight 1.
     count : ndarray of shape (n,), optional
-        How many observations each row stands for, one by default; leave-one-out leaves out one of them.
+        Number of observations that each row represents, by default 1; leave-one-out deletes one of them.
 
     Returns
     -------
     ndarray of shape (T, T)
-        Symmetric, with unit diagonal and entries in [0, 1]. Cutting off negative correlations may leave a matrix
-        that is not positive semi-definite; then all entries off the diagonal shrink just as much as makes it so.
+        Symmetric, with unit diagonal and entries in [0, 1]. If the matrix is not positive semi-definite after
+        negative correlations were removed, its off-diagonal entries are shrunk just enough to make it so.
 
     Notes
     -----
-    On its own rows a task's model speaks by its leave-one-out scores: fitted ones repeat the labels, noise included.
+    On the rows of its own task, a model predicts by leave-one-out: fitted scores would reproduce the noise of the
+    labels.
     """
     root = np.ones(len(K)) if root is None else root
     Z, _ = _contrasts(Z)
     count = np.ones(len(K)) if count is None else count
-    said = [_own_scores(K, Z, task == t, rho, root, count) for t in range(task.max() + 1)]
+    scores = [_own_scores(K, Z, task == t, rho, root, count) for t in range(task.max() + 1)]
     weight = (root**2 / np.sum(root**2))[:, None]
-    centred = np.array([(np.sqrt(weight) * (F - np.sum(weight * F, axis=0))).ravel() for F in said])
+    centred = np.array([(np.sqrt(weight) * (F - np.sum(weight * F, axis=0))).ravel() for F in scores])
     S = np.maximum(_unit_diagonal(centred @ centred.T), 0.0)
     excess = max(0.0, -float(np.linalg.eigvalsh(S)[0]))
     return (S + excess * np.eye(len(S))) / (1.0 + excess)
@@ -237,7 +238,7 @@ def learned_similarity(
     root: Array | None = None,
     count: Array | None = None,
 ) -> Array:
-    """How often two tasks share a group, over groupings weighted by their evidence.
+    """Probability that two tasks are in the same group, over groupings weighted by their evidence.
 
     Parameters
     ----------
@@ -248,13 +249,13 @@ def learned_similarity(
     task : ndarray of shape (n,)
         Codes 0, ..., T - 1 of the tasks, each at least once.
     rho : float
-        Ridge on the sum of losses, as chosen with all tasks in one group; others near it are tried too.
+        Ridge on the sum of losses, chosen with all tasks in one group; others near it are tried, too.
     sharing : float
-        Share of the common part, chosen likewise; others are tried too.
+        Share of the common part, chosen in the same way; others are tried, too.
     root : ndarray of shape (n,), optional
         Square roots of the row weights, of mean weight 1. A row of weight 0 counts as absent.
     count : ndarray of shape (n,), optional
-        How many observations each row stands for; one by default.
+        Number of observations that each row represents, by default 1.
 
     Returns
     -------
@@ -264,8 +265,8 @@ def learned_similarity(
     Notes
     -----
     The method is in the docstring of this module. Time is of the order of n^3 for each of the 6 to 9 settings tried,
-    plus some tens of microseconds for each of T^2 pairs of tasks; memory a few times n^2. No random numbers are used;
-    the order of the tasks matters only where two joins gain exactly the same.
+    plus some tens of microseconds for each of T^2 pairs of tasks; memory is a few times n^2. The result is
+    deterministic; the order of the tasks matters only if two joins have exactly equal gains.
     """
     root = np.ones(len(K)) if root is None else root
     K = K * np.multiply.outer(root, root)
@@ -273,13 +274,13 @@ def learned_similarity(
     Z = root[:, None] * Z
     rows = [np.flatnonzero(task == t) for t in range(task.max() + 1)]
     size = float(np.sum((root > 0) if count is None else count[root > 0]))
-    met: list[tuple[float, Array]] = []
+    found: list[tuple[float, Array]] = []
     for factor in RIDGES:
         scaled = K / (factor * rho)
         for level in sorted({*LEVELS, sharing} - {0}):
-            met.extend(_groupings(_Setting(scaled, Z, rows, level, size, degrees)))
-    weight = softmax([score for score, _ in met])
-    S = sum(w * np.equal.outer(label, label) for w, (_, label) in zip(weight, met, strict=True))
+            found.extend(_groupings(_Setting(scaled, Z, rows, level, size, degrees)))
+    weight = softmax([score for score, _ in found])
+    S = sum(w * np.equal.outer(label, label) for w, (_, label) in zip(weight, found, strict=True))
     return np.minimum(_unit_diagonal(np.asarray(S)), 1.0)
 
 
@@ -290,8 +291,8 @@ class _Setting:
     Attributes
     ----------
     K : ndarray of shape (n, n)
-        Weighted kernel matrix divided by the ridge, so that the ridge is 1: then rows of weight 0 add nothing, and
-        repeated rows are weights.
+        Weighted kernel matrix divided by the ridge, so that the ridge is 1: rows of weight 0 then have no effect, and
+        weights are equivalent to repeated rows.
     Z : ndarray of shape (n, c)
         Weighted contrasts.
     rows : list of ndarray
@@ -319,7 +320,7 @@ class _Setting:
 
 @dataclass(frozen=True)
 class _Group:
-    """Tasks that share, with the factor of their Gram matrix plus ridge, and what their evidence is made of.
+    """Tasks of one group, with the factor of their Gram matrix plus ridge and the terms of their evidence.
 
     Attributes
     ----------
@@ -328,9 +329,9 @@ class _Group:
     gram : ndarray of shape (m, m)
         Kernel matrix of the group's rows times B.
     white : ndarray of shape (c, m)
-        The targets in coordinates where the covariance is the identity.
+        Whitened targets: their covariance is the identity.
     misfit, logdet : float
-        The q and l of the module's docstring.
+        q and l of the module docstring.
     """
 
     rows: list[Array]
@@ -361,10 +362,10 @@ def _group(setting: _Setting, rows: list[Array]) -> _Group:
 
 
 def _joins(setting: _Setting, group: _Group, others: list[_Group]) -> Array:
-    """What joining a group with each of the others adds to the sums of q and l: an array of shape (2, others).
+    """Changes of the sums of q and l if a group is joined with each of the others: an array of shape (2, others).
 
-    With the group known, the others' targets have as covariance the Schur complement, and as mean the group's
-    prediction. So q of the joined rows is q of the group plus that of the others' residuals; likewise l.
+    Given the group, the targets of another one have the group's prediction as mean and the Schur complement as
+    covariance. So q of the joined rows is q of the group plus that of the other's residuals, and likewise l.
     """
     index = np.concatenate([other.index for other in others])
     cross = group.factor.whiten(setting.level * setting.K[np.ix_(index, group.index)])
@@ -380,7 +381,7 @@ def _joins(setting: _Setting, group: _Group, others: list[_Group]) -> Array:
 
 
 def _groupings(setting: _Setting) -> Iterator[tuple[float, Array]]:
-    """Groupings from all tasks alone to all together: log of evidence times prior, and a label for every task."""
+    """Groupings from single tasks to one group: log of evidence times prior, and the group of every task."""
     label = np.arange(len(setting.rows))
     groups = {t: _group(setting, [rows]) for t, rows in enumerate(setting.rows)}
     change = np.zeros((2, len(label), len(label)))
@@ -402,14 +403,14 @@ def _groupings(setting: _Setting) -> Iterator[tuple[float, Array]]:
 
 
 def _update(setting: _Setting, change: Array, groups: dict[int, _Group], t: int, others: list[int]) -> None:
-    """Write what joins of group t with the others change, in both triangles."""
+    """Store the changes from joining group t with the others, in both triangles."""
     if others:
         change[:, t, others] = _joins(setting, groups[t], [groups[u] for u in others])
         change[:, others, t] = change[:, t, others]
 
 
 def _best_join(setting: _Setting, groups: dict[int, _Group], total: Array, change: Array) -> tuple[int, int]:
-    """The two groups whose join has most evidence times prior."""
+    """The two groups whose join has the largest evidence times prior."""
     alive = np.array(list(groups))
     one, two = np.triu_indices(len(alive), k=1)
     first, second = alive[one], alive[two]
@@ -421,10 +422,10 @@ def _best_join(setting: _Setting, groups: dict[int, _Group], total: Array, chang
 
 
 def _log_cycle_numbers(T: int) -> Array:
-    """Logs of how many permutations of T things have 0, 1, ..., T cycles: Stirling numbers of the first kind.
+    """Logarithms of the numbers of permutations of T items with 0, 1, ..., T cycles (Stirling numbers, first kind).
 
-    A Chinese restaurant process gives a grouping into k groups the weight of the product of (size - 1)!; these
-    numbers are what that sums to over all groupings into k.
+    A Chinese restaurant process gives a grouping the weight of the product of (size - 1)! over its groups; these
+    numbers are the sums of these weights over all groupings into k groups.
     """
     number = np.full(T + 1, -np.inf)
     number[0] = 0.0
@@ -436,12 +437,12 @@ def _log_cycle_numbers(T: int) -> Array:
 
 
 def _own_scores(K: Array, Z: Array, own: Array, rho: float, root: Array, count: Array) -> Array:
-    """Scores on all rows of a model of the own rows only; on these, with one observation of each left out."""
+    """Scores on all rows of a model of the own rows; on the own rows by leave-one-out."""
     r = root[own]
     half = cholesky(K[np.ix_(own, own)] * np.multiply.outer(r, r), ridge=rho).inverse_factor()
     dual = half.T @ (half @ (r[:, None] * Z[own]))
     F = K[:, own] @ (r[:, None] * dual)
-    seen = r > 0  # a row of weight 0 is left out as it is
+    seen = r > 0  # a row of weight 0 is never in training
     m = count[own][seen]
     pull = r[seen, None] * (np.sum(half**2, axis=0)[seen] / m + (1 - 1 / m) / rho)[:, None]
     F[np.flatnonzero(own)[seen]] = Z[own][seen] - dual[seen] / pull
@@ -449,9 +450,9 @@ def _own_scores(K: Array, Z: Array, own: Array, rho: float, root: Array, count: 
 
 
 def _contrasts(Z: Array) -> tuple[Array, int]:
-    """Targets, and how many columns are independent.
+    """Targets, and the number of independent columns.
 
-    Class indicators less their mean over classes, which is the same in every row; quantities stay as they are.
+    The mean over classes, equal in every row, is subtracted from class indicators; other targets are unchanged.
     """
     c = Z.shape[1]
     return (Z - 1.0 / c, c - 1) if c > 1 and np.all(Z.sum(axis=1) == 1) else (Z, c)
@@ -462,7 +463,7 @@ def _logdet(factor: Cholesky) -> float:
 
 
 def _unit_diagonal(S: Array) -> Array:
-    """Scale rows and columns to a diagonal of exactly 1; what is zero keeps zeros beside it."""
+    """Scale rows and columns to a unit diagonal; rows with a zero on the diagonal become zero elsewhere."""
     size = np.sqrt(np.diagonal(S))
     scale = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
     S = (S + S.T) / 2 * np.multiply.outer(scale, scale)

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
@@ -35,7 +33,7 @@ from leastwise.metrics.reliability import (
 from leastwise.problem.labels import encode_known
 from leastwise.report.formatting import Names, plain, plain_list
 from leastwise.tables import TableModel
-from leastwise.utils.unwrap import arrive
+from leastwise.utils.unwrap import arrive, within
 
 Array = np.ndarray
 
@@ -117,14 +115,13 @@ def subject_of(given: Any, names: Any = None) -> Subject:
         if isinstance(model, Abstaining | Recalibrated):
             found["abstaining" if isinstance(model, Abstaining) else "recalibrated"] = model
             check_is_fitted(model)
-            model = model.estimator_
-        elif isinstance(model, Pipeline | FrozenEstimator):
-            model = model.estimator if isinstance(model, FrozenEstimator) else model.steps[-1][1]
-        else:
+        inner = within(model)
+        if inner is None:
             raise TypeError(
                 f"model is, or ends in, {type(model).__name__}: a report needs a fitted model of leastwise, such as "
                 "LSPC or MultiTaskLSPC, alone, in a pipeline, or in Abstaining or Recalibrated."
             )
+        model = inner
     check_is_fitted(model)
     if isinstance(model, Regressor):
         kind = "values"

@@ -296,7 +296,7 @@ class Evaluator:
             return self
         assert isinstance(kernel, Sum)
         other = copy.copy(self)
-        other.settings = replace(self.settings, kernel=kernel.weighing(weight))
+        other.settings = replace(self.settings, kernel=kernel.with_linear_weight(weight))
         return other
 
     def with_options_of(self, other: Evaluator) -> Evaluator:

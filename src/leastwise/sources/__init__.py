@@ -1,8 +1,9 @@
 """Blocks of rows from arrays, tables, files and iterators, in memory that does not grow with the rows."""
 
-from leastwise.sources.blocks import Block, Blocks, SpillError, StreamError, gather
+from leastwise.sources.blocks import Block, Blocks, SpillError, StreamError
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.predictions import predict_blocks, write_predictions
+from leastwise.sources.row_source import gather
 from leastwise.sources.spill import Parts, Spool
 
 __all__ = [

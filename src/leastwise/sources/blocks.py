@@ -111,17 +111,23 @@ class Block:
     sample_weight, tasks, groups : array of shape (n,), optional
     where : str
         The origin of the rows, for messages: "sales.parquet, rows 40000 to 49999".
+    number : array of int of shape (n,), optional
+        The position of each row among all rows, if rows have moved between blocks.
     """
 
     X: Any
     y: Any
-    sample_weight: Array | None = None
-    tasks: Array | None = None
-    groups: Array | None = None
+    sample_weight: Any = None
+    tasks: Any = None
+    groups: Any = None
     where: str = ""
+    number: Array | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
+
+    def __sizeof__(self) -> int:  # used by schedulers that move it
+        return sum(size_of(getattr(self, name)) for name in ("X", *BESIDE, "number"))
 
     def owned(self) -> Block:
         """A copy, for iterators that refill the arrays they have yielded."""
@@ -198,26 +204,13 @@ def rows_per_block(block_rows: int | None, n_columns: int, itemsize: int = 8) ->
     return int(block_rows)
 
 
-def gather(blocks: Any) -> Block:
-    """Concatenate blocks into one block in memory.
-
-    Parameters
-    ----------
-    blocks : Blocks or iterable of Block
-
-    Returns
-    -------
-    Block
-    """
-    listed = list(blocks)
-    if not listed:
-        raise ValueError("There are no blocks to concatenate.")
-    if len(listed) == 1:
-        return listed[0]
-    X = [b.X for b in listed]
-    parts = {name: [getattr(b, name) for b in listed] for name in BESIDE}
-    beside: dict[str, Any] = {name: None if p[0] is None else np.concatenate(p) for name, p in parts.items()}
-    return Block(sparse.vstack(X, format="csr") if sparse.issparse(X[0]) else np.concatenate(X), **beside)
+def size_of(A: Any) -> int:
+    """The approximate size of rows in bytes."""
+    if sparse.issparse(A):
+        return int(A.data.nbytes) * 2
+    if hasattr(A, "memory_usage"):
+        return int(np.sum(A.memory_usage()))
+    return int(getattr(A, "nbytes", 0))
 
 
 # ---------------------------------------------------------------------- checks

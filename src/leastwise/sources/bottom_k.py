@@ -6,9 +6,8 @@ The sample is uniform over distinct rows (or groups), and does not depend on the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -77,9 +76,6 @@ class Kept:
     def __len__(self) -> int:
         return len(self.key)
 
-    def __add__(self, other: Kept) -> Kept:
-        return joined_kept([self, other])
-
     def part(self, some: Array) -> Kept:
         """Some of the rows."""
         index = np.flatnonzero(some)
@@ -118,9 +114,9 @@ class Kept:
         w, count = (np.bincount(first, weights=each, minlength=len(self)) for each in (self.w, self.count))
         return replace(self, w=w.astype(self.w.dtype), count=count).part(first == np.arange(len(self)))
 
-    def recoded(self, change: Callable[[Array, Any, Any], Array], old: Any, new: Any) -> Kept:
-        """The sample with new codes for the same targets."""
-        return replace(self, y=change(self.y, old, new))
+    def recoded(self, targets: Any, old: Any) -> Kept:
+        """The sample with the codes of other targets, which ``old`` encoded."""
+        return self if targets is old else replace(self, y=targets.recode(self.y, old))
 
     def weighted(self, factor: float | Array) -> Kept:
         """The sample with weights multiplied by a number, or by one number for each row."""
@@ -183,28 +179,40 @@ def _stacked(parts: list[Any]) -> Any:
     return np.concatenate(parts)
 
 
+@dataclass(frozen=True)
 class BottomKSample:
-    """Updates a sample block by block."""
+    """A sample to which samples of further rows are added.
 
-    def __init__(self, limit: int, start: Kept | None = None) -> None:
-        self.limit = limit
-        self._parts: list[Kept] = [] if start is None else [start]
+    Attributes
+    ----------
+    limit : int
+        Maximum number of distinct keys.
+    parts : tuple of Kept
+        Samples that are not joined yet: to join them at every block would copy the whole sample for a few rows.
+    """
 
-    def add(self, X: Any, y: Array, w: Array, group: Array | None, count: Array | None = None) -> None:
-        """Add rows."""
-        fresh = Kept.of(X, y, w, group, self.limit, count)
-        if self._parts:
-            fresh = fresh.part(fresh.key <= np.uint64(self._parts[0].bound))
-        self._parts.append(fresh.owned() if fresh.X is X else fresh)
-        # Not at every block, which would copy the whole sample for a few rows.
-        if sum(map(len, self._parts[1:])) > max(self.limit, len(self._parts[0])):
-            self._parts = [joined_kept(self._parts)]
+    limit: int
+    parts: tuple[Kept, ...] = ()
 
-    def recode(self, change: Callable[[Array], Array]) -> None:
-        """Replace the codes of the targets."""
-        self._parts = [replace(part, y=change(part.y)) for part in self._parts]
+    @classmethod
+    def of(cls, X: Any, y: Array, w: Array, group: Array | None, limit: int, count: Array | None = None) -> Self:
+        """The sample of some rows."""
+        kept = Kept.of(X, y, w, group, limit, count)
+        return cls(limit, (kept.owned() if kept.X is X else kept,))
+
+    def __add__(self, other: BottomKSample) -> BottomKSample:
+        if not self.parts:
+            return other
+        bound = np.uint64(self.parts[0].bound)
+        parts = (*self.parts, *(part.part(part.key <= bound) for part in other.parts))
+        if sum(map(len, parts[1:])) > max(self.limit, len(parts[0])):
+            parts = (joined_kept(list(parts)),)
+        return BottomKSample(self.limit, parts)
+
+    def recoded(self, targets: Any, old: Any) -> BottomKSample:
+        """The sample with the codes of other targets, which ``old`` encoded."""
+        return self if targets is old else replace(self, parts=tuple(p.recoded(targets, old) for p in self.parts))
 
     def kept(self) -> Kept:
-        """The sample of all blocks so far."""
-        self._parts = [joined_kept(self._parts)]
-        return self._parts[0]
+        """The sample of all rows so far."""
+        return joined_kept(list(self.parts))

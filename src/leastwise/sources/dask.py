@@ -1,4 +1,4 @@
-"""Dask collections: parts of a fit on row chunks and partitions, and lazy predictions.
+"""Dask collections: a source of rows for fits, and lazy predictions.
 
 Work runs on the scheduler that is in use (threads, processes, a cluster), one thread per task for matrix products.
 """
@@ -10,13 +10,16 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import reduce, wraps
 from inspect import signature
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.sources.parts import Move, Piece, Work, error_context, joined
+from leastwise.sources.blocks import Block
+from leastwise.sources.row_source import BlockFunction, error_context, gather
+from leastwise.sources.task_reading import Move
 from leastwise.utils.optional import frames, needed
 
 Array = np.ndarray
@@ -55,34 +58,36 @@ def is_dask(A: Any) -> bool:
     return type(A).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(A, "__dask_graph__")
 
 
-# ----------------------------------------------------------------------- parts
+# ---------------------------------------------------------------------- source
 
 
 @dataclass(frozen=True)
-class DaskParts:
-    """Parts held by Dask.
+class DaskSource:
+    """Rows held by Dask, as a :class:`~leastwise.sources.row_source.RowSource`.
 
     Attributes
     ----------
-    pieces : list of Delayed
-        Each computes a ``Piece``.
+    blocks : list of Delayed
+        Each computes a ``Block``.
     """
 
-    pieces: list[Any]
-    #: The part to which all rows of a task are moved: the one with most of them.
+    blocks: list[Any]
+    repeatable: ClassVar[bool] = True
+    names: ClassVar[None] = None
+    error: ClassVar[None] = None
     home: ClassVar[str] = "most"
 
     @classmethod
-    def of(cls, X: Any, y: Any = None, sample_weight: Any = None, tasks: Any = None) -> DaskParts:
+    def of(cls, X: Any, y: Any = None, sample_weight: Any = None, tasks: Any = None) -> DaskSource:
         """From collections with the same row chunks, or that can be rechunked to them."""
         delayed = needed("dask", "dask").delayed
         blocks = row_blocks(X)
         others = {"y": y, "sample_weight": sample_weight, "tasks": tasks}
         aligned = [aligned_blocks(name, A, X, len(blocks)) for name, A in others.items()]
-        return cls([delayed(Piece, pure=False)(*parts) for parts in zip(blocks, *aligned, strict=True)])
+        return cls([delayed(Block, pure=False)(*parts) for parts in zip(blocks, *aligned, strict=True)])
 
     @classmethod
-    def with_targets(cls, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> DaskParts:
+    def with_targets(cls, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> DaskSource:
         """Like ``of``, for a fit, which needs targets."""
         if y is None or isinstance(y, str):
             raise ValueError(
@@ -91,43 +96,50 @@ class DaskParts:
             )
         return cls.of(X, y, sample_weight, tasks)
 
-    def tasks(self, work: Work, own: Sequence[Any] | None, shared: Any) -> list[Any]:
-        """The work on each part, as Delayed."""
+    def delayed_results(self, function: BlockFunction, shared: Any, each: Sequence[Any] | None) -> list[Any]:
+        """The result for each block, as Delayed."""
         delayed = needed("dask", "dask").delayed
-        sent = delayed(shared, pure=False, traverse=False)  # once, not with every part
+        sent = delayed(shared, pure=False, traverse=False)  # once, not with every block
         do = delayed(on_worker, pure=False, traverse=False)
-        each = [delayed(one, pure=False, traverse=False) for one in own or [None] * len(self.pieces)]
-        return [do(work, k, piece, one, sent) for k, (piece, one) in enumerate(zip(self.pieces, each, strict=True))]
+        own = [delayed(one, pure=False, traverse=False) for one in each or [None] * len(self.blocks)]
+        pairs = enumerate(zip(self.blocks, own, strict=True))
+        return [do(function, k, block, one, sent) for k, (block, one) in pairs]
 
-    def map(self, work: Work, own: Sequence[Any] | None, shared: Any, at_once: int | None = None) -> Iterator[Any]:
-        """The result of the work on each part, in order; at most ``at_once`` results are held at a time."""
-        todo = self.tasks(work, own, shared)
+    def first_look(self, function: BlockFunction, shared: Any, limit: int) -> tuple[Any, DaskSource]:
+        """The sum over all blocks, and the same source: every pass reads all rows."""
+        return self.total(function, shared), self
+
+    def map(
+        self, function: BlockFunction, shared: Any, each: Sequence[Any] | None = None, at_once: int | None = None
+    ) -> Iterator[Any]:
+        """The result for each block, in order; at most ``at_once`` results are held at a time."""
+        todo = self.delayed_results(function, shared, each)
         step = at_once or len(todo)
         for a in range(0, len(todo), step):
             yield from computed(todo[a : a + step])
 
-    def total(self, work: Work, own: Sequence[Any] | None, shared: Any) -> Any:
-        """The sum of the results, by a tree whose shape depends on the number of parts alone."""
-        delayed, todo = needed("dask", "dask").delayed, self.tasks(work, own, shared)
+    def total(self, function: BlockFunction, shared: Any, each: Sequence[Any] | None = None) -> Any:
+        """The sum of the results, by a tree whose shape depends on the number of blocks alone."""
+        delayed, todo = needed("dask", "dask").delayed, self.delayed_results(function, shared, each)
         while len(todo) > 1:
-            add = delayed(added, pure=False)
-            todo = [add(todo[a : a + FAN_IN]) for a in range(0, len(todo), FAN_IN)]
+            join = delayed(added, pure=False)
+            todo = [join(todo[a : a + FAN_IN]) for a in range(0, len(todo), FAN_IN)]
         return computed(todo)[0]
 
-    def regrouped(self, plan: Sequence[Move]) -> DaskParts:
-        """The parts after rows have moved; parts that are not affected stay as they are."""
+    def by_task(self, plan: Sequence[Move]) -> DaskSource:
+        """The same rows, with all rows of a task in one block; blocks that are not affected stay as they are."""
         delayed = needed("dask", "dask").delayed
         moves = [delayed(move, pure=False, traverse=False) for move in plan]
-        send, join = delayed(moved_rows, pure=False), delayed(joined, pure=False)
+        send, join = delayed(moved_rows, pure=False), delayed(gather, pure=False)
         new = []
-        for q, piece in enumerate(self.pieces):
-            come = [send(self.pieces[p], moves[p], q) for p in range(len(plan)) if p != q and q in plan[p].targets]
-            new.append(join([send(piece, moves[q], q), *come]) if come else send(piece, moves[q], q))
-        return DaskParts(new)
+        for q, block in enumerate(self.blocks):
+            come = [send(self.blocks[p], moves[p], q) for p in range(len(plan)) if p != q and q in plan[p].targets]
+            new.append(join([send(block, moves[q], q), *come]) if come else send(block, moves[q], q))
+        return DaskSource(new)
 
-    def collect(self) -> Piece:
+    def collect(self) -> Block:
         """All rows, in their order."""
-        return joined([piece for piece in computed(self.pieces) if len(piece)])
+        return gather(block for block in computed(self.blocks) if len(block))
 
 
 def computed(todo: list[Any]) -> tuple:
@@ -140,23 +152,20 @@ def computed(todo: list[Any]) -> tuple:
         return needed("dask", "dask").compute(*todo)
 
 
-def on_worker(work: Work, place: int, piece: Piece, own: Any, shared: Any) -> Any:
-    """The work on one part, with one thread."""
+def on_worker(function: BlockFunction, place: int, block: Block, own: Any, shared: Any) -> Any:
+    """The result for one block, with one thread."""
     with one_thread(), error_context(f"partition {place}"):
-        return work(piece, own, shared)
+        return function(block, own, shared)
 
 
 def added(parts: list[Any]) -> Any:
     """The sum, from first to last."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return reduce(add, parts)
 
 
-def moved_rows(piece: Piece, move: Move, target: int) -> Piece:
-    """The rows of a part that move to ``target``."""
-    return move.sent(piece, target)
+def moved_rows(block: Block, move: Move, target: int) -> Block:
+    """The rows of a block that move to ``target``."""
+    return move.sent(block, target)
 
 
 def row_blocks(A: Any) -> list[Any]:

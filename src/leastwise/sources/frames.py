@@ -263,15 +263,6 @@ def stack_rows(parts: list[Any]) -> Any:
     return np.concatenate(parts) if isinstance(first, np.ndarray) else [v for part in parts for v in part]
 
 
-def size_of(A: Any) -> int:
-    """The approximate size of rows in bytes."""
-    if sparse.issparse(A):
-        return int(A.data.nbytes) * 2
-    if hasattr(A, "memory_usage"):
-        return int(np.sum(A.memory_usage()))
-    return int(getattr(A, "nbytes", 0))
-
-
 # ----------------------------------------------------------------------- roles
 
 

@@ -132,7 +132,7 @@ class Sorter:
         buckets: dict[int, Bucket] = {}
         for record in records(bucket.paths[0], self.format.n_arrays):
             block = self.format.unpack(record, "", encoded=True)
-            self._sort(block, block.tasks, BUCKETS, level, buckets)  # type: ignore[arg-type]
+            self._sort(block, block.tasks, BUCKETS, level, buckets)
         os.unlink(bucket.paths[0])
         return [piece for k in sorted(buckets) for piece in self._split(buckets[k], level + 1)]
 

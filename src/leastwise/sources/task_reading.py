@@ -1,9 +1,10 @@
-"""Validation of the rows of a part: numeric arrays, weights, and the task of each row."""
+"""Blocks of rows with tasks: reading, validation, and the moves that bring all rows of a task into one block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,64 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.model_selection.subsample import lowest_of_cells
 from leastwise.problem.tasks import factor_tasks, split_tasks
-from leastwise.sources.frames import size_of
-from leastwise.sources.parts import Piece
+from leastwise.sources.blocks import Block, size_of
+from leastwise.sources.row_source import gather, numbered, take_block
 from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 
 Array = np.ndarray
+
+
+#: The fields of a block, named as in ``fit``.
+NAMES = ("X", "y", "sample_weight", "tasks")
+
+
+class UncheckedBlocks:
+    """Blocks with tasks as the user gives them; the functions of a pass validate their rows.
+
+    Parameters
+    ----------
+    blocks : list of blocks, or of callables that return one; or a callable that returns an iterator
+        A block is a pair (X, y), all four fields, a mapping, or an object with such attributes. X may be a frame that
+        holds the task ids.
+    """
+
+    def __init__(self, blocks: Any) -> None:
+        once = hasattr(blocks, "__next__") or not getattr(blocks, "repeatable", True)
+        if not callable(blocks) and (not isinstance(blocks, Iterable) or once or hasattr(blocks, "shape")):
+            raise ValueError(
+                f"blocks is a {type(blocks).__name__}: give a list of blocks, or a callable that returns a new "
+                "iterator over them each time, as a fit makes several passes."
+            )
+        self._blocks = blocks
+
+    def __iter__(self) -> Iterator[Block]:
+        for k, block in enumerate(self._blocks() if callable(self._blocks) else self._blocks):
+            made = read_task_block(block() if callable(block) else block)
+            yield made if made.where else replace(made, where=f"block {k}")
+
+
+def read_task_block(block: Any) -> Block:
+    """A block with tasks from user input."""
+    if isinstance(block, Mapping):
+        given = dict(block)
+    elif isinstance(block, Sequence) and not isinstance(block, str):
+        given = dict(zip(NAMES, block, strict=False)) if len(block) in (2, 4) else {}
+    elif isinstance(block, Iterable) and not hasattr(block, "X"):  # several blocks form one
+        return replace(gather(read_task_block(one) for one in block), where="")
+    else:
+        given = {name: getattr(block, name, None) for name in NAMES}
+        given |= {} if getattr(block, "groups", None) is None else {"groups": block.groups}
+    unseen = [name for name in given if name not in NAMES]
+    if unseen or given.get("X") is None or not hasattr(given["X"], "shape"):
+        raise ValueError(
+            "A block of rows is (X, y), (X, y, sample_weight, tasks), or a mapping with some of these names, where X "
+            f"is an array, a sparse matrix or a frame; this one is a {type(block).__name__}"
+            + (f" with {unseen}." if unseen else ".")
+        )
+    return Block(**{"y": None} | given, where=block.where if isinstance(block, Block) else "")
+
+
+# -------------------------------------------------------------------- validation
 
 
 @dataclass(frozen=True)
@@ -99,20 +153,20 @@ class Clean:
         return replace(some, names=[self.names[k] for k in present], index=index, lost=lost, met=self.met)
 
 
-def clean(piece: Piece, rules: Rules) -> Clean | None:
-    """The validated rows of a piece with a positive weight; None if there are none."""
-    rows = validated(piece, rules)
+def clean(block: Block, rules: Rules) -> Clean | None:
+    """The validated rows of a block with a positive weight; None if there are none."""
+    rows = validated(block, rules)
     return rows if rows is not None and len(rows.y) else None
 
 
-def validated(piece: Piece, rules: Rules) -> Clean | None:
-    """The validated rows of a piece with a positive weight, possibly none of them; None if the piece is empty."""
-    if not len(piece):
+def validated(block: Block, rules: Rules) -> Clean | None:
+    """The validated rows of a block with a positive weight, possibly none of them; None if the block is empty."""
+    if not len(block):
         return None
-    X, ids = _split_tasks(piece, rules.task_column)
+    X, ids = _split_tasks(block, rules.task_column)
     X, y = check_X_y(
         X,
-        piece.y,
+        block.y,
         dtype=[np.float64, np.float32],
         accept_sparse="csr",
         accept_large_sparse=False,
@@ -122,9 +176,9 @@ def validated(piece: Piece, rules: Rules) -> Clean | None:
     rules.targets.check(y)
     if rules.check is not None:
         rules.check(X)
-    w = _checked_weights(piece.sample_weight, len(y))
+    w = _checked_weights(block.sample_weight, len(y))
     names, index = factor_tasks(ids, len(y))
-    number = piece.numbered(0).number
+    number = numbered(block, 0).number
     assert number is not None
     met = [] if rules.targets.kind == "values" else np.unique(y).tolist()
     rows = Clean(X, y, w, names, index, number, met=met)
@@ -133,7 +187,7 @@ def validated(piece: Piece, rules: Rules) -> Clean | None:
 
 
 def _checked_weights(given: Any, n: int) -> Array:
-    """Weights of n rows; in a part, all of them may be zero."""
+    """Weights of n rows; in a block, all of them may be zero."""
     if given is None:
         return np.ones(n)
     w = check_array(given, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
@@ -144,18 +198,18 @@ def _checked_weights(given: Any, n: int) -> Array:
     return w
 
 
-def _split_tasks(piece: Piece, column: Any) -> tuple[Any, Any]:
+def _split_tasks(block: Block, column: Any) -> tuple[Any, Any]:
     """X without the task column, and the task ids."""
-    if column is None and piece.tasks is None:
+    if column is None and block.tasks is None:
         raise ValueError(
             "it is unknown which task each row belongs to: give tasks= with an id for each row, or name the column "
             "of X with task_column=."
         )
     if column is None:
-        return piece.X, piece.tasks
-    if piece.tasks is not None:
+        return block.X, block.tasks
+    if block.tasks is not None:
         raise ValueError(f"tasks= and task_column={column!r} are both given: give one of the two.")
-    return split_tasks(piece.X, column)
+    return split_tasks(block.X, column)
 
 
 def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Array | None) -> Array:
@@ -172,3 +226,74 @@ def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Arra
     ties = [*rows.y.reshape(n, -1).T, -rows.w] if classes is None else [-rows.w]
     x = pair_hashes(row_hashes(rows.X, single=True), label.astype(np.uint64))
     return lowest_of_cells(cell, share, fewest, sample_hashes(x, [code], ties, "sample"))
+
+
+# ------------------------------------------------------------------------- moves
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where the rows of one block go.
+
+    Attributes
+    ----------
+    place : int
+        The number of the block.
+    first : int
+        The position of its first row among all rows.
+    home : dict
+        The destination of each task that moves: the number of another block.
+    column : str, int or None
+        The column of X that holds the task.
+    """
+
+    place: int
+    first: int
+    home: dict
+    column: Any = None
+
+    @cached_property
+    def targets(self) -> set[int]:
+        """Blocks that receive rows from this one."""
+        return set(self.home.values())
+
+    def sent(self, block: Block, target: int) -> Block:
+        """The rows of the block that move to ``target``, or that stay if ``target`` is this block."""
+        block = numbered(block, self.first)
+        if not self.home or not len(block):
+            return block if target == self.place else take_block(block, np.arange(0))
+        ids = block.tasks if self.column is None else split_tasks(block.X, self.column)[1]
+        names, index = factor_tasks(ids, len(block))
+        where = np.array([self.home.get(name, self.place) for name in names])
+        return take_block(block, np.flatnonzero(where[index] == target))
+
+
+def moves(
+    ids: Sequence[list], sizes: Sequence[Array], rows: Sequence[int], column: Any = None, home: str = "most"
+) -> list[Move]:
+    """The moves that bring all rows of each task into one block.
+
+    Parameters
+    ----------
+    ids, sizes : for each block, the ids of its tasks and how many rows each has there
+    rows : number of rows of each block
+    column : str, int or None
+        The column of X that holds the task.
+    home : {"most", "last"}
+        The destination of a task: the block with most of its rows (the first on ties), or the last block with any.
+    """
+    best: dict[Any, tuple[int, int]] = {}
+    apart: set[Any] = set()
+    for p, (names, counts) in enumerate(zip(ids, sizes, strict=True)):
+        for name, count in zip(names, counts.tolist(), strict=True):
+            known = best.get(name)
+            if known is not None:
+                apart.add(name)
+            if known is None or home == "last" or count > known[0]:
+                best[name] = count, p
+    first = np.cumsum([0, *rows])
+    found = []
+    for p, names in enumerate(ids):
+        away = {name: best[name][1] for name in names if name in apart and best[name][1] != p}
+        found.append(Move(p, int(first[p]), away, column))
+    return found

@@ -1,6 +1,8 @@
-"""Statistics of rows in parts: tasks and their sizes, classes, weights, moments; and the choice of a sample of tasks.
+"""Statistics of rows in blocks: tasks and their sizes, classes, weights, moments; the choice of a sample of tasks.
 
-``facts_of`` makes the statistics of one part, ``known_of`` those of all parts. No rows leave their part.
+``block_statistics`` makes the statistics of one block, ``task_statistics`` those of all blocks. No rows leave their
+block. Unlike the summaries of a fit of one task, they are not added up: which tasks each block has decides where the
+rows of a task are brought together.
 """
 
 from __future__ import annotations
@@ -18,20 +20,20 @@ from leastwise.model_selection.subsample import LEAST_TASKS, choose_units
 from leastwise.problem.kernels import Kernel, Scaled, Sum, squared_norms
 from leastwise.problem.tasks import Tasks
 from leastwise.problem.weights import balanced_factors, check_class_weight, is_balanced, mapped_factors
+from leastwise.sources.blocks import Block
 from leastwise.sources.frames import take_rows
-from leastwise.sources.parts import Move, Piece, moves
-from leastwise.sources.task_reading import Clean, Rules, validated
+from leastwise.sources.task_reading import Clean, Move, Rules, moves, validated
 from leastwise.utils.hashing import task_hashes
 
 Array = np.ndarray
 
 
-# ------------------------------------------------------------------- one part
+# ------------------------------------------------------------------- one block
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Statistics of one part.
+class BlockStatistics:
+    """Statistics of one block.
 
     Attributes
     ----------
@@ -73,14 +75,14 @@ class Facts:
         return np.bincount(self.cells[0].astype(int), weights=self.cells[2], minlength=len(self.ids)).astype(int)
 
 
-def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
-    """The statistics of a part."""
-    rows = validated(piece, rules)
+def block_statistics(block: Block, own: None, rules: Rules) -> BlockStatistics:
+    """The statistics of a block."""
+    rows = validated(block, rules)
     if rows is None:
-        return Facts(0, None, None, [], np.zeros((4, 0)), {}, None, {})
-    head, lost, met = take_rows(piece.X, np.arange(1)), list(rows.lost), list(rows.met)
+        return BlockStatistics(0, None, None, [], np.zeros((4, 0)), {}, None, {})
+    head, lost, met = take_rows(block.X, np.arange(1)), list(rows.lost), list(rows.met)
     if not len(rows.y):
-        return Facts(len(piece), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
+        return BlockStatistics(len(block), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
     values = rules.targets.kind == "values"
     if values:
         Z = rows.y.reshape(len(rows.y), -1).astype(float)
@@ -92,7 +94,9 @@ def facts_of(piece: Piece, own: None, rules: Rules) -> Facts:
     moments = {name: _moments(rows.X[codes == k], rows.w[codes == k]) for k, name in enumerate(names)}
     cells, alone = _cells(rows, codes), _observations(rows) if rules.distinct else {}
     kind, sparse_, flat = rows.X.dtype, sparse.issparse(rows.X), rows.y.ndim == 1
-    return Facts(len(piece), head, kind, rows.names, cells, alone, labels, moments, lost, met, sparse_, flat)
+    return BlockStatistics(
+        len(block), head, kind, rows.names, cells, alone, labels, moments, lost, met, sparse_, flat
+    )
 
 
 def _cells(rows: Clean, codes: Array) -> Array:
@@ -112,8 +116,8 @@ def _moments(X: Any, w: Array) -> tuple[float, Array, float]:
     """Weight, mean, and weighted sum of squared distances from the mean."""
     total, mean = float(w.sum()), np.asarray((w @ X) / w.sum(), dtype=float).ravel()
     norms = squared_norms(X) if sparse.issparse(X) else squared_norms(X - mean)
-    intercept_ratio = float(w @ norms) - (total * float(mean @ mean) if sparse.issparse(X) else 0.0)
-    return total, mean, intercept_ratio
+    scatter = float(w @ norms) - (total * float(mean @ mean) if sparse.issparse(X) else 0.0)
+    return total, mean, scatter
 
 
 def _merged_moments(parts: Sequence[tuple[float, Array, float]]) -> tuple[float, Array, float]:
@@ -123,49 +127,49 @@ def _merged_moments(parts: Sequence[tuple[float, Array, float]]) -> tuple[float,
     return total, np.asarray(mean), sum(p[2] + p[0] * float(np.sum((p[1] - mean) ** 2)) for p in parts)
 
 
-# ------------------------------------------------------------------- all parts
+# ------------------------------------------------------------------- all blocks
 
 
 @dataclass(frozen=True)
-class Known:
-    """Statistics of all parts.
+class TaskStatistics:
+    """Statistics of all blocks.
 
     Attributes
     ----------
-    parts : list of Facts
+    blocks : list of BlockStatistics
     class_weight : mapping, "balanced" or None
     """
 
-    parts: list[Facts]
+    blocks: list[BlockStatistics]
     class_weight: Any = None
 
     @cached_property
-    def filled(self) -> list[Facts]:
-        """Parts with rows of positive weight."""
-        return [part for part in self.parts if part.dtype is not None]
+    def filled(self) -> list[BlockStatistics]:
+        """Blocks with rows of positive weight."""
+        return [block for block in self.blocks if block.dtype is not None]
 
     @cached_property
     def tasks(self) -> Tasks:
         """All tasks, sorted if possible."""
-        names = in_order(dict.fromkeys(name for part in self.parts for name in part.ids))
-        given = in_order(dict.fromkeys(name for part in self.parts for name in (*part.ids, *part.lost)))
+        names = in_order(dict.fromkeys(name for block in self.blocks for name in block.ids))
+        given = in_order(dict.fromkeys(name for block in self.blocks for name in (*block.ids, *block.lost)))
         return Tasks(names, None if len(given) == len(names) else given)
 
     @cached_property
     def classes(self) -> Array:
         """All classes, in order."""
-        return np.unique(np.concatenate([part.classes for part in self.filled]))
+        return np.unique(np.concatenate([block.classes for block in self.filled]))
 
     @cached_property
     def dtype(self) -> np.dtype:
         """The dtype of the rows."""
-        return np.result_type(*(part.dtype for part in self.filled))
+        return np.result_type(*(block.dtype for block in self.filled))
 
     def unit(self, dtype: Any, bias: bool) -> tuple[Array, Array, bool]:
         """Scale and offset of regression targets, and True if they are one-dimensional, as in ``KernelRegressor``."""
-        low = np.min([part.classes[0] for part in self.filled], axis=0)
-        high = np.max([part.classes[1] for part in self.filled], axis=0)
-        mean = np.sum([part.classes[2] for part in self.filled], axis=0) / self.n
+        low = np.min([block.classes[0] for block in self.filled], axis=0)
+        high = np.max([block.classes[1] for block in self.filled], axis=0)
+        mean = np.sum([block.classes[2] for block in self.filled], axis=0) / self.n
         offset = mean if dtype == np.float32 and bias else np.zeros(len(low))
         largest = np.maximum(high - offset, offset - low)
         return 2.0 ** np.floor(np.log2(np.where(largest > 0, largest, 1.0))), offset, self.filled[0].flat
@@ -173,7 +177,7 @@ class Known:
     @cached_property
     def moments(self) -> dict:
         """For each class the weight, the mean of the rows and the sum of their squared distances from it."""
-        names = dict.fromkeys(name for part in self.filled for name in part.moments)
+        names = dict.fromkeys(name for block in self.filled for name in block.moments)
         return {name: _merged_moments([p.moments[name] for p in self.filled if name in p.moments]) for name in names}
 
     @cached_property
@@ -196,8 +200,8 @@ class Known:
     def alone(self) -> list:
         """Tasks with a single observation, of which leave-one-out leaves nothing."""
         total: dict[Any, float] = {}
-        for part in self.parts:
-            for name, count in part.alone.items():
+        for block in self.blocks:
+            for name, count in block.alone.items():
                 total[name] = total.get(name, 0.0) + count
         return [name for name, count in total.items() if count <= 1]
 
@@ -219,28 +223,28 @@ class Known:
 
     @cached_property
     def cells(self) -> Array:
-        """As in ``Facts``, with indices among all tasks and classes, and class weights included."""
+        """As in ``BlockStatistics``, with indices among all tasks and classes, and class weights included."""
         found = []
-        for part in self.filled:
-            names = list(part.moments)
-            place = np.searchsorted(self.classes, part.classes) if names != [None] else np.zeros(1, dtype=int)
+        for block in self.filled:
+            names = list(block.moments)
+            place = np.searchsorted(self.classes, block.classes) if names != [None] else np.zeros(1, dtype=int)
             factor = np.array([self.factors[name] for name in names])
-            task, label = self.tasks.codes(part.ids), part.cells[1].astype(int)
+            task, label = self.tasks.codes(block.ids), block.cells[1].astype(int)
             found.append(
-                [task[part.cells[0].astype(int)], place[label], part.cells[2], part.cells[3] * factor[label]]
+                [task[block.cells[0].astype(int)], place[label], block.cells[2], block.cells[3] * factor[label]]
             )
         return np.concatenate([np.stack(cells) for cells in found], axis=1)
 
     def moves(self, column: Any, home: str) -> list[Move]:
-        """The moves that bring all rows of each task into one part."""
-        rows = [part.rows for part in self.parts]
-        return moves([part.ids for part in self.parts], [part.sizes for part in self.parts], rows, column, home)
+        """The moves that bring all rows of each task into one block."""
+        rows = [block.rows for block in self.blocks]
+        return moves([block.ids for block in self.blocks], [block.sizes for block in self.blocks], rows, column, home)
 
     def waiting(self, plan: list[Move]) -> int:
-        """Maximum size in bytes of the rows that wait for their destination, if parts are read in order."""
+        """Maximum size in bytes of the rows that wait for their destination, if blocks are read in order."""
         now, most, due = 0, 0, np.zeros(len(plan), dtype=int)
-        for part, move in zip(self.parts, plan, strict=True):
-            for name, size in zip(part.ids, part.sizes.tolist(), strict=True):
+        for block, move in zip(self.blocks, plan, strict=True):
+            for name, size in zip(block.ids, block.sizes.tolist(), strict=True):
                 if name in move.home:
                     now, due[move.home[name]] = now + size, due[move.home[name]] + size
             most, now = max(most, now), now - int(due[move.place])
@@ -252,13 +256,13 @@ class Known:
             return replace(kernel, parts=tuple(self.fitted(part) for part in kernel.parts))
         if not isinstance(kernel, Scaled):
             return kernel
-        total, mean, intercept_ratio = _merged_moments(
+        total, mean, scatter = _merged_moments(
             [(self.factors[k] * W, m, self.factors[k] * s) for k, (W, m, s) in self.moments.items()]
         )
-        if any(part.sparse for part in self.filled):
-            height = intercept_ratio / total + float(mean @ mean)
+        if any(block.sparse for block in self.filled):
+            height = scatter / total + float(mean @ mean)
             return Scaled(None, height if height > 0 else 1.0)
-        return Scaled(mean.astype(self.dtype), intercept_ratio / total if intercept_ratio > 0 else 1.0)
+        return Scaled(mean.astype(self.dtype), scatter / total if scatter > 0 else 1.0)
 
 
 def in_order(names: Iterable) -> list:
@@ -270,17 +274,17 @@ def in_order(names: Iterable) -> list:
         return names
 
 
-def known_of(found: Sequence[Facts], rules: Rules) -> Known:
-    """The statistics of all parts; an error if there are no rows."""
-    known = Known(list(found), rules.class_weight)
-    met = in_order(dict.fromkeys(name for part in known.parts for name in part.met))
+def task_statistics(found: Sequence[BlockStatistics], rules: Rules) -> TaskStatistics:
+    """The statistics of all blocks; an error if there are no rows."""
+    known = TaskStatistics(list(found), rules.class_weight)
+    met = in_order(dict.fromkeys(name for block in known.blocks for name in block.met))
     check_class_weight(rules.class_weight, met or None)
     if not known.filled:
-        rows = sum(part.rows for part in known.parts)
-        raise ValueError(f"There are {rows} rows in {len(known.parts)} parts, but none with a weight above 0.")
-    widths = {len(next(iter(part.moments.values()))[1]) for part in known.filled}
+        rows = sum(block.rows for block in known.blocks)
+        raise ValueError(f"There are {rows} rows in {len(known.blocks)} blocks, but none with a weight above 0.")
+    widths = {len(next(iter(block.moments.values()))[1]) for block in known.filled}
     if len(widths) > 1:
-        raise ValueError(f"The parts have different numbers of columns: {sorted(widths)}.")
+        raise ValueError(f"The blocks have different numbers of columns: {sorted(widths)}.")
     return known
 
 
@@ -288,10 +292,10 @@ def known_of(found: Sequence[Facts], rules: Rules) -> Known:
 
 
 @dataclass(frozen=True)
-class Own:
-    """Data for one part alone: its tasks, their indices among all, and their penalties.
+class BlockData:
+    """Data for one block alone: its tasks, their indices among all, and their penalties.
 
-    ``chosen`` are the tasks of the part that are in the sample. ``first`` is the position of the part's first row
+    ``chosen`` are the tasks of the block that are in the sample. ``first`` is the position of the block's first row
     among all rows, before any moved.
     """
 
@@ -302,25 +306,25 @@ class Own:
     first: int
 
 
-def choose_tasks(known: Known, count: int) -> tuple[Array, float, int]:
+def choose_tasks(known: TaskStatistics, count: int) -> tuple[Array, float, int]:
     """Indices of tasks that have about ``count`` rows together, and how many of their rows to take.
 
-    The same tasks as in memory, whatever the parts; see ``model_selection.subsample.choose_units``.
+    The same tasks as in memory, whatever the blocks; see ``model_selection.subsample.choose_units``.
     """
     task, label, rows, weight = known.cells
     cells = task.astype(int), label.astype(int), rows, weight
     return choose_units(cells, task_hashes(known.tasks.ids), count, LEAST_TASKS)
 
 
-def told(known: Known, plan: Sequence[Move], chosen: Array, penalty: Array) -> list[Own]:
-    """The data for each part about the tasks that are in it after the moves."""
+def data_by_block(known: TaskStatistics, plan: Sequence[Move], chosen: Array, penalty: Array) -> list[BlockData]:
+    """The data for each block about the tasks that are in it after the moves."""
     ids, home, mark = known.tasks.ids, np.zeros(len(known.tasks), dtype=int), np.zeros(len(known.tasks), dtype=bool)
     mark[chosen] = True
-    for p, part in enumerate(known.parts):
-        home[known.tasks.codes([name for name in part.ids if name not in plan[p].home])] = p
+    for p, block in enumerate(known.blocks):
+        home[known.tasks.codes([name for name in block.ids if name not in plan[p].home])] = p
     order = np.argsort(home, kind="stable")
     groups = np.split(order, np.searchsorted(home[order], np.arange(1, len(plan))))
     return [
-        Own(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
+        BlockData(Tasks([ids[k] for k in codes]), codes, penalty[codes], np.flatnonzero(mark[codes]), move.first)
         for move, codes in zip(plan, groups, strict=True)
     ]

@@ -1,6 +1,6 @@
-r"""Multi-task models from rows in parts, each of which contains whole tasks.
+r"""Multi-task models from rows in blocks, each of which contains whole tasks.
 
-The shared system of the block-arrow problem (``linalg.arrow``) is a sum over tasks, so that a part returns one b x b
+The shared system of the block-arrow problem (``linalg.arrow``) is a sum over tasks, so that a block returns one b x b
 matrix for all of its tasks. A fit makes these passes over the parts:
 
     one       for statistics (``task_statistics``): tasks and their sizes, classes, weights;
@@ -37,10 +37,11 @@ from leastwise.solvers.solve_tasks import (
     empty_coef,
     unwhitened,
 )
+from leastwise.sources.blocks import Block
 from leastwise.sources.frames import stack_rows
-from leastwise.sources.parts import Parts, Piece
+from leastwise.sources.row_source import RowSource, numbered
 from leastwise.sources.task_reading import Clean, Rules, clean, kept_rows
-from leastwise.sources.task_statistics import Own
+from leastwise.sources.task_statistics import BlockData
 
 Array = np.ndarray
 
@@ -50,7 +51,7 @@ ROOM = 2**28
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """Data for all parts.
+    """Data for all blocks.
 
     Attributes
     ----------
@@ -126,7 +127,7 @@ class Width:
 
 @dataclass(frozen=True)
 class Share:
-    """The tasks of a part, as input of the block-arrow solver."""
+    """The tasks of a block, as input of the block-arrow solver."""
 
     stream: Stream
     coupling_matrix: CouplingMatrix
@@ -165,33 +166,33 @@ def training_rows(rows: Clean, task: Array, terms: WorkerConfig) -> Rows:
     return replace(made, count=observation_counts(rows.w), by_observation=True)
 
 
-def share_of(piece: Piece, own: Own, terms: WorkerConfig, point: Point) -> Share | None:
-    """The tasks of a part; None if it has none."""
-    rows = clean(piece, terms.rules)
+def share_of(block: Block, own: BlockData, terms: WorkerConfig, point: Point) -> Share | None:
+    """The tasks of a block; None if it has none."""
+    rows = clean(block, terms.rules)
     if rows is None:
         return None
     return Share.of(training_rows(rows, own.tasks.codes(rows.names)[rows.index], terms), own.penalty, terms, point)
 
 
-def part_sums(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point]) -> Sums:
-    """The sums of a part."""
+def block_sums(block: Block, own: BlockData, shared: tuple[WorkerConfig, Point]) -> Sums:
+    """The sums of a block."""
     terms, point = shared
-    share, none = share_of(piece, own, *shared), Sums.zeros(point.width(terms), terms.n_outputs + 1, terms.dtype)
+    share, none = share_of(block, own, *shared), Sums.zeros(point.width(terms), terms.n_outputs + 1, terms.dtype)
     return none if share is None else arrow_sums(share.source, point.rho, none)
 
 
-def part_triangle(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point]) -> Triangle:
+def block_triangle(block: Block, own: BlockData, shared: tuple[WorkerConfig, Point]) -> Triangle:
     """The triangular factor that replaces the sums if their products lose precision."""
-    (terms, point), share = shared, share_of(piece, own, *shared)
+    (terms, point), share = shared, share_of(block, own, *shared)
     width = point.width(terms) + point.bias + terms.n_outputs
     source = (lambda: iter(())) if share is None else share.source
     return arrow_triangle(source, point.sharing, point.rho, point.bias, width)
 
 
-def part_coef(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, Arrow]) -> tuple[Array, Array | None]:
-    """Coefficients of the tasks of a part, and the intercept of each task."""
+def block_coef(block: Block, own: BlockData, shared: tuple[WorkerConfig, Point, Arrow]) -> tuple[Array, Array | None]:
+    """Coefficients of the tasks of a block, and the intercept of each task."""
     terms, point, arrow = shared
-    share = share_of(piece, own, terms, point)
+    share = share_of(block, own, terms, point)
     if share is None:
         return empty_coef(0, arrow, point.penalty), None
     found = [chunk_coef(chunk, arrow, point.penalty, point.intercept_ratio) for chunk in share.source()]
@@ -199,11 +200,11 @@ def part_coef(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, Arrow])
     return np.concatenate([coef for coef, _ in found]), added
 
 
-def part_heldout(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, System]) -> tuple[Array, Array]:
-    """Held-out scores, and their rounding errors, of the rows of a part that are in the sample."""
+def block_heldout(block: Block, own: BlockData, shared: tuple[WorkerConfig, Point, System]) -> tuple[Array, Array]:
+    """Held-out scores, and their rounding errors, of the rows of a block that are in the sample."""
     terms, point, system = shared
     none = np.empty((0, terms.n_outputs), terms.dtype), np.empty(0)
-    rows = clean(piece, terms.rules) if len(own.chosen) else None
+    rows = clean(block, terms.rules) if len(own.chosen) else None
     if rows is None:
         return none
     code = own.tasks.codes(rows.names)[rows.index]
@@ -223,18 +224,18 @@ def part_heldout(piece: Piece, own: Own, shared: tuple[WorkerConfig, Point, Syst
 
 @dataclass(frozen=True)
 class Remote:
-    """All parts with their data; callers need not know where they are."""
+    """All blocks with their data; callers need not know where they are."""
 
-    parts: Parts
-    own: list[Own]
+    source: RowSource
+    own: list[BlockData]
     terms: WorkerConfig
 
     def system(self, point: Point) -> System:
         """The shared system: one reduction, or two if the ridge is so small that products lose precision."""
-        sums = self.parts.total(part_sums, self.own, (self.terms, point))
+        sums = self.source.total(block_sums, (self.terms, point), self.own)
         if sums.keep_digits(point.sharing):
             return sums.system(point.sharing, point.bias)
-        triangle = self.parts.total(part_triangle, self.own, (self.terms, point))
+        triangle = self.source.total(block_triangle, (self.terms, point), self.own)
         return triangle.system(point.width(self.terms), point.sharing, point.bias, np.dtype(self.terms.dtype))
 
     def solution(self, point: Point, system: System) -> TaskSolution:
@@ -243,9 +244,9 @@ class Remote:
         coef = empty_coef(T + 1, arrow, point.penalty)
         own = None if point.intercept_ratio == 0 else np.zeros((T, coef.shape[2]), dtype=coef.dtype)
         size = max(len(own.tasks) for own in self.own) * coef[0].nbytes
-        found = self.parts.map(part_coef, self.own, (self.terms, point, arrow), max(1, ROOM // max(size, 1)))
-        for each, (part, added) in zip(self.own, found, strict=True):
-            coef[each.codes] = part
+        found = self.source.map(block_coef, (self.terms, point, arrow), self.own, max(1, ROOM // max(size, 1)))
+        for each, (own_coef, added) in zip(self.own, found, strict=True):
+            coef[each.codes] = own_coef
             if own is not None and added is not None:
                 own[each.codes] = added
         coef[-1:] = unwhitened(arrow.shared[None], point.penalty)
@@ -255,8 +256,8 @@ class Remote:
 
     def heldout(self, point: Point, system: System, order: Array) -> HeldOut:
         """Held-out scores of the sample, with its rows in this order."""
-        found = list(self.parts.map(part_heldout, self.own, (self.terms, point, system)))
-        F, noise = (np.concatenate([part[k] for part in found])[order] for k in (0, 1))
+        found = list(self.source.map(block_heldout, (self.terms, point, system), self.own))
+        F, noise = (np.concatenate([one[k] for one in found])[order] for k in (0, 1))
         return HeldOut(F, noise)
 
 
@@ -272,16 +273,16 @@ class Sample:
     rows : Clean
         ``index`` counts all tasks, ``names`` is empty.
     order : ndarray of int
-        Their positions among the rows of the parts, one part after the other.
+        Their positions among the rows of the blocks, one block after the other.
     """
 
     rows: Clean
     order: Array
 
 
-def gathered(parts: Parts, own: list[Own], terms: WorkerConfig) -> Sample:
+def gathered(source: RowSource, own: list[BlockData], terms: WorkerConfig) -> Sample:
     """The rows of the chosen tasks, in the order that they have among all rows."""
-    found = [rows for rows in parts.map(chosen_rows, own, terms) if rows is not None]
+    found = [rows for rows in source.map(chosen_rows, terms, own) if rows is not None]
     y, w, index, number = (
         np.concatenate([getattr(rows, name) for rows in found]) for name in ("y", "w", "index", "number")
     )
@@ -290,11 +291,11 @@ def gathered(parts: Parts, own: list[Own], terms: WorkerConfig) -> Sample:
     return Sample(whole.part(order), order)
 
 
-def chosen_rows(piece: Piece, own: Own, terms: WorkerConfig) -> Clean | None:
-    """The rows of a part that are in the sample; ``index`` counts all tasks."""
+def chosen_rows(block: Block, own: BlockData, terms: WorkerConfig) -> Clean | None:
+    """The rows of a block that are in the sample; ``index`` counts all tasks."""
     if not len(own.chosen):
         return None
-    rows = clean(piece.numbered(own.first), terms.rules)
+    rows = clean(numbered(block, own.first), terms.rules)
     if rows is None:
         return None
     code = own.tasks.codes(rows.names)[rows.index]
@@ -308,7 +309,7 @@ def chosen_rows(piece: Piece, own: Own, terms: WorkerConfig) -> Clean | None:
 class PartitionEvaluator(ArrowEvaluator):
     """Evaluates hyperparameters on a sample of tasks, with the shared system of all tasks.
 
-    Each point takes one reduction over the parts. The rows have the weights that they have among all. The ridge is
+    Each point takes one reduction over the blocks. The rows have the weights that they have among all. The ridge is
     that of all rows, not of all but a fold.
 
     Parameters
@@ -321,7 +322,7 @@ class PartitionEvaluator(ArrowEvaluator):
     n : int
         Number of all rows.
     order : ndarray of int, or None
-        The order of the sample among the rows of the parts, if it has only some rows of its tasks; None if it has
+        The order of the sample among the rows of the blocks, if it has only some rows of its tasks; None if it has
         whole tasks, whose held-out scores do not need another pass.
     """
 
@@ -339,7 +340,7 @@ class PartitionEvaluator(ArrowEvaluator):
         self.remote, self.n, self.order = remote, n, order
 
     def point(self, sigma: float, alpha: float) -> Point:
-        """The hyperparameters for the parts."""
+        """The hyperparameters for the blocks."""
         penalty, rho = self.stream.penalty(sigma), float(alpha * self.n)
         sharing, ratio = self.coupling_matrix.sharing, self.unit_intercept_ratio
         return Point(self.settings.kernel, sigma, sharing, rho, ratio, self.bias, penalty)

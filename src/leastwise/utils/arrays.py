@@ -4,14 +4,13 @@ Inside ``sklearn.config_context(array_api_dispatch=True)``, torch tensors and ar
 array API standard are not converted to numpy: kernels, the product with the coefficients and the calibration run in
 that library, on its device. Fitted models always consist of numpy arrays, which are moved to the device of the rows
 to predict.
-
-This is the only module that uses scikit-learn's private tools for array API support. They are imported where they are
-needed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -43,9 +42,12 @@ def get_namespace(A: Any) -> Any:
     """The array API namespace of an array; numpy for numpy arrays and sparse matrices."""
     if is_numpy(A):
         return np
-    from sklearn.utils._array_api import get_namespace
-
-    return get_namespace(A)[0]
+    if hasattr(A, "__array_namespace__"):
+        return A.__array_namespace__()
+    # Torch tensors follow the standard only through array-api-compat. Scikit-learn 1.7 and later ship a copy of it;
+    # 1.6 needs the package for its own dispatch.
+    copy = "array_api_compat" if find_spec("array_api_compat") else "sklearn.externals.array_api_compat"
+    return import_module(copy).array_namespace(A)
 
 
 def on_host(A: Any) -> bool:
@@ -71,10 +73,16 @@ def to_numpy(A: Any) -> Any:
         return to_numpy(A.there)
     if A is None or is_numpy(A):
         return A
-    from sklearn.utils._array_api import _convert_to_numpy
-
     _check_dense(A)
-    return _convert_to_numpy(A.detach() if hasattr(A, "detach") else A, get_namespace(A))
+    if hasattr(A, "detach"):  # torch
+        A = A.detach().cpu()
+    elif not hasattr(A, "__dlpack__") or on_host(A):
+        pass
+    elif copy := getattr(A, "get", None) or getattr(A, "asnumpy", None):  # CuPy, dpnp
+        A = copy()
+    else:
+        A = A.to_device(get_namespace(A).__array_namespace_info__().default_device())
+    return np.asarray(A)
 
 
 def bring(A: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,15 @@ def within(model: Any) -> Any:
     if isinstance(model, FrozenEstimator):
         return model.estimator
     return getattr(model, "estimator_", model.estimator) if isinstance(model, Wrapping) else None
+
+
+def layers(model: Any) -> Iterator[Any]:
+    """The model, then the model inside it, and so on; searches and other meta-estimators are opened, too."""
+    while model is not None:
+        yield model
+        fitted = (getattr(model, name, None) for name in ("estimator_", "best_estimator_"))
+        inner = within(model)
+        model = next((found for found in fitted if found is not None), None) if inner is None else inner
 
 
 def inner_model(model: Any) -> Any:

@@ -96,16 +96,15 @@ def candidates_of(spec: Spec, data: Dataset) -> list[InputCandidate]:
     return found
 
 
-def _compare(
-    problem: RidgeProblem, candidates: list[InputCandidate]
-) -> tuple[InputCandidate, Candidate, list[dict]]:
+def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[InputCandidate, Candidate, list[dict]]:
     """The best candidate, where its search ended with the alpha for all rows, and all points."""
     spec, n, part = problem.spec, len(problem), problem.take(FIRST_ROWS)
     results, seen = [], list[dict]()
     for candidate in candidates:
         first = candidate.apply(part).simplified()
         search = Search(first.evaluator())
-        found = run_search(spec, search, _coarse(first.grids.sigmas), first.grids.alphas, first.grids.sharings)
+        grids = first.grids.for_share(len(first) / n)
+        found = run_search(spec, search, _coarse(grids.sigmas), grids.alphas, grids.sharings)
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
@@ -116,12 +115,13 @@ def _compare(
             last = candidate.apply(second).simplified()
             search = Search(last.evaluator())
             start = replace(found, alpha=found.alpha * len(part) / len(second))
-            finals.append((candidate, search.settle(start, last.grids.alphas, last.grids.sharings)))
+            grids = last.grids.for_share(len(last) / n)
+            finals.append((candidate, search.settle(start, grids.alphas, grids.sharings)))
             seen += _named(candidate, search.seen, len(last) / n)
         results, share = sorted(finals, key=lambda result: -result[1].score), len(second) / n
     best, found = results[0]
     spec.report(f"chosen: kernel {best.name}")
-    return best, for_all_rows(found, [], problem.grids.alphas, share)[0], seen
+    return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
 
 
 def _coarse(sigmas: Grid) -> Grid:

@@ -119,8 +119,13 @@ class RidgeProblem:
         return self.with_rows(rows.to_numpy())
 
     def with_rows(self, rows: Rows) -> Self:
-        """The same problem with other rows."""
-        return self if rows is self.rows else replace(self, data=replace(self.data, rows=rows))
+        """The same problem with other rows, and with a start whose ridge on the sum of the losses is the same."""
+        if rows is self.rows:
+            return self
+        settings, start = self.settings, self.settings.start
+        if start is not None:
+            settings = replace(settings, start=replace(start, alpha=start.alpha * len(self) / len(rows)))
+        return replace(self, data=replace(self.data, rows=rows), settings=settings)
 
     def simplified(self) -> RidgeProblem:
         """A problem with a closed form for the first search; itself where it has one."""

@@ -79,7 +79,7 @@ def fit_source(
     spec.targets.check_parameters()
     source = open_source(spec)
     listed = None if classes is None else spec.targets.named(classes)
-    reader = RowReader(copy.copy(model), spec.targets, kernel)
+    reader = RowReader(copy.copy(model), spec.targets, kernel, scaled=spec.scales_inputs(kernel))
     found, rest = source.first_look(summarize, (reader, listed, limit), limit)
     targets, kept = found.completed(target_names)
     targets.check_learnable()
@@ -149,12 +149,15 @@ class RowReader:
     kernel : Kernel
     dtype : dtype or None
         The type of the rows; None if a block may have any columns, and float32 or float64.
+    scaled : bool
+        True if rows are scaled later, so that any finite value is allowed.
     """
 
     model: Any
     targets: Targets
     kernel: Kernel
     dtype: Any = None
+    scaled: bool = False
 
     def with_columns(self, columns: tuple[int, Any], dtype: Any) -> RowReader:
         """For blocks with these columns, their number and names."""
@@ -169,7 +172,8 @@ class RowReader:
         first = self.dtype is None
         model, wanted = (copy.copy(self.model), [np.float64, np.float32]) if first else (self.model, [self.dtype])
         X = validate_data(model, block.X, reset=first, dtype=wanted, ensure_min_samples=0, **CHECKS)
-        check_range(X, self.kernel)
+        if not self.scaled:
+            check_range(X, self.kernel)
         self.targets.check_block_weight(block.sample_weight)
         if block.groups is not None:
             check_groups(block.groups, X.shape[0])

@@ -246,7 +246,8 @@ def as_block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
 
 def known_reader(model: KernelEstimator) -> RowReader:
     """Validates rows as those that a fitted model knows."""
-    return RowReader(model, known_targets(model), model.kernel_, model.intercept_.dtype)
+    scaled = not model.inputs_.identity
+    return RowReader(model, known_targets(model), model.kernel_, model.intercept_.dtype, scaled)
 
 
 def known_targets(model: KernelEstimator) -> Targets:
@@ -265,7 +266,8 @@ def begun_before(model: KernelEstimator) -> StreamState:
     guess = Candidate(
         model.sigma_, model.alpha_, np.nan, np.empty(0), known.get("calibrator_"), known.get("sharing_")
     )
-    return StreamState(model.kernel_, basis, guess, model.moments_.n, [], model.moments_.whitening)
+    state = StreamState(model.kernel_, basis, guess, model.moments_.n, [], model.moments_.whitening)
+    return replace(state, inputs=model.inputs_)
 
 
 def renew(model: Model, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets) -> Model:

@@ -7,12 +7,14 @@ stream, or from partitions of Dask: the sums of two parts are added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from leastwise.estimators.checks import check_range
 from leastwise.estimators.choosing import choose, make_problem
+from leastwise.estimators.configuring import configure
 from leastwise.estimators.label_problem import LabelProblem
 from leastwise.estimators.planning import refuse_large_stream
 from leastwise.estimators.ridge_problem import RidgeProblem
@@ -24,6 +26,7 @@ from leastwise.linalg.whitening import Whitening
 from leastwise.model_selection.search import Search, SearchResult
 from leastwise.model_selection.subsample import content_hashes
 from leastwise.problem.basis import Basis, given_basis, row_chunks
+from leastwise.problem.inputs import Inputs
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
@@ -70,6 +73,12 @@ class StreamState:
         Points of the search.
     whitening : Whitening or None
         Coordinates in which the rows of a stream are summed.
+    inputs : Inputs
+        What is done to rows before they are summed.
+    tried : tuple of dict
+        Points of the choice of inputs and kernel,
+    chosen : dict
+        and their names.
     """
 
     kernel: Kernel
@@ -78,6 +87,9 @@ class StreamState:
     n_rows: int
     seen: list[dict]
     whitening: Whitening | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+    tried: tuple[dict, ...] = ()
+    chosen: dict[str, str] = field(default_factory=dict)
 
     def zero(self) -> Moments:
         """Sums of no rows."""
@@ -260,13 +272,14 @@ def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_
     data = kept_rows(spec, kept, targets, kernel, None)
     settings = spec.settings(data.kernel, targets, data.rows)
     refuse_large_stream(spec, data, settings, spec.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
+    spec, data, settings = configure(spec, data, settings)
     begun = begin(spec, data, settings)
     spec.report(
         f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
         f"{begun.guess.alpha:.2g}"
     )
     known = center_whitening(begun.kernel, begun.basis.centers, begun.guess.sigma, settings.norm)
-    return replace(begun, whitening=known)
+    return replace(begun, whitening=known, inputs=settings.inputs, tried=settings.seen, chosen=settings.chosen)
 
 
 def kept_rows(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, moments: Moments | None) -> Dataset:
@@ -283,7 +296,8 @@ def kept_rows(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, moments:
 def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: StreamState) -> Moments:
     """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
     b, c = begun.basis.n_functions, begun.n_outputs
-    total, plain = begun.zero(), bool(np.all(w == 1))
+    X, total, plain = begun.inputs(X), begun.zero(), bool(np.all(w == 1))
+    check_range(X, begun.kernel)
     centers = pivot_centers(begun.basis.centers, begun.whitening)
     for part in row_chunks(X.shape[0], max(b, X.shape[1]), 8, least=b):
         y, values = targets.arrange(codes[part], X.dtype)
@@ -304,7 +318,10 @@ def conclude(
     # Without rows, the centres take their place: nothing is learned from them.
     some = kept or Kept.all(begun.basis.centers, targets.blank(n), np.ones(n), None, n)
     data = kept_rows(spec, some, targets, begun.kernel, moments)
-    settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel)
+    if kept:
+        data = replace(data.with_inputs(begun.inputs, begun.kernel), kernel=begun.kernel)
+    settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel, inputs=begun.inputs)
+    settings = replace(settings, seen=begun.tried, chosen=begun.chosen)
     scaled = moments * (1 / data.rows.mass)
     problem = make_problem(spec, data, settings)
     evaluator = moment_evaluator(problem, data.rows, begun.basis, lambda sigma: [scaled])

@@ -23,6 +23,7 @@ from sklearn.utils.validation import validate_data
 
 from leastwise.estimators.checks import check_range, check_search_memory, check_task_memory, task_penalties
 from leastwise.estimators.choosing import fixed_point, for_all_rows, run_search
+from leastwise.estimators.configuring import configure
 from leastwise.estimators.ridge_problem import Grids
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
@@ -104,6 +105,11 @@ class SampledTasks:
         w[np.abs(w - 1) < 1e-12] = 1
         shares = None if self.data.targets.classes is None else known.shares
         return replace(rows, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
+
+    def with_inputs(self, data: Dataset, settings: Settings) -> SampledTasks:
+        """The same with the inputs that were chosen on the sample; workers apply them to all rows."""
+        remote = replace(self.remote, terms=replace(self.remote.terms, inputs=settings.inputs))
+        return replace(self, data=data, remote=remote)
 
     @property
     def more(self) -> float:
@@ -219,6 +225,8 @@ def fit_task_source(model: Model, spec: Spec, source: RowSource) -> Model:
     if isinstance(begun, Block):
         return model.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
+    spec, data, settings = configure(spec, begun.data, settings)
+    begun = begun.with_inputs(data, settings)
     choice, solution = _learn(spec, begun, settings)
     # What unseen tasks get depends on the ridge on the sum of the losses.
     chosen, evaluator = choice.outcome.alpha * begun.more, choice.evaluator
@@ -300,9 +308,14 @@ def _check_parameters(spec: Spec, kernel: Kernel) -> None:
         )
 
 
+def _no_check(X: Any) -> None:
+    """Any finite value is allowed: rows are scaled later."""
+
+
 def _rules(model: TaskClassifier | TaskRegressor, spec: Spec, kernel: Kernel) -> Rules:
     bare = clone(model).set_params(random_state=None)
-    weight, check = getattr(spec.targets, "class_weight", None), partial(check_range, kernel=kernel)
+    weight = getattr(spec.targets, "class_weight", None)
+    check = _no_check if spec.scales_inputs(kernel) else partial(check_range, kernel=kernel)
     check_class_weight(weight)
     return Rules(bare, spec.targets, spec.task_column, weight, check, np.inf in spec.intercept_ratios)
 

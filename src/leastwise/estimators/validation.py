@@ -82,7 +82,8 @@ class Dataset:
         rows = replace(self.rows, X=inputs(self.rows.X))
         check_range(rows.X, kernel)
         X = rows.X if self.X is self.rows.X else inputs(self.X)
-        return replace(self, rows=rows, X=X, kernel=kernel.fitted(rows.X, rows.w))
+        same = inputs.identity and kernel is self.kernel
+        return replace(self, rows=rows, X=X, kernel=kernel if same else kernel.fitted(rows.X, rows.w))
 
     def rng(self, name: str) -> np.random.Generator:
         """Random numbers for one use, such as "centers"; see :mod:`leastwise.utils.random`."""

@@ -12,7 +12,7 @@ under a name. Estimators, error messages and model files learn of it from there;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -247,6 +247,10 @@ class Inputs:
         """The same with other feature weights."""
         return replace(self, weights=weights)
 
+    def same_as(self, other: Inputs) -> bool:
+        """True if the same is done to all rows."""
+        return _same(self, other)
+
     def __call__(self, X: Any) -> Any:
         """Rows as kernels see them, in the precision of X."""
         if self.identity:
@@ -262,6 +266,13 @@ class Inputs:
             else:
                 Z = Z * (self.weights if is_numpy(Z) else to_namespace(self.weights, Z))
         return Z.astype(X.dtype, copy=False) if is_numpy(X) else Z
+
+
+def _same(a: Any, b: Any) -> bool:
+    """True if two rules, or their fields, are equal."""
+    if type(a) is not type(b) or not is_dataclass(a):
+        return np.array_equal(a, b)
+    return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
 
 
 def column_ranges(X: Any) -> Array:

@@ -12,7 +12,7 @@ matrix for all of its tasks. A fit makes these passes over the parts:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from leastwise.linalg.whitening import Whitening
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, CouplingMatrix
+from leastwise.problem.inputs import Inputs
 from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.arrow import ArrowEvaluator, Stream
@@ -70,6 +71,8 @@ class WorkerConfig:
     centers : array or sparse matrix of shape (b, d)
     norm : str
     n_outputs : int
+    inputs : Inputs
+        What is done to the rows before kernels are computed.
     """
 
     rules: Rules
@@ -82,6 +85,7 @@ class WorkerConfig:
     centers: Any = None
     norm: str = "function"
     n_outputs: int = 0
+    inputs: Inputs = field(default_factory=Inputs)
 
     @property
     def values(self) -> bool:
@@ -157,7 +161,7 @@ class Share:
 
 def training_rows(rows: Clean, task: Array, terms: WorkerConfig) -> Rows:
     """Rows as a trial has them, held out one observation at a time."""
-    X, label = rows.X.astype(terms.dtype, copy=False), np.arange(len(task))
+    X, label = terms.inputs(rows.X.astype(terms.dtype, copy=False)), np.arange(len(task))
     w = terms.weights(rows.y, rows.w) / terms.mass
     w[np.abs(w - 1) < 1e-12] = 1
     y = rows.y if terms.values else np.searchsorted(terms.targets.classes, rows.y)

@@ -354,9 +354,10 @@ def test_verbose_prints_a_line_for_every_sigma(data, capsys):
     X, y = data
     LSPC([0.5, 1.0], [0.1, 0.01], verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert lines[0].startswith("[LSPC] plan: solver cholesky")
-    assert all(line.startswith("[LSPC] sigma") for line in lines[1:])
+    assert all(line.startswith("[LSPC] sigma") for line in lines[1:3])
+    assert lines[3].startswith("[LSPC] chosen: sigma")
 
 
 def test_digits_are_read_and_probabilities_are_honest():

@@ -659,6 +659,7 @@ def test_predictions_agree_with_one_another(make):
 def test_verbose(make, capsys):
     model = make(sigma=[0.5, 1.0], sharing=[0.0, 0.5], verbose=1).fit(X, Y, tasks=NAMES)
     lines = [line for line in capsys.readouterr().out.splitlines() if "plan:" not in line]
+    assert lines.pop().startswith(f"[{type(model).__name__}] chosen: sigma")
     assert len(lines) >= 4
     assert all(line.startswith(f"[{type(model).__name__}] sigma ") for line in lines)
     assert all(f"{N} rows" in line and "best alpha" in line and "log_loss" in line for line in lines)

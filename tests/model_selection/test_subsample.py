@@ -9,7 +9,7 @@ from sklearn.base import clone, is_regressor
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
-from leastwise.estimators import task_choice, task_streaming
+from leastwise.estimators import task_problem, task_streaming
 from leastwise.model_selection.subsample import content_hashes, search_sample
 from leastwise.solvers.evaluator import Rows
 from leastwise.utils.hashing import row_hashes, sample_hashes, unit_hashes
@@ -192,8 +192,8 @@ def test_tasks_in_memory_and_in_parts_have_the_same_sample(monkeypatch):
     X = np.round(rng.normal(size=(600, 2)))
     y = (rng.random(600) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
     found = {}
-    some, gathered = task_choice.some_units, task_streaming.gathered
-    monkeypatch.setattr(task_choice, "some_units", lambda *a: found.setdefault("memory", some(*a)))
+    some, gathered = task_problem.some_units, task_streaming.gathered
+    monkeypatch.setattr(task_problem, "some_units", lambda *a: found.setdefault("memory", some(*a)))
     monkeypatch.setattr(task_streaming, "gathered", lambda *a: found.setdefault("parts", gathered(*a)))
     model = MultiTaskLSPC(sigma=1.0, n_centers=20, search_rows=120, random_state=0)
     clone(model).fit(X, y, tasks=task)

@@ -15,11 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.estimators.choosing import for_all_rows, make_problem, run_search
+from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
 from leastwise.estimators.ridge_problem import RidgeProblem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.grid import Grid
-from leastwise.model_selection.search import Search
+from leastwise.model_selection.search import Search, natural_length
 from leastwise.problem.inputs import Inputs
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
@@ -42,11 +43,13 @@ class InputCandidate:
     kernel: str
     inputs: Inputs
     function: Kernel
+    weighted: bool = False
 
     @property
     def name(self) -> str:
         """For progress reports."""
-        return f"{self.kernel}, {'not scaled' if self.scale is None else self.scale}"
+        weighted = ", feature weights" if self.weighted else ""
+        return f"{self.kernel}, {'not scaled' if self.scale is None else self.scale}{weighted}"
 
     @property
     def names(self) -> dict[str, str]:
@@ -60,6 +63,9 @@ class InputCandidate:
         return replace(problem, data=data, settings=settings)
 
 
+Result = tuple[InputCandidate, Candidate]
+
+
 def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Dataset, Settings]:
     """Scale the inputs and choose the kernel: the spec, data and settings that the fit goes on with."""
     if isinstance(data.kernel, Precomputed | CallableKernel):
@@ -67,7 +73,8 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     candidates = candidates_of(spec, data)
     best, start, seen = candidates[0], None, list[dict]()
     searches = spec.cv is not None and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if searches and (len(candidates) > 1 or len(data.rows) > FIRST_ROWS) and data.kernel.has_sigma:
+    many = len(candidates) > 1 or len(data.rows) > FIRST_ROWS or spec.metric is not None
+    if searches and many and data.kernel.has_sigma:
         best, start, seen = _compare(make_problem(spec, data, settings), candidates)
     elif len(candidates) > 1 and spec.cv is not None:
         best, _, seen = _compare(make_problem(spec, data, settings), candidates)
@@ -99,7 +106,7 @@ def candidates_of(spec: Spec, data: Dataset) -> list[InputCandidate]:
 def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[InputCandidate, Candidate, list[dict]]:
     """The best candidate, where its search ended with the alpha for all rows, and all points."""
     spec, n, part = problem.spec, len(problem), problem.take(FIRST_ROWS)
-    results, seen = [], list[dict]()
+    results, seen = list[Result](), list[dict]()
     for candidate in candidates:
         first = candidate.apply(part).simplified()
         search = Search(first.evaluator())
@@ -107,9 +114,10 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         found = run_search(spec, search, _coarse(grids.sigmas), grids.alphas, grids.sharings)
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
+    results += _weighted(part, results)
     results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
     share, second = len(part) / n, problem.take(SECOND_ROWS)
-    if len(second) > 1.2 * len(part) and len(candidates) > 1:
+    if len(second) > 1.2 * len(part):
         finals = []
         for candidate, found in results[:FINALISTS]:
             last = candidate.apply(second).simplified()
@@ -119,9 +127,48 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
             finals.append((candidate, search.settle(start, grids.alphas, grids.sharings)))
             seen += _named(candidate, search.seen, len(last) / n)
         results, share = sorted(finals, key=lambda result: -result[1].score), len(second) / n
+        results = [_relearned(second, *results[0])]
     best, found = results[0]
     spec.report(f"chosen: kernel {best.name}")
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
+
+
+def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
+    """The best candidate of a Gaussian kernel with feature weights, if these help on rows they have not seen.
+
+    Its score is that without weights plus what they gain in cross-fitting.
+    """
+    spec = part.spec
+    if spec.metric is None or spec.cv is None:
+        return []
+    for candidate, found in sorted(results, key=lambda result: -result[1].score):
+        problem = candidate.apply(part).simplified()
+        if (spec.metric == "auto" and not candidate.kernel.startswith("rbf")) or found.weight == np.inf:
+            continue
+        if not can_learn(problem):
+            continue
+        if spec.metric == "auto":
+            learned = compare_weights(problem, found)
+            if learned is None:
+                return []
+        else:
+            weights, ratio = learn_weights(problem, found)
+            learned = WeightedInputs(weights, 0.0, ratio)
+        other = replace(candidate, inputs=candidate.inputs.with_weights(learned.weights), weighted=True)
+        return [(other, replace(found, sigma=found.sigma * learned.ratio, score=found.score + learned.gain))]
+    return []
+
+
+def _relearned(problem: RidgeProblem, candidate: InputCandidate, found: Candidate) -> Result:
+    """Feature weights from more rows."""
+    if not candidate.weighted:
+        return candidate, found
+    plain = replace(candidate, inputs=candidate.inputs.with_weights(None))
+    lengths = [natural_length(candidate.function, c.apply(problem).rows) for c in (plain, candidate)]
+    start = replace(found, sigma=found.sigma * lengths[0] / lengths[1])
+    weights, ratio = learn_weights(plain.apply(problem).simplified(), start)
+    relearned = replace(candidate, inputs=candidate.inputs.with_weights(weights))
+    return relearned, replace(start, sigma=start.sigma * ratio)
 
 
 def _coarse(sigmas: Grid) -> Grid:

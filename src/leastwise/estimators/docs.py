@@ -76,6 +76,11 @@ scale : {"auto", "standard", "robust", "quantile"} or None
     "auto" chooses between "standard" and "quantile" on held-out rows; if sigma is not "auto", it leaves X as it is.
     Sparse X is never centred: "auto" chooses between None and division by the root mean square.
 
+metric : {"auto", "diagonal"} or None
+    "diagonal" multiplies every scaled column by a weight, learned from the mean squared gradient of the fitted
+    function along it; see :mod:`leastwise.problem.metric`. "auto" does so for Gaussian kernels if it helps on rows
+    that the weights have not seen. None uses no weights. Weights need ``sigma="auto"``.
+
 linear_weight : "auto", float or sequence of float
     Weight of the linear part in a sum of kernels; inf drops the other parts. "auto" tries 1 and inf.
 
@@ -236,6 +241,10 @@ kernel_ : Kernel
 
 scale_ : str or None
     The scale of the inputs.
+
+feature_weights_ : ndarray of shape (n_features_in_,) or None
+    Weights of the columns of X: 0 for columns that are not used, with a mean square of 1 over the others. None if
+    there are none.
 
 inputs_ : Inputs
     What is done to rows before kernels are computed; ``inputs_(X)`` are the scaled rows.

@@ -88,6 +88,7 @@ class Spec:
     sharing: Any = None
     kernel: Any = "rbf"
     scale: Any = None
+    metric: Any = None
     degree: int = 3
     coef0: float = 1.0
     linear_weight: Any = None
@@ -311,6 +312,8 @@ class Spec:
         sigmas, alphas = self.grids(1.0, 1.0)
         if self.scale is not None:
             choose("scale", self.scale, ["auto", *SCALES])
+        if self.metric is not None:
+            choose("metric", self.metric, ["auto", "diagonal"])
         kernel = resolve_kernel(self.kernel_names[0], self.degree, self.coef0)
         fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
         if self.cv is None and (self.calibration is not None or not fixed):

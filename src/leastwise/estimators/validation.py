@@ -60,6 +60,8 @@ class Dataset:
         Codes of the tasks of all rows; -1 for a task all of whose rows have weight 0.
     tasks : Tasks or None
         Ids of the tasks.
+    n_features : int
+        Columns of X as they were given.
     """
 
     rows: Rows
@@ -70,6 +72,7 @@ class Dataset:
     seed: int
     task: Array | None = None
     tasks: Tasks | None = None
+    n_features: int = 0
 
     @property
     def classes(self) -> Array:
@@ -220,7 +223,7 @@ def arrange(
     if isinstance(targets, LabelTargets):
         weights = (W[used] / mass).astype(X.dtype)
         rows = _label_rows(spec, rows, weights, targets, isinstance(kernel, Precomputed))
-    return Dataset(rows, targets, kernel.fitted(kept, rows.w), used, X, seed, task, tasks)
+    return Dataset(rows, targets, kernel.fitted(kept, rows.w), used, X, seed, task, tasks, X.shape[1])
 
 
 def _used_tasks(task: Array, used: Array, tasks: Tasks) -> tuple[Array, Tasks]:

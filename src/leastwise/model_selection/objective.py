@@ -26,6 +26,9 @@ from leastwise.solvers.label_evaluators import LabelRows
 
 Array = np.ndarray
 
+#: Lower bound of probabilities in losses of rows.
+TINY = 1e-12
+
 
 @dataclass(frozen=True)
 class ClassObjective:
@@ -51,6 +54,11 @@ class ClassObjective:
         sample = rows.sample(held.F)
         calibrator = fit_calibrator(search_calibration(self.calibration), sample, last, self.signed)
         return self.scorer(sample, calibrator, self.classes), calibrator
+
+    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
+        """Log-losses of the calibrated held-out probabilities."""
+        P = self(rows, held, None)[1].proba(held.F)
+        return -np.log(np.maximum(P[np.arange(len(P)), rows.y], TINY))
 
 
 #: Penalty of "cautious" per degree of freedom: 6 / sqrt(n) for up to 100 rows, 60 / n for more.
@@ -128,6 +136,13 @@ class ValueObjective:
             score = 1 - (1 - score) * charge(rows.size, held.dof)
         return score, None
 
+    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
+        """Mean squared errors of the outputs, each in units of its variance."""
+        assert rows.values is not None
+        Z = rows.values.astype(float)
+        variance = np.average((Z - np.average(Z, axis=0, weights=rows.w)) ** 2, axis=0, weights=rows.w)
+        return ((Z - held.F) ** 2 / np.where(variance > 0, variance, 1)).mean(axis=1)
+
     def clearly_better(self, rows: Rows, F: Array, other: Array) -> bool:
         """True if squared errors of F are below those of ``other`` by two standard errors; fewer for many rows."""
         assert rows.values is not None
@@ -181,3 +196,11 @@ class LabelObjective:
         if isinstance(threshold, str):
             threshold = choose_thresholds(self.scorer.name, P[:, 1::2], sample.codes, sample.W)
         return self.scorer(sample, P, decide(P, self.starts, threshold)), calibrator
+
+    def row_losses(self, rows: Any, held: HeldOut) -> Array:
+        """Log-losses of the held-out probabilities, averaged over the known labels of each row."""
+        P = self(rows, held, None)[1].proba(held.F)
+        column = self.starts[:-1] + np.maximum(rows.y, 0)
+        losses = -np.log(np.maximum(np.take_along_axis(P, column, axis=1), TINY))
+        known = rows.W * (rows.y >= 0)
+        return np.sum(known * losses, axis=1) / np.maximum(known.sum(axis=1), TINY)

@@ -158,6 +158,10 @@ class Objective(Protocol):
         """Magnitude of the objective; differences below a millionth of it count as ties."""
         ...
 
+    def row_losses(self, rows: Rows, held: HeldOut) -> Array:
+        """A loss of each row, for paired comparisons."""
+        ...
+
     def __call__(self, rows: Rows, held: HeldOut, last: Any) -> tuple[float, Any]:
         """Objective value (greater is better) and calibrator; ``last`` is a calibrator to start from."""
         ...

@@ -1,0 +1,136 @@
+"""Feature weights for a kernel: learned from gradients, and kept only if they help on rows they have not seen.
+
+Weights that have seen the labels flatter leave-one-out scores. So they are judged by cross-fitting: for each of four
+folds weights are learned without it, and its rows are predicted by the model of the others with these weights. They
+are kept if the mean loss falls by more than one standard error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from leastwise.estimators.ridge_problem import RidgeProblem
+from leastwise.model_selection.folds import fold_ids
+from leastwise.model_selection.label_folds import grouped_folds
+from leastwise.model_selection.search import natural_length
+from leastwise.model_selection.subsample import input_hashes
+from leastwise.problem.inputs import Inputs
+from leastwise.problem.metric import gradient_parts, mean_squared_gradient, weights_of
+from leastwise.solvers.evaluator import Candidate
+from leastwise.solvers.heldout import HeldOut
+
+Array = np.ndarray
+
+#: Rounds of fitting and weighting.
+ROUNDS = 2
+#: Folds of the comparison with no weights.
+FOLDS = 4
+#: Standard errors by which the mean loss has to fall.
+ERRORS = 1.0
+#: With fewer rows than this nothing is learned,
+FEWEST_ROWS = 60
+#: nor with fewer columns than this.
+FEWEST_COLUMNS = 2
+
+
+@dataclass(frozen=True)
+class WeightedInputs:
+    """Feature weights, and what they are worth.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (d,)
+    gain : float
+        Increase of the score in cross-fitting.
+    ratio : float
+        Factor on sigma: how distances change.
+    """
+
+    weights: Array
+    gain: float
+    ratio: float
+
+
+def can_learn(problem: RidgeProblem) -> bool:
+    """True if weights can be learned for this kernel from these rows."""
+    X = problem.rows.X
+    large = len(problem) >= FEWEST_ROWS and X.shape[1] >= FEWEST_COLUMNS
+    return large and not sparse.issparse(X) and gradient_parts(problem.settings.kernel) is not None
+
+
+def learn_weights(problem: RidgeProblem, found: Candidate) -> tuple[Array, float]:
+    """Weights of the columns at the chosen point, and the factor by which the natural unit of sigma changes."""
+    rows, kernel, n = problem.rows, problem.settings.kernel, len(problem)
+    X, Z = np.asarray(rows.X, dtype=float), rows.targets(problem.settings.n_outputs).astype(float)
+    w, length = rows.w.astype(float), natural_length(kernel, rows)
+    task, coupling = rows.task, None
+    if task is not None:
+        coupling = problem.coupling.at(1.0 if found.sharing is None else found.sharing)
+
+    def couple(K: Array) -> Array:
+        return K if coupling is None else coupling.couple(K, task, task)
+
+    weights, ratio = np.ones(X.shape[1]), 1.0
+    alpha = max(found.alpha, 1e-9 * n)
+    for _ in range(ROUNDS):
+        square = mean_squared_gradient(kernel, found.sigma * ratio, X * weights, Z, w, alpha, couple)
+        weights = weights_of(square * weights**2)
+        ratio = natural_length(kernel, replace(rows, X=(X * weights).astype(rows.X.dtype))) / length
+    return weights, ratio
+
+
+def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs | None:
+    """Weights that are better than none by cross-fitting; None if they are not."""
+    rows, objective = problem.rows, problem.settings.objective
+    fold = _folds(problem)
+    if fold is None:
+        return None
+    whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
+    plain, weighted = _scores(whole, found, 1.0), np.empty(0)
+    for k in range(int(fold.max()) + 1):
+        train = np.flatnonzero(fold != k)
+        weights, ratio = learn_weights(problem.with_rows(rows.take(train, precomputed=False)), found)
+        X = (rows.X * weights).astype(rows.X.dtype)
+        F = _scores(replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X))), found, ratio)
+        weighted = F if k == 0 else np.where((fold == k)[:, None], F, weighted)
+    less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted))
+    mean = float(np.average(less, weights=rows.w))
+    error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
+    if not mean > ERRORS * error:
+        return None
+    gain = objective(rows, HeldOut(weighted), None)[0] - objective(rows, HeldOut(plain), None)[0]
+    weights, ratio = learn_weights(problem, found)
+    return WeightedInputs(weights, gain, ratio)
+
+
+def _folds(problem: RidgeProblem) -> Array | None:
+    """Four folds, whole groups, classes and tasks in proportion; None if there are too few rows of some kind."""
+    rows = problem.rows
+    groups = rows.group if rows.group is not None else rows.copy if len(np.unique(rows.copy)) < len(rows) else None
+    if groups is not None and len(np.unique(groups)) < 2 * FOLDS:
+        return None
+    if rows.y.ndim == 2:
+        return grouped_folds(FOLDS, rows.y, groups, input_hashes(rows))
+    return fold_ids(FOLDS, rows.y, groups, 0, rows.task)
+
+
+def _scores(problem: RidgeProblem, found: Candidate, ratio: float) -> Array:
+    """Held-out scores of the folds at the chosen point, with sigma times ``ratio``."""
+    evaluator = problem.evaluator().with_sharing(found.sharing)
+    if found.weight is not None:
+        evaluator = evaluator.with_linear_weight(found.weight)
+    if found.intercept_ratio is not None:
+        evaluator = evaluator.with_intercept_ratio(found.intercept_ratio)
+    return evaluator.without_rounding(evaluator.heldout(found.sigma * ratio, 1)(found.alpha)).F
+
+
+def weights_by_feature(inputs: Inputs, n_features: int) -> Array | None:
+    """Weights of the columns of X; 0 for columns that are not used. None if there are no weights."""
+    if inputs.weights is None:
+        return None
+    source = np.arange(n_features) if inputs.columns is None else inputs.columns
+    square = np.bincount(source, weights=inputs.weights**2, minlength=n_features)
+    return np.sqrt(square)

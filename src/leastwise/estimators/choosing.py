@@ -131,9 +131,12 @@ def run_search(
     Where inputs and kernel were chosen before, the search goes on from there. With the scorer "cautious" a linear
     model replaces one that is not clearly better.
     """
-    start = search.evaluator.settings.start
+    settings = search.evaluator.settings
+    start = settings.start
     if start is None or not alphas.ratio:
         first = found = search.run(sigmas, alphas, sharings)
+    elif settings.keeps_sigma:
+        first = found = search.settle(start, alphas, sharings)
     else:
         first = found = search.descend(start, spec.sigma_ratio, alphas, sharings)
     for options, change, option in _options(spec, search):

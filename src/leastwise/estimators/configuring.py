@@ -83,7 +83,8 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     if not isinstance(spec.centers, str) and not best.inputs.identity:
         spec = replace(spec, centers=best.inputs(np.asarray(spec.centers, dtype=data.rows.X.dtype)))
     data = data.with_inputs(best.inputs, best.function)
-    settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start)
+    # Weights have seen the labels: leave-one-out would choose too small a sigma.
+    settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
     return spec, data, replace(settings, seen=tuple(seen), chosen=best.names)
 
 
@@ -119,7 +120,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     share, second = len(part) / n, problem.take(SECOND_ROWS)
     if len(second) > 1.2 * len(part):
         finals = []
-        for candidate, found in results[:FINALISTS]:
+        for candidate, found in results[: 1 if results[0][1].score == np.inf else FINALISTS]:
             last = candidate.apply(second).simplified()
             search = Search(last.evaluator())
             start = replace(found, alpha=found.alpha * len(part) / len(second))
@@ -153,9 +154,10 @@ def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
                 return []
         else:
             weights, ratio = learn_weights(problem, found)
-            learned = WeightedInputs(weights, 0.0, ratio)
+            learned = WeightedInputs(weights, np.inf, ratio, found.alpha)  # preferred to all others
         other = replace(candidate, inputs=candidate.inputs.with_weights(learned.weights), weighted=True)
-        return [(other, replace(found, sigma=found.sigma * learned.ratio, score=found.score + learned.gain))]
+        start = replace(found, sigma=found.sigma * learned.ratio, alpha=learned.alpha)
+        return [(other, replace(start, score=found.score + learned.gain))]
     return []
 
 

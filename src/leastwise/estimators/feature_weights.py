@@ -30,6 +30,10 @@ ROUNDS = 2
 FOLDS = 4
 #: Standard errors by which the mean loss has to fall.
 ERRORS = 1.0
+#: Factors on sigma and alpha that are compared.
+SIGMAS, ALPHAS = (0.7, 1.0, 1.4), (1.0, 10.0)
+#: Gradients of a function that interpolates the targets are noise: it has at least this ridge.
+LEAST_ALPHA = 1e-3
 #: With fewer rows than this nothing is learned,
 FEWEST_ROWS = 60
 #: nor with fewer columns than this.
@@ -46,12 +50,14 @@ class WeightedInputs:
     gain : float
         Increase of the score in cross-fitting.
     ratio : float
-        Factor on sigma: how distances change.
+        Factor on sigma: how distances change, times what suits best.
+    alpha : float
     """
 
     weights: Array
     gain: float
     ratio: float
+    alpha: float
 
 
 def can_learn(problem: RidgeProblem) -> bool:
@@ -63,7 +69,7 @@ def can_learn(problem: RidgeProblem) -> bool:
 
 def learn_weights(problem: RidgeProblem, found: Candidate) -> tuple[Array, float]:
     """Weights of the columns at the chosen point, and the factor by which the natural unit of sigma changes."""
-    rows, kernel, n = problem.rows, problem.settings.kernel, len(problem)
+    rows, kernel = problem.rows, problem.settings.kernel
     X, Z = np.asarray(rows.X, dtype=float), rows.targets(problem.settings.n_outputs).astype(float)
     w, length = rows.w.astype(float), natural_length(kernel, rows)
     task, coupling = rows.task, None
@@ -74,7 +80,7 @@ def learn_weights(problem: RidgeProblem, found: Candidate) -> tuple[Array, float
         return K if coupling is None else coupling.couple(K, task, task)
 
     weights, ratio = np.ones(X.shape[1]), 1.0
-    alpha = max(found.alpha, 1e-9 * n)
+    alpha = max(found.alpha, LEAST_ALPHA)
     for _ in range(ROUNDS):
         square = mean_squared_gradient(kernel, found.sigma * ratio, X * weights, Z, w, alpha, couple)
         weights = weights_of(square * weights**2)
@@ -83,27 +89,33 @@ def learn_weights(problem: RidgeProblem, found: Candidate) -> tuple[Array, float
 
 
 def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs | None:
-    """Weights that are better than none by cross-fitting; None if they are not."""
-    rows, objective = problem.rows, problem.settings.objective
-    fold = _folds(problem)
+    """Weights that are better than none by cross-fitting, with the sigma and alpha that are; None if none are."""
+    rows, objective, fold = problem.rows, problem.settings.objective, _folds(problem)
     if fold is None:
         return None
     whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
-    plain, weighted = _scores(whole, found, 1.0), np.empty(0)
+    plain = _heldout(whole, found, found.sigma, [found.alpha])[0]
+    points = [(sigma, alpha) for sigma in SIGMAS for alpha in ALPHAS]
+    weighted = [np.empty_like(plain) for _ in points]
     for k in range(int(fold.max()) + 1):
-        train = np.flatnonzero(fold != k)
-        weights, ratio = learn_weights(problem.with_rows(rows.take(train, precomputed=False)), found)
+        weights, ratio = learn_weights(problem.with_rows(rows.take(np.flatnonzero(fold != k), False)), found)
         X = (rows.X * weights).astype(rows.X.dtype)
-        F = _scores(replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X))), found, ratio)
-        weighted = F if k == 0 else np.where((fold == k)[:, None], F, weighted)
-    less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted))
+        part = replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X)))
+        alphas = [max(found.alpha, LEAST_ALPHA) * alpha for alpha in ALPHAS]
+        scores = [F for sigma in SIGMAS for F in _heldout(part, found, found.sigma * ratio * sigma, alphas)]
+        for F, mine in zip(weighted, scores, strict=True):
+            F[fold == k] = mine[fold == k]
+    values = [objective(rows, HeldOut(F), None)[0] for F in weighted]
+    best = int(np.argmax(values))
+    less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted[best]))
     mean = float(np.average(less, weights=rows.w))
     error = float(np.sqrt(np.average((less - mean) ** 2, weights=rows.w) / rows.size))
     if not mean > ERRORS * error:
         return None
-    gain = objective(rows, HeldOut(weighted), None)[0] - objective(rows, HeldOut(plain), None)[0]
     weights, ratio = learn_weights(problem, found)
-    return WeightedInputs(weights, gain, ratio)
+    gain = values[best] - objective(rows, HeldOut(plain), None)[0]
+    alpha = max(found.alpha, LEAST_ALPHA) * points[best][1]
+    return WeightedInputs(weights, gain, ratio * points[best][0], alpha)
 
 
 def _folds(problem: RidgeProblem) -> Array | None:
@@ -117,14 +129,15 @@ def _folds(problem: RidgeProblem) -> Array | None:
     return fold_ids(FOLDS, rows.y, groups, 0, rows.task)
 
 
-def _scores(problem: RidgeProblem, found: Candidate, ratio: float) -> Array:
-    """Held-out scores of the folds at the chosen point, with sigma times ``ratio``."""
+def _heldout(problem: RidgeProblem, found: Candidate, sigma: float, alphas: list[float]) -> list[Array]:
+    """Held-out scores of the folds at this sigma and these alphas, with the other options of a point."""
     evaluator = problem.evaluator().with_sharing(found.sharing)
     if found.weight is not None:
         evaluator = evaluator.with_linear_weight(found.weight)
     if found.intercept_ratio is not None:
         evaluator = evaluator.with_intercept_ratio(found.intercept_ratio)
-    return evaluator.without_rounding(evaluator.heldout(found.sigma * ratio, 1)(found.alpha)).F
+    at = evaluator.heldout(sigma, len(alphas))
+    return [evaluator.without_rounding(at(alpha)).F for alpha in alphas]
 
 
 def weights_by_feature(inputs: Inputs, n_features: int) -> Array | None:

@@ -185,6 +185,8 @@ class Settings:
         What was done to the rows before.
     start : Candidate or None
         Where the choice of inputs and kernel ended: the search starts there.
+    keeps_sigma : bool
+        True if the search keeps the sigma of ``start``.
     seen : tuple of dict
         Points of that choice.
     chosen : dict
@@ -201,6 +203,7 @@ class Settings:
     n_jobs: int | None = None
     inputs: Inputs = field(default_factory=Inputs)
     start: Candidate | None = None
+    keeps_sigma: bool = False
     seen: tuple[dict, ...] = ()
     chosen: dict[str, str] = field(default_factory=dict)
     note: str = ""

@@ -1,0 +1,170 @@
+"""Scale, kernel and feature weights chosen on held-out rows, for all estimators."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import log_loss
+
+import leastwise as lw
+from leastwise.estimators import configuring
+from leastwise.problem.kernels import RBF, Laplace, Sum
+
+RNG = np.random.default_rng(0)
+N = 120
+X = RNG.normal(size=(N, 3))
+Y = (np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * RNG.normal(size=N) > 0).astype(int)
+V = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=N)
+L = np.column_stack([Y, X[:, 1] > 0])
+TASK = np.arange(N) % 4
+RAW = X * [1e-4, 1e3, 7.0] + [5, -100, 0]
+
+MODELS = {
+    "LSPC": (lw.LSPC(random_state=0), Y, {}),
+    "LSSVC": (lw.LSSVC(random_state=0), Y, {}),
+    "LSSVR": (lw.LSSVR(random_state=0), V, {}),
+    "KLR": (lw.KernelLogisticRegression(random_state=0), Y, {}),
+    "MultiTaskLSPC": (lw.MultiTaskLSPC(random_state=0), Y, {"tasks": TASK}),
+    "MultiTaskLSSVC": (lw.MultiTaskLSSVC(random_state=0), Y, {"tasks": TASK}),
+    "MultiTaskLSSVR": (lw.MultiTaskLSSVR(random_state=0), V, {"tasks": TASK}),
+    "MultiTaskKLR": (lw.MultiTaskKernelLogisticRegression(random_state=0), Y, {"tasks": TASK}),
+    "MultiLabelLSPC": (lw.MultiLabelLSPC(random_state=0), L, {}),
+}
+all_models = pytest.mark.parametrize("name", list(MODELS))
+
+
+def answer(model, rows, given):
+    return model.predict_proba(rows, **given) if hasattr(model, "predict_proba") else model.predict(rows, **given)
+
+
+@all_models
+def test_units_and_origins_of_columns_make_no_difference(name):
+    model, y, given = MODELS[name]
+    one, other = clone(model).fit(X, y, **given), clone(model).fit(RAW, y, **given)
+    assert (one.scale_, type(one.kernel_)) == (other.scale_, type(other.kernel_))
+    np.testing.assert_allclose(answer(one, X, given), answer(other, RAW, given), atol=1e-6)
+
+
+@all_models
+def test_a_number_for_sigma_leaves_the_rows_as_they_are(name):
+    model, y, given = MODELS[name]
+    model = clone(model).set_params(sigma=1.5).fit(X, y, **given)
+    assert model.scale_ is None
+    assert model.feature_weights_ is None
+    assert model.inputs_(X) is X
+    assert isinstance(model.kernel_.ruler, RBF)
+
+
+@all_models
+def test_names_are_used_as_they_are_given(name):
+    model, y, given = MODELS[name]
+    model = clone(model).set_params(kernel="laplace", scale="robust", metric=None).fit(RAW, y, **given)
+    assert model.scale_ == "robust"
+    assert isinstance(model.kernel_, Laplace)
+    assert model.feature_weights_ is None
+    np.testing.assert_allclose(model.inputs_(RAW).std(axis=0), 1)
+
+
+@all_models
+def test_files_hold_the_inputs(name, tmp_path):
+    model, y, given = MODELS[name]
+    model = clone(model).set_params(metric="diagonal", kernel="rbf").fit(RAW, y, **given)
+    assert model.feature_weights_.shape == (3,)
+    lw.save(model, tmp_path / "model.lw")
+    loaded = lw.load(tmp_path / "model.lw")
+    np.testing.assert_array_equal(answer(loaded, RAW, given), answer(model, RAW, given))
+    assert loaded.inputs_.same_as(model.inputs_)
+
+
+def test_the_search_shows_scales_and_kernels():
+    model = lw.LSPC(random_state=0).fit(RAW, Y)
+    tried = model.cv_results_
+    assert {"standard", "quantile"} <= set(tried["param_scale"])
+    assert {"rbf", "laplace"} <= set(tried["param_kernel"])
+    best = int(np.argmin(tried["rank_test_score"]))
+    assert tried["param_scale"][best] == model.scale_
+    assert tried["param_sigma"][best] == model.sigma_
+
+
+def test_the_kernel_is_chosen():
+    """Steps along single features suit the Laplace kernel, a smooth ring the Gaussian."""
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(-1, 1, size=(250, 2))
+    ring = (np.hypot(*rows.T) < 0.7).astype(int)
+    assert isinstance(lw.LSPC(random_state=0, metric=None).fit(rows, ring).kernel_, RBF)
+    steps = (np.floor(6 * rows[:, 0]) % 2).astype(int)
+    assert isinstance(lw.LSPC(random_state=0, metric=None).fit(rows, steps).kernel_, Laplace)
+
+
+def test_heavy_tails_are_bent():
+    rng = np.random.default_rng(2)
+    Z = rng.normal(size=(300, 3))
+    rows, y = np.exp(3 * Z), (Z[:, 0] + np.sin(2 * Z[:, 1]) > 0).astype(int)
+    assert lw.LSPC(random_state=0).fit(rows, y).scale_ == "quantile"
+
+
+def test_more_rows_go_up_the_ladder(monkeypatch):
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(700, 3))
+    y = (np.sin(2 * rows[:, 0]) + rows[:, 1] > 0).astype(int)
+    monkeypatch.setattr(configuring, "FIRST_ROWS", 100)
+    monkeypatch.setattr(configuring, "SECOND_ROWS", 250)
+    model = lw.LSPC(random_state=0, search_rows=300).fit(rows, y)
+    sizes = np.unique(model.cv_results_["n_rows"])
+    assert len(sizes) == 4
+    assert np.all(np.abs(sizes - [100, 250, 300, 700]) <= 10)
+
+
+def test_noise_features_get_small_weights():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(250, 42))
+    y = (rows[:, 0] + rows[:, 1] > 0).astype(int)
+    new = rng.normal(size=(500, 42))
+    truth = (new[:, 0] + new[:, 1] > 0).astype(int)
+    model, plain = lw.LSPC(random_state=0).fit(rows, y), lw.LSPC(random_state=0, metric=None).fit(rows, y)
+    weights = model.feature_weights_
+    assert weights[:2].min() > 3 * weights[2:].max()
+    assert log_loss(truth, model.predict_proba(new)) < 0.6 * log_loss(truth, plain.predict_proba(new))
+
+
+def test_weights_are_not_kept_where_there_is_nothing_to_learn():
+    rng = np.random.default_rng(5)
+    rows, y = rng.normal(size=(150, 8)), rng.integers(0, 2, 150)
+    assert lw.LSPC(random_state=0).fit(rows, y).feature_weights_ is None
+
+
+def test_constant_columns_have_no_weight():
+    rows = np.column_stack([np.full(N, 3.0), X])
+    model = lw.LSPC(random_state=0, kernel="rbf", metric="diagonal").fit(rows, Y)
+    assert model.feature_weights_[0] == 0
+    assert model.feature_weights_.shape == (4,)
+
+
+@pytest.mark.parametrize("model", [lw.LSPC(n_centers=20, random_state=0), lw.LSSVR(n_centers=20, random_state=0)])
+def test_streams_scale_by_their_sample(model):
+    y = V if isinstance(model, lw.LSSVR) else Y
+    memory = clone(model).set_params(solver="moments").fit(RAW, y)
+    stream = clone(model).fit_stream(RAW, y, block_rows=50)
+    assert memory.scale_ == stream.scale_
+    np.testing.assert_allclose(answer(memory, RAW, {}), answer(stream, RAW, {}), atol=0.05)
+
+
+def test_sums_of_kernels_may_be_chosen():
+    assert isinstance(lw.LSSVR(random_state=0, linear_weight=1.0).fit(X, V).kernel_, Sum)
+
+
+def test_centres_are_given_in_the_units_of_x():
+    model = lw.LSPC(centers=RAW[:15], random_state=0, scale="standard").fit(RAW, Y)
+    np.testing.assert_allclose(model.centers_, model.inputs_(RAW[:15]))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"scale": "minmax"}, "scale='minmax'"),
+        ({"metric": "full"}, "metric='full'"),
+        ({"kernel": "gauss"}, "gauss"),
+    ],
+)
+def test_unknown_names(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        lw.LSPC(**parameters).fit(X, Y)

@@ -112,20 +112,23 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         first = candidate.apply(part).simplified()
         search = Search(first.evaluator())
         grids = first.grids.for_share(len(first) / n)
-        found = run_search(spec, search, _coarse(grids.sigmas), grids.alphas, grids.sharings)
+        found = run_search(spec, search, _coarse(grids.sigmas), _every_other(grids.alphas), grids.sharings)
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
     results += _weighted(part, results)
     results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
     share, second = len(part) / n, problem.take(SECOND_ROWS)
-    if len(second) > 1.2 * len(part):
+    if len(results) > 1:
         finals = []
         for candidate, found in results[: 1 if results[0][1].score == np.inf else FINALISTS]:
             last = candidate.apply(second).simplified()
             search = Search(last.evaluator())
             start = replace(found, alpha=found.alpha * len(part) / len(second))
             grids = last.grids.for_share(len(last) / n)
-            finals.append((candidate, search.settle(start, grids.alphas, grids.sharings)))
+            settled = search.settle(start, grids.alphas, grids.sharings)
+            if candidate.weighted and len(second) <= 1.2 * len(part):  # these rows have chosen the weights
+                settled = replace(settled, score=found.score)
+            finals.append((candidate, settled))
             seen += _named(candidate, search.seen, len(last) / n)
         results, share = sorted(finals, key=lambda result: -result[1].score), len(second) / n
         results = [_relearned(second, *results[0])]
@@ -171,6 +174,11 @@ def _relearned(problem: RidgeProblem, candidate: InputCandidate, found: Candidat
     weights, ratio = learn_weights(plain.apply(problem).simplified(), start)
     relearned = replace(candidate, inputs=candidate.inputs.with_weights(weights))
     return relearned, replace(start, sigma=start.sigma * ratio)
+
+
+def _every_other(alphas: Grid) -> Grid:
+    """Every other value of an automatic grid, which is not refined."""
+    return Grid(alphas.values[::2]) if alphas.ratio else alphas
 
 
 def _coarse(sigmas: Grid) -> Grid:

@@ -31,7 +31,7 @@ FOLDS = 4
 #: Standard errors by which the mean loss has to fall.
 ERRORS = 1.0
 #: Factors on sigma and alpha that are compared.
-SIGMAS, ALPHAS = (0.7, 1.0, 1.4), (1.0, 10.0)
+SIGMAS, ALPHAS = (0.7, 1.0), (1.0, 10.0)
 #: Gradients of a function that interpolates the targets are noise: it has at least this ridge.
 LEAST_ALPHA = 1e-3
 #: With fewer rows than this nothing is learned,

@@ -32,6 +32,7 @@ class KernelLogisticRegression(Classifier):
     %(alpha)s
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(n_centers)s
         A centre is held out with its row.
     %(centers.class)s
@@ -59,6 +60,7 @@ class KernelLogisticRegression(Classifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -93,6 +95,7 @@ class KernelLogisticRegression(Classifier):
         *,
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         n_centers: int | None = None,
         centers: Any = "random",
         bias: str | None = "shared",
@@ -113,6 +116,7 @@ class KernelLogisticRegression(Classifier):
         self.alpha = alpha
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.n_centers = n_centers
         self.centers = centers
         self.bias = bias

@@ -35,6 +35,7 @@ class LSPC(Classifier):
         The lambda of the paper.
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(norm)s
     basis : {"full", "class"}, default="full"
         Model (5), every centre for every class, or model (7), for each class the centres of that class.
@@ -79,6 +80,7 @@ class LSPC(Classifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -125,6 +127,7 @@ class LSPC(Classifier):
         *,
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         norm: str = "function",
         basis: str = "full",
         n_centers: int | None = None,
@@ -149,6 +152,7 @@ class LSPC(Classifier):
         self.alpha = alpha
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.norm = norm
         self.basis = basis
         self.n_centers = n_centers

@@ -35,6 +35,7 @@ class LSSVR(Regressor):
     %(kernel)s
         Here "auto" adds a linear part: it chooses between "rbf+linear" and "laplace+linear".
     %(scale)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -61,6 +62,7 @@ class LSSVR(Regressor):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -110,6 +112,7 @@ class LSSVR(Regressor):
         *,
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -131,6 +134,7 @@ class LSSVR(Regressor):
         self.alpha = alpha
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers
@@ -193,6 +197,7 @@ class LSSVC(Classifier):
     %(alpha)s
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -225,6 +230,7 @@ class LSSVC(Classifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -269,6 +275,7 @@ class LSSVC(Classifier):
         *,
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -293,6 +300,7 @@ class LSSVC(Classifier):
         self.alpha = alpha
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers

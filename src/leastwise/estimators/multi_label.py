@@ -58,6 +58,7 @@ class MultiLabelLSPC(LabelClassifier):
         Ridge of each label relative to the others, lambda_t; 1 for labels that a mapping does not name.
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(norm)s
     %(n_centers)s
     %(centers)s
@@ -126,6 +127,7 @@ class MultiLabelLSPC(LabelClassifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -175,6 +177,7 @@ class MultiLabelLSPC(LabelClassifier):
         label_penalty: Any = None,
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         norm: str = "function",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -203,6 +206,7 @@ class MultiLabelLSPC(LabelClassifier):
         self.label_penalty = label_penalty
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.norm = norm
         self.n_centers = n_centers
         self.centers = centers

@@ -43,6 +43,7 @@ class MultiTaskLSPC(TaskClassifier):
         %(unseen_calibration)s
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(norm)s
         Held-out scores of "coefficients" cost more with many tasks, since a row takes its basis function out of every
         task; above 100,000 rows times tasks the basis function stays.
@@ -92,6 +93,7 @@ class MultiTaskLSPC(TaskClassifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -143,6 +145,7 @@ class MultiTaskLSPC(TaskClassifier):
         unknown_task: str = "shared",
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         norm: str = "function",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -169,6 +172,7 @@ class MultiTaskLSPC(TaskClassifier):
         self.unknown_task = unknown_task
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.norm = norm
         self.n_centers = n_centers
         self.centers = centers

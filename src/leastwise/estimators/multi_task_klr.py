@@ -35,6 +35,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(unknown_task)s
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(bias)s
         It is common to all tasks.
     %(cv)s
@@ -65,6 +66,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
         They are the training rows.
     %(center_indices_)s
@@ -116,6 +118,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         unknown_task: str = "shared",
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         bias: str | None = "shared",
         cv: Any = 5,
         scoring: Any = "log_loss",
@@ -138,6 +141,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         self.unknown_task = unknown_task
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.bias = bias
         self.cv = cv
         self.scoring = scoring

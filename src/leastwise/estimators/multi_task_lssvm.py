@@ -47,6 +47,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(kernel)s
         Here "auto" adds a linear part: it chooses between "rbf+linear" and "laplace+linear".
     %(scale)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -82,6 +83,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -136,6 +138,7 @@ class MultiTaskLSSVR(TaskRegressor):
         unknown_task: str = "shared",
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -162,6 +165,7 @@ class MultiTaskLSSVR(TaskRegressor):
         self.unknown_task = unknown_task
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers
@@ -230,6 +234,7 @@ class MultiTaskLSSVC(TaskClassifier):
         %(unseen_calibration)s
     %(kernel)s
     %(scale)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -273,6 +278,7 @@ class MultiTaskLSSVC(TaskClassifier):
     %(kernel_)s
     %(scale_)s
     %(inputs_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -330,6 +336,7 @@ class MultiTaskLSSVC(TaskClassifier):
         unknown_task: str = "shared",
         kernel: Any = "auto",
         scale: Any = "auto",
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -359,6 +366,7 @@ class MultiTaskLSSVC(TaskClassifier):
         self.unknown_task = unknown_task
         self.kernel = kernel
         self.scale = scale
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers

@@ -8,7 +8,6 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
@@ -23,7 +22,7 @@ from leastwise.model_selection.folds import (
 )
 from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
 from leastwise.model_selection.subsample import input_hashes
-from leastwise.problem.inputs import Inputs
+from leastwise.problem.inputs import Inputs, check_sparse_missing
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed
 from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
 from leastwise.problem.tasks import (
@@ -387,11 +386,7 @@ def read_matrix(
     else:
         found = validate_data(model, X, y, reset=reset, **checks)
     matrix = found if alone else found[0]
-    if sparse.issparse(matrix) and np.isnan(matrix.data).any():
-        raise ValueError(
-            "Input X contains NaN, and is sparse: missing values are possible in dense X only. Fill them first, for "
-            "example with sklearn.impute.SimpleImputer, or give X.toarray()."
-        )
+    check_sparse_missing(matrix)
     if reset:
         model.categories_ = known if known is not None else [None] * matrix.shape[1]
     return found

@@ -402,6 +402,15 @@ def has_missing(X: Any) -> bool:
     return not sparse.issparse(X) and bool(xp.any(xp.isnan(X)))
 
 
+def check_sparse_missing(X: Any) -> None:
+    """Raise an error if sparse X has missing values, which would make it dense."""
+    if sparse.issparse(X) and np.isnan(X.data).any():
+        raise ValueError(
+            "Input X contains NaN, and is sparse: missing values are possible in dense X only. Fill them first, for "
+            "example with sklearn.impute.SimpleImputer, or give X.toarray()."
+        )
+
+
 def medians(X: Array, w: Array) -> Array:
     """Medians of the columns, for weights of rows or of entries."""
     if w.ndim == 1 and np.all(w == w[0]):

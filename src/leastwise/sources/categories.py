@@ -57,18 +57,17 @@ def check_categories(categories: Any) -> None:
 
 
 def refuse_categories(X: Any, categories: Any) -> None:
-    """Raise an error that names the first column of a block that holds text or categories."""
-    names = _names(X)
-    places = category_columns(X, "from_dtype" if categories is None else categories)
-    columns = _adapter(X)
-    kinds = {} if columns is None else columns.schema(X)
-    for name in (names[j] if names else j for j in places):
-        kind = kinds.get(name)
-        if kind is None or not kind.numeric:
+    """Raise an error that names the first category column of a block; booleans are numbers there."""
+    by_dtype = categories is None or isinstance(categories, str)
+    names, columns, kinds = _names(X), _adapter(X), {}
+    if by_dtype and columns is not None and len(set(names)) == len(names):
+        kinds = columns.schema(X)
+    for j in category_columns(X, "from_dtype" if by_dtype else categories):
+        if not by_dtype or not kinds[names[j]].numeric:
             raise ValueError(
-                f"Column {name!r} holds {'categories' if kind is None else kind.type}, but rows in blocks must be "
-                "numeric: encode it first, for example with sklearn.preprocessing.OneHotEncoder, or fit() rows in "
-                "memory."
+                f"Column {names[j] if names else j!r} holds {kinds[names[j]].type if by_dtype else 'categories'}, but "
+                "rows in blocks must be numeric: encode it first, for example with "
+                "sklearn.preprocessing.OneHotEncoder, or pass all rows to fit()."
             )
 
 

@@ -155,7 +155,7 @@ def _values(X: Any, j: int) -> list:
 
 
 def is_missing(value: Any) -> bool:
-    """True for None, NaN, NaT and NA."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+    """True for None, NA, NaN and other values that are not equal to themselves."""
+    if value is None or type(value).__name__ == "NAType":
         return True
-    return isinstance(value, float | np.floating | Decimal) and bool(value != value)
+    return not isinstance(value, np.ndarray) and bool(value != value)

@@ -373,7 +373,8 @@ feature_names_in_ : ndarray of shape (n_features,)
 #: Arguments of methods.
 ARGUMENTS = _table("""
 X : array-like, frame or sparse matrix of shape (n, n_features)
-    Rows. NaN is a missing value, unless X is sparse; for text and categories see ``categories``. With ``kernel="precomputed"``, the (n, n) kernel matrix.
+    Rows. NaN is a missing value, unless X is sparse; for text and categories see ``categories``. With
+    ``kernel="precomputed"``, the (n, n) kernel matrix.
 
 X.task : array-like, frame or sparse matrix of shape (n, n_features)
     Rows, with the task column if there is one. NaN is a missing value, unless X is sparse; for text and categories

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.sources.frames import Columns, columns_of
+from leastwise.sources.frames import Columns, Kind, columns_of
 
 Array = np.ndarray
 
@@ -59,15 +59,13 @@ def check_categories(categories: Any) -> None:
 def refuse_categories(X: Any, categories: Any) -> None:
     """Raise an error that names the first category column of a block; booleans are numbers there."""
     by_dtype = categories is None or isinstance(categories, str)
-    names, columns, kinds = _names(X), _adapter(X), {}
-    if by_dtype and columns is not None and len(set(names)) == len(names):
-        kinds = columns.schema(X)
-    for j in category_columns(X, "from_dtype" if by_dtype else categories):
-        if not by_dtype or not kinds[names[j]].numeric:
+    places, names, columns = category_columns(X, "from_dtype" if by_dtype else categories), _names(X), _adapter(X)
+    for j in places:
+        kind = columns.schema(X)[names[j]] if by_dtype and columns is not None else Kind("category", "categories")
+        if not kind.numeric:
             raise ValueError(
-                f"Column {names[j] if names else j!r} holds {kinds[names[j]].type if by_dtype else 'categories'}, but "
-                "rows in blocks must be numeric: encode it first, for example with "
-                "sklearn.preprocessing.OneHotEncoder, or pass all rows to fit()."
+                f"Column {names[j] if names else j!r} holds {kind.type}, but rows in blocks must be numeric: encode "
+                "it first, for example with sklearn.preprocessing.OneHotEncoder, or pass all rows to fit()."
             )
 
 
@@ -148,8 +146,8 @@ def _values(X: Any, j: int) -> list:
         name = j if columns is None else _names(X)[j]
         odd = next(type(v).__name__ for v in listed if getattr(v, "__hash__", None) is None)
         raise ValueError(
-            f"Column {name!r} holds objects of type {odd}, which cannot be categories: remove the column, or turn its "
-            "values into text or numbers."
+            f"Column {name!r} holds objects of type {odd}, which cannot be categories: remove the column, or turn "
+            "its values into text or numbers."
         ) from None
     return [meaning[v] for v in listed]
 

@@ -24,8 +24,8 @@ def convert_inputs(g: Graph, model: Any, columns: Columns) -> tuple[Value, list[
     if numeric:
         X = columns.pick(numeric).numbers()
         parts = _numbers(g, inputs, X, numeric)
-        allowed = X if inputs.fill is None else g.where(g.node("IsNaN", X), 0.0, X)
-        invalid.append((allowed * 0.0).sum())
+        wrong = X * 0.0 if inputs.fill is None else g.where(g.node("IsInf", X), np.nan, 0.0)
+        invalid.append(wrong.sum())
     for category in inputs.categories:
         values = list(known[category.column])
         # Rows for all values, for a missing one, and for those that are not known.
@@ -42,7 +42,8 @@ def _numbers(g: Graph, inputs: Inputs, X: Value, numeric: list[int]) -> list[Val
     if inputs.columns is not None:
         Z = X.take(np.array([place[j] for j in inputs.columns.tolist()], dtype=int))
     if inputs.fill is not None and len(inputs.fill):
-        Z = g.where(g.node("IsNaN", Z), np.asarray(inputs.fill, dtype=float), Z)
+        filled = g.where(g.node("IsNaN", Z), np.asarray(inputs.fill, dtype=float), Z)
+        Z = g.where(g.node("IsInf", Z), np.nan, filled)
     if inputs.columns is None or len(inputs.columns) or (inputs.missing is None and not inputs.categories):
         parts.append(Z if inputs.rule is None else scales.find(inputs.rule).convert(g, inputs.rule, Z))
     if inputs.missing is not None and inputs.missing_factors is not None:

@@ -269,4 +269,5 @@ def test_inputs_are_compared_with_all_that_they_learned():
     inputs = Inputs.fit("standard", rows, np.ones(8), [2])
     assert inputs.same_as(Inputs.fit("standard", rows, np.ones(8), [2]))
     assert not inputs.same_as(Inputs.fit("standard", rows, np.r_[2, np.ones(7)], [2]))
+    assert Inputs.fit(None, X, ONES).same_as(Inputs.fit(None, X[:30], ONES[:30])), "medians alone are no difference"
     assert not Inputs.fit(None, rows, np.ones(8), [2]).same_as(Inputs.fit(None, rows[:7], np.ones(7), [2]))

@@ -362,8 +362,8 @@ class Inputs:
         return replace(self, weights=weights)
 
     def same_as(self, other: Inputs) -> bool:
-        """True if the same is done to all rows."""
-        return _same(self, other)
+        """True if the same is done to all rows; where nothing is done, missing values may have other medians."""
+        return (self.identity and other.identity) or _same(self, other)
 
     def __call__(self, X: Any) -> Any:
         """Rows as kernels see them, in the precision of X."""

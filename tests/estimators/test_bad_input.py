@@ -79,7 +79,7 @@ def test_parameters(parameters, message):
 
 
 DATA = {
-    "nan": ((with_value(np.nan), Y), {}, "NaN"),
+    "nan, sparse": ((sparse.csr_matrix(with_value(np.nan)), Y), {}, "contains NaN, and is sparse.*SimpleImputer"),
     "inf": ((with_value(np.inf), Y), {}, "infinity"),
     "huge": ((with_value(1e300), Y), {}, r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
     "huge float32": ((with_value(1e30).astype(np.float32), Y), {}, "overflow float32"),
@@ -142,8 +142,8 @@ def test_sigma_given_all_rows_equal_works_and_says_the_shares():
 def test_a_failed_fit_keeps_the_old_model():
     model = LSPC(random_state=0).fit(X, Y)
     before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(with_value(np.nan), Y)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(with_value(np.inf), Y)
     with pytest.raises(ValueError, match="one class"):
         model.fit(np.ones((40, 5)), np.ones(40))
     np.testing.assert_array_equal(model.predict_proba(X), before)
@@ -160,8 +160,10 @@ def test_prediction_checks_its_input():
     model = LSPC(1.0, 0.1).fit(X, Y)
     with pytest.raises(ValueError, match="X has 3 features, but LSPC is expecting 2 features"):
         model.predict(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="infinity"):
+        model.predict_proba(with_value(np.inf))
     with pytest.raises(ValueError, match="NaN"):
-        model.predict_proba(with_value(np.nan))
+        model.predict_proba(sparse.csr_matrix(with_value(np.nan)))
     with pytest.raises(ValueError, match="overflow"):
         model.predict_proba(with_value(1e300))
     poly = LSPC(1.0, 0.1, kernel="poly").fit(X, Y)

@@ -209,7 +209,7 @@ def test_parameters_of_classes(make):
 # --------------------------------------------------------------------------- data
 
 DATA = {
-    "nan in X": ((changed(X, np.nan), None), "X contains NaN"),
+    "nan in sparse X": ((sparse.csr_matrix(changed(X, np.nan)), None), "X contains NaN, and is sparse"),
     "inf in X": ((changed(X, np.inf), None), "X contains infinity"),
     "huge X": ((changed(X, 1e300), None), r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
     "text in X": ((np.full((N, 2), "a"), None), "could not convert string to float"),
@@ -298,7 +298,7 @@ def test_wrong_rows_at_prediction(make):
     for rows, message in (
         (X[:, :1], "1 features"),
         (X[:0], r"0 sample\(s\)"),
-        (changed(X, np.nan), "NaN"),
+        (changed(X, np.inf), "infinity"),
         (X * 1e300, "squares overflow"),
         (X[0], "Expected 2D array"),
     ):

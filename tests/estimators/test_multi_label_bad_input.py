@@ -296,7 +296,7 @@ def test_one_label_in_every_form(form):
 # ------------------------------------------------------------------------- rows
 
 ROWS = {
-    "nan": (entry(X, np.nan), "Input X contains NaN"),
+    "nan, sparse": (sparse.csr_matrix(entry(X, np.nan)), "Input X contains NaN, and is sparse"),
     "inf": (entry(X, np.inf), "Input X contains infinity"),
     "huge": (entry(X, 1e300), r"X holds values up to 1e\+300, whose squares overflow.*StandardScaler"),
     "empty": (X[:0], "Found array with 0 sample"),

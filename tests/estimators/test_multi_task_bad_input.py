@@ -344,8 +344,8 @@ COLUMNS = {
     "one column": (0, TABLE[:, 2:], r"1 feature\(s\).*minimum of 2.*one column is the task"),
     "one dimension": (0, T, "Expected 2D array, got 1D array instead"),
     "nan": (2, np.where(TABLE == 3, np.nan, TABLE), "Of 60 task ids 15 are missing.*give every row a task"),
-    "text elsewhere": ("farm", FRAME.assign(c="q"), "could not convert string"),
-    "nan elsewhere": ("farm", FRAME.assign(c=np.nan), "X contains NaN"),
+    "text elsewhere": (1, FRAME.assign(c="q").to_numpy(), "could not convert string"),
+    "inf elsewhere": ("farm", FRAME.assign(c=np.inf), "X contains infinity"),
 }
 
 
@@ -363,7 +363,7 @@ def test_columns(make, case):
 def test_text_where_the_task_is_not(make):
     """The column is at another place than was said: text among the features, numbers of no task."""
     with pytest.raises(ValueError, match="could not convert string"):
-        make(task_column=0).fit(FRAME, Y)
+        make(task_column=0, categories=None).fit(FRAME, Y)
 
 
 @both
@@ -424,7 +424,7 @@ def test_a_task_that_is_not_known_gets_what_all_share():
 
 WRONG = {
     "huge": ((np.where(X > 1.5, 1e300, X), Y), r"values up to 1e\+300, whose squares overflow.*StandardScaler"),
-    "nan": ((np.where(X > 1.5, np.nan, X), Y), "contains NaN"),
+    "inf": ((np.where(X > 1.5, np.inf, X), Y), "contains infinity"),
     "one class": ((X, np.ones(60)), "one class only.*two classes or more"),
     "a quantity": ((X, X[:, 0]), "Unknown label type"),
     "lengths": ((X, Y[:-1]), "inconsistent numbers of samples"),

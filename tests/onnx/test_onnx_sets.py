@@ -39,7 +39,7 @@ def test_too_few_rows_and_rows_that_python_refuses():
     X, y = blobs(30)
     proto = to_onnx(LSPC(**FIXED).fit(X, y), coverage=0.99)
     assert run(proto, X)["set"].all()
-    few = run(to_onnx(LSPC(**FIXED).fit(X, y), coverage=0.5), np.full((1, 2), np.nan))
+    few = run(to_onnx(LSPC(**FIXED).fit(X, y), coverage=0.5), np.full((1, 2), np.inf))
     assert few["set"].all()  # nothing is known, so nothing is excluded
 
 

@@ -308,14 +308,14 @@ def test_a_worker_that_dies_changes_nothing(client, rows, tmp_path):
 
 def test_an_error_names_the_partition(client, rows):
     X = rows[0].copy()
-    X[200] = np.nan
+    X[200] = np.inf
     dX, dy, more = chunked(X, *rows[1:])
-    with pytest.raises(ValueError, match=r"In partition 2: Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"In partition 2: Input X contains infinity"):
         MultiTaskLSPC(**settings(rows[0])).fit(dX, dy, **more)
-    with pytest.raises(ValueError, match=r"In block 2: Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"In block 2: Input X contains infinity"):
         MultiTaskLSPC(**settings(rows[0])).fit_stream(blocks_of(X, *rows[1:]))
     model = MultiTaskLSPC(**settings(rows[0], search_rows=200)).fit_stream(blocks_of(*rows))
-    with pytest.raises(ValueError, match=r"In partition 2: Input X contains NaN"):
+    with pytest.raises(ValueError, match=r"In partition 2: Input X contains infinity"):
         model.predict(dX, tasks=more["tasks"]).compute()
 
 

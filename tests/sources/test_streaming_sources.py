@@ -489,10 +489,14 @@ def test_values_that_no_fit_takes_are_named():
     for value, what in ((np.nan, "missing value"), (np.inf, "the value is inf")):
         broken = X.copy()
         broken[23, 2] = value
-        for source in (broken, sparse.csr_matrix(broken)):
+        thin = sparse.csr_matrix(broken)
+        for source in (thin,) if np.isnan(value) else (broken, thin):
             with pytest.raises(StreamError, match=rf'X, row 23, column "X\[:, 2\]": {what}') as caught:
                 list(open_blocks(source, block_rows=10))
             assert (caught.value.where, caught.value.rows) == ("X", (23, 23))
+        if np.isnan(value):
+            assert np.isnan(gather(open_blocks(broken, block_rows=10)).X[23, 2])
+            continue
         with pytest.raises(StreamError, match=r'block 1, row 3, column "b"'):
             list(open_blocks([{"a": X[:20, 0], "b": X[:20, 2]}, {"a": broken[20:, 0], "b": broken[20:, 2]}]))
     huge = np.full((4, 2), 1e308)

@@ -73,15 +73,15 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     candidates = candidates_of(spec, data)
     best, start, seen = candidates[0], None, list[dict]()
     searches = spec.cv is not None and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    many = len(candidates) > 1 or len(data.rows) > FIRST_ROWS or spec.metric is not None
+    many = len(candidates) > 1 or spec.metric is not None
     if searches and many and data.kernel.has_sigma:
         best, start, seen = _compare(make_problem(spec, data, settings), candidates)
     elif len(candidates) > 1 and spec.cv is not None:
         best, _, seen = _compare(make_problem(spec, data, settings), candidates)
     elif best.inputs.identity and best.function == data.kernel:
-        return spec, data, settings
+        return spec, data, replace(settings, inputs=best.inputs)
     if not isinstance(spec.centers, str) and not best.inputs.identity:
-        spec = replace(spec, centers=best.inputs(np.asarray(spec.centers, dtype=data.rows.X.dtype)))
+        spec = replace(spec, centers=best.inputs(data.encoded(spec.centers)))
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
@@ -97,7 +97,7 @@ def candidates_of(spec: Spec, data: Dataset) -> list[InputCandidate]:
     kernels = spec.kernel_names[:1] if few else spec.kernel_names
     found = []
     for scale in spec.scale_names(sparse.issparse(rows.X)):
-        inputs = Inputs.fit(scale, rows.X, rows.w)
+        inputs = Inputs.fit(scale, rows.X, rows.w, data.category_columns)
         for name in kernels:
             function = data.kernel if len(kernels) == 1 else resolve_kernel(name, spec.degree, spec.coef0)
             found.append(InputCandidate(scale, name, inputs, spec.with_linear_part(function)))

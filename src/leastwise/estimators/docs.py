@@ -81,6 +81,12 @@ metric : {"auto", "diagonal"} or None
     function along it; see :mod:`leastwise.problem.metric`. "auto" does so for Gaussian kernels if it helps on rows
     that the weights have not seen. None uses no weights. Weights need ``sigma="auto"``.
 
+categories : "from_dtype", sequence of column names or positions, or None
+    Columns that are categories. "from_dtype" are the columns of a frame that hold text, categories or booleans. Each
+    value becomes a column of its own, which is not scaled any further; values that are not in the training data share
+    one more, missing values another one. Of more than 50 values, the most frequent ones have columns of their own.
+    With None, all columns must be numeric.
+
 linear_weight : "auto", float or sequence of float
     Weight of the linear part in a sum of kernels; inf drops the other parts. "auto" tries 1 and inf.
 
@@ -249,6 +255,9 @@ feature_weights_ : ndarray of shape (n_features_in_,) or None
 inputs_ : Inputs
     What is done to rows before kernels are computed; ``inputs_(X)`` are the scaled rows.
 
+categories_ : list
+    For each column, the values of a category, sorted, or None for numbers. The task column is left out.
+
 centers_ : array or sparse matrix of shape (b, n_features)
     Centres of the basis functions, as scaled by ``inputs_``. Not set with ``kernel="precomputed"``.
 
@@ -372,13 +381,15 @@ feature_names_in_ : ndarray of shape (n_features,)
 
 #: Arguments of methods.
 ARGUMENTS = _table("""
-X : array-like or sparse matrix of shape (n, n_features)
-    Rows; with ``kernel="precomputed"``, the (n, n) kernel matrix.
+X : array-like, frame or sparse matrix of shape (n, n_features)
+    Rows. NaN is a missing value, unless X is sparse; for text and categories see ``categories``. With
+    ``kernel="precomputed"``, the (n, n) kernel matrix.
 
 X.task : array-like, frame or sparse matrix of shape (n, n_features)
-    Rows, with the task column if there is one; with ``kernel="precomputed"``, the (n, n) kernel matrix.
+    Rows, with the task column if there is one. NaN is a missing value, unless X is sparse; for text and categories
+    see ``categories``. With ``kernel="precomputed"``, the (n, n) kernel matrix.
 
-X.new : array-like or sparse matrix of shape (n, n_features)
+X.new : array-like, frame or sparse matrix of shape (n, n_features)
     Rows; with ``kernel="precomputed"``, the kernel between them and all training rows.
 
 X.new_task : array-like, frame or sparse matrix of shape (n, n_features)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators.checks import check_count
-from leastwise.estimators.validation import CHECKS, read_task_rows
+from leastwise.estimators.validation import read_numpy_rows, read_task_rows
 from leastwise.problem.basis import row_chunks
 from leastwise.solvers.influence import Influence, Parts, Smoother, TrainingRecord, decompose_scores
 from leastwise.solvers.label_influence import (
@@ -53,9 +53,8 @@ def influence(self: KernelEstimator, X: Any, top: int | None = 10) -> Influence:
     centre, with ``norm="function"``. An inverse of all n rows is computed at every call, so pass many rows at once.
     """
     check_is_fitted(self)
-    X, known, k = bring(X), _learned(self), check_count("top", top)
-    rows = validate_data(self, X, reset=False, dtype=[self.intercept_.dtype], **CHECKS)
-    return _influence(self, known, rows, None, k)
+    known, k = _learned(self), check_count("top", top)
+    return _influence(self, known, read_numpy_rows(self, X), None, k)
 
 
 def task_influence(
@@ -182,7 +181,7 @@ def label_influence(self: LabelClassifier, X: Any, top: int | None = 10, *, labe
     """
     check_is_fitted(self)
     places, k, known = _label_places(self, labels), check_count("top", top), _label_learned(self)
-    X = validate_data(self, bring(X), reset=False, dtype=[self.intercept_.dtype], **CHECKS)
+    X = read_numpy_rows(self, X)
     starts = self.label_index_.starts
     K, Z = self.kernel_(self.centers_, self.centers_, self.sigma_).astype(float), known.targets(starts)
     smoothers = [make_smoother(known, coupled, K, Z) for coupled in known.coupled_labels]

@@ -144,6 +144,8 @@ def weights_by_feature(inputs: Inputs, n_features: int) -> Array | None:
     """Weights of the columns of X; 0 for columns that are not used. None if there are no weights."""
     if inputs.weights is None:
         return None
-    source = np.arange(n_features) if inputs.columns is None else inputs.columns
-    square = np.bincount(source, weights=inputs.weights**2, minlength=n_features)
+    source = [np.arange(n_features) if inputs.columns is None else inputs.columns]
+    source += [] if inputs.missing is None else [inputs.missing]
+    source += [np.full(category.width, category.column) for category in inputs.categories]
+    square = np.bincount(np.concatenate(source), weights=inputs.weights**2, minlength=n_features)
     return np.sqrt(square)

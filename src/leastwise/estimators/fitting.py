@@ -22,7 +22,8 @@ from leastwise.estimators.source_fitting import fit_dask
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
 from leastwise.estimators.task_streaming import fit_dask_tasks
-from leastwise.estimators.validation import Dataset, read_dataset
+from leastwise.estimators.validation import Dataset, computed, read_dataset
+from leastwise.problem.inputs import Inputs
 from leastwise.solvers.choose import timed
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.plan import Plan
@@ -130,7 +131,11 @@ def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_ta
     check_plannable(spec, X)
     # A generator is not to be used up, and validation writes the columns to the model.
     spec = replace(spec, random_state=copy.deepcopy(spec.random_state), cv=copy.deepcopy(spec.cv))
-    return timed(draft_plan(spec, *prepare(copy.copy(model), spec, X, **given)))
+    data, settings = prepare(copy.copy(model), spec, X, **given)
+    if computed(data.kernel):
+        inputs = Inputs.fit(None, data.rows.X, data.rows.w, data.category_columns)
+        data = data if inputs.identity else data.with_inputs(inputs, data.kernel)  # with the columns of categories
+    return timed(draft_plan(spec, data, settings))
 
 
 # --------------------------------------------------------- kernel logistic regression

@@ -33,6 +33,7 @@ class KernelLogisticRegression(Classifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(n_centers)s
         A centre is held out with its row.
     %(centers.class)s
@@ -61,6 +62,7 @@ class KernelLogisticRegression(Classifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -93,9 +95,10 @@ class KernelLogisticRegression(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         n_centers: int | None = None,
         centers: Any = "random",
         bias: str | None = "shared",
@@ -117,6 +120,7 @@ class KernelLogisticRegression(Classifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.n_centers = n_centers
         self.centers = centers
         self.bias = bias

@@ -36,6 +36,7 @@ class LSPC(Classifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(norm)s
     basis : {"full", "class"}, default="full"
         Model (5), every centre for every class, or model (7), for each class the centres of that class.
@@ -81,6 +82,7 @@ class LSPC(Classifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -125,9 +127,10 @@ class LSPC(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         norm: str = "function",
         basis: str = "full",
         n_centers: int | None = None,
@@ -153,6 +156,7 @@ class LSPC(Classifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.norm = norm
         self.basis = basis
         self.n_centers = n_centers

@@ -36,6 +36,7 @@ class LSSVR(Regressor):
         Here "auto" adds a linear part: it chooses between "rbf+linear" and "laplace+linear".
     %(scale)s
     %(metric)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -63,6 +64,7 @@ class LSSVR(Regressor):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -110,9 +112,10 @@ class LSSVR(Regressor):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf+linear",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -135,6 +138,7 @@ class LSSVR(Regressor):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers
@@ -198,6 +202,7 @@ class LSSVC(Classifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -231,6 +236,7 @@ class LSSVC(Classifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -273,9 +279,10 @@ class LSSVC(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -301,6 +308,7 @@ class LSSVC(Classifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers

@@ -59,6 +59,7 @@ class MultiLabelLSPC(LabelClassifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(norm)s
     %(n_centers)s
     %(centers)s
@@ -128,6 +129,7 @@ class MultiLabelLSPC(LabelClassifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
@@ -175,9 +177,10 @@ class MultiLabelLSPC(LabelClassifier):
         *,
         similarity: Any = "learned",
         label_penalty: Any = None,
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         norm: str = "function",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -207,6 +210,7 @@ class MultiLabelLSPC(LabelClassifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.norm = norm
         self.n_centers = n_centers
         self.centers = centers

@@ -44,6 +44,7 @@ class MultiTaskLSPC(TaskClassifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(norm)s
         Held-out scores of "coefficients" cost more with many tasks, since a row takes its basis function out of every
         task; above 100,000 rows times tasks the basis function stays.
@@ -94,6 +95,7 @@ class MultiTaskLSPC(TaskClassifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -143,9 +145,10 @@ class MultiTaskLSPC(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         norm: str = "function",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -173,6 +176,7 @@ class MultiTaskLSPC(TaskClassifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.norm = norm
         self.n_centers = n_centers
         self.centers = centers

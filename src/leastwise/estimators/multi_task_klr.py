@@ -36,6 +36,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(bias)s
         It is common to all tasks.
     %(cv)s
@@ -67,6 +68,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
         They are the training rows.
     %(center_indices_)s
@@ -116,9 +118,10 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         bias: str | None = "shared",
         cv: Any = 5,
         scoring: Any = "log_loss",
@@ -142,6 +145,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.bias = bias
         self.cv = cv
         self.scoring = scoring

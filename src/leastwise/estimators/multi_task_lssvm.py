@@ -48,6 +48,7 @@ class MultiTaskLSSVR(TaskRegressor):
         Here "auto" adds a linear part: it chooses between "rbf+linear" and "laplace+linear".
     %(scale)s
     %(metric)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -84,6 +85,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -136,9 +138,10 @@ class MultiTaskLSSVR(TaskRegressor):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf+linear",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -166,6 +169,7 @@ class MultiTaskLSSVR(TaskRegressor):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers
@@ -235,6 +239,7 @@ class MultiTaskLSSVC(TaskClassifier):
     %(kernel)s
     %(scale)s
     %(metric)s
+    %(categories)s
     %(linear_weight)s
     %(n_centers)s
         %(fixed_size)s
@@ -279,6 +284,7 @@ class MultiTaskLSSVC(TaskClassifier):
     %(scale_)s
     %(inputs_)s
     %(feature_weights_)s
+    %(categories_)s
     %(centers_)s
     %(center_indices_)s
     %(form_)s
@@ -334,9 +340,10 @@ class MultiTaskLSSVC(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "auto",
-        scale: Any = "auto",
-        metric: Any = "auto",
+        kernel: Any = "rbf",
+        scale: Any = None,
+        metric: Any = None,
+        categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
         centers: Any = "random",
@@ -367,6 +374,7 @@ class MultiTaskLSSVC(TaskClassifier):
         self.kernel = kernel
         self.scale = scale
         self.metric = metric
+        self.categories = categories
         self.linear_weight = linear_weight
         self.n_centers = n_centers
         self.centers = centers

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from leastwise.estimators.checks import check_groups, check_range
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
 from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
-from leastwise.estimators.validation import CHECKS, all_or_nothing
+from leastwise.estimators.validation import all_or_nothing, read_matrix
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.kernels import Kernel
@@ -29,6 +28,7 @@ from leastwise.problem.weights import block_weights
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
+from leastwise.sources.categories import refuse_categories
 from leastwise.sources.dask import DaskSource
 from leastwise.sources.row_source import RowSource
 
@@ -171,7 +171,8 @@ class RowReader:
             raise ValueError("There are no targets: give y, or target= the name of their column.")
         first = self.dtype is None
         model, wanted = (copy.copy(self.model), [np.float64, np.float32]) if first else (self.model, [self.dtype])
-        X = validate_data(model, block.X, reset=first, dtype=wanted, ensure_min_samples=0, **CHECKS)
+        refuse_categories(block.X, model.categories)
+        X = read_matrix(model, block.X, self.kernel, wanted, learn=[] if first else None, ensure_min_samples=0)
         if not self.scaled:
             check_range(X, self.kernel)
         self.targets.check_block_weight(block.sample_weight)
@@ -199,7 +200,7 @@ def encoded(targets: Targets, y: Any, w: Array) -> Array:
 def column_attributes(n_columns: int, names: Any) -> dict[str, Any]:
     """Fitted attributes for the number and the names of the columns."""
     known = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
-    return {"n_features_in_": n_columns, **known}
+    return {"n_features_in_": n_columns, "categories_": [None] * n_columns, **known}
 
 
 # -------------------------------------------------------------------- first pass

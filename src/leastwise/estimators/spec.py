@@ -36,6 +36,7 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names
 from leastwise.solvers.evaluator import Objective, Rows, Settings
+from leastwise.sources.categories import check_categories
 from leastwise.utils.random import generator
 
 Array = np.ndarray
@@ -89,6 +90,7 @@ class Spec:
     kernel: Any = "rbf"
     scale: Any = None
     metric: Any = None
+    categories: Any = "from_dtype"
     degree: int = 3
     coef0: float = 1.0
     linear_weight: Any = None
@@ -314,6 +316,7 @@ class Spec:
             choose("scale", self.scale, ["auto", *SCALES])
         if self.metric is not None:
             choose("metric", self.metric, ["auto", "diagonal"])
+        check_categories(self.categories)
         kernel = resolve_kernel(self.kernel_names[0], self.degree, self.coef0)
         fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
         if self.cv is None and (self.calibration is not None or not fixed):

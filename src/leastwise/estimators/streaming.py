@@ -41,7 +41,7 @@ Array = np.ndarray
 Model = TypeVar("Model", bound="KernelEstimator")
 
 #: Attributes that do not change when rows come or go.
-UNCHANGED = ("n_features_in_", "feature_names_in_", "label_index_")
+UNCHANGED = ("n_features_in_", "feature_names_in_", "categories_", "label_index_")
 
 
 # ----------------------------------------------------------------------- methods

@@ -35,7 +35,7 @@ from leastwise.estimators.task_problem import (
     task_basis,
     with_intercept_ratios,
 )
-from leastwise.estimators.validation import Dataset, all_or_nothing, arrange
+from leastwise.estimators.validation import Dataset, all_or_nothing, arrange, computed
 from leastwise.model_selection.folds import observation_counts
 from leastwise.model_selection.grid import Grid
 from leastwise.model_selection.search import Search, SearchResult
@@ -109,7 +109,13 @@ class SampledTasks:
     def with_inputs(self, data: Dataset, settings: Settings) -> SampledTasks:
         """The same with the inputs that were chosen on the sample; workers apply them to all rows."""
         remote = replace(self.remote, terms=replace(self.remote.terms, inputs=settings.inputs))
-        return replace(self, data=data, remote=remote)
+        return replace(self, data=replace(data, tasks=self.data.tasks), remote=remote)
+
+    @property
+    def alone(self) -> Dataset:
+        """The sample with its own tasks only."""
+        known = self.known.tasks
+        return replace(self.data, tasks=replace(known.only(self.kept), given=known.given or known.ids))
 
     @property
     def more(self) -> float:
@@ -225,7 +231,7 @@ def fit_task_source(model: Model, spec: Spec, source: RowSource) -> Model:
     if isinstance(begun, Block):
         return model.fit(begun.X, begun.y, begun.sample_weight, tasks=begun.tasks)
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
-    spec, data, settings = configure(spec, begun.data, settings)
+    spec, data, settings = configure(spec, begun.alone, settings)
     begun = begun.with_inputs(data, settings)
     choice, solution = _learn(spec, begun, settings)
     # What unseen tasks get depends on the ridge on the sum of the losses.
@@ -278,7 +284,9 @@ def _sampled(
     some, task = Tasks([known.tasks.ids[k] for k in chosen]), np.searchsorted(chosen, rows.index)
     w, count = terms.weights(rows.y, rows.w), observation_counts(rows.w)
     data = arrange(spec, targets, rows.X, y, w, None, kernel, task=task, tasks=some, count=count, encoded=True)
-    return replace(data, kernel=known.fitted(kernel), task=rows.index, tasks=known.tasks)
+    # Where values are missing, the mean of all rows is not known, and the kernel is fitted to the sample.
+    fitted = data.kernel if known.incomplete else known.fitted(kernel)
+    return replace(data, kernel=fitted, task=rows.index, tasks=known.tasks)
 
 
 def _by_task(source: RowSource, known: TaskStatistics, plan: list[Move]) -> RowSource:
@@ -317,7 +325,8 @@ def _rules(model: TaskClassifier | TaskRegressor, spec: Spec, kernel: Kernel) ->
     weight = getattr(spec.targets, "class_weight", None)
     check = _no_check if spec.scales_inputs(kernel) else partial(check_range, kernel=kernel)
     check_class_weight(weight)
-    return Rules(bare, spec.targets, spec.task_column, weight, check, np.inf in spec.intercept_ratios)
+    free = np.inf in spec.intercept_ratios
+    return Rules(bare, spec.targets, spec.task_column, weight, check, free, allow_nan=computed(kernel))
 
 
 def _collected(spec: Spec, source: RowSource, known: TaskStatistics) -> Block:
@@ -335,6 +344,7 @@ def _set_columns(model: TaskClassifier | TaskRegressor, spec: Spec, known: TaskS
     """Number and names of the columns."""
     head = next(block.head for block in known.blocks if block.head is not None)
     validate_data(model, head, skip_check_array=True)
+    model.categories_ = [None] * known.width
     if spec.task_column is not None:
         split_tasks(head, spec.task_column)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
 
@@ -22,18 +22,36 @@ from leastwise.model_selection.folds import (
 )
 from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
 from leastwise.model_selection.subsample import input_hashes
-from leastwise.problem.inputs import Inputs
-from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.problem.inputs import Inputs, check_sparse_missing
+from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed
 from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
-from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
+from leastwise.problem.tasks import (
+    Tasks,
+    as_table,
+    column_position,
+    encode_tasks,
+    factor_tasks,
+    list_tasks,
+    split_tasks,
+)
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.sources.categories import (
+    Known,
+    category_codes,
+    category_columns,
+    has_categories,
+    learn_categories,
+    other_columns,
+)
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
 from leastwise.utils.random import generator, seed_of
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
+#: What scikit-learn takes for "no y to validate".
+NO_TARGETS = "no_validation"
 #: Folds that replace leave-one-out where labels are known in part.
 STAND_IN = 5
 
@@ -62,6 +80,8 @@ class Dataset:
         Ids of the tasks.
     n_features : int
         Columns of X as they were given.
+    categories : list
+        The known values of each column of X; None for a column of numbers.
     """
 
     rows: Rows
@@ -73,6 +93,17 @@ class Dataset:
     task: Array | None = None
     tasks: Tasks | None = None
     n_features: int = 0
+    categories: Known = field(default_factory=list)
+
+    @property
+    def category_columns(self) -> list[int]:
+        """Columns of X that hold codes of categories, before ``with_inputs``."""
+        return [j for j, values in enumerate(self.categories) if values is not None]
+
+    def encoded(self, X: Any) -> Array:
+        """Other rows, such as centres, in the precision of these and with codes for categories."""
+        dtype = self.rows.X.dtype
+        return code_matrix(as_table(X), self.categories, [dtype]) if self.category_columns else np.asarray(X, dtype)
 
     @property
     def classes(self) -> Array:
@@ -128,18 +159,20 @@ def read_dataset(
 ) -> Dataset:
     """Validate, encode the targets, drop rows of weight zero, assign folds. The model learns its columns."""
     y, sample_weight, groups, tasks = (bring(a) for a in (y, sample_weight, groups, tasks))
-    stays = spec.device_rows and foreign(X) and not isinstance(kernel, Precomputed)
+    by_dtype = spec.categories is None or isinstance(spec.categories, str)
+    stays = spec.device_rows and foreign(X) and by_dtype and not isinstance(kernel, Precomputed)
     X = X if stays else bring(X)
     if isinstance(spec.targets, ValueTargets):
         spec.targets.check_raw(y)
     targets, task, index = spec.targets, None, None
+    places = category_columns(X, spec.categories if computed(kernel) else None)
     if isinstance(targets, LabelTargets):
-        X = validate_data(model, X, dtype=float_dtypes(X), **CHECKS)
+        X = read_matrix(model, X, kernel, float_dtypes(X), learn=places)
         y, targets = targets.read(y, X.shape[0])
     elif spec.many_tasks:
-        X, y, task, index = _read_tasks(spec, model, X, y, tasks)
+        X, y, task, index = _read_tasks(spec, model, X, y, tasks, kernel, places)
     else:
-        X, y = validate_data(model, X, y, dtype=float_dtypes(X), **CHECKS, **targets.sklearn_checks)
+        X, y = read_matrix(model, X, kernel, float_dtypes(X), y, learn=places, **targets.sklearn_checks)
     X = DeviceRows(X) if stays else X
     targets.check(y)
     if not spec.scales_inputs(kernel):
@@ -148,21 +181,22 @@ def read_dataset(
         check_square(X, spec.name)
     W = targets.weights(sample_weight, y)
     count = observation_counts(sample_weight)
-    return arrange(spec, targets, X, y, W, groups, kernel, task=task, tasks=index, count=count)
+    data = arrange(spec, targets, X, y, W, groups, kernel, task=task, tasks=index, count=count)
+    return replace(data, categories=model.categories_)
 
 
-def _read_tasks(spec: Spec, model: Any, X: Any, y: Any, tasks: Any) -> tuple[Any, Array, Array, Tasks]:
+def _read_tasks(
+    spec: Spec, model: Any, X: Any, y: Any, tasks: Any, kernel: Kernel, places: list[int]
+) -> tuple[Any, Array, Array, Tasks]:
     """X without the task column and y as arrays, the codes of the tasks, and their ids."""
-    dtypes = [np.float64, np.float32]
+    dtypes, column, whole = [np.float64, np.float32], None, None
     check_no_column(X, tasks)
-    if spec.task_column is None:
-        X, y = validate_data(model, X, y, dtype=dtypes, **CHECKS, **spec.targets.sklearn_checks)
-        column = None
-    else:
+    if spec.task_column is not None:
         whole = X
         X, column = split_tasks(whole, spec.task_column)
-        validate_data(model, whole, y, skip_check_array=True)
-        X, y = check_X_y(X, y, dtype=dtypes, estimator=model, **CHECKS, **spec.targets.sklearn_checks)
+        own = column_position(as_table(whole), spec.task_column)
+        places = [j - (j > own) for j in places if j != own]
+    X, y = read_matrix(model, X, kernel, dtypes, y, learn=places, whole=whole, **spec.targets.sklearn_checks)
     codes, index = encode_tasks(_one_source(column, tasks, X.shape[0], spec.name, spec.task_column), X.shape[0])
     return X, y, codes, index
 
@@ -300,13 +334,91 @@ def _label_rows(spec: Spec, rows: Rows, W: Array, targets: LabelTargets, precomp
     return replace(labelled, fold=fold, lone=rows.fold, by_observation=False)
 
 
+# -------------------------------------------------------------- matrices of numbers
+
+
+def computed(kernel: Kernel) -> bool:
+    """True if kernels are computed from rows, so that these may have missing values and categories."""
+    return not isinstance(kernel, Precomputed | CallableKernel)
+
+
+def read_matrix(
+    model: Any,
+    X: Any,
+    kernel: Kernel,
+    dtypes: list,
+    y: Any = NO_TARGETS,
+    *,
+    learn: list[int] | None = None,
+    whole: Any = None,
+    **checks: Any,
+) -> Any:
+    """X as a matrix of floats, validated: NaN for missing values, codes for categories; with y, both.
+
+    Parameters
+    ----------
+    model : estimator
+        It has, or with ``learn`` is given, the number and names of the columns, and the values of categories.
+    X : array, sparse matrix or table
+    kernel : Kernel
+        Missing values are allowed if it is computed from rows.
+    dtypes : list of dtype
+    y : array, optional
+    learn : list of int, optional
+        Columns of X that are categories; None for rows to predict.
+    whole : table, optional
+        X with its task column.
+    **checks
+        Of scikit-learn, for y.
+    """
+    checks |= {**CHECKS, "dtype": dtypes, "ensure_all_finite": "allow-nan" if computed(kernel) else True}
+    alone = isinstance(y, str) and y == NO_TARGETS
+    reset, known = learn is not None, vars(model).get("categories_")
+    if learn:
+        X = as_table(X)
+        known = learn_categories(X, learn, X.shape[1])
+    elif reset:
+        known = None
+    encode = has_categories(known)
+    if encode or whole is not None:
+        validate_data(model, X if whole is None else whole, y, reset=reset, skip_check_array=True)
+        if encode:
+            X = code_matrix(as_table(X), known, dtypes, model)
+        checks |= {"estimator": model}
+        found = check_array(X, input_name="X", **checks) if alone else check_X_y(X, y, **checks)
+    else:
+        found = validate_data(model, X, y, reset=reset, **checks)
+    matrix = found if alone else found[0]
+    check_sparse_missing(matrix)
+    if reset:
+        model.categories_ = known if known is not None else [None] * matrix.shape[1]
+    return found
+
+
+def code_matrix(X: Any, known: Known, dtypes: list, model: Any = None) -> Array:
+    """A table as a matrix, with codes for the values of categories."""
+    places = [j for j, values in enumerate(known) if values is not None]
+    codes = {j: category_codes(X, j, known[j] or []) for j in places}
+    numeric = [j for j in range(len(known)) if j not in codes]
+    dtype, numbers = dtypes[0], np.empty((X.shape[0], 0))
+    if numeric:
+        allowed: dict[str, Any] = {"dtype": dtypes, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
+        numbers = check_array(other_columns(X, places), estimator=model, input_name="X", **allowed)
+        dtype = numbers.dtype
+    matrix = np.empty((X.shape[0], len(known)), dtype=dtype)
+    matrix[:, numeric] = numbers
+    for j, column in codes.items():
+        matrix[:, j] = column
+    return matrix
+
+
 # ------------------------------------------------------------------ rows to predict
 
 
 def read_rows(model: Any, X: Any) -> Any:
     """Rows to predict, validated; arrays of other libraries stay what they are."""
-    dtypes = float_dtypes(X, model.intercept_.dtype)
-    return scaled(model, validate_data(model, X, reset=False, dtype=dtypes, **CHECKS))
+    X = bring(X) if has_categories(vars(model).get("categories_")) else X
+    return scaled(model, read_matrix(model, X, model.kernel_, float_dtypes(X, model.intercept_.dtype)))
 
 
 def scaled(model: Any, X: Any) -> Any:
@@ -316,27 +428,26 @@ def scaled(model: Any, X: Any) -> Any:
 
 def read_numpy_rows(model: Any, X: Any) -> Any:
     """Rows without the task column, as a numpy array or sparse matrix in the precision of the model."""
-    column, dtypes = getattr(model, "task_column", None), [model.intercept_.dtype]
-    if column is None:
-        return scaled(model, validate_data(model, bring(X), reset=False, dtype=dtypes, **CHECKS))
+    return scaled(model, _read_split(model, bring(X), [model.intercept_.dtype])[0])
+
+
+def _read_split(model: Any, X: Any, dtypes: list) -> tuple[Any, Any]:
+    """Rows without the task column, and that column if there is one."""
+    task_column = getattr(model, "task_column", None)
+    if task_column is None:
+        return read_matrix(model, X, model.kernel_, dtypes), None
     whole = as_table(bring(X))
-    validate_data(model, whole, reset=False, skip_check_array=True)
-    return scaled(model, check_array(split_tasks(whole, column)[0], dtype=dtypes, estimator=model, **CHECKS))
+    X, column = split_tasks(whole, task_column)
+    return read_matrix(model, X, model.kernel_, [model.intercept_.dtype], whole=whole), column
 
 
 def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
     """Rows as an array, codes of their tasks (-1 for one that is not known), and the ids that are not known."""
-    dtypes, tasks, column = float_dtypes(X, model.intercept_.dtype), bring(tasks), None
-    if model.task_column is None:
-        X = validate_data(model, X, reset=False, dtype=dtypes, **CHECKS)
-    else:
-        whole = as_table(bring(X))
-        validate_data(model, whole, reset=False, skip_check_array=True)
-        X, column = split_tasks(whole, model.task_column)
-        X = check_array(X, dtype=[model.intercept_.dtype], estimator=model, input_name="X", **CHECKS)
+    X = bring(X) if has_categories(vars(model).get("categories_")) else X
+    X, column = _read_split(model, X, float_dtypes(X, model.intercept_.dtype))
+    tasks, n = bring(tasks), X.shape[0]
     if isinstance(tasks, tuple) and tasks in model.task_index_:  # an id, not a sequence of ids
-        tasks = [tasks] * X.shape[0]
-    n = X.shape[0]
+        tasks = [tasks] * n
     names, index = factor_tasks(_one_source(column, tasks, n, type(model).__name__, model.task_column), n)
     codes = model.task_index_.codes(names)
     return scaled(model, X), codes[index], [name for name, code in zip(names, codes, strict=True) if code < 0]

@@ -93,7 +93,7 @@ def _continuous(X: Any, distinct: Array) -> bool:
     some = distinct[np.unique(np.linspace(0, len(distinct) - 1, LOOKED_AT).astype(int))]
     part = to_numpy(X.only(some)) if isinstance(X, DeviceRows) else X[some]
     part = part.toarray() if sparse.issparse(part) else np.asarray(part)
-    fractional = np.flatnonzero((part != np.round(part)).any(axis=0))
+    fractional = np.flatnonzero(((part != np.round(part)) & ~np.isnan(part)).any(axis=0))
     return any(len(np.unique(part[:, j])) >= len(some) / 2 for j in fractional)
 
 

@@ -63,7 +63,8 @@ def _rmtl_classifier(g: Graph, model: RMTLClassifier, columns: Columns, options:
 
 def _svm_scores(g: Graph, model: Any, columns: Columns, coef: Array) -> Value:
     """Sums over support vectors with the kernel ``(1/mu + [s = t]) k``, of shape (n, columns of coef)."""
-    X, task = split_tasks(g, columns, model, model.task_index_)
+    rest, task = split_tasks(g, columns, model, model.task_index_)
+    X = rest.numbers()
     used, center_task = model.used_, model.task_fit_[model.support_]
     coupling = CouplingMatrix(1 / used["mu"], np.ones(len(model.task_index_)))
     A = CoupledCoefficients(coef, center_task, coupling, task)
@@ -128,7 +129,8 @@ def _feature_scores(g: Graph, model: Any, columns: Columns) -> Value:
     if model.task_index_ is None:
         X, A, offset = columns.numbers(), SharedCoefficients(coef[0]), g.value(intercept[0])
     else:
-        X, task = split_tasks(g, columns, model, model.task_index_)
+        rest, task = split_tasks(g, columns, model, model.task_index_)
+        X = rest.numbers()
         A, offset = TaskCoefficients(coef, task), g.value(intercept).take(task, axis=0)
     if model.used_["kernel"] == "linear":
         return A.apply(g, X) + offset
@@ -139,7 +141,8 @@ def _feature_scores(g: Graph, model: Any, columns: Columns) -> Value:
 def _bmtl(g: Graph, model: BMTLRegressor, columns: Columns, options: ExportOptions) -> None:
     """A network with one hidden layer, and output weights of each task."""
     assert model.task_index_ is not None
-    X, task = split_tasks(g, columns, model, model.task_index_)
+    rest, task = split_tasks(g, columns, model, model.task_index_)
+    X = rest.numbers()
     H = X @ model.hidden_coef_ + model.hidden_intercept_
     H = g.node("Tanh", H) if model.used_["hidden"] == "tanh" else H
     A = g.value(np.vstack([model.coef_, model.prior_mean_])).take(task, axis=0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.onnx.encoders import is_missing
+from leastwise.sources.categories import is_missing
 from leastwise.tables import Table, TableModel
 from leastwise.tables.columns import text_cells, values_of
 from leastwise.utils.optional import needed
@@ -93,6 +93,8 @@ def _typed(values: Any, element: int) -> Array:
     values = np.asarray(values)
     if element == onnx.TensorProto.STRING:
         return np.frompyfunc(lambda v: "" if is_missing(v) else str(v), 1, 1)(values.astype(object))
+    if values.dtype.kind == "O":
+        values = np.frompyfunc(lambda v: np.nan if is_missing(v) else v, 1, 1)(values)
     return np.ascontiguousarray(values.astype(onnx.helper.tensor_dtype_to_np_dtype(element)))
 
 

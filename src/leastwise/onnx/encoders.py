@@ -17,6 +17,7 @@ from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.registry import transformers
 from leastwise.onnx.transformers import Block, Columns
 from leastwise.problem.tasks import Tasks
+from leastwise.sources.categories import is_missing
 from leastwise.sources.formats.cells import FALSE, MISSING, TRUE
 from leastwise.tables import TableEncoder
 from leastwise.tables.columns import Column
@@ -26,11 +27,6 @@ Array = np.ndarray
 
 #: An index that is out of bounds in every table, so that the runtime stops with an error, as the standard demands.
 OUT_OF_BOUNDS = 2**31 - 1
-
-
-def is_missing(x: Any) -> bool:
-    """True for None, NaN and other values that are not equal to themselves."""
-    return x is None or type(x).__name__ == "NAType" or bool(x != x)
 
 
 def positions(g: Graph, x: Value, keys: list) -> Value:
@@ -61,8 +57,8 @@ def first_true(g: Graph, same: Value) -> Value:
 TASK_DTYPES: dict[str, Any] = {"text": object, "integer": np.int64, "real": np.float64}
 
 
-def split_tasks(g: Graph, columns: Columns, model: Any, tasks: Tasks) -> tuple[Value, Value]:
-    """Rows without the task column, and task codes of shape (n,); -1 for unseen tasks.
+def split_tasks(g: Graph, columns: Columns, model: Any, tasks: Tasks) -> tuple[Columns, Value]:
+    """Columns without that of the tasks, and task codes of shape (n,); -1 for unseen tasks.
 
     Without a task column the ids have an input of their own, ``tasks``, text or numbers, unless they are a column of
     a table.
@@ -70,7 +66,7 @@ def split_tasks(g: Graph, columns: Columns, model: Any, tasks: Tasks) -> tuple[V
     kind = _id_kind(tasks.ids)
     if model.task_column is None:
         ids = g.input("tasks", TASK_DTYPES[kind], []) if g.task_ids is None else g.task_ids
-        X = columns.numbers()
+        rest = columns
         if kind == "real":
             known = g.constant(np.array(tasks.ids, dtype=float), np.float64)
             code = first_true(g, ids.unsqueeze(1).equal(known))
@@ -81,11 +77,11 @@ def split_tasks(g: Graph, columns: Columns, model: Any, tasks: Tasks) -> tuple[V
         named = isinstance(column, str)
         place = list(model.feature_names_in_).index(column) if named else int(column) % len(columns)
         ids = columns.text(place) if kind == "text" else columns.pick([place]).numbers()
-        X, code = columns.without(place).numbers(), positions(g, ids.squeeze(1), tasks.ids)
+        rest, code = columns.without(place), positions(g, ids.squeeze(1), tasks.ids)
     if getattr(model, "unknown_task", "error") == "error":
         index = g.where(code < np.array(0), np.array(OUT_OF_BOUNDS), code)
         code = g.node("Gather", np.arange(len(tasks)), index, label="unknown_task_is_an_error")
-    return X, code
+    return rest, code
 
 
 def _id_kind(ids: list) -> str:
@@ -202,6 +198,13 @@ def _ordinal(g: Graph, step: OrdinalEncoder, columns: Columns) -> Columns:
 
 def _encode(g: Graph, columns: Columns, j: int, categories: list, table: Array, refuse: bool) -> Columns:
     """The row of a table for each category; the last row is for unknown ones, or these stop the runtime."""
+    return Columns.of(encode_categories(g, columns, j, categories, table, refuse), table.shape[1])
+
+
+def encode_categories(
+    g: Graph, columns: Columns, j: int, categories: list, table: Array, refuse: bool = False
+) -> Value:
+    """The row of a table for each value of column j; the last row is for unknown ones, or these stop the runtime."""
     if any(isinstance(c, str) for c in categories):
         keys = ["" if is_missing(c) else c for c in categories]
         if not all(isinstance(key, str) for key in keys) or len(set(keys)) < len(keys):
@@ -215,7 +218,7 @@ def _encode(g: Graph, columns: Columns, j: int, categories: list, table: Array, 
     if refuse:
         place = g.where(place < np.array(0), np.array(OUT_OF_BOUNDS), place)
     label = "unknown_category_is_an_error" if refuse else None
-    return Columns.of(g.node("Gather", table, place, label=label), table.shape[1])
+    return g.node("Gather", table, place, label=label)
 
 
 # ----------------------------------------------------------------------- tables
@@ -226,7 +229,7 @@ def encode_table(g: Graph, step: TableEncoder, columns: Columns) -> Columns:
     """All features of a table, column by column; columns without features are not read.
 
     Inputs hold the cells of a file: numbers with NaN where they are missing, dates as days since 1970, and text,
-    which is looked up. Cells that Python rejects become NaN, and so do the probabilities of their rows.
+    which is looked up. Cells that Python rejects become infinite, and the probabilities of their rows NaN.
     """
     numeric = [j for j, c in enumerate(step.columns_) if c.features and c.kind in ("number", "date")]
     parts = _numeric_features(g, step, columns, numeric) if numeric else {}
@@ -250,7 +253,7 @@ def _numeric_features(g: Graph, step: TableEncoder, columns: Columns, which: lis
     fill, mean, scale = (np.array([getattr(c, name) for c in known]) for name in ("fill", "mean", "scale"))
     missing, infinite = g.node("IsNaN", X), g.node("IsInf", X)
     Z = ((g.where(missing, fill, X) - mean) / np.where(scale > 0, scale, 1.0)).maximum(-FAR).minimum(FAR)
-    values, flags = (Block(g.where(infinite, np.nan, part), len(known)) for part in (Z, missing.cast(g.dtype)))
+    values, flags = (Block(g.where(infinite, np.inf, part), len(known)) for part in (Z, missing.cast(g.dtype)))
     features = {}
     for k, (j, c) in enumerate(zip(which, known, strict=True)):
         features[j] = Columns(g, (((values, k),) if c.scale > 0 else ()) + (((flags, k),) if c.n_missing else ()))
@@ -258,9 +261,9 @@ def _numeric_features(g: Graph, step: TableEncoder, columns: Columns, which: lis
 
 
 def _boolean_features(g: Graph, column: Column, text: Value) -> Columns:
-    """0 and 1, missing values imputed; other text is NaN."""
+    """0 and 1, missing values imputed; other text is infinite."""
     words = [[*spellings(FALSE), "0", "0.0"], [*spellings(TRUE), "1", "1.0"], spellings(MISSING)]
-    rows = np.array([[0.0, 0.0], [1.0, 0.0], [column.fill, 1.0], [np.nan, np.nan]])
+    rows = np.array([[0.0, 0.0], [1.0, 0.0], [column.fill, 1.0], [np.inf, np.inf]])
     return _lookup_rows(g, text, words, rows[:, [column.scale > 0, column.n_missing > 0]], 3)
 
 

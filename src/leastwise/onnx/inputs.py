@@ -1,19 +1,55 @@
-"""Scaled inputs as ONNX nodes."""
+"""Scaled numbers, missing values and categories of inputs as ONNX nodes.
+
+ONNX has no missing text: a missing value of a text column is an empty string.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from leastwise.onnx.encoders import encode_categories
 from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.registry import scales
+from leastwise.onnx.transformers import Columns
 from leastwise.problem.inputs import Inputs, Quantile, Robust, Standard
 
 
-def convert_inputs(g: Graph, inputs: Inputs, X: Value) -> Value:
-    """Rows of shape (n, d) as the kernel of a model sees them."""
-    X = X if inputs.columns is None else X.take(np.asarray(inputs.columns))
-    X = X if inputs.rule is None else scales.find(inputs.rule).convert(g, inputs.rule, X)
-    return X if inputs.weights is None else X * np.asarray(inputs.weights, dtype=float)
+def convert_inputs(g: Graph, model: Any, columns: Columns) -> tuple[Value, list[Value]]:
+    """Rows as the kernel of a model sees them, and tables of zeros with NaN where a value is not allowed."""
+    inputs, known = model.inputs_, model.categories_
+    numeric = [j for j in range(len(columns)) if known[j] is None]
+    parts, invalid = [], list[Value]()
+    if numeric:
+        X = columns.pick(numeric).numbers()
+        parts = _numbers(g, inputs, X, numeric)
+        wrong = X * 0.0 if inputs.fill is None else g.where(g.node("IsInf", X), np.nan, 0.0)
+        invalid.append(wrong.sum())
+    for category in inputs.categories:
+        values = list(known[category.column])
+        # Rows for all values, for a missing one, and for those that are not known.
+        table = category.transform(np.r_[np.arange(len(values)), np.nan, -1])
+        parts.append(encode_categories(g, columns, category.column, [*values, None], table))
+    Z = g.concat(parts)
+    return Z if inputs.weights is None else Z * np.asarray(inputs.weights, dtype=float), invalid
+
+
+def _numbers(g: Graph, inputs: Inputs, X: Value, numeric: list[int]) -> list[Value]:
+    """Scaled numbers, and columns that tell which are missing; X has the columns ``numeric`` of the rows."""
+    place = {j: k for k, j in enumerate(numeric)}
+    Z, parts = X, list[Value]()
+    if inputs.columns is not None:
+        Z = X.take(np.array([place[j] for j in inputs.columns.tolist()], dtype=int))
+    if inputs.fill is not None and len(inputs.fill):
+        filled = g.where(g.node("IsNaN", Z), np.asarray(inputs.fill, dtype=float), Z)
+        Z = g.where(g.node("IsInf", Z), np.nan, filled)
+    if inputs.columns is None or len(inputs.columns) or (inputs.missing is None and not inputs.categories):
+        parts.append(Z if inputs.rule is None else scales.find(inputs.rule).convert(g, inputs.rule, Z))
+    if inputs.missing is not None and inputs.missing_factors is not None:
+        absent = g.node("IsNaN", X.take(np.array([place[j] for j in inputs.missing.tolist()], dtype=int)))
+        parts.append(absent.cast(g.dtype) * np.asarray(inputs.missing_factors, dtype=float))
+    return parts
 
 
 @scales.register(Standard)

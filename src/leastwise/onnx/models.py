@@ -289,7 +289,7 @@ def model_scores(g: Graph, model: Any, columns: Columns) -> Scores:
     task: Value | None = None
     form = getattr(model, "form_", None)
     if form is not None:
-        X, task = split_tasks(g, columns, model, model.task_index_)
+        columns, task = split_tasks(g, columns, model, model.task_index_)
         dual = isinstance(form, DualForm)
         coef = (
             CoupledCoefficients(form.A, form.task, form.coupling_matrix, task)
@@ -300,16 +300,15 @@ def model_scores(g: Graph, model: Any, columns: Columns) -> Scores:
         if getattr(model, "task_intercept_", None) is not None:
             intercept = g.value(np.vstack([model.task_intercept_, model.intercept_])).take(task, axis=0)
     else:
-        X = columns.numbers()
         coef, intercept = SharedCoefficients(model.coef_), np.asarray(model.intercept_)
     centers, extrapolation = (
         getattr(model, "centers_", None),
         getattr(model, "extrapolation_", None),
     )  # precomputed: no centres
-    Z = convert_inputs(g, model.inputs_, X)
+    Z, invalid = convert_inputs(g, model, columns)
     F, in_domain = kernel_scores(g, model.kernel_, float(model.sigma_), Z, centers, coef, extrapolation)
     F = F + intercept
-    return Scores(F, (X * 0.0).sum() + (F * 0.0).sum(), in_domain, task)
+    return Scores(F, sum(invalid, start=(F * 0.0).sum()), in_domain, task)
 
 
 def model_probabilities(g: Graph, model: Any, columns: Columns, class_prior: Any = None) -> Predictions:

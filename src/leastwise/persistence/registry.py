@@ -291,6 +291,7 @@ _part("recalibration.OneVersusRest", "calibration.families:OneVersusRest", exact
 _part("recalibration.Isotonic", "calibration.families:Steps", exact=True)
 _part("recalibration.Layout", "estimators._recalibrated_rows:Layout", exact=True)
 _part("inputs.Inputs", "problem.inputs:Inputs")
+_part("inputs.OneHot", "problem.inputs:OneHot")
 _part("inputs.Standard", "problem.inputs:Standard")
 _part("inputs.Robust", "problem.inputs:Robust")
 _part("inputs.Quantile", "problem.inputs:Quantile")

@@ -176,7 +176,7 @@ def split_tasks(X: Any, column: Any) -> tuple[Any, Any]:
             f"Found array with {X.shape[1]} feature(s) (shape={X.shape}) while a minimum of 2 is required: "
             "one column is the task, and there must be others to learn from."
         )
-    place = _position(X, column)
+    place = column_position(X, column)
     rest = [j for j in range(X.shape[1]) if j != place]
     if hasattr(X, "iloc"):
         return X.iloc[:, rest], X.iloc[:, place]
@@ -191,7 +191,8 @@ def _array_of(X: Any) -> Array:
     return np.asarray(X, dtype=object) if plain.dtype.kind in "US" else plain
 
 
-def _position(X: Any, column: Any) -> int:
+def column_position(X: Any, column: Any) -> int:
+    """Position of the task column."""
     width = X.shape[1]
     if isinstance(column, Integral) and not isinstance(column, bool):
         if not -width <= column < width:

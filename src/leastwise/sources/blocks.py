@@ -1,7 +1,7 @@
 """Blocks of rows, the unit in which all sources deliver, and the checks that every block passes.
 
-A source yields raw blocks with their places; :class:`CheckedBlocks` validates each (numeric, finite, aligned, like
-the blocks before it) and raises a :class:`StreamError` with the file, the rows and the column otherwise.
+A source yields raw blocks with their places; :class:`CheckedBlocks` validates each (numeric, not infinite, aligned,
+like the blocks before it) and raises a :class:`StreamError` with the file, the rows and the column otherwise.
 """
 
 from __future__ import annotations
@@ -335,18 +335,22 @@ def array_of(values: list) -> Array:
 
 
 def _check_finite(place: Place, X: Any, names: list[str] | None) -> None:
+    """No value is infinite, and none is missing (NaN) in sparse X."""
     values = X.data if sparse.issparse(X) else X
     with np.errstate(all="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)) or np.isfinite(values).all():
+        if np.isfinite(values.sum(dtype=np.float64)):
             return
+    wrong = ~np.isfinite(values) if sparse.issparse(X) else np.isinf(values)
+    if not wrong.any():
+        return
     if sparse.issparse(X):
-        k = int(np.argmin(np.isfinite(X.data)))
+        k = int(np.argmax(wrong))
         row, column = int(np.searchsorted(X.indptr, k, side="right")) - 1, int(X.indices[k])
         value = X.data[k]
     else:
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(X))[0])
+        row, column = (int(i) for i in np.argwhere(wrong)[0])
         value = X[row, column]
-    reason = "missing value (NaN)" if np.isnan(value) else f"the value is {value}"
+    reason = "missing value (NaN) in sparse X" if np.isnan(value) else f"the value is {value}"
     name = names[column] if names else f"X[:, {column}]"
     raise place.error(row, f"{reason}: impute or drop such rows first.", name)
 

@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.model_selection.subsample import lowest_of_cells
+from leastwise.problem.inputs import check_sparse_missing
 from leastwise.problem.tasks import factor_tasks, split_tasks
 from leastwise.sources.blocks import Block, size_of
+from leastwise.sources.categories import refuse_categories
 from leastwise.sources.row_source import gather, numbered, take_block
 from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 
@@ -88,6 +90,8 @@ class Rules:
         Raises an error for inputs that the model cannot use.
     distinct : bool
         True if the number of observations of each task is needed.
+    allow_nan : bool
+        True if inputs may be missing.
     """
 
     model: Any
@@ -96,6 +100,7 @@ class Rules:
     class_weight: Any = None
     check: Callable[[Any], None] | None = None
     distinct: bool = False
+    allow_nan: bool = False
 
     def without_weight(self, y: Array) -> Array:
         """A mask of the rows whose class has a weight of zero."""
@@ -164,6 +169,7 @@ def validated(block: Block, rules: Rules) -> Clean | None:
     if not len(block):
         return None
     X, ids = _split_tasks(block, rules.task_column)
+    refuse_categories(X, rules.model.categories)
     X, y = check_X_y(
         X,
         block.y,
@@ -171,8 +177,10 @@ def validated(block: Block, rules: Rules) -> Clean | None:
         accept_sparse="csr",
         accept_large_sparse=False,
         estimator=rules.model,
+        ensure_all_finite="allow-nan" if rules.allow_nan else True,
         **rules.targets.sklearn_checks,
     )
+    check_sparse_missing(X)
     rules.targets.check(y)
     if rules.check is not None:
         rules.check(X)

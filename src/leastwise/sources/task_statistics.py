@@ -192,6 +192,11 @@ class TaskStatistics:
         return dict(zip(self.moments, factor.tolist(), strict=True))
 
     @cached_property
+    def incomplete(self) -> bool:
+        """True if inputs have missing values."""
+        return any(np.isnan(mean).any() for _, mean, _ in self.moments.values())
+
+    @cached_property
     def width(self) -> int:
         """Number of features."""
         return len(next(iter(self.moments.values()))[1])

@@ -68,12 +68,14 @@ def _rounded(A: Any) -> Any:
 def _keys_there(X: Any, factors: Array, single: bool) -> Array:
     """Keys of rows in another array library, by signed integers, which overflow in the same way."""
     a, step = numbers_like(factors.view(np.int64), X), max(1, ROOM // max(X.shape[1], 1))
-    keys = []
+    keys, xp = [], get_namespace(X)
     for first in range(0, X.shape[0], step):
         part = X[first : first + step, ...]
-        part = get_namespace(X).astype(part, get_namespace(X).float32) if single else part
-        terms = _mix_there(bits_of(widest(part) + 0.0)) * a
-        keys.append(to_numpy(_mix_there(get_namespace(X).sum(terms, axis=1) + int(BASE.view(np.int64)))))
+        part = xp.astype(part, xp.float32) if single else part
+        part = widest(part) + 0.0
+        part = xp.where(xp.isnan(part), xp.full_like(part, xp.nan), part)
+        terms = _mix_there(bits_of(part)) * a
+        keys.append(to_numpy(_mix_there(xp.sum(terms, axis=1) + int(BASE.view(np.int64)))))
     return np.concatenate(keys).view(np.uint64)
 
 
@@ -187,8 +189,10 @@ def threshold(keys: Array, count: int, rows: bool = False) -> np.uint64:
 
 
 def _bits(A: Any) -> Array:
-    """The bits of doubles; -0.0 has those of 0.0."""
-    return (np.ascontiguousarray(A, dtype=np.float64) + 0.0).view(np.uint64)
+    """The bits of doubles; -0.0 has those of 0.0, and every NaN those of one."""
+    B = np.ascontiguousarray(A, dtype=np.float64) + 0.0
+    B[np.isnan(B)] = np.nan
+    return B.view(np.uint64)
 
 
 def _mix(h: Array) -> Array:

@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks._common import in_proportion, peer_split
 from benchmarks.task_peers import landmine, related
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR, Recalibrated
+from leastwise.calibration.families import FAMILIES
 from leastwise.datasets import make_three_class
 from leastwise.inspection.calibration_report import calibration_report
 from papers._common.data import Split, load_set, scale_of, standardise
@@ -33,6 +34,8 @@ MODELS = {"LSPC()": LSPC(), "LSPC(calibration=None)": LSPC(calibration=None), "L
 TASK_MODELS = {"MultiTaskLSPC()": MultiTaskLSPC(task_column=-1)}
 PLAIN, AUTO, BY_TASK = "as it comes", "auto", "auto, by task"
 FOLDED = ("sigmoid", "isotonic", "temperature")
+#: Families that "auto" does not try, and that are compared with it.
+ADDED = ("quadratic", "structured")
 MEASURES = ("log_loss", "ece", "classwise_ece")
 LABELS, REPEATS = 5, 3
 COVERAGE = 0.9
@@ -112,6 +115,18 @@ def _fitted(split: Split, model: Any) -> SearchResult:
         peer = CalibratedClassifierCV(same, method=method, ensemble=False, cv=5)
         done = timed(lambda p=peer: p.fit(split.X, split.y))
         yield f"by folds, {method}", done.value, times(done.cpu)
+
+
+def of_families(split: Split, model: Any) -> SearchResult:
+    """Method, family and figures: every family by itself, and "auto" with each of those that it does not try."""
+    same = fixed(model, clone(model).fit(split.X, split.y))
+    tried = [name for name in Recalibrated(same).fit(split.X, split.y).scores_ if name is not None]
+    wanted: dict[str, Any] = {name: name for name in FAMILIES if name is not None} | {AUTO: AUTO}
+    wanted |= {f"{AUTO} and {name}": (*tried, name) for name in ADDED}
+    for title, method in wanted.items():
+        done = timed(lambda m=method: Recalibrated(same, m).fit(split.X, split.y))
+        figures = measured(split.y_test, done.value.predict_proba(split.X_test), done.value.classes_)
+        yield title, str(done.value.method_), {"seconds": done.cpu} | figures
 
 
 # ------------------------------------------------------------------------ labels

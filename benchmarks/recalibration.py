@@ -23,6 +23,9 @@ mnist, dermatology, three-class, imbalanced and related were not used to develop
 standard error was developed on usps, satimage, letter and digits; the list of families on these with wine,
 breast_cancer and iris. Differences are paired by draw, with 95 % intervals (Student's t over draws). ``--markdown``
 prints tables from an existing file.
+
+``--families`` compares the families of maps instead, on the sets with classes: the log-loss of each on test rows
+minus that of a temperature, and that of "auto" with a further family minus that of "auto".
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from benchmarks._common import capped, parse, parser, print_table, write_json
+from benchmarks._common import RESULTS, capped, parse, parser, print_table, write_json
 from benchmarks._recalibration import (
     AUTO,
     FRESH,
@@ -43,9 +46,11 @@ from benchmarks._recalibration import (
     PAPER,
     PLAIN,
     SMALL,
+    TASKS,
     draw,
     models,
     of_classes,
+    of_families,
     of_labels,
     of_values,
 )
@@ -84,6 +89,16 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
             for method, figures in there(lambda s=seed: of_values(args.data, s, args.quick)):
                 yield line("school", "MultiTaskLSSVR()", method, seed, figures)
             print(f"school, run {seed}", flush=True)
+
+
+def run_families(args: argparse.Namespace) -> Iterator[dict]:
+    for seed in range(args.runs):
+        classes = [name for name in args.sets if name not in (*TASKS, "enron", "school")]
+        for data, split in available(classes, lambda name, s=seed: draw(name, args.data, s, args.quick)):
+            for title, model in models(data).items():
+                for method, family, figures in of_families(split, model.set_params(random_state=seed)):
+                    yield line(data, title, method, seed, figures, family, len(split.y))
+            print(f"{split}, run {seed}", flush=True)
 
 
 def line(
@@ -181,13 +196,44 @@ def markdown_values(found: list[dict]) -> None:
             print(f"| {method} | {' | '.join(f'{mean(runs, key):.3g}' for key in WIDTHS)} |")
 
 
+def markdown_families(found: list[dict]) -> None:
+    """Mean and worst draw of every group of sets: each family minus temperature, each "auto and ..." minus auto."""
+    names = [m for m in dict.fromkeys(f["method"] for f in found) if m != "temperature"]
+    print(f"\n| log-loss | runs | {' | '.join(names)} |")
+    print("|" + "---|" * (2 + len(names)))
+    here = list(parts(found))
+    groups = {"usps, satimage, letter, digits": PAPER, "wine, breast_cancer, iris": tuple(SMALL), "fresh": FRESH}
+    for title, sets in {**groups, "all": SETS}.items():
+        cells, runs = [], 0
+        for name in names:
+            pairs = [
+                (m[name], m[AUTO if name.startswith(f"{AUTO} and") else "temperature"])
+                for d, _, m in here
+                if d in sets
+            ]
+            gaps = [a["log_loss"] - b["log_loss"] for one, other in pairs for a, b in zip(one, other, strict=True)]
+            runs = len(gaps)
+            half = student.ppf(0.975, runs - 1) * np.std(gaps, ddof=1) / np.sqrt(runs) if runs > 1 else np.nan
+            cells.append(f"{np.mean(gaps):+.4f} ± {half:.4f}, worst {max(gaps):+.3f}" if runs else "")
+        print(f"| {title} | {runs} | {' | '.join(cells)} |")
+    for data, model, methods in here:
+        gaps = [f"{difference(methods[m], methods['temperature'], 'log_loss')[0]:+.4f}" for m in names]
+        print(f"| {data} | `{model}` | {' | '.join(gaps)} |")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.recalibration", __doc__, threads=1, runs=5)
     p.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     p.add_argument("--markdown", action="store_true", help="tables of the file that was written before; runs nothing")
+    p.add_argument("--families", action="store_true", help="compare the families of maps by themselves")
     args = parse(p, argv)
+    if args.families and args.output.parent == RESULTS:
+        args.output = args.output.with_stem(f"{args.output.stem}-families")
     if args.markdown:
         found = json.loads(args.output.read_text())["runs"]
+        if args.families:
+            markdown_families(found)
+            return
         for key in MEASURES:
             markdown(found, key)
         markdown_times(found)
@@ -197,10 +243,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         args.runs = min(args.runs, 2)
     found = []
     with capped(args):
-        for record in run(args):
+        for record in run_families(args) if args.families else run(args):
             found.append(record)
             write_json(args, {"runs": found}, say=False)
-    report(found)
+    if args.families:
+        markdown_families(found)
+    else:
+        report(found)
     write_json(args, {"runs": found})
 
 

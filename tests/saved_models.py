@@ -160,7 +160,7 @@ def _streamed():
 
 def _wrapped():
     yield "abstaining", Abstaining(lw.LSPC(**GRID), max_error=0.4), (X, WORDS), {}
-    for method in ("auto", "temperature", "vector", "dirichlet", "beta", "isotonic"):
+    for method in ("auto", "temperature", "vector", "beta", "quadratic", "isotonic", "structured", "dirichlet"):
         yield f"recalibrated-{method}", Recalibrated(lw.LSPC(**FIXED), method), (X, Y1), {}
     plain = [StandardScaler(), RobustScaler(), MinMaxScaler(), MaxAbsScaler(), Normalizer(), PCA(2)]
     plain += [VarianceThreshold(), SelectKBest(k=2), PolynomialFeatures(2), QuantileTransformer(n_quantiles=20)]

@@ -432,7 +432,7 @@ def test_one_label_given_flat():
 # -------------------------------------------------- recalibration, abstention
 
 
-METHODS = ["temperature", "vector", "dirichlet", "beta", "isotonic", None]
+METHODS = ["temperature", "vector", "beta", "quadratic", "isotonic", "structured", "dirichlet", None]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -15,51 +15,35 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
-from leastwise.calibration.calibrators import ClipNormalise
 from leastwise.calibration.label_calibrators import stairs
-from leastwise.calibration.newton import Logits, fit_near, fit_slopes, fit_temperature, matrices, slopes
+from leastwise.calibration.logits import (
+    Logits,
+    centred,
+    fit_near,
+    fit_slopes,
+    fit_temperature,
+    matrices,
+    off_diagonal,
+    slopes,
+)
+from leastwise.calibration.maps import (
+    Linear,
+    OneVersusRest,
+    Predictions,
+    Quadratic,
+    Recalibrator,
+    Steps,
+    Unchanged,
+)
 
 Array = np.ndarray
 
 #: ``group_pull`` is chosen from these, in numbers of rows.
 GROUP_PULLS = (1000.0, 100.0, 10.0)
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Probabilities of some rows before recalibration.
-
-    Attributes
-    ----------
-    P : ndarray of shape (n, c)
-        Probabilities; rows sum to one.
-    base : ndarray of shape (n, c)
-        Logarithms of the class shares, which are the prediction where nothing is known.
-    group : ndarray of int of shape (n,)
-        Codes of tasks or labels, which select the parameters of a row; -1 for a task that was not in training.
-    in_domain : ndarray of shape (n,), optional
-        1 for rows near the training data, 0 far away; None means 1 everywhere.
-    """
-
-    P: Array
-    base: Array
-    group: Array
-    in_domain: Array | None = None
-
-    def evidence(self, floor: float) -> Array:
-        """Log-likelihood ratios log p - log(class shares); mixing in a share ``floor`` of these keeps them finite."""
-        shares = np.exp(self.base)
-        return np.log((1 - floor) * self.P + floor * shares) - self.base
-
-    def one_class(self, k: int) -> Predictions:
-        """Class k against the rest, as the second of two classes."""
-        p, s = self.P[:, k], np.exp(self.base[:, k])
-        return replace(self, P=np.column_stack([1 - p, p]), base=np.log(np.column_stack([1 - s, s])))
 
 
 @dataclass(frozen=True)
@@ -105,7 +89,7 @@ class CalibrationSet(Predictions):
     def _logits(self) -> Logits:
         in_domain = np.ones(len(self.w)) if self.in_domain is None else self.in_domain
         E, base, T = (np.asfortranarray(a) for a in (self.evidence(self.floor), self.base, self.targets))
-        return Logits("temperature", E, base, T, self.w, in_domain)
+        return Logits("temperature", E, base, T, self.w, in_domain, float(np.abs(centred(E)).max(initial=0.0)))
 
     @cached_property
     def places(self) -> tuple[Array, ...]:
@@ -133,17 +117,6 @@ class CalibrationSet(Predictions):
         return CalibrationSet(*(None if a is None else a[rows] for a in parts), self.n_units, self.n_groups)  # type: ignore
 
 
-# ------------------------------------------------------------------------ maps
-
-
-class Recalibrator(Protocol):
-    """A map from probabilities to probabilities."""
-
-    def proba(self, given: Predictions) -> Array:
-        """Probabilities of shape (n, c); rows sum to one."""
-        ...
-
-
 @dataclass(frozen=True)
 class Setting:
     """A family with its hyperparameters.
@@ -164,108 +137,43 @@ class Setting:
     group_pull: float = np.inf
 
 
-@dataclass(frozen=True)
-class Unchanged:
-    """The identity."""
-
-    def proba(self, given: Predictions) -> Array:
-        """The given probabilities."""
-        return given.P
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Logits linear in the log-likelihood ratios, see :mod:`leastwise.calibration.newton`.
-
-    Attributes
-    ----------
-    W : ndarray of shape (G + 1, c, c)
-    b : ndarray of shape (G + 1, c)
-        For every task or label; the last ones are common. With G = 0 these apply to all rows.
-    floor : float
-    """
-
-    W: Array
-    b: Array
-    floor: float
-
-    def proba(self, given: Predictions) -> Array:
-        """Probabilities."""
-        E, shares = given.evidence(self.floor), np.exp(given.base)
-        group = given.group if len(self.W) > 1 else np.full(len(E), -1)
-        L = np.empty_like(E)
-        for g in np.unique(group):
-            rows = group == g
-            in_domain = 1.0 if given.in_domain is None else given.in_domain[rows, None]
-            L[rows] = given.base[rows] + E[rows] @ self.W[g].T + in_domain * self.b[g]
-        return (1 - self.floor) * softmax(L, axis=1) + self.floor * shares
-
-
-@dataclass(frozen=True)
-class OneVersusRest:
-    """A map of two classes for each class against the rest, divided by the sum."""
-
-    parts: tuple[Recalibrator, ...]
-
-    def proba(self, given: Predictions) -> Array:
-        """Probabilities."""
-        Q = np.column_stack([part.proba(given.one_class(k))[:, 1] for k, part in enumerate(self.parts)])
-        return Q / Q.sum(axis=1, keepdims=True)
-
-
-@dataclass(frozen=True)
-class Steps:
-    """One monotone function per class, as in :class:`leastwise.calibration.calibrators.Isotonic`.
-
-    Attributes
-    ----------
-    corners : tuple of tuples of (ndarray, ndarray)
-        For every task or label, and last for all rows: the corners of each class.
-    own : ndarray of shape (G + 1,)
-        Weight of the functions of a task or label; the rest is the weight of the common ones.
-    floor : float
-    """
-
-    corners: tuple[tuple[tuple[Array, Array], ...], ...]
-    own: Array
-    floor: float
-
-    def proba(self, given: Predictions) -> Array:
-        """Probabilities."""
-        group = given.group if len(self.own) > 1 else np.full(len(given.P), -1)
-        P = _interpolate(given.P, self.corners[-1])
-        for g in np.unique(group[group >= 0]):
-            rows = group == g
-            P[rows] += self.own[g] * (_interpolate(given.P[rows], self.corners[g]) - P[rows])
-        shares = np.exp(given.base)
-        P = ClipNormalise(shares).proba(P)
-        believed = (1 - self.floor) * (1.0 if given.in_domain is None else given.in_domain[:, None])
-        return believed * P + (1 - believed) * shares
-
-
-def _interpolate(P: Array, corners: tuple[tuple[Array, Array], ...]) -> Array:
-    return np.column_stack([np.interp(p, *xy) for p, xy in zip(P.T, corners, strict=True)])
-
-
 # ------------------------------------------------------------------------ fits
 
 
-def _fit_linear(sample: CalibrationSet, setting: Setting, near: Recalibrator | None, kind: str) -> Linear:
-    starts: list[Array | None] = [None]
-    if isinstance(near, Linear):
-        starts = [slopes(kind, W, b) for W, b in zip(near.W, near.b, strict=True)]
+def _fit_thetas(
+    sample: CalibrationSet, setting: Setting, kind: str, starts: list[Array], factors: Array | float = 1.0
+) -> list[Array]:
+    """Parameters of every task or label, if they have their own, and last those of all rows."""
     everyone = sample.logits(kind)
-    centre = fit_slopes(everyone, sample.tau, setting.pull, starts[-1])
+    centre = fit_slopes(everyone, sample.tau, setting.pull, starts[-1] if starts else None, factors)
     thetas = []
     if sample.n_groups > 1 and np.isfinite(setting.group_pull):
-        h = everyone.curvature(everyone.at(centre)[1])
+        h = factors * everyone.curvature(everyone.at(centre)[1])
         firsts = starts[:-1] if len(starts) > 1 else [None] * sample.n_groups
         for rows, first in zip(sample.places, firsts, strict=True):
             thetas.append(
                 fit_near(everyone.take(rows), centre, h, setting.group_pull, first) if len(rows) else centre
             )
-    W, b = zip(*(matrices(kind, theta, sample.P.shape[1]) for theta in [*thetas, centre]), strict=True)
+    return [*thetas, centre]
+
+
+def _fit_linear(
+    sample: CalibrationSet, setting: Setting, near: Recalibrator | None, kind: str, structured: bool = False
+) -> Linear:
+    starts = []
+    if isinstance(near, Linear):
+        starts = [slopes(kind, W, b) for W, b in zip(near.W, near.b, strict=True)]
+    c = sample.P.shape[1]
+    thetas = _fit_thetas(sample, setting, kind, starts, off_diagonal(c) if structured else 1.0)
+    W, b = zip(*(matrices(kind, theta, c) for theta in thetas), strict=True)
     return Linear(np.stack(W), np.stack(b), sample.floor)
+
+
+def _fit_quadratic(sample: CalibrationSet, setting: Setting, near: Recalibrator | None) -> Quadratic:
+    starts = list(np.hstack([near.tau, near.D, near.u, near.b])) if isinstance(near, Quadratic) else []
+    thetas = np.stack(_fit_thetas(sample, setting, "quadratic", starts))
+    D, u, b = np.split(thetas[:, 1:], 3, axis=1)
+    return Quadratic(thetas[:, :1], D, u, b, sample.logits("quadratic").reach, sample.floor)
 
 
 def _fit_beta(sample: CalibrationSet, setting: Setting, near: Recalibrator | None) -> Linear | OneVersusRest:
@@ -301,7 +209,7 @@ def _class_stairs(sample: CalibrationSet) -> tuple[tuple[Array, Array], ...]:
 
 
 @dataclass(frozen=True)
-class LabelGroup:
+class Family:
     """A value of ``method=`` of ``Recalibrated``.
 
     Attributes
@@ -327,13 +235,15 @@ class LabelGroup:
 
 
 #: Every allowed name, simplest first: if held-out rows do not separate two families the first one is taken.
-FAMILIES: dict[str | None, LabelGroup] = {
-    None: LabelGroup(lambda sample, setting, near: Unchanged(), lambda c, grouped: 0, group_pulls=()),
-    "temperature": LabelGroup(partial(_fit_linear, kind="temperature"), lambda c, grouped: 1),
-    "vector": LabelGroup(partial(_fit_linear, kind="vector"), lambda c, grouped: 2 * c if c > 2 else None, True),
-    "beta": LabelGroup(_fit_beta, lambda c, grouped: 6 if c == 2 else None, True),
-    "isotonic": LabelGroup(_fit_steps, group_pulls=(100.0,)),
-    "dirichlet": LabelGroup(
+FAMILIES: dict[str | None, Family] = {
+    None: Family(lambda sample, setting, near: Unchanged(), lambda c, grouped: 0, group_pulls=()),
+    "temperature": Family(partial(_fit_linear, kind="temperature"), lambda c, grouped: 1),
+    "vector": Family(partial(_fit_linear, kind="vector"), lambda c, grouped: 2 * c if c > 2 else None, True),
+    "beta": Family(_fit_beta, lambda c, grouped: 6 if c == 2 else None, True),
+    "quadratic": Family(_fit_quadratic, penalised=True),
+    "isotonic": Family(_fit_steps, group_pulls=(100.0,)),
+    "structured": Family(partial(_fit_linear, kind="dirichlet", structured=True), penalised=True, pull_from="vector"),
+    "dirichlet": Family(
         partial(_fit_linear, kind="dirichlet"),
         lambda c, grouped: c * c + c if c > 2 and not grouped else None,
         penalised=True,

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.families import FAMILIES, CalibrationSet, Recalibrator, Setting, fit_family
+from leastwise.calibration.families import FAMILIES, CalibrationSet, Setting, fit_family
+from leastwise.calibration.maps import Recalibrator
 from leastwise.metrics.losses import class_log_losses
 
 Array = np.ndarray
@@ -97,9 +98,9 @@ def choose_family(samples: Sequence[CalibrationSet], method: Any = "auto") -> Ch
     ----------
     samples : sequence of CalibrationSet
         Usually one; labels with another number of classes are another sample. Codes of units are common to all.
-    method : {"auto", "temperature", "vector", "dirichlet", "beta", "isotonic", None} or sequence of names
+    method : str, None or sequence of names
         A key of ``FAMILIES`` takes that family and chooses its pulls only. A sequence chooses among its names and
-        None, which leaves probabilities unchanged.
+        None, which leaves probabilities unchanged. "auto" chooses among the families that have ``Family.auto``.
 
     Notes
     -----

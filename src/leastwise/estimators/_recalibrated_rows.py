@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.families import CalibrationSet, Predictions, Recalibrator
+from leastwise.calibration.families import CalibrationSet
+from leastwise.calibration.maps import Predictions, Recalibrator
 from leastwise.estimators.multi_label import MultiLabelLSPC
 
 Array = np.ndarray

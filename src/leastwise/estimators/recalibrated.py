@@ -36,17 +36,18 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
     """A classifier of this package with recalibrated probabilities, without a second fit of the model.
 
     The model is fitted once. Recalibration maps are then fitted to ``heldout_proba_``, its predictions of held-out
-    training rows, and compared by cross-fitted log-loss. See :mod:`leastwise.calibration.newton` for the smooth maps.
+    training rows, and compared by cross-fitted log-loss. See :mod:`leastwise.calibration.logits` for the smooth maps.
 
     Parameters
     ----------
     estimator : LSPC, LSSVC, KernelLogisticRegression, their multi-task versions, or MultiLabelLSPC
         The model, or a pipeline that ends in one. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
-    method : {"auto", "temperature", "vector", "beta", "isotonic", "dirichlet", None} or sequence, default="auto"
-        The family of maps, or several of them. Of several the simplest is taken whose held-out log-loss is not
-        significantly above the best. That may be None, unchanged probabilities, unless some of them are 0. "auto"
-        tries "temperature" and "beta" with two classes; "temperature", "vector" and, unless tasks or labels have
-        parameters of their own, "dirichlet" with more.
+    method : str, None or sequence of them, default="auto"
+        "auto", "temperature", "vector", "beta", "quadratic", "isotonic", "structured", "dirichlet", or None for
+        unchanged probabilities: the family of maps, or several of them. Of several the simplest is taken whose
+        held-out log-loss is not significantly above the best. That may be None, unless some probabilities are 0.
+        "auto" tries "temperature" and "beta" with two classes; "temperature", "vector" and, unless tasks or labels
+        have parameters of their own, "dirichlet" with more.
     by_task : bool, default=False
         True gives every task parameters of its own, shrunk towards those of all tasks by an amount chosen on held-out
         rows. Labels of ``MultiLabelLSPC`` always have their own.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration import families
+from leastwise.calibration import maps
 from leastwise.calibration.calibrators import Blend, ClipNormalise, Isotonic, Signed
 from leastwise.calibration.label_blend import by_width
 from leastwise.calibration.label_calibrators import LabelBlend, LabelClip, LabelIsotonic
@@ -219,13 +219,13 @@ def _mapped(g: Graph, found: Any, entries: Entries) -> Value:
     return recalibration_maps.find(found).convert(g, found, entries)
 
 
-@recalibration_maps.register(families.Unchanged)
-def _identity(g: Graph, found: families.Unchanged, entries: Entries) -> Value:
+@recalibration_maps.register(maps.Unchanged)
+def _identity(g: Graph, found: maps.Unchanged, entries: Entries) -> Value:
     return entries.P
 
 
-@recalibration_maps.register(families.OneVersusRest)
-def _one_versus_rest(g: Graph, found: families.OneVersusRest, entries: Entries) -> Value:
+@recalibration_maps.register(maps.OneVersusRest)
+def _one_versus_rest(g: Graph, found: maps.OneVersusRest, entries: Entries) -> Value:
     parts = []
     for k, part in enumerate(found.parts):
         p, s = entries.P.take([k], axis=2), entries.shares[:, [k]]
@@ -235,26 +235,48 @@ def _one_versus_rest(g: Graph, found: families.OneVersusRest, entries: Entries) 
     return Q / Q.sum(2)
 
 
-@recalibration_maps.register(families.Linear)
-def _linear(g: Graph, found: families.Linear, entries: Entries) -> Value:
-    base, floor = np.log(entries.shares), float(found.floor)
-    E = g.log(entries.P * (1 - floor) + floor * entries.shares) - base
-    W, b = np.swapaxes(found.W, 1, 2), found.b
+@recalibration_maps.register(maps.Linear)
+def _linear(g: Graph, found: maps.Linear, entries: Entries) -> Value:
+    E = _evidence(g, found.floor, entries)
+    W = np.swapaxes(found.W, 1, 2)
     if len(W) == 1:
-        logits, shift = E @ W[-1], g.value(b[-1])
+        logits = E @ W[-1]
     elif entries.task is not None:
         logits = E @ g.value(W).take(entries.task, axis=0)
-        shift = g.value(b).take(entries.task, axis=0).unsqueeze(1)
     else:
-        L = len(entries.shares)
-        logits, shift = (E.unsqueeze(2) @ W[:L]).squeeze(2), g.value(b[:L])
+        logits = (E.unsqueeze(2) @ W[: len(entries.shares)]).squeeze(2)
+    return _softmax_with_floor(g, logits, _own(g, found.b, entries), found.floor, entries)
+
+
+@recalibration_maps.register(maps.Quadratic)
+def _quadratic(g: Graph, found: maps.Quadratic, entries: Entries) -> Value:
+    E = _evidence(g, found.floor, entries)
+    S = (E - E.sum(-1) / float(entries.shares.shape[1])).maximum(-found.reach).minimum(found.reach)
+    tau, D, u, b = (_own(g, table, entries) for table in (found.tau, found.D, found.u, found.b))
+    return _softmax_with_floor(g, E * tau + (S * u + D) * S, b, found.floor, entries)
+
+
+def _evidence(g: Graph, floor: float, entries: Entries) -> Value:
+    return g.log(entries.P * (1 - float(floor)) + float(floor) * entries.shares) - np.log(entries.shares)
+
+
+def _own(g: Graph, table: Array, entries: Entries) -> Value:
+    """Parameters of shape (G + 1, c): the common ones, or those of each row's task, or of each label."""
+    if len(table) == 1:
+        return g.value(table[-1])
+    if entries.task is not None:
+        return g.value(table).take(entries.task, axis=0).unsqueeze(1)
+    return g.value(table[: len(entries.shares)])
+
+
+def _softmax_with_floor(g: Graph, logits: Value, shift: Value, floor: float, entries: Entries) -> Value:
     shift = shift if entries.in_domain is None else shift * entries.in_domain
-    P = g.node("Softmax", logits + base + shift, axis=-1)
-    return P * (1 - floor) + floor * entries.shares
+    P = g.node("Softmax", logits + np.log(entries.shares) + shift, axis=-1)
+    return P * (1 - float(floor)) + float(floor) * entries.shares
 
 
-@recalibration_maps.register(families.Steps)
-def _isotonic_map(g: Graph, found: families.Steps, entries: Entries) -> Value:
+@recalibration_maps.register(maps.Steps)
+def _isotonic_map(g: Graph, found: maps.Steps, entries: Entries) -> Value:
     """The common functions, mixed with those of each task or label by the weights ``own``."""
     L, c = entries.shares.shape
     flat = entries.P.reshape(0, L * c)

@@ -18,16 +18,17 @@ L = np.column_stack([Y, X[:, 1] > 0])
 TASK = np.arange(N) % 4
 RAW = X * [1e-4, 1e3, 7.0] + [5, -100, 0]
 
+AUTO = {"kernel": "auto", "scale": "auto", "metric": "auto", "random_state": 0}
 MODELS = {
-    "LSPC": (lw.LSPC(random_state=0), Y, {}),
-    "LSSVC": (lw.LSSVC(random_state=0), Y, {}),
-    "LSSVR": (lw.LSSVR(random_state=0), V, {}),
-    "KLR": (lw.KernelLogisticRegression(random_state=0), Y, {}),
-    "MultiTaskLSPC": (lw.MultiTaskLSPC(random_state=0), Y, {"tasks": TASK}),
-    "MultiTaskLSSVC": (lw.MultiTaskLSSVC(random_state=0), Y, {"tasks": TASK}),
-    "MultiTaskLSSVR": (lw.MultiTaskLSSVR(random_state=0), V, {"tasks": TASK}),
-    "MultiTaskKLR": (lw.MultiTaskKernelLogisticRegression(random_state=0), Y, {"tasks": TASK}),
-    "MultiLabelLSPC": (lw.MultiLabelLSPC(random_state=0), L, {}),
+    "LSPC": (lw.LSPC(**AUTO), Y, {}),
+    "LSSVC": (lw.LSSVC(**AUTO), Y, {}),
+    "LSSVR": (lw.LSSVR(**AUTO), V, {}),
+    "KLR": (lw.KernelLogisticRegression(**AUTO), Y, {}),
+    "MultiTaskLSPC": (lw.MultiTaskLSPC(**AUTO), Y, {"tasks": TASK}),
+    "MultiTaskLSSVC": (lw.MultiTaskLSSVC(**AUTO), Y, {"tasks": TASK}),
+    "MultiTaskLSSVR": (lw.MultiTaskLSSVR(**AUTO), V, {"tasks": TASK}),
+    "MultiTaskKLR": (lw.MultiTaskKernelLogisticRegression(**AUTO), Y, {"tasks": TASK}),
+    "MultiLabelLSPC": (lw.MultiLabelLSPC(**AUTO), L, {}),
 }
 all_models = pytest.mark.parametrize("name", list(MODELS))
 
@@ -76,7 +77,7 @@ def test_files_hold_the_inputs(name, tmp_path):
 
 
 def test_the_search_shows_scales_and_kernels():
-    model = lw.LSPC(random_state=0).fit(RAW, Y)
+    model = lw.LSPC(**AUTO).fit(RAW, Y)
     tried = model.cv_results_
     assert {"standard", "quantile"} <= set(tried["param_scale"])
     assert {"rbf", "laplace"} <= set(tried["param_kernel"])
@@ -90,16 +91,16 @@ def test_the_kernel_is_chosen():
     rng = np.random.default_rng(1)
     rows = rng.uniform(-1, 1, size=(250, 2))
     ring = (np.hypot(*rows.T) < 0.7).astype(int)
-    assert isinstance(lw.LSPC(random_state=0, metric=None).fit(rows, ring).kernel_, RBF)
+    assert isinstance(lw.LSPC(**AUTO | {"metric": None}).fit(rows, ring).kernel_, RBF)
     steps = (np.floor(6 * rows[:, 0]) % 2).astype(int)
-    assert isinstance(lw.LSPC(random_state=0, metric=None).fit(rows, steps).kernel_, Laplace)
+    assert isinstance(lw.LSPC(**AUTO | {"metric": None}).fit(rows, steps).kernel_, Laplace)
 
 
 def test_heavy_tails_are_bent():
     rng = np.random.default_rng(2)
     Z = rng.normal(size=(300, 3))
     rows, y = np.exp(3 * Z), (Z[:, 0] + np.sin(2 * Z[:, 1]) > 0).astype(int)
-    assert lw.LSPC(random_state=0).fit(rows, y).scale_ == "quantile"
+    assert lw.LSPC(**AUTO).fit(rows, y).scale_ == "quantile"
 
 
 def test_more_rows_go_up_the_ladder(monkeypatch):
@@ -108,7 +109,7 @@ def test_more_rows_go_up_the_ladder(monkeypatch):
     y = (np.sin(2 * rows[:, 0]) + rows[:, 1] > 0).astype(int)
     monkeypatch.setattr(configuring, "FIRST_ROWS", 100)
     monkeypatch.setattr(configuring, "SECOND_ROWS", 250)
-    model = lw.LSPC(random_state=0, search_rows=300).fit(rows, y)
+    model = lw.LSPC(**AUTO, search_rows=300).fit(rows, y)
     sizes = np.unique(model.cv_results_["n_rows"])
     assert len(sizes) == 4
     assert np.all(np.abs(sizes - [100, 250, 300, 700]) <= 10)
@@ -120,7 +121,7 @@ def test_noise_features_get_small_weights():
     y = (rows[:, 0] + rows[:, 1] > 0).astype(int)
     new = rng.normal(size=(500, 42))
     truth = (new[:, 0] + new[:, 1] > 0).astype(int)
-    model, plain = lw.LSPC(random_state=0).fit(rows, y), lw.LSPC(random_state=0, metric=None).fit(rows, y)
+    model, plain = lw.LSPC(**AUTO).fit(rows, y), lw.LSPC(**AUTO | {"metric": None}).fit(rows, y)
     weights = model.feature_weights_
     assert weights[:2].min() > 3 * weights[2:].max()
     assert log_loss(truth, model.predict_proba(new)) < 0.6 * log_loss(truth, plain.predict_proba(new))
@@ -129,17 +130,17 @@ def test_noise_features_get_small_weights():
 def test_weights_are_not_kept_where_there_is_nothing_to_learn():
     rng = np.random.default_rng(5)
     rows, y = rng.normal(size=(150, 8)), rng.integers(0, 2, 150)
-    assert lw.LSPC(random_state=0).fit(rows, y).feature_weights_ is None
+    assert lw.LSPC(**AUTO).fit(rows, y).feature_weights_ is None
 
 
 def test_constant_columns_have_no_weight():
     rows = np.column_stack([np.full(N, 3.0), X])
-    model = lw.LSPC(random_state=0, kernel="rbf", metric="diagonal").fit(rows, Y)
+    model = lw.LSPC(random_state=0, scale="standard", metric="diagonal").fit(rows, Y)
     assert model.feature_weights_[0] == 0
     assert model.feature_weights_.shape == (4,)
 
 
-@pytest.mark.parametrize("model", [lw.LSPC(n_centers=20, random_state=0), lw.LSSVR(n_centers=20, random_state=0)])
+@pytest.mark.parametrize("model", [lw.LSPC(**AUTO, n_centers=20), lw.LSSVR(**AUTO, n_centers=20)])
 def test_streams_scale_by_their_sample(model):
     y = V if isinstance(model, lw.LSSVR) else Y
     memory = clone(model).set_params(solver="moments").fit(RAW, y)
@@ -149,7 +150,7 @@ def test_streams_scale_by_their_sample(model):
 
 
 def test_sums_of_kernels_may_be_chosen():
-    assert isinstance(lw.LSSVR(random_state=0, linear_weight=1.0).fit(X, V).kernel_, Sum)
+    assert isinstance(lw.LSSVR(**AUTO, linear_weight=1.0).fit(X, V).kernel_, Sum)
 
 
 def test_centres_are_given_in_the_units_of_x():

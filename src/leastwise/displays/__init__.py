@@ -1,5 +1,6 @@
 """Displays in scikit-learn's form: ``from_...`` computes and draws, ``plot`` draws again. They need matplotlib."""
 
+from leastwise.displays.feature_weights import FeatureWeightsDisplay
 from leastwise.displays.grouped_reliability import GroupedReliabilityDisplay
 from leastwise.displays.posterior import PosteriorDisplay
 from leastwise.displays.reliability import ReliabilityDisplay
@@ -9,6 +10,7 @@ from leastwise.displays.similarity import SimilarityDisplay
 from leastwise.displays.task_report import TaskReportDisplay
 
 __all__ = [
+    "FeatureWeightsDisplay",
     "GroupedReliabilityDisplay",
     "PosteriorDisplay",
     "RegularisationPathDisplay",

@@ -43,3 +43,18 @@ def test_without_weights_there_is_an_error():
         FeatureWeightsDisplay.from_estimator(LSPC(random_state=0).fit(FRAME, Y))
     with pytest.raises(ValueError, match="max_features=0"):
         FeatureWeightsDisplay.from_estimator(MODEL.fit(FRAME, Y), max_features=0)
+
+
+def test_the_search_of_a_chosen_kernel_is_drawn(tmp_path):
+    """Displays and reports show the points of the chosen scale and kernel, and the report names them."""
+    from leastwise.displays import SelectionDisplay
+    from leastwise.report import report_data
+
+    auto = LSPC(kernel="auto", scale="auto", metric="diagonal", random_state=0).fit(FRAME, Y)
+    display = SelectionDisplay.from_estimator(auto)
+    assert set(display.searched.values) <= {"sigma", "alpha"}
+    assert display.searched.chosen["sigma"] == auto.sigma_
+    facts = dict(report_data(auto)["facts"])
+    assert facts["Scale of the columns"] == auto.scale_
+    assert facts["Kernel"] == type(auto.kernel_).__name__
+    assert facts["Largest feature weights"].startswith(FRAME.columns[auto.feature_weights_.argmax()])

@@ -20,6 +20,9 @@ NAMES = {"log_loss": "log-loss", "brier": "Brier score", "mse": "squared error",
 NAMES |= {"neg_log_loss": "log-loss", "hamming": "Hamming loss"}
 NAMES |= {"auc": "AUC", "task_auc": "AUC, mean over tasks", "f1": "F1", "r2": "R²", "task_r2": "R², mean over tasks"}
 
+#: Hyperparameters that are names.
+CONFIGURATION = ("scale", "kernel")
+
 
 @dataclass(frozen=True)
 class SearchResults:
@@ -99,6 +102,7 @@ def read_model(model: Any) -> SearchResults:
     """The search of a fitted model, inside a pipeline or wrapper too."""
     model = require(model, "cv_results_", "fit a model of leastwise with cv= other than None, or use from_results")
     names = [name.removeprefix("param_") for name in model.cv_results_ if name.startswith("param_")]
+    names = [name for name in names if name not in CONFIGURATION]
     chosen = {name: float(value) for name in names if (value := getattr(model, f"{name}_", None)) is not None}
     return read_results(model.cv_results_, chosen=chosen, scoring=getattr(model, "scoring", None))
 
@@ -107,7 +111,13 @@ def read_results(results: Mapping[str, Any], *, chosen: Mapping[str, float] | No
     """From a table of points; without ``chosen`` the best one is taken as chosen."""
     columns = {name: np.asarray(results[name]) for name in results}
     score = np.asarray(columns["mean_test_score"], dtype=float)
-    kept = np.flatnonzero(~np.isnan(score))
+    known = ~np.isnan(score)
+    # Other scales and kernels are other problems; the last point has the chosen ones.
+    for name in CONFIGURATION:
+        if f"param_{name}" in columns:
+            column = columns.pop(f"param_{name}")
+            known &= column == column[-1]
+    kept = np.flatnonzero(known)
     if not len(kept):
         raise ValueError("cv_results_ has no point with a score.")
     rows = np.asarray(columns.get("n_rows", np.zeros(len(score), dtype=int)))[kept]

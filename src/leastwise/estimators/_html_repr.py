@@ -71,6 +71,8 @@ def facts_of(model: Any) -> list[tuple[str, str]]:
     inner = core(model)
     chosen = [(name, getattr(inner, f"{name}_", None)) for name in ("sigma", "alpha", "sharing")]
     facts = [(name, f"{value:.4g}") for name, value in chosen if isinstance(value, float | np.floating)]
+    if getattr(inner, "scale_", None) is not None:
+        facts.append(("scale", inner.scale_))
     if isinstance(getattr(model, "method_", None), str):
         facts.append(("recalibrated by", model.method_))
     threshold: Any = getattr(model, "threshold_", None)

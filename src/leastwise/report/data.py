@@ -37,6 +37,8 @@ from leastwise.report.thresholds import threshold_data
 COLOUR_REACH = 0.75
 #: At most this many cells of the search are shown; of more, every second, third, ... value of alpha.
 MAX_CELLS = 900
+#: Number of feature weights among the facts.
+MAX_WEIGHTS = 8
 HYPERPARAMETERS = (("sigma", "kernel width"), ("alpha", "ridge"), ("sharing", "0 independent, 1 pooled"))
 
 
@@ -136,7 +138,7 @@ def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[st
         value = getattr(model, f"{name}_", None)
         if isinstance(value, float | np.floating):
             facts.append([f"{name} ({meaning})", f"{value:.4g}"])
-    facts.append(["Kernel", clean(model.kernel)])
+    facts += _input_facts(model)
     facts += _calibration_facts(subject)
     facts.append(["Held out", _held_out(model.cv)])
     facts += _abstention_facts(subject)
@@ -144,6 +146,21 @@ def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[st
     facts.append(["Written", f"{datetime.now(UTC) if now is None else now:%Y-%m-%d %H:%M} UTC"])
     libraries = f"scikit-learn {sklearn.__version__}, Python {platform.python_version()}"
     return [*facts, ["Software", f"leastwise {__version__}, {libraries}"]]
+
+
+def _input_facts(model: Any) -> list[list[str]]:
+    """Kernel, scale, and the columns with the largest feature weights."""
+    kernel = type(model.kernel_.ruler).__name__ if model.kernel == "auto" else clean(model.kernel)
+    facts = [["Kernel", kernel]]
+    if model.scale_ is not None:
+        facts.append(["Scale of the columns", model.scale_])
+    weights = model.feature_weights_
+    if weights is None:
+        return facts
+    names = getattr(model, "feature_names_in_", None)
+    largest = np.argsort(-weights, kind="stable")[:MAX_WEIGHTS]
+    shown = [f"{clean(j if names is None else names[j])} {weights[j]:.2f}" for j in largest]
+    return [*facts, ["Largest feature weights", ", ".join(shown)]]
 
 
 def _held_out(cv: Any) -> str:

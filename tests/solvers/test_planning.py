@@ -281,7 +281,8 @@ def test_more_rows_and_centres_never_cost_less_memory(n, d, c, b, family):
         first = [s.peak_bytes for s in SOLVERS[solver].stages(f)]
         for more in ({"n": 2 * n}, {"b": min(2 * b, n)}, {"c": c + 1}):
             g = dataclasses.replace(f, **more)
-            if candidates(g) == candidates(f):
+            # With more centres all rows may be too many to settle alpha on, and that stage is left out.
+            if candidates(g) == candidates(f) and len(SOLVERS[solver].stages(g)) == len(first):
                 less = 0.5 if "b" in more and "task" in family else 0.99  # with more centres fewer tasks are searched
                 assert max(s.peak_bytes for s in SOLVERS[solver].stages(g)) >= less * max(first)
         assert all(amount >= 0 for s in SOLVERS[solver].stages(f) for amount in s.work.parts)

@@ -78,24 +78,24 @@ def values_of(table: Table, name: str, kind: str) -> Array:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class ColumnKind:
     """The kind of a column, and why."""
 
     kind: str
     note: str = ""
 
 
-_EMPTY = SearchResult("ignore", "no values")
-_DATES = SearchResult("date", "read as days since 1970-01-01")
+_EMPTY = ColumnKind("ignore", "no values")
+_DATES = ColumnKind("date", "read as days since 1970-01-01")
 
 
-def find_kind(table: Table, name: str) -> SearchResult:
+def find_kind(table: Table, name: str) -> ColumnKind:
     """The kind of a column according to its cells, and to what its file declares."""
     column = table[name]
     if table.declared.get(name) == "category":
-        return SearchResult("category") if any(t is not None for t in text_cells(column)) else _EMPTY
+        return ColumnKind("category") if any(t is not None for t in text_cells(column)) else _EMPTY
     if column.dtype.kind == "b":
-        return SearchResult("boolean")
+        return ColumnKind("boolean")
     if column.dtype.kind == "M":
         return _DATES if not np.isnat(column).all() else _EMPTY
     if column.dtype.kind == "O":
@@ -104,7 +104,7 @@ def find_kind(table: Table, name: str) -> SearchResult:
     return _kind_of_numbers(values.astype(float), len(column)) if len(values) else _EMPTY
 
 
-def _kind_of_text(table: Table, name: str) -> SearchResult:
+def _kind_of_text(table: Table, name: str) -> ColumnKind:
     cells = table[name].tolist()
     texts = {cell: text for cell in set(cells) if (text := strip_cell(cell)) is not None}
     if not texts:
@@ -112,21 +112,21 @@ def _kind_of_text(table: Table, name: str) -> SearchResult:
     numbers = {cell: value for cell, text in texts.items() if (value := number(text)) is not None}
     if len(numbers) == len(texts):
         return _kind_of_numbers(np.array([numbers[cell] for cell in cells if cell in numbers]), len(cells))
-    for read, found in ((boolean, SearchResult("boolean")), (date, _DATES)):
+    for read, found in ((boolean, ColumnKind("boolean")), (date, _DATES)):
         if all(read(text) is not None for text in texts.values()):
             return found
     known = [cell for cell in cells if cell in texts]
     _check_mistakes(table, name, numbers, known)
     values = len(set(texts.values()))
     if values > max(FEW_TEXTS, len(known) / 2):
-        return SearchResult("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
-    return SearchResult("category")
+        return ColumnKind("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
+    return ColumnKind("category")
 
 
-def _kind_of_numbers(values: Array, n: int) -> SearchResult:
+def _kind_of_numbers(values: Array, n: int) -> ColumnKind:
     if n >= COUNTED and len(values) == n and (np.diff(values) == 1).all():
-        return SearchResult("ignore", "increases by one from row to row: a row number")
-    return SearchResult("number")
+        return ColumnKind("ignore", "increases by one from row to row: a row number")
+    return ColumnKind("number")
 
 
 def _check_mistakes(table: Table, name: str, numbers: dict[Any, float], known: list) -> None:
@@ -192,7 +192,7 @@ class Column:
         return own + ([f"{self.name}=(missing)"] if self.n_missing else [])
 
 
-def fit_column(table: Table, name: str, found: SearchResult, max_categories: int, min_share: float) -> Column:
+def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, min_share: float) -> Column:
     """The column of the training rows."""
     if found.kind == "ignore":
         return Column(name, "ignore", note=found.note)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.sources.blocks import TableError
-from leastwise.tables.columns import KINDS, Column, SearchResult, find_kind, fit_column, text_cells, values_of
+from leastwise.tables.columns import KINDS, Column, ColumnKind, find_kind, fit_column, text_cells, values_of
 from leastwise.tables.table import Array, Table
 from leastwise.utils.memory import available_memory, human
 
@@ -134,7 +134,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.columns_ = [fit_column(some, name, f, self.max_categories, self.min_share) for name, f in found.items()]
         return self
 
-    def _found(self, table: Table) -> dict[str, SearchResult]:
+    def _found(self, table: Table) -> dict[str, ColumnKind]:
         """The given kinds, and those that are found."""
         given = {**dict(self.kinds or {}), **dict.fromkeys(self.ignore, "ignore")}
         absent = [name for name in given if name not in table.columns]
@@ -144,7 +144,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if kind not in KINDS:
                 raise TableError(f'kinds= has {kind!r} for column "{name}": use one of {list(KINDS)}.')
         return {
-            name: SearchResult(given[name], "as specified") if name in given else find_kind(table, name)
+            name: ColumnKind(given[name], "as specified") if name in given else find_kind(table, name)
             for name in table.names
         }
 

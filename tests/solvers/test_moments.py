@@ -170,7 +170,7 @@ def test_many_copies_are_looked_at_once(kind, monkeypatch):
     monkeypatch.setattr(
         sums_module,
         "moment_evaluator",
-        lambda spec, data, rows, *a: seen.append(len(rows)) or real(spec, data, rows, *a),
+        lambda problem, rows, *a: seen.append(len(rows)) or real(problem, rows, *a),
     )
     some = clone(model).fit(X, y, w)
     assert seen[-1] < 280

@@ -99,7 +99,7 @@ def in_domain_chart(known: dict[str, Any], key: str) -> Markup:
     """A histogram of the domain weight of the rows."""
     share = np.array(known["histogram"], dtype=float) / max(known["rows"], 1)
     frame = Frame.of((46, 12, 368, 158), (0, 1), (0, 1))
-    x_label = "Domain weight, from 0 (far outside) to 1 (within the training data)"
+    x_label = "Domain weight: 0 far outside, 1 within the training data"
     body = frame.axes(x_label, "Share of rows", y_text=_percent_tick)
     body += frame.bars(np.linspace(0, 1, 11), share, "bar strong")
     within, half = percent(known["within"]), percent(known["half"])

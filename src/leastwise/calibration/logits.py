@@ -44,7 +44,7 @@ class Logits:
     kind : {"temperature", "vector", "quadratic", "dirichlet"}
     E, base, T : ndarray of shape (n, c)
         Log-likelihood ratios, logarithms of class shares, and targets.
-    w, domain weight : ndarray of shape (n,)
+    w, in_domain : ndarray of shape (n,)
         Weights, and the factor of b in each row.
     reach : float
         The squares of ``quadratic`` are constant where s is beyond this.
@@ -178,8 +178,8 @@ def centred(E: Array, reach: float = np.inf) -> Array:
 def off_diagonal(c: int) -> Array:
     """Factors f of the penalty of a full matrix that has to be nearly diagonal: c for entries beside the diagonal.
 
-    A class has c - 1 of them and one on the diagonal: as a whole they are not penalised less than that one, however
-    many classes there are.
+    A class has c - 1 of them and one on the diagonal. The factor keeps their joint freedom at that of the diagonal,
+    however many classes there are. tau is free, and intercepts count like the diagonal.
     """
     M = np.full((c, c + 1), float(c))
     M[np.arange(c), np.arange(c)] = M[:, c] = 1

@@ -437,6 +437,7 @@ def _read_split(model: Any, X: Any, dtypes: list) -> tuple[Any, Any]:
     if task_column is None:
         return read_matrix(model, X, model.kernel_, dtypes), None
     whole = as_table(bring(X))
+    validate_data(model, whole, reset=False, skip_check_array=True)  # other columns than in training are named first
     X, column = split_tasks(whole, task_column)
     return read_matrix(model, X, model.kernel_, [model.intercept_.dtype], whole=whole), column
 

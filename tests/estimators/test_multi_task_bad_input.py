@@ -472,7 +472,7 @@ def test_a_failed_fit_keeps_the_old_model(make):
     before, tasks, P = dict(vars(model)), model.tasks_.tolist(), model.predict_proba(FRAME)
     other = FRAME.assign(farm=[f"{name} wood" for name in FRAME["farm"]], c=1.0)
     wrong = [
-        (FRAME.assign(a=np.nan), Y, {}),
+        (FRAME.assign(a=np.inf), Y, {}),
         (FRAME.assign(farm=None), Y, {}),
         (other, np.ones(60), {}),
         (other, Y, {"sample_weight": np.zeros(60)}),

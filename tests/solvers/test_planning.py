@@ -152,7 +152,7 @@ def test_a_plan_leaves_the_model_and_its_random_numbers_alone():
     [
         (LSPC(), (X, Y[:-1])),
         (LSPC(), (X, np.zeros(200))),
-        (LSPC(), (np.full((200, 3), np.nan), Y)),
+        (LSPC(), (np.full((200, 3), np.inf), Y)),
         (LSPC(sigma=-1.0), (X, Y)),
         (LSPC(solver="nonsense"), (X, Y)),
         (LSPC(), (X, Y, -np.ones(200))),

@@ -333,7 +333,7 @@ def test_a_spool_that_is_forgotten_leaves_nothing(tmp_path):
 def test_a_broken_stream_leaves_nothing():
     def items():
         yield np.ones((5, 2))
-        yield np.full((5, 2), np.nan)
+        yield np.full((5, 2), np.inf)
 
     with Spool() as spool:
         with pytest.raises(StreamError, match="block 1, row 0"):

@@ -141,6 +141,7 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.classifier_tags = inner.classifier_tags
         tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags

@@ -230,10 +230,10 @@ def test_a_later_file_with_other_columns(tmp_path, change, message):
     assert len(seen) == N
 
 
-def test_a_gap_in_a_later_file(tmp_path):
-    with_gap = TABLE.set_column(1, "shade", pa.array([None if k == 33 else 0.5 for k in range(N)]))
+def test_an_infinite_value_in_a_later_file(tmp_path):
+    infinite = TABLE.set_column(1, "shade", pa.array([np.inf if k == 33 else 0.5 for k in range(N)]))
     pq.write_table(TABLE, tmp_path / "a.parquet")
-    pq.write_table(with_gap, tmp_path / "b.parquet")
+    pq.write_table(infinite, tmp_path / "b.parquet")
     _, error = consumed(open_blocks(tmp_path, target="label", block_rows=20))
     assert (error.where, error.rows, error.column) == (str(tmp_path / "b.parquet"), (33, 33), "shade")
     again = pickle.loads(pickle.dumps(error))  # as workers send it

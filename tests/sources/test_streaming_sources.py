@@ -392,7 +392,7 @@ def test_predictions_are_written_as_a_whole_or_not_at_all(tmp_path, ending):
     )
     assert write_predictions(model, X, str(path), "predict") == N
     assert read(path)["prediction"].tolist() == model.predict(X).tolist()
-    before, broken = path.read_bytes(), np.where(np.arange(N)[:, None] == 40, np.nan, X)
+    before, broken = path.read_bytes(), np.where(np.arange(N)[:, None] == 40, np.inf, X)
     with pytest.raises(StreamError, match="row 40"):
         write_predictions(model, broken, path, block_rows=10)
     assert path.read_bytes() == before

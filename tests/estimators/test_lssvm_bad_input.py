@@ -550,7 +550,7 @@ def test_a_failed_fit_keeps_the_old_model(make):
     before, P = dict(vars(model)), predict(model, X)
     other = target(make)[::-1]
     wrong = [
-        (changed(X, np.nan), other, {}),
+        (changed(X, np.inf), other, {}),
         (X[:, :1], changed(Y, np.nan), {}),
         (X[:, :1], other, {"sample_weight": np.zeros(N)}),
         (X[:, :1], other, {"groups": np.ones(N)}),

@@ -588,7 +588,7 @@ def test_iterations_that_stop_early_are_told():
 def test_a_failed_fit_leaves_the_model_as_it_was():
     model = lspc().fit(X, Y)
     before = dict(vars(model))
-    for rows, labels in ((X, Y[:-1]), (entry(X, np.nan), Y), (X, Y + 0.5)):
+    for rows, labels in ((X, Y[:-1]), (entry(X, np.inf), Y), (X, Y + 0.5)):
         with pytest.raises(ValueError, match=r"[XY]"):
             model.fit(rows, labels)
         assert vars(model) == before

@@ -25,7 +25,7 @@ from papers._common.timing import timed, timed_median
 from papers.ml_lspc.draws import calmly, enron
 
 Array = np.ndarray
-SearchResult = Iterator[tuple[str, Any, dict]]
+Figures = Iterator[tuple[str, Any, dict]]
 
 PAPER = ("usps", "satimage", "letter", "digits")
 SMALL = {"wine": load_wine, "breast_cancer": load_breast_cancer, "iris": load_iris}
@@ -92,7 +92,7 @@ def fixed(model: Any, fitted: Any) -> Any:
     return clone(model).set_params(**{k: getattr(fitted, f"{k}_") for k in names if hasattr(fitted, f"{k}_")})
 
 
-def of_classes(split: Split, model: Any, draws: int) -> SearchResult:
+def of_classes(split: Split, model: Any, draws: int) -> Figures:
     """Method, family and figures."""
     for method, found, times in _fitted(split, model):
         ours = not method.startswith("by folds")
@@ -100,7 +100,7 @@ def of_classes(split: Split, model: Any, draws: int) -> SearchResult:
         yield method, str(getattr(found, "method_", "")), times | figures
 
 
-def _fitted(split: Split, model: Any) -> SearchResult:
+def _fitted(split: Split, model: Any) -> Figures:
     """Method, model, and CPU seconds in addition to a fit with the chosen hyperparameters."""
     plain = timed(lambda: clone(model).fit(split.X, split.y))
     same = fixed(model, plain.value)
@@ -119,7 +119,7 @@ def _fitted(split: Split, model: Any) -> SearchResult:
         yield f"by folds, {method}", done.value, times(done.cpu)
 
 
-def of_families(split: Split, model: Any) -> SearchResult:
+def of_families(split: Split, model: Any) -> Figures:
     """Method, family and figures: every family by itself, and "auto" with each of those that it does not try.
 
     The model is fitted once. ``held_out`` is the cross-fitted log-loss by which families are chosen.

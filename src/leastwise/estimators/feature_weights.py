@@ -17,7 +17,6 @@ from leastwise.model_selection.folds import fold_ids
 from leastwise.model_selection.label_folds import grouped_folds
 from leastwise.model_selection.search import natural_length
 from leastwise.model_selection.subsample import input_hashes
-from leastwise.problem.inputs import Inputs
 from leastwise.problem.metric import gradient_parts, mean_squared_gradient, weights_of
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.heldout import HeldOut
@@ -138,14 +137,3 @@ def _heldout(problem: RidgeProblem, found: Candidate, sigma: float, alphas: list
         evaluator = evaluator.with_intercept_ratio(found.intercept_ratio)
     at = evaluator.heldout(sigma, len(alphas))
     return [evaluator.without_rounding(at(alpha)).F for alpha in alphas]
-
-
-def weights_by_feature(inputs: Inputs, n_features: int) -> Array | None:
-    """Weights of the columns of X; 0 for columns that are not used. None if there are no weights."""
-    if inputs.weights is None:
-        return None
-    source = [np.arange(n_features) if inputs.columns is None else inputs.columns]
-    source += [] if inputs.missing is None else [inputs.missing]
-    source += [np.full(category.width, category.column) for category in inputs.categories]
-    square = np.bincount(np.concatenate(source), weights=inputs.weights**2, minlength=n_features)
-    return np.sqrt(square)

@@ -24,7 +24,6 @@ from leastwise.calibration.extrapolation import (
 from leastwise.calibration.heldout_rows import HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds
 from leastwise.estimators.checks import check_threshold
-from leastwise.estimators.feature_weights import weights_by_feature
 from leastwise.estimators.intervals import Residuals, residuals
 from leastwise.estimators.predicting import Answer, raw_scores
 from leastwise.estimators.solving import Fitted
@@ -54,7 +53,7 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     outcome, fitted = fitted.outcome, _with_all_points(fitted)
     inputs = fitted.settings.inputs
     model.inputs_, model.scale_ = inputs, inputs.scale
-    model.feature_weights_ = weights_by_feature(inputs, data.n_features)
+    model.feature_weights_ = inputs.feature_weights(data.n_features)
     if spec.many_tasks:
         _store_tasks(model, spec, data, fitted)
     if data.targets.kind == "values":

@@ -361,6 +361,15 @@ class Inputs:
         """The same with other feature weights."""
         return replace(self, weights=weights)
 
+    def feature_weights(self, n_features: int) -> Array | None:
+        """Weights of the columns of X; 0 for columns that are not used. None if there are no weights."""
+        if self.weights is None:
+            return None
+        source = [np.arange(n_features) if self.columns is None else self.columns]
+        source += [] if self.missing is None else [self.missing]
+        source += [np.full(category.width, category.column) for category in self.categories]
+        return np.sqrt(np.bincount(np.concatenate(source), weights=self.weights**2, minlength=n_features))
+
     def same_as(self, other: Inputs) -> bool:
         """True if the same is done to all rows; where nothing is done, missing values may have other medians."""
         return (self.identity and other.identity) or _same(self, other)

@@ -248,7 +248,7 @@ kernel_ : Kernel
 scale_ : str or None
     The scale of the inputs.
 
-feature_weights_ : ndarray of shape (n_features_in_,) or None
+feature_weights_ : ndarray of shape (n_features,) or None
     Weights of the columns of X: 0 for columns that are not used, with a mean square of 1 over the others. None if
     there are none.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -33,6 +33,9 @@ from leastwise.solvers.solve_tasks import DualForm, TaskSolution
 from leastwise.solvers.task_evaluators import CoupledRefitEvaluator
 from leastwise.sources.dask import is_dask
 from leastwise.utils.warn import warn_user
+
+if TYPE_CHECKING:
+    from leastwise.estimators.base import KernelEstimator
 
 
 def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any = None) -> Any:
@@ -62,7 +65,7 @@ def prepare(
 
 
 def plan(
-    self: Any,
+    self: KernelEstimator,
     X: Any,
     y: Any = None,
     sample_weight: Any = None,
@@ -91,7 +94,7 @@ def plan(
 
 
 def task_plan(
-    self: Any,
+    self: KernelEstimator,
     X: Any,
     y: Any = None,
     sample_weight: Any = None,

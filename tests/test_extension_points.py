@@ -33,6 +33,7 @@ from leastwise.onnx import to_onnx
 from leastwise.onnx.models import KernelMatrix, squared_distances
 from leastwise.persistence import FileError
 from leastwise.persistence import registry as file_registry
+from leastwise.problem.inputs import SCALES, Scale, register_scale
 from leastwise.problem.kernels import KERNELS, register_kernel
 from leastwise.problem.label_similarity import LABEL_SIMILARITIES, register_label_similarity
 from leastwise.problem.similarity import TASK_SIMILARITIES, register_task_similarity
@@ -48,6 +49,7 @@ from leastwise.sources.predictions import predict_blocks
 
 TABLES = (
     KERNELS,
+    SCALES,
     CLASS_SCORINGS,
     VALUE_SCORINGS,
     LABEL_SCORINGS,
@@ -57,6 +59,7 @@ TABLES = (
     SOLVERS,
     file_registry.ENTRIES,
     onnx_registry.kernels.entries,
+    onnx_registry.scales.entries,
     onnx_registry.calibrators.entries,
 )
 X, Y = blobs(90, c=2, seed=3)
@@ -116,6 +119,43 @@ def test_a_kernel(tmp_path):
     del KERNELS["toy"]
     with pytest.raises(FileError, match=r"class 'kernel\.toy', which is not registered"):
         lw.load(tmp_path / "model.lw")
+
+
+@dataclass(frozen=True, eq=False)
+class Largest(Scale):
+    """Divides each column by its largest absolute value."""
+
+    unit: np.ndarray
+
+    @classmethod
+    def fit(cls, X, w):
+        return cls(np.abs(X).max(axis=0))
+
+    def transform(self, X):
+        return X / self.unit
+
+
+def test_a_scale(tmp_path):
+    with pytest.raises(ValueError, match=r"scale='toy' is not known: .*'quantile'\]"):
+        LSPC(scale="toy").fit(X, Y)
+    register_scale("toy")(Largest)
+    model = LSPC(scale="toy", **FIXED).fit(1e3 * X, Y)
+    by_hand = LSPC(**FIXED).fit(X / np.abs(X).max(axis=0), Y)
+    np.testing.assert_allclose(model.coef_, by_hand.coef_, rtol=1e-8)
+    assert type(saved_and_loaded(model, tmp_path / "model.lw").inputs_.rule) is Largest
+    assert "inputs.toy" in lw.persistence.info(tmp_path / "model.lw").classes
+    assert "toy" in page(model, tmp_path / "page.html")
+    stream = LSPC(scale="toy", n_centers=20, **FIXED).fit_stream(1e3 * X, Y)
+    np.testing.assert_allclose(np.abs(stream.inputs_(1e3 * X)).max(axis=0), 1)
+
+    with pytest.raises(TypeError, match="The scale Largest has no ONNX converter"):
+        to_onnx(model)
+
+    @onnx_registry.scales.register(Largest)
+    def largest(g, rule, rows):
+        return rows * (1 / rule.unit)
+
+    agrees(model, 1e3 * NEW, dtype="float64")
 
 
 def test_a_kernel_in_a_sum_for_tasks_and_for_labels():

@@ -310,6 +310,14 @@ def _form(model: Any, kind: type) -> Any:
     return form
 
 
+def task_novelty_pvalue(self: KernelEstimator, X: Any, tasks: Any = None) -> Array:
+    """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.novelty_pvalue`.
+
+    ``tasks`` have no effect and may be omitted.
+    """
+    return self._novelty_pvalue(X)
+
+
 @documented
 class TaskClassifier(Classifier):
     """Base of the multi-task classifiers."""
@@ -320,12 +328,7 @@ class TaskClassifier(Classifier):
     similarity_ = property(task_similarity)
     coupling_ = property(task_coupling)
 
-    def novelty_pvalue(self, X: Any, tasks: Any = None) -> Array:
-        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.novelty_pvalue`.
-
-        ``tasks`` have no effect and may be omitted.
-        """
-        return super().novelty_pvalue(X)
+    novelty_pvalue = task_novelty_pvalue
 
     @by_partition
     def scores(self, X: Any, tasks: Any = None) -> Array:
@@ -568,12 +571,7 @@ class TaskRegressor(Regressor):
     similarity_ = property(task_similarity)
     coupling_ = property(task_coupling)
 
-    def novelty_pvalue(self, X: Any, tasks: Any = None) -> Array:
-        """Closeness of rows to the training rows of any task; see :meth:`leastwise.LSPC.novelty_pvalue`.
-
-        ``tasks`` have no effect and may be omitted.
-        """
-        return super().novelty_pvalue(X)
+    novelty_pvalue = task_novelty_pvalue
 
     @by_partition
     def predict(self, X: Any, tasks: Any = None) -> Array:

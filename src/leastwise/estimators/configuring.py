@@ -72,12 +72,11 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
         return spec, data, settings
     candidates = candidates_of(spec, data)
     best, start, seen = candidates[0], None, list[dict]()
-    searches = spec.cv is not None and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    many = len(candidates) > 1 or spec.metric is not None
-    if searches and many and data.kernel.has_sigma:
-        best, start, seen = _compare(make_problem(spec, data, settings), candidates)
-    elif len(candidates) > 1 and spec.cv is not None:
-        best, _, seen = _compare(make_problem(spec, data, settings), candidates)
+    # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
+    automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
+    if spec.cv is not None and (len(candidates) > 1 or (automatic and spec.metric is not None)):
+        best, found, seen = _compare(make_problem(spec, data, settings), candidates)
+        start = found if automatic else None
     elif best.inputs.identity and best.function == data.kernel:
         return spec, data, replace(settings, inputs=best.inputs)
     if not isinstance(spec.centers, str) and not best.inputs.identity:

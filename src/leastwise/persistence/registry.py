@@ -23,6 +23,7 @@ from typing import Any
 
 from leastwise.persistence import checks
 from leastwise.persistence.container import FileError
+from leastwise.problem.inputs import SCALES
 from leastwise.problem.kernels import KERNELS
 
 State = dict[str, Any]
@@ -109,7 +110,7 @@ def register(cls: type | str, name: str, **options: Any) -> None:
     known = ENTRIES.get(name)
     if known is not None and _qualified_name(known) != _qualified_name(entry):  # else a module that was reloaded
         raise ValueError(f"The name {name!r} is already registered for {_qualified_name(known)}: use another name.")
-    kernels = [kernel.name for kernel in _named_kernels()]
+    kernels = [kernel.name for kernel in _registered_elsewhere()]
     if isinstance(cls, type) and (other := find(cls)) is not None and other.name not in (name, *kernels):
         raise ValueError(f"{cls.__qualname__} is already registered under the name {other.name!r}.")
     ENTRIES[name] = entry
@@ -122,18 +123,20 @@ def _qualified_name(entry: Entry) -> str:
 
 def find(cls: type) -> Entry | None:
     """The entry of a class; None if it is not registered. Only modules with a class of that name are imported."""
-    same_name = [entry for entry in [*ENTRIES.values(), *_named_kernels()] if entry.class_name == cls.__name__]
+    same_name = [entry for entry in [*ENTRIES.values(), *_registered_elsewhere()] if entry.class_name == cls.__name__]
     return next((entry for entry in same_name if entry.cls is cls), None)
 
 
 def find_name(name: str) -> Entry | None:
     """The entry of a name in files; None if it is not registered."""
-    return ENTRIES.get(name) or next((entry for entry in _named_kernels() if entry.name == name), None)
+    return ENTRIES.get(name) or next((entry for entry in _registered_elsewhere() if entry.name == name), None)
 
 
-def _named_kernels() -> list[Entry]:
-    """Entries of kernels that other packages registered by name; those of leastwise are listed below."""
-    return [Entry(f"kernel.{n}", cls) for n, cls in KERNELS.items() if not cls.__module__.startswith("leastwise.")]
+def _registered_elsewhere() -> list[Entry]:
+    """Entries of kernels and scales that other packages registered by name; those of leastwise are listed below."""
+    named: list[tuple[str, type]] = [(f"kernel.{name}", cls) for name, cls in KERNELS.items()]
+    named += [(f"inputs.{name}", cls) for name, cls in SCALES.items()]
+    return [Entry(name, cls) for name, cls in named if not cls.__module__.startswith("leastwise.")]
 
 
 def registered_names(estimators: bool = False) -> str:

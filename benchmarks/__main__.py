@@ -1,4 +1,4 @@
-"""Run every benchmark in turn, then the papers' experiments; those whose data are absent are skipped."""
+"""Run every benchmark in turn, then the papers' experiments; those whose data are not available are skipped."""
 
 from __future__ import annotations
 

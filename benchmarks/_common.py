@@ -1,4 +1,4 @@
-"""Helpers of the benchmarks; those shared with the papers are in ``papers._common``."""
+"""Functions shared by the benchmarks; those shared with the papers are in ``papers._common``."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def timed_fresh(make: Callable[[], Any], call: Callable[[Any], Any], repeats: in
 
 
 def gemm_speed(n: int, repeats: int = 5) -> float:
-    """Operations a second of a float64 matrix product of n x n."""
+    """Operations per second of an n x n matrix product in float64."""
     rng = np.random.default_rng(0)
     A, B, out = rng.standard_normal((n, n)), rng.standard_normal((n, n)), np.empty((n, n))
     np.matmul(A, B, out=out)

@@ -25,7 +25,7 @@ from benchmarks._fits import DEFAULTS, Fit
 ROWS, SLOW_ROWS = 500, 300
 NEW_ROWS = 5000
 ARROW_TASKS = 500
-#: A call is repeated at most so often while its total is below so many seconds; short calls more often.
+#: Largest number of repeats of a call, and the total of seconds below which it is repeated.
 REPEATS = ((3, 3.0), (30, 0.5))
 
 

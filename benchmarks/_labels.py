@@ -1,4 +1,4 @@
-"""Helpers of the multi-label benchmarks: draws, metrics, and records that are saved as they are measured."""
+"""Shared by the multi-label benchmarks: draws, metrics, and records that are saved as they are measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUALITY = ("f1_micro", "f1_macro", "log_loss", "average_precision", "ece")
 
 
 def quality(Y: Array, P: Array, decisions: Array) -> dict[str, float]:
-    """Of decisions and probabilities on test rows; log-loss and calibration error are those of all entries."""
+    """Metrics of decisions and probabilities on test rows; log-loss and calibration error are over all entries."""
     both = np.column_stack([1 - P.ravel(), P.ravel()])
     return {
         "f1_micro": float(label_f1(Y, decisions)),

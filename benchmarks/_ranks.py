@@ -6,7 +6,7 @@ Losses are tables of shape (blocks, methods), smaller is better: NaN is "not tri
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from scipy import stats
 from benchmarks._common import print_table
 
 Array = np.ndarray
+#: A function that prints a title, a header and rows.
+Show = Callable[[str, Sequence[str], Sequence[Sequence[Any]]], None]
 #: In ratios, a log-loss or an RMSE (in units of the standard deviation) below this counts as this.
 FLOOR = 0.005
 
@@ -32,7 +34,7 @@ class Ranking:
     n_blocks : int
         Blocks on which all ranked methods were tried.
     statistic, p_value : float
-        Friedman's test that all ranked methods are alike; NaN with fewer than three methods.
+        Friedman's test that all ranked methods are equal; NaN with fewer than three methods.
     critical_difference : float
         Nemenyi: mean ranks that differ by more differ at the level 0.05.
     """
@@ -72,7 +74,7 @@ def nemenyi(n_methods: int, n_blocks: int, level: float = 0.05) -> float:
 
 @dataclass(frozen=True)
 class Duel:
-    """A method beside the reference: ratio of losses, and on how many blocks the reference is better or worse."""
+    """A method compared with the reference: ratio of losses, and number of blocks won and lost by the reference."""
 
     ratio: float
     better: int
@@ -83,7 +85,7 @@ class Duel:
 def duel(method: Array, reference: Array, floor: float) -> Duel:
     """Geometric mean of method / reference where both have a result; Wilcoxon's signed-rank test of the logarithm.
 
-    Losses below ``floor`` count as that, so that a set without errors does not decide alone. A method without result
+    Losses below ``floor`` count as ``floor``, so that a set without errors does not dominate. A method without result
     is worse than the reference.
     """
     tried = ~np.isnan(method) & ~np.isnan(reference)
@@ -99,12 +101,12 @@ def signed_rank(differences: Array) -> float:
     if not np.any(differences):
         return float("nan")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few sets: the normal approximation is rough
+        warnings.simplefilter("ignore")  # few sets: the normal approximation is inaccurate
         return float(stats.wilcoxon(differences).pvalue)
 
 
 def blocks_by_set(losses: Array, sets: Sequence[str]) -> Array:
-    """One block a set: geometric means over its blocks; a method that was not tried on all of them was not tried."""
+    """One block per set: geometric means over its blocks; NaN for a method that was not tried on all of them."""
     names = np.array(sets)
     with np.errstate(divide="ignore"):
         return np.array([np.exp(np.log(losses[names == name]).mean(axis=0)) for name in dict.fromkeys(sets)])
@@ -183,7 +185,8 @@ def means(records: Sequence[dict[str, Any]]) -> dict[str, float]:
     return out | {k: float(sum(r[k] for r in records)) for k in ("fit_seconds", "predict_seconds")}
 
 
-def report(found: Sequence[dict[str, Any]], reference: str) -> None:
+def report(found: Sequence[dict[str, Any]], reference: str, show: Show = print_table) -> None:
+    """Print the summary: a table for each size, and one over all sizes."""
     for part in found:
         title = (
             f"{part['title']}: {part['blocks']} sets with all ranked methods; Friedman p = {part['p_value']:.2g}, "
@@ -194,4 +197,37 @@ def report(found: Sequence[dict[str, Any]], reference: str) -> None:
         header += [*measures, "fit s", "predict s", "timeouts"]
         columns = ["method", "sets", "mean_rank", "wins", "ratio", "better", "worse", "p_value", *measures]
         columns += ["fit_seconds", "predict_seconds", "timeouts"]
-        print_table(title, header, [[row.get(c) for c in columns] for row in part["methods"]])
+        show(title, header, [[row.get(c) for c in columns] for row in part["methods"]])
+
+
+# ----------------------------------------------- held-out losses and those of new rows
+
+
+def heldout_ratios(records: Sequence[dict[str, Any]], method: str, size: str) -> dict[str, float]:
+    """For each set, the held-out loss divided by that of the test rows, both averaged over the draws."""
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for r in records:
+        if r["method"] == method and r["size"] == size and r["status"] == "ok":
+            if "heldout_log_loss" in r:
+                pairs.setdefault(r["set"], []).append((r["heldout_log_loss"], r["log_loss"]))
+            elif "heldout_rmse" in r:
+                pairs.setdefault(r["set"], []).append((r["heldout_rmse"], r["rmse"]))
+    means = {name: np.maximum(np.mean(found, axis=0), FLOOR) for name, found in pairs.items()}
+    return {name: float(held / new) for name, (held, new) in means.items()}
+
+
+def report_heldout(
+    records: Sequence[dict[str, Any]], methods: Sequence[str], sizes: Sequence[str], show: Show = print_table
+) -> None:
+    """Print how far held-out losses are from those of new rows."""
+    rows = []
+    for method in methods:
+        for size in sizes:
+            ratios = heldout_ratios(records, method, size)
+            if ratios:
+                values = np.array(list(ratios.values()))
+                far = [f"{name} {ratio:.2f}" for name, ratio in ratios.items() if abs(ratio - 1) > 0.25]
+                rows.append([method, size, len(values), values.mean(), np.median(values), ", ".join(far)])
+    if rows:
+        header = ["method", "size", "sets", "mean ratio", "median", "sets off by more than 25 %"]
+        show("Held-out loss / loss of new rows", header, rows)

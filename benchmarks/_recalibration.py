@@ -15,11 +15,12 @@ from sklearn.model_selection import train_test_split
 from benchmarks._common import in_proportion, peer_split
 from benchmarks.task_peers import landmine, related
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR, Recalibrated
-from leastwise.calibration.families import FAMILIES
+from leastwise.calibration.maps import FAMILIES
 from leastwise.calibration.recalibration import choose_family
 from leastwise.datasets import make_three_class
 from leastwise.estimators._recalibrated_rows import read_heldout, read_truth
 from leastwise.inspection.calibration_report import calibration_report
+from papers._common import PLAIN as INPUTS
 from papers._common.data import Split, load_set, scale_of, standardise
 from papers._common.timing import timed, timed_median
 from papers.ml_lspc.draws import calmly, enron
@@ -32,8 +33,12 @@ SMALL = {"wine": load_wine, "breast_cancer": load_breast_cancer, "iris": load_ir
 TASKS = ("landmine", "related")
 #: Data that were not used to develop the rules of "auto".
 FRESH = ("mnist", "dermatology", "three-class", "imbalanced", "related")
-MODELS = {"LSPC()": LSPC(), "LSPC(calibration=None)": LSPC(calibration=None), "LSSVC()": LSSVC()}
-TASK_MODELS = {"MultiTaskLSPC()": MultiTaskLSPC(task_column=-1)}
+MODELS = {
+    "LSPC()": LSPC(**INPUTS),
+    "LSPC(calibration=None)": LSPC(**INPUTS, calibration=None),
+    "LSSVC()": LSSVC(**INPUTS),
+}
+TASK_MODELS = {"MultiTaskLSPC()": MultiTaskLSPC(**INPUTS, task_column=-1)}
 PLAIN, AUTO, BY_TASK = "as it comes", "auto", "auto, by task"
 FOLDED = ("sigmoid", "isotonic", "temperature")
 #: Families that "auto" does not try, and that are compared with it.
@@ -149,8 +154,8 @@ def of_labels(folder: str | None, seed: int, quick: bool, draws: int) -> Iterato
     split = (enron(folder, 200, 100) if quick else enron(folder))(seed)
     some = np.argsort(-split.Y.sum(axis=0), kind="stable")[: 2 if quick else LABELS]
     frequent = f"enron, {len(some)} labels"
-    plain = timed(lambda: calmly(lambda: MultiLabelLSPC(random_state=seed).fit(split.X, split.Y))[0])
-    same = fixed(MultiLabelLSPC(random_state=seed), plain.value)
+    plain = timed(lambda: calmly(lambda: MultiLabelLSPC(**INPUTS, random_state=seed).fit(split.X, split.Y))[0])
+    same = fixed(MultiLabelLSPC(**INPUTS, random_state=seed), plain.value)
     alone = timed(lambda: calmly(lambda: clone(same).fit(split.X, split.Y))[0])
     again = timed(lambda: calmly(lambda: Recalibrated(same).fit(split.X, split.Y))[0])
     for method, found, seconds in ((PLAIN, plain, 0.0), (AUTO, again, again.cpu - alone.cpu)):
@@ -167,7 +172,7 @@ def _label_by_label(split: Any, some: Array, data: str, seed: int) -> Iterator[t
     sums: dict[str, dict] = {}
     for t in some:
         one = Split("enron", split.X, split.Y[:, t].astype(int), split.X_test, split.Y_test[:, t].astype(int))
-        for method, found, figures in _fitted(one, LSPC(random_state=seed)):
+        for method, found, figures in _fitted(one, LSPC(**INPUTS, random_state=seed)):
             P.setdefault(method, []).append(found.predict_proba(one.X_test)[:, 1])
             total = sums.setdefault(method, {"seconds": 0.0, "fit": 0.0, "search": 0.0})
             for key, value in figures.items():
@@ -189,7 +194,7 @@ def of_values(folder: str | None, seed: int, quick: bool) -> Iterator[tuple[str,
     train = in_proportion(task, pool, 150 if quick else 1500, rng)
     test = np.setdiff1d(pool, train)
     X = standardise(X, scale_of(X[train]))
-    model = MultiTaskLSSVR(random_state=seed)
+    model = MultiTaskLSSVR(**{**INPUTS, "kernel": "rbf+linear"}, random_state=seed)
     plain = timed(lambda: clone(model).fit(X[train], y[train], tasks=task[train]))
     for method in ("jackknife+", "jackknife"):
         made = timed(lambda m=method: plain.value.predict_interval(X[test], COVERAGE, m, tasks=task[test]))

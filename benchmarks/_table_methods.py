@@ -1,8 +1,8 @@
-"""What a user would run on a raw table: ours, and the usual ways. Methods for ``benchmarks.raw_tables``.
+"""Methods for ``benchmarks.raw_tables``, set up as a user would run them on a raw table.
 
 A method takes a table and the number of a draw, its seed, and returns an unfitted model with ``fit`` and
-``predict_proba`` or ``predict``. Those that need numbers get a one-hot encoding of the categories and the median for
-what is missing, with a column that says so; those that need them of equal size also get standardised columns.
+``predict_proba`` or ``predict``. Methods that need numeric inputs get one-hot encoded categories, and the median for
+missing values with an indicator column; methods that depend on scales also get standardised columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TREES, ROUNDS, COMPONENTS = 500, 500, 300
 
 @dataclass(frozen=True)
 class TableMethod:
-    """How to make the model, and the largest number of training rows and classes that it is tried on."""
+    """A model factory, and the largest numbers of training rows and classes that it is tried on."""
 
     make: Callable[[Table, int], Any]
     rows: int | None = None
@@ -87,7 +87,7 @@ def numbers(make: Callable[[int], Any]) -> TableMethod:
 
 
 def raw(make: Callable[[int], Any], **limits: int) -> TableMethod:
-    """On the table as it is."""
+    """On the raw table."""
     return TableMethod(lambda X, seed: make(seed), **limits)
 
 
@@ -95,7 +95,7 @@ def raw(make: Callable[[int], Any], **limits: int) -> TableMethod:
 
 
 class Searched(BaseEstimator):
-    """Choose C and gamma by cross-validation on the rows given, then fit ``finish(best)``."""
+    """Choose C and gamma by cross-validation on the given rows, then fit ``finish(best)``."""
 
     def __init__(self, model: Any, finish: Callable[[Any], Any], scoring: str | None, seed: int) -> None:
         self.model, self.finish, self.scoring, self.seed = model, finish, scoring, seed
@@ -161,7 +161,7 @@ class GaussianProcess(GaussianProcessClassifier):
 
 
 class CatBoost(BaseEstimator):
-    """CatBoost's defaults with 500 rounds; it gets categories as text, and a missing one is a category."""
+    """CatBoost's defaults with 500 rounds; categories are passed as text, and missing is a category."""
 
     def __init__(self, kind: str, seed: int) -> None:
         self.kind, self.seed = kind, seed
@@ -204,7 +204,7 @@ def lightgbm(kind: str, seed: int) -> Any:
 
 
 class XRFM(BaseEstimator):
-    """xRFM's defaults, encoded as its documentation says; a fifth of the rows is its validation set."""
+    """xRFM's defaults, encoded as in its documentation; a fifth of the rows is its validation set."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -259,7 +259,7 @@ def xrfm(seed: int) -> XRFM:
 
 #: In the order in which they are run: cheap ones and ours first.
 CLASSIFIERS: dict[str, TableMethod] = {
-    "LSPC()": standardised(lambda seed: LSPC(random_state=seed)),
+    "LSPC()": raw(lambda seed: LSPC(random_state=seed)),
     "logistic": standardised(lambda seed: LogisticRegression(max_iter=1000)),
     "HistGB": raw(lambda seed: HistGradientBoostingClassifier(random_state=seed)),
     "LightGBM": raw(partial(lightgbm, "Classifier")),
@@ -269,18 +269,32 @@ CLASSIFIERS: dict[str, TableMethod] = {
     "SVC + temperature": standardised(partial(svc, method="temperature")),
     "extra trees + temperature": numbers(partial(forest, ExtraTreesClassifier)),
     "random forest + temperature": numbers(partial(forest, RandomForestClassifier)),
-    "LSPC(kernel='laplace')": standardised(lambda seed: LSPC(kernel="laplace", random_state=seed)),
     "Gaussian process": standardised(lambda seed: GaussianProcess(random_state=seed), rows=300, classes=5),
     "xRFM": raw(xrfm),
 }
 REGRESSORS: dict[str, TableMethod] = {
-    "LSSVR()": standardised(lambda seed: LSSVR(random_state=seed)),
+    "LSSVR()": raw(lambda seed: LSSVR(random_state=seed)),
     "ridge": standardised(lambda seed: RidgeCV(np.logspace(-3, 5, 17))),
     "HistGB": raw(lambda seed: HistGradientBoostingRegressor(random_state=seed)),
     "LightGBM": raw(partial(lightgbm, "Regressor")),
     "CatBoost": raw(partial(catboost, "Regressor")),
     "SVR": standardised(svr),
     "random forest": numbers(lambda seed: RandomForestRegressor(TREES, random_state=seed)),
-    "LSSVR(kernel='laplace')": standardised(lambda seed: LSSVR(kernel="laplace", random_state=seed)),
     "xRFM": raw(xrfm),
 }
+
+#: Ours without one of the choices, and without any; run by name.
+WITHOUT: dict[str, dict[str, Any]] = {
+    "one scale": {"scale": "standard"},
+    "one kernel": {"kernel": "rbf"},
+    "no feature weights": {"metric": None},
+    "none of these": {"scale": "standard", "kernel": "rbf", "metric": None},
+    "no subsamples": {"search_rows": None},
+}
+
+
+def ablation(make: Any, options: dict[str, Any]) -> TableMethod:
+    return raw(lambda seed: make(random_state=seed, **options))
+
+
+ABLATIONS = {f"LSPC, {name}": ablation(LSPC, options) for name, options in WITHOUT.items()}

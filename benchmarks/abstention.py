@@ -146,11 +146,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         "missed",
         "decided",
         "error",
-        "nothing decided",
+        "nothing accepted",
         "naive: missed",
         "decided",
     ]
-    print_markdown("Error rate on accepted new rows above max_error: at most 0.05 is promised", header, lines)
+    print_markdown("Share of draws with an error rate above max_error: at most 0.05 is guaranteed", header, lines)
     write_json(args, {"figures": figures})
 
 

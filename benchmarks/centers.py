@@ -1,11 +1,11 @@
-"""Where to put few centres: random rows, k-means, k-means++, leverage scores, as many for each class or task?
+"""Choice of few centres: random rows, k-means, k-means++, leverage scores, or equally many for each class or task?
 
 The error on test rows against the number of centres, and the cost of the choice. All models search sigma and alpha
 with defaults; only ``n_centers`` and ``centers`` are set.
 
 usps, letter, satimage, mnist, digits    LSPC; log-loss and accuracy
 cover         LSPC on rows like those of a forest inventory: seven classes, the largest half of all and the smallest
-              one in a hundred, skewed measures beside groups of 0 and 1
+              one in a hundred, skewed measurements and groups of 0/1 columns
 rare          LSPC on two classes, one of 2 rows in 100 in five small clusters
 friedman      LSSVR on Friedman's first function with noise; 1 - R^2
 skewed        LSSVR on log-normal inputs, with most rows at one end; 1 - R^2
@@ -46,7 +46,7 @@ LARGE = ((10_000, 50, 1000), (100_000, 50, 1000))
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of model, and rows to fit and to test it; options are those of ``fit`` and of ``predict``."""
+    """A model with training and test rows; the options are passed to ``fit`` and to ``predict``."""
 
     model: Callable[..., Any]
     X: Array
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def ways(self) -> list[str]:
-        """How centres may be chosen here."""
+        """Values of ``centers=`` that apply to this model."""
         return [way for way in WAYS if way in self.model().CENTERS]
 
 
@@ -161,7 +161,7 @@ def measured(case: Case, way: str, count: int, seed: int) -> dict:
 
 
 def choosing(case: Case, way: str, count: int, seed: int) -> float:
-    """Processor seconds of the choice."""
+    """CPU seconds of the choice."""
     recipe, each = (
         Recipe("full", count, way, kernel=RBF(), sigma=median_distance(case.X, 1000)),
         np.arange(len(case.X)),
@@ -183,7 +183,7 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def large(quick: bool) -> list[dict]:
-    """Seconds of the choice out of many rows."""
+    """Seconds of the choice from many rows."""
     found = []
     for n, d, count in ((500, 5, 50),) if quick else LARGE:
         X = np.random.default_rng(0).normal(size=(n, d))
@@ -220,7 +220,7 @@ def _cell(value: float) -> str:
 
 
 def against_random(found: list[dict]) -> list[dict]:
-    """For every number of centres and way: its loss over that of random rows, over the data sets."""
+    """For every number and choice of centres: the loss relative to that of random rows, over the data sets."""
     told = []
     for b, way in dict.fromkeys((f["b"], f["way"]) for f in found if f["way"] != "random"):
         names = list(dict.fromkeys(f["data"] for f in found if (f["b"], f["way"]) == (b, way)))

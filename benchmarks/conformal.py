@@ -1,18 +1,20 @@
-"""Sets of classes that hold the true one 95 or 99 times of 100: are they right that often, and how large are they?
+"""Coverage and size of prediction sets with a nominal coverage of 95 and 99 %.
 
-LSPC() lac, aps           predict_set of a model as it comes, from its own held-out probabilities
-  by class                the same, with a level for every class (in all sets, if it has too few rows)
+LSPC() lac, aps           predict_set of a model with its own search, from its own held-out probabilities; columns are
+                          as they are, so that MAPIE's refits can use the same sigma
+  by class                the same, with a level for every class (a class with too few rows is in all sets)
 MAPIE split               SplitConformalClassifier on LSPC: fitted on four fifths of the rows, levels from the rest
 MAPIE cross               CrossConformalClassifier on LSPC with the chosen sigma and alpha: five refits, levels from
                           the folds. Both need the extra "bench", and are left out without it
 
 Sets are never empty (MAPIE's may be). Coverage is that of all test rows; "worst class" and "worst task" are the
-lowest of any class or task. landmine: MultiTaskLSPC on a quarter of all rows of 29 minefields, for 90 and 95 times of
-100, with one level for all tasks and with a level for every task that has enough rows (50 for 0.9, 100 for 0.95).
+lowest of any class or task. landmine: MultiTaskLSPC on a quarter of all rows of 29 minefields, with a nominal
+coverage of 90 and 95 %, with one level for all tasks and with a level for every task that has enough rows (50 and
+100).
 
-All seconds include the search; those of MAPIE cross the search that gave it sigma and alpha, those of MAPIE split the
-search on its four fifths, which is made once for both scores. Figures are means over draws of 800 training rows; the
-number after coverage and size is the standard deviation between draws. landmine is drawn every fourth time, as its
+All times include the search: for MAPIE cross the search that chose sigma and alpha, for MAPIE split the search on its
+four fifths, which is shared by both scores. Figures are means over draws of 800 training rows; the number after
+coverage and size is the standard deviation between draws. landmine is used in every fourth run only, because its
 search takes longer.
 """
 
@@ -27,20 +29,21 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_markdown, write_json
 from leastwise import LSPC, MultiTaskLSPC
+from papers._common import PLAIN
 from papers._common.data import Split, available, load_set
 from papers._common.timing import timed
 
 Array = np.ndarray
 SETS = ("digits", "usps", "letter", "satimage")
 COVERAGES, TASK_COVERAGES = (0.95, 0.99), (0.9, 0.95)
-#: Rows that are drawn for training.
+#: Number of training rows.
 ROWS = 800
-#: landmine is drawn once in so many runs.
+#: landmine is used once in this many runs.
 TASK_RUNS = 4
 
 
 def measured(made: Array, codes: Array, group: Array, seconds: float) -> dict:
-    """Coverage, the lowest of any group, mean size, and sets of a single class."""
+    """Coverage, lowest coverage of a group, mean size, and share of sets with a single class."""
     hit = made[np.arange(len(codes)), codes]
     worst = min(hit[group == g].mean() for g in np.unique(group))
     size = made.sum(axis=1)
@@ -49,7 +52,7 @@ def measured(made: Array, codes: Array, group: Array, seconds: float) -> dict:
 
 
 def ours(split: Split, seed: int) -> Iterator[tuple[str, float, dict]]:
-    fitted = timed(lambda: LSPC(random_state=seed).fit(split.X, split.y))
+    fitted = timed(lambda: LSPC(**PLAIN, random_state=seed).fit(split.X, split.y))
     codes = np.searchsorted(fitted.value.classes_, split.y_test)
     for name, more in (
         ("LSPC() lac", {}),
@@ -64,16 +67,16 @@ def ours(split: Split, seed: int) -> Iterator[tuple[str, float, dict]]:
 
 
 def mapie(split: Split, seed: int, chosen: Any, seconds: float) -> Iterator[tuple[str, float, dict]]:
-    """MAPIE's sets with the same classifier, where MAPIE is there."""
+    """Sets of MAPIE with the same classifier, if MAPIE is installed."""
     try:
         from mapie.classification import CrossConformalClassifier, SplitConformalClassifier
     except ImportError:
-        print("MAPIE is absent: pip install 'leastwise[bench]'", flush=True)
+        print("MAPIE is not installed: pip install 'leastwise[bench]'", flush=True)
         return
     codes = np.searchsorted(chosen.classes_, split.y_test)
     A, B, a, b = train_test_split(split.X, split.y, test_size=0.2, stratify=split.y, random_state=seed)
-    fixed = LSPC(chosen.sigma_, chosen.alpha_, random_state=seed)
-    searched = timed(lambda: LSPC(random_state=seed).fit(A, a))
+    fixed = LSPC(chosen.sigma_, chosen.alpha_, **PLAIN, random_state=seed)
+    searched = timed(lambda: LSPC(**PLAIN, random_state=seed).fit(A, a))
     for score in ("lac", "aps"):
         given = {"confidence_level": COVERAGES, "conformity_score": score, "random_state": seed}
 
@@ -102,7 +105,7 @@ def of_tasks(folder: str | None, seed: int, quick: bool) -> Iterator[tuple[str, 
     train = np.concatenate(parts)
     test = np.setdiff1d(np.flatnonzero(np.isin(task, task[train])), train)
     X, y = np.asarray(data.X, dtype=float), np.asarray(data.y, dtype=int)
-    fitted = timed(lambda: MultiTaskLSPC(random_state=seed).fit(X[train], y[train], tasks=task[train]))
+    fitted = timed(lambda: MultiTaskLSPC(**PLAIN, random_state=seed).fit(X[train], y[train], tasks=task[train]))
     codes = np.searchsorted(fitted.value.classes_, y[test])
     for name, more in (
         ("MultiTaskLSPC() lac", {}),
@@ -115,7 +118,7 @@ def of_tasks(folder: str | None, seed: int, quick: bool) -> Iterator[tuple[str, 
 
 
 def run(args: argparse.Namespace) -> Iterator[dict]:
-    rows = 600 if args.quick else None  # MAPIE needs more than a hundred in a fifth of them
+    rows = 600 if args.quick else None  # a fifth of them must be more than 100 rows for MAPIE
     for seed in range(args.runs):
         for name, split in available(SETS, lambda n, s=seed: peer_split(n, args.data, s, rows or ROWS)):
             for method, asked, found in ours(split, seed):
@@ -128,7 +131,7 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def shown(key: str, values: list[float]) -> str:
-    """The mean, with the spread between draws where it matters."""
+    """The mean; for coverage and size also the standard deviation between draws."""
     spread = f" ± {np.std(values):.3f}" if key in ("coverage", "size") and len(values) > 1 else ""
     return f"{np.mean(values):.3g}" + spread
 
@@ -142,7 +145,7 @@ def report(found: list[dict]) -> None:
         worst = "worst task" if data == "landmine" else "worst class"
         header = ["method", "coverage", worst, "mean size", "single", "empty", "seconds"]
         draws = len({f["run"] for f in here})
-        print_markdown(f"{data}, coverage {asked} asked for, {draws} draws", header, lines)
+        print_markdown(f"{data}, nominal coverage {asked}, {draws} draws", header, lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,16 +1,16 @@
-"""Many tasks through Dask on worker processes, beside one process that holds all rows: time, memory, what travels.
+"""Many tasks with Dask worker processes, compared with a single process: time, memory and data transfer.
 
-Rows are made where they are used, in partitions of whole tasks: 50 rows, 10 features, two classes, 200 centres. Every
-run is in processes of its own, with one thread for matrix products in each. Seconds are those of a fit on rows that
-are at hand: in memory, or persisted on the workers. A stream makes its rows anew in every pass.
+Rows are generated where they are used, in partitions of whole tasks: 50 rows, 10 features, two classes, 200 centres.
+Every run has its own processes, with one thread for matrix products in each. Seconds are those of a fit on rows that
+are already available: in memory, or persisted on the workers. A stream generates its rows again in every pass.
 
-bare    one fit at given sigma, alpha, sharing and centres: a look at the partitions, the sums, the coefficients.
-whole   MultiTaskLSPC(n_centers=200): with its own search on some tasks, and calibration. In one process held-out
-        scores are those of all rows, through Dask those of the tasks that were searched on.
+bare    one fit at given sigma, alpha, sharing and centres: an overview of the partitions, the sums, the coefficients.
+whole   MultiTaskLSPC(n_centers=200) with its own search on some tasks, and calibration. In one process all rows have
+        held-out scores, with Dask only those of the tasks of the search.
 
-"sent" is what workers sent to one another and to the client, as they count it; sums are those of one partition. Peaks
-of memory are those of the processes, rows and libraries included. A whole fit chooses other centres through Dask,
-where it is the sample that they are chosen from: only the scores of bare fits can be compared.
+"sent" is what workers sent to one another and to the client, by their own counters; sums are those of one partition.
+Peak memory is that of the processes, including rows and libraries. A whole fit with Dask chooses its centres from the
+sample, so they differ from those in memory: only the scores of bare fits can be compared.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Array = np.ndarray
 
 #: Rows of a task, features, centres, classes.
 M, D, B, C = 50, 10, 200, 2
-#: Fixed numbers: the ridge on the sum of the losses, which a task feels alike whatever their number.
+#: Fixed hyperparameters; the ridge is on the sum of the losses, so that it does not depend on the number of tasks.
 SIGMA, RIDGE, SHARING = 3.0, 0.1, 0.5
 
 # ------------------------------------------------------------------------ data
 
 
 def make_part(first: int, count: int) -> tuple[Array, Array, Array]:
-    """Rows of some tasks: a function of all tasks and one of each, by random waves."""
+    """Rows of some tasks: a function shared by all tasks plus one of each task, sums of random waves."""
     common = np.random.default_rng(0)
     waves, phases, shared = common.standard_normal((D, 16)), common.uniform(0, 6, 16), common.standard_normal(16)
     rng = np.random.default_rng([1, first])
@@ -73,7 +73,7 @@ MODELS: dict[str, Callable[[int], MultiTaskLSPC]] = {"bare": bare_model, "whole"
 
 
 def peak() -> float:
-    """Megabytes of this process at its peak."""
+    """Peak memory of this process in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -90,7 +90,7 @@ def in_memory(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
 
 
 def streamed(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
-    """One process with the rows of one partition at a time, which it makes anew in every pass."""
+    """One process with the rows of one partition at a time, generated again in every pass."""
     with capped(1):
         blocks = [partial(as_block, *cut) for cut in cuts(n_tasks, n_parts)]
         model = MODELS[fit](n_tasks)
@@ -134,12 +134,12 @@ def through_dask(fit: str, n_tasks: int, n_parts: int, workers: int) -> dict:
 
 
 def transferred(dask_worker: Any) -> int:
-    """Bytes that a worker sent so far."""
+    """Bytes that a worker has sent so far."""
     return int(dask_worker.transfer_outgoing_bytes_total)
 
 
 def in_process(*case: Any) -> dict:
-    """A run in a fresh process."""
+    """A run in a new process."""
     call, *rest = case
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(call, *rest).result()

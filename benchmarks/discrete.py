@@ -1,8 +1,9 @@
 """Discrete data: few distinct rows, each observed many times.
 
-Leave-one-out leaves out one observation. On discrete data most observations have equal neighbours that stay, so that
-held-out scores show what the cells of the table say. Each case has a known truth or a large test set. ``--groups
-duplicates`` holds equal rows out together instead, which leaves nothing to learn a cell from.
+Leave-one-out holds out one observation. In discrete data most observations have duplicates, which stay in the
+training set, so that held-out scores are close to the class shares of each combination of values. Each case has a
+known truth or a large test set. ``--groups duplicates`` holds out equal rows together instead, which leaves no rows
+to learn a combination from.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ def levels(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
 
 
 def xor(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """Two binary features, of which only the pair tells."""
+    """Two binary features that are informative only together."""
     X = rng.integers(0, 2, (n, 2))
     return X.astype(float), (rng.random(n) < np.where(X[:, 0] ^ X[:, 1], 0.9, 0.1)).astype(int)
 
 
 def passengers(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """A table of passengers by class, sex and age group, with the survival of each as in a well-known wreck."""
+    """Passengers by class, sex and age group, with survival rates similar to those of the Titanic."""
     cell = rng.choice(8, n, p=[0.09, 0.16, 0.08, 0.13, 0.22, 0.27, 0.02, 0.03])
     survival = np.array([0.97, 0.33, 0.88, 0.10, 0.46, 0.16, 0.95, 0.45])
     X = np.array([[1, 1, 0], [1, 0, 0], [2, 1, 0], [2, 0, 0], [3, 1, 0], [3, 0, 0], [2, 1, 1], [3, 0, 1]], float)
@@ -70,19 +71,19 @@ CLASSES: dict[str, tuple[Callable, int]] = {
 
 
 def steps(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """A quantity that depends on a category of five levels."""
+    """A regression target that depends on a category of five levels."""
     x = rng.integers(0, 5, n)
     return np.eye(5)[x], np.array([0.0, 1.0, 0.5, 2.0, 1.5])[x] + 0.8 * rng.standard_normal(n)
 
 
 def zeros_and_ones(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """Values of 0 and 1 that depend on a category of five levels."""
+    """A 0/1 regression target that depends on a category of five levels."""
     x = rng.integers(0, 5, n)
     return np.eye(5)[x], (rng.random(n) < np.array([0.05, 0.3, 0.5, 0.7, 0.95])[x]).astype(float)
 
 
 def product(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """The product of two features of three values each."""
+    """The product of two features with three values each."""
     X = rng.integers(-1, 2, (n, 2)).astype(float)
     return X, X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n)
 
@@ -98,7 +99,7 @@ VALUES: dict[str, tuple[Callable, int]] = {
 
 
 class _Tasks:
-    """A multi-task model whose tasks, rows in turn, have nothing in common but the function."""
+    """A multi-task model with rows assigned to tasks in turn; all tasks follow the same function."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -115,7 +116,7 @@ class _Tasks:
 
 
 class _Label:
-    """A model of many labels, with each class as a label."""
+    """A multi-label model, with each class as a label."""
 
     def fit(self, X: Array, y: Array, **given: Any) -> _Label:
         with warnings.catch_warnings():
@@ -140,13 +141,13 @@ OUR_VALUES = {"LSSVR": LSSVR, "MultiTaskLSSVR": lambda: _Tasks(MultiTaskLSSVR())
 
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.discrete", __doc__ or "", threads=1, runs=5)
-    p.add_argument("--groups", choices=["duplicates"], help="hold equal rows out together")
+    p.add_argument("--groups", choices=["duplicates"], help="hold out equal rows together")
     args = parse(p, argv)
     runs = 1 if args.quick else args.runs
     with capped(args):
         classes = {name: _classes(make, n, runs, args) for name, (make, n) in CLASSES.items()}
         values = {name: _values(make, n, runs, args) for name, (make, n) in VALUES.items()}
-    for title, found in {"log-loss on fresh rows": classes, "explained variance on fresh rows": values}.items():
+    for title, found in {"log-loss on new rows": classes, "explained variance on new rows": values}.items():
         names = list(next(iter(found.values())))
         rows = [[case, *(f"{row[name]:.3f}" for name in names)] for case, row in found.items()]
         print_markdown(title, ["case", *names], rows)

@@ -6,7 +6,7 @@ Both count the user and system seconds of the whole process. Memory is reported 
 process up to the end of the fit, libraries and data included.
 
 ``--compare`` also measures the package in a second source folder. Runs of the two versions alternate, so that changes
-in machine load affect both alike. The ratio is this version / other version: below 1, this version is cheaper.
+in machine load affect both equally. The ratio is this version / other version: below 1, this version is cheaper.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Operations are counted in two ways. "fraction" counts what is carried out:
     solve             2 n^2 c      (and 2 n^2 c for the last product, norm="coefficients" only)
 
 "least" counts n^2 d for the first, the fewest operations that dense linear algebra needs.
-The pieces are timed one by one, and with them scikit-learn's checks of the input and the hunt for equal rows.
+The steps are also timed separately, including scikit-learn's input validation and the search for equal rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sklearn.utils import check_X_y
 
 from benchmarks._common import capped, gemm_speed, parse, parser, print_table, timed_fresh, write_json
 from leastwise import LSPC
-from leastwise.linalg.cholesky import cholesky
+from leastwise.linalg.decompositions import cholesky
 from leastwise.model_selection.folds import distinct_rows
 from leastwise.problem.kernels import RBF
 from papers._common.data import median_distance
@@ -30,7 +30,7 @@ from papers._common.timing import timed_median
 
 SIZES = (1000, 2000, 4000, 8000)
 D, C, ALPHA = 256, 10, 1e-3
-#: A larger product is no faster.
+#: A larger product does not run at a higher rate.
 GEMM_CAP = 4000
 
 
@@ -63,7 +63,7 @@ def whole_fit(n: int, norm: str, repeats: int) -> dict:
 
 
 def pieces(n: int, repeats: int) -> dict:
-    """Seconds of each step, by the library's own functions."""
+    """Seconds of each step, by the functions of the library."""
     X, y = sample(n)
     kernel, sigma, Z = RBF(), median_distance(X, 1000), np.eye(C)[y]
     D2 = kernel.pairs(X, X)
@@ -97,7 +97,7 @@ def report(figures: dict) -> None:
     print_table(f"Bare fit, d = {D}, {C} classes", header, [[f[k] for k in columns] for f in figures["fits"]])
     columns = ["n", "pairs", "exp", "square", "factor", "solve", "checks", "equal_rows"]
     rows = [[p[k] for k in columns] for p in figures["pieces"]]
-    print_table("Seconds by piece (square: norm='coefficients' only)", columns, rows)
+    print_table("Seconds by step (square: norm='coefficients' only)", columns, rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,19 +1,19 @@
-"""Intervals of quantities that are to hold 90 values of 100: do they, with few rows, with groups and with tasks?
+"""Coverage of 90 % prediction intervals for regression with few rows, with groups and with tasks.
 
 LSSVR     rows drawn independently: d standard normal columns, and
             linear   the mean of the columns (times sqrt(d)), noise of 0.5
             smooth   sin(2 x1) + x2^2 / 2 (x1 where d = 1), noise of 0.3
-            noise    nothing, noise of 1
+            noise    zero, noise of 1
             hetero   x1, noise of 0.3 + 0.5 |x1|
-groups    "linear" and "smooth" in groups of 2 to 8 rows, with a level of the group's own (standard deviation 0.7) and
-          rows near the group's middle; new rows are of new groups, and one of every new group counts
-tasks     MultiTaskLSSVR, four tasks with slopes and levels of their own; new rows of the same tasks, and of new ones
+groups    "linear" and "smooth" in groups of 2 to 8 rows, with a random intercept per group (standard deviation 0.7)
+          and rows near the centre of the group; test rows come from new groups, one row of each
+tasks     MultiTaskLSSVR, four tasks with their own slopes and intercepts; test rows of the same tasks and of new ones
 
-"plain" are intervals as if parameters had been given and rows were alone: no correction for what the search has seen,
-no groups. "corrected" are those of predict_interval. "jackknife" are corrected too, but equally wide everywhere. "to
-reach" is ceil(0.9 (n + 1)) / (n + 1), what the ranks of n rows, or groups, make of 0.9. Widths are relative to those
-of an oracle that knows the function and the spread of the noise (and of levels); where some intervals are infinite,
-their median. Figures are means over draws, with the standard error of the corrected coverage.
+"plain" intervals have no correction for the search and ignore groups. "corrected" are those of predict_interval.
+"jackknife" are corrected too, but have a constant width. "to reach" is ceil(0.9 (n + 1)) / (n + 1), the nominal
+coverage for the ranks of n rows or groups. Widths are relative to those of an oracle that knows the function and the
+standard deviation of the noise (and of the intercepts); the median is shown if some intervals are infinite. Figures
+are means over draws, with the standard error of the corrected coverage.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NEW, N_TASKS, LEVEL = 300, 4, 0.7
 
 
 def function(kind: str, X: Array) -> tuple[Array, Array]:
-    """The mean of every row, and the standard deviation of its noise."""
+    """The true mean of every row, and the standard deviation of its noise."""
     one, d = np.ones(len(X)), X.shape[1]
     if kind == "linear":
         return X.sum(axis=1) / np.sqrt(d), 0.5 * one
@@ -49,7 +49,7 @@ def function(kind: str, X: Array) -> tuple[Array, Array]:
 
 
 def drawn(rng: np.random.Generator, kind: str, n: int, d: int) -> tuple[Array, Array, Array]:
-    """Rows, values, and the half width of an oracle's interval."""
+    """Rows, targets, and half the width of the oracle's interval."""
     X = rng.normal(size=(n, d))
     mean, spread = function(kind, X)
     return X, mean + spread * rng.normal(size=n), NORMAL * spread
@@ -58,7 +58,7 @@ def drawn(rng: np.random.Generator, kind: str, n: int, d: int) -> tuple[Array, A
 def drawn_groups(
     rng: np.random.Generator, kind: str, groups: int, d: int, single: bool = False
 ) -> tuple[Array, Array, Array, Array]:
-    """The same, in groups; ``single`` has one row of each."""
+    """The same with groups; ``single`` gives one row per group."""
     group = np.repeat(np.arange(groups), 1 if single else rng.integers(2, 9, size=groups))
     X = rng.normal(size=(groups, d))[group] + 0.3 * rng.normal(size=(len(group), d))
     mean, spread = function(kind, X)
@@ -67,7 +67,7 @@ def drawn_groups(
 
 
 def drawn_tasks(rng: np.random.Generator, slopes: Array, n: int) -> tuple[Array, Array, Array, Array]:
-    """Rows of tasks with these slopes, the first of which is the level."""
+    """Rows of tasks with these slopes; the first is the intercept."""
     task = np.arange(n) % len(slopes)
     X = rng.normal(size=(n, slopes.shape[1] - 1))
     y = slopes[task, 0] + np.sin(2 * X[:, 0]) + np.sum(X * slopes[task, 1:], axis=1) + 0.4 * rng.normal(size=n)
@@ -75,14 +75,14 @@ def drawn_tasks(rng: np.random.Generator, slopes: Array, n: int) -> tuple[Array,
 
 
 def without_corrections(model: Any) -> Any:
-    """The model with residuals as they are."""
+    """The model with uncorrected residuals."""
     other = copy.copy(model)
     other.residuals_ = replace(model.residuals_, excess=None, inflation=1.0, group=None)
     return other
 
 
 def measured(model: Any, X: Array, y: Array, oracle: Array, **more: Any) -> dict[str, float]:
-    """Coverages, and widths relative to the oracle's."""
+    """Coverages, and widths relative to those of the oracle."""
     found = {}
     for name, one, method in (
         ("plain", without_corrections(model), "auto"),
@@ -97,7 +97,7 @@ def measured(model: Any, X: Array, y: Array, oracle: Array, **more: Any) -> dict
 
 
 def cells(quick: bool) -> Iterator[tuple[str, str, int, int]]:
-    """What is drawn: family, kind, rows (or groups) and columns."""
+    """The settings: family, kind, number of rows (or groups) and columns."""
     rows, columns = ((20,), (1,)) if quick else (ROWS, COLUMNS)
     yield from (("LSSVR", kind, n, d) for kind in KINDS for d in columns for n in rows)
     yield from (("groups", kind, g, 2) for kind in KINDS[:2] for g in (GROUPS[:1] if quick else GROUPS))
@@ -151,7 +151,7 @@ def report(found: list[dict[str, Any]]) -> None:
             for f in found
             if f["family"] == family
         ]
-        print_markdown(f"{family}, coverage {COVERAGE} asked for", ["data", "columns", rows, *names], lines)
+        print_markdown(f"{family}, nominal coverage {COVERAGE}", ["data", "columns", rows, *names], lines)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -1,8 +1,8 @@
-"""Are sigmas tried side by side quicker than with all threads for each?
+"""Is it faster to evaluate sigmas in parallel, or one at a time with all threads?
 
-A decomposition gains little from a second thread, two decompositions gain all of it. Timed is the whole fit of LSPC:
-one job with all threads, one job with one thread, and as many jobs as there are threads with one thread each, in
-threads (the default) and in processes that run already. Processor seconds are those of the first process.
+A decomposition gains little from a second thread, while two decompositions run fully in parallel. The whole fit of
+LSPC is timed: one job with all threads, one job with one thread, and as many jobs as threads with one thread each, as
+threads (the default) and as processes that are already running. CPU seconds are those of the first process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from papers._common import timing
 from papers._common.timing import timed_median
 
 SIZES = (500, 1000, 2000, 4000)
-#: Up to so many rows the search is on all of them, beyond that on some as by default.
+#: Up to this number of rows the search uses all rows, beyond that a subsample, as by default.
 ALL_ROWS = 2000
 D, C = 20, 5
 
@@ -47,7 +47,7 @@ def one(n: int, jobs: int, threads: int, backend: str, repeats: int) -> dict:
     model = LSPC(search_rows=rows, random_state=0, n_jobs=jobs)
     with timing.capped(threads), joblib.parallel_config(backend):
         if backend == "loky":
-            LSPC(n_jobs=jobs).fit(X[:100], y[:100])  # starts the processes
+            LSPC(n_jobs=jobs).fit(X[:100], y[:100])  # start the processes
         done = timed_median(lambda: model.fit(X, y), repeats, budget=120)
     chosen = {"sigma": model.sigma_, "alpha": model.alpha_}
     plan = {"n": n, "jobs": jobs, "threads": max(1, threads // jobs), "backend": backend}

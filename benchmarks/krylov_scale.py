@@ -1,10 +1,10 @@
-"""From how many rows on is it better to iterate than to factor, and what does it cost in digits?
+"""At how many rows does the iterative solver become better than Cholesky, and how accurate is it?
 
-LSSVR at one sigma (the median distance) and alpha, nothing held out: solver="cholesky" holds the kernel of all rows
-and factors it, solver="krylov" computes it block by block, in every iteration anew, and never holds it. Rows of 10
-features, a smooth function with noise. Each point in a process of its own; "peak MB" is the peak of the fit less what
-was there before it. "difference" is the greatest difference of two predictions on 1,000 new rows, relative to their
-spread. A factor is left out where the memory that is free does not hold three arrays of rows x rows.
+LSSVR at one sigma (the median distance) and alpha, without held-out scores: solver="cholesky" stores and factors the
+kernel matrix of all rows, solver="krylov" computes it block by block in every iteration. Rows have 10 features; the
+target is a smooth function with noise. Each point runs in its own process; "peak MB" is the peak memory of the fit
+minus that before it. "difference" is the largest difference of the predictions on 1,000 new rows, relative to their
+standard deviation. Cholesky is left out if three arrays of rows x rows do not fit into the free memory.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SIZES = (1000, 2000, 4000, 8000, 12_000, 20_000)
 ALPHAS = (1e-3, 1e-5)
 SOLVERS = ("cholesky", "krylov")
 D, NEW, COSINES = 10, 1000, 64
-#: Arrays of rows x rows that a factor needs room for.
+#: Arrays of rows x rows that a factorisation needs.
 ARRAYS = 3
 
 
 def make_rows(n: int) -> tuple[Array, Array]:
-    """Standard normal rows, and a mixture of waves over distances as long as those between rows, with noise."""
+    """Standard normal rows, and a sum of waves as long as typical distances between rows, with noise."""
     rng = np.random.default_rng(0)
     frequencies, phases = rng.standard_normal((D, COSINES)) / np.sqrt(D), rng.uniform(0, 2 * np.pi, COSINES)
     weights = rng.standard_normal(COSINES) * np.sqrt(2 / COSINES)
@@ -58,7 +58,7 @@ def one(solver: str, n: int, alpha: float, threads: int, repeats: int) -> dict:
         warnings.simplefilter("ignore", ConvergenceWarning)
         X, y = make_rows(n + NEW)
         model = LSSVR(median_distance(X, 1000), alpha, kernel="rbf", cv=None, solver=solver, random_state=0)
-        model.fit(X[:100], y[:100])  # all that is needed once is there
+        model.fit(X[:100], y[:100])  # warm-up
         seconds, peaks = [], []
         for _ in range(repeats):
             gc.collect()

@@ -1,7 +1,8 @@
-"""Section 6.2 of the multi-label LSPC paper in its own parameters: does ML-LSPC beat LSPC, and what does it hang on?
+"""Section 6.2 of the multi-label LSPC paper in its own parameters: does ML-LSPC beat LSPC, and why?
 
-The paper says neither which lambdas (ridges, the same for all labels) nor which gammas (factors of the similarities)
-it tries. A large gamma is a ridge too, on what labels do not share. So with few lambdas, gammas fill the gaps.
+The paper states neither the lambdas (ridges, the same for all labels) nor the gammas (factors of the similarities) of
+its grid. A large gamma also acts as a ridge, on the parts that labels do not share. With few lambdas, the gammas
+therefore fill the gaps.
 
 LSPC          gamma = 0
 ML-LSPC       eq. (1), C = lambda I + gamma Laplacian(max(0, correlation))
@@ -19,10 +20,10 @@ from scipy.stats import ttest_rel
 
 from benchmarks._common import capped, parse, parser, print_markdown, write_json
 from benchmarks._labels import enron_draws
-from leastwise.linalg.spectrum import square_spectrum
+from leastwise.linalg.decompositions import square_spectrum
 from leastwise.linalg.sylvester import Modes, distinct, solve_sylvester
 from leastwise.metrics import label_f1
-from leastwise.model_selection.label_folds import label_fold_ids
+from leastwise.model_selection.splitters import label_fold_ids
 from leastwise.problem.coupling import laplacian
 from leastwise.problem.kernels import RBF
 from papers._common.data import median_distance
@@ -43,7 +44,7 @@ def scores(K: Array, k: Array, Y: Array, truth: Array) -> Array:
     """Micro F1 for all lambdas and gammas."""
     spectrum, n = square_spectrum(K), len(K)
     with np.errstate(invalid="ignore"):
-        S = np.maximum(np.nan_to_num(np.corrcoef(Y.T)), 0)  # a label of one class has none
+        S = np.maximum(np.nan_to_num(np.corrcoef(Y.T)), 0)  # NaN for a label with one class
     L, V = np.linalg.eigh(laplacian(S))
     Z, found = np.stack([1.0 - Y, Y], axis=1), np.empty((len(LAMBDAS), len(GAMMAS)))
     for i, ridge in enumerate(LAMBDAS * n**2):
@@ -68,7 +69,7 @@ def draw(data: LabelSplit, seed: int) -> dict:
 
 
 def chosen(found: dict, lambdas: list[int], gammas: slice) -> float:
-    """The test score of the point that held-out rows choose."""
+    """The test score of the point with the best held-out score."""
     held, test = (np.array(found[name])[:, lambdas][:, :, gammas] for name in ("held", "test"))
     return float(test.ravel()[held.argmax()])
 

@@ -1,25 +1,25 @@
-"""Many labels of a row: how good, and how long, is one tied model beside the usual ways?
+"""Many labels per row: quality and time of one coupled model, compared with the usual methods.
 
-MultiLabelLSPC()         as it comes: search, fit and calibration by held-out scores; with thresholds chosen for micro
-                         F1; and with sharing=0, every label alone
+MultiLabelLSPC()         defaults: search, fit and calibration by held-out scores; also with thresholds chosen for
+                         micro F1, and with sharing=0 (independent labels)
 LogisticRegression       MultiOutputClassifier of GridSearchCV (C, 3 folds, log-loss)
 SVC + CalibratedCV       MultiOutputClassifier of GridSearchCV (C and gamma, 3 folds, accuracy), then
                          CalibratedClassifierCV(method="sigmoid", ensemble=False, cv=3)
 chain ...                ClassifierChain of the same logistic regressions, in the order of the labels
 RandomForest             RandomForestClassifier(300), all labels in one forest
-label shares             what knows nothing of the rows
+label shares             the share of each label, without a model
 
-scikit-learn's searches cannot do with labels that have fewer than 3 rows of a class: these get their share,
-(rows + share of all labels) / (all rows + 1), as a constant.
+scikit-learn's searches need at least 3 rows of each class of a label. Other labels get a constant probability,
+(positive rows + share of all labels) / (all rows + 1).
 
 enron       1,000 rows of 1,001 words for training, 702 for testing, 53 labels of which many are rare
-digits      scikit-learn's pictures, 300 for training, the rest for testing; 16 labels: which digit it is, and whether
+digits      scikit-learn's images, 300 for training, the rest for testing; 16 labels: which digit it is, and whether
             it is even, prime, a square, above 4, has a closed loop, or has a straight line
 made        scikit-learn's make_multilabel_classification: 500 rows for training, 1,500 for testing, 40 features,
             20 labels
 
 Log-loss and calibration error are those of all entries of the label table, average precision is the mean over labels.
-Decisions are at 0.5 but for "threshold='auto'". All seconds include the search. SVC and chains run in the first
+Decisions are at 0.5 except for "threshold='auto'". All times include the search. SVC and chains run in the first
 --slow-runs draws only. All methods get the same input and the same cores: BLAS and OpenMP are capped at --threads,
 and scikit-learn fits --threads labels, or candidates, at a time.
 """
@@ -57,7 +57,7 @@ Array = np.ndarray
 SETS = ("enron", "digits", "made")
 OURS = "MultiLabelLSPC()"
 COSTS, SVC_COSTS = (0.01, 0.1, 1, 10), (1, 10)
-#: A label with fewer rows of a class than this has no model of its own.
+#: A label with fewer rows of a class than this gets a constant probability.
 FEWEST = 3
 PROPERTIES = {
     "even": (0, 2, 4, 6, 8),
@@ -72,7 +72,7 @@ PROPERTIES = {
 
 
 def draws(name: str, args: argparse.Namespace) -> Callable[[int], LabelSplit]:
-    """A function from the number of a draw to its rows."""
+    """A function that maps the number of a draw to its rows."""
     if name == "enron":
         return enron_draws(args)
     return partial({"digits": digits, "made": made}[name], quick=args.quick)
@@ -103,7 +103,7 @@ def made(seed: int, quick: bool) -> LabelSplit:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model from one method: probabilities of 1 and decisions for rows, and the seconds to get it."""
+    """A fitted model: functions for the probabilities of 1 and for decisions, and the seconds of the fit."""
 
     label: str
     proba: Callable[[Array], Array]
@@ -116,14 +116,14 @@ Method = Callable[[LabelSplit, int, argparse.Namespace], Iterator[Fitted]]
 
 
 class OrShare(ClassifierMixin, BaseEstimator):
-    """An estimator of one label, or the label's share where it has too few rows of a class."""
+    """An estimator of one label; a constant if the label has too few rows of a class."""
 
     def __init__(self, estimator: Any, share: float) -> None:
         self.estimator = estimator
         self.share = share
 
     def fit(self, X: Array, y: Array) -> OrShare:
-        """Count, then fit if there is enough to fit."""
+        """Fit if each class has enough rows."""
         self.classes_ = np.array([0, 1])
         ones = int(np.sum(y))
         self.constant_ = min(ones, len(y) - ones) < FEWEST
@@ -138,7 +138,7 @@ class OrShare(ClassifierMixin, BaseEstimator):
         return np.tile([1 - self.mean_, self.mean_], (len(X), 1))
 
     def predict(self, X: Array) -> Array:
-        """1 from a probability of 0.5 on."""
+        """1 if the probability is at least 0.5."""
         return (self.predict_proba(X)[:, 1] >= 0.5).astype(int)
 
 
@@ -155,7 +155,7 @@ def tied(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fitt
 
 
 def second_columns(model: Any, X: Array) -> Array:
-    """Probabilities of 1 from a list with one table for each label, whose classes may be 0 alone, or 1 alone."""
+    """Probabilities of 1 from a list with one table for each label, which may have only class 0 or only class 1."""
     tables = zip(model.predict_proba(X), model.classes_, strict=True)
     return np.column_stack([P[:, list(c).index(1)] if 1 in c else np.zeros(len(P)) for P, c in tables])
 
@@ -251,7 +251,7 @@ def measured(data: LabelSplit, seed: int, fitted: Fitted, unsettled: int) -> dic
 
 
 def with_warnings(method: Method, *case: Any) -> Iterator[tuple[Fitted, int]]:
-    """What a method gives, each with the number of its convergence warnings in this process."""
+    """Fitted models of a method, each with the number of its convergence warnings in this process."""
     steps = method(*case)
     while True:
         fitted, count = calmly(lambda: next(steps, None))

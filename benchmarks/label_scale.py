@@ -1,21 +1,21 @@
-"""How does the time of many labels grow with the rows and the labels, and how far is that from the limit?
+"""How does the time of a multi-label fit grow with rows and labels, compared with a lower bound?
 
-fits          one fit at given sigma, alpha and sharing, nothing held out, with the labels' correlations as
-              similarities, so that nothing is sparse: labels from 10 to 2,000 for 2,000 rows, rows from 500 to 4,000
-              for 100 labels
-searches      the same sizes up to --search-labels, MultiLabelLSPC() as it comes: search, fit and calibration;
-              "points" were tried
-many          10,000 labels of 1,000 rows: all alike, and a sparse graph of groups of 10 labels; at given parameters
+fits          one fit at given sigma, alpha and sharing, without held-out scores, with correlations of the labels as
+              (dense) similarities: 10 to 2,000 labels for 2,000 rows, 500 to 4,000 rows for 100 labels
+searches      the same sizes up to --search-labels, MultiLabelLSPC() with defaults: search, fit and calibration;
+              "points" is the number of search points
+many          10,000 labels of 1,000 rows: equally similar labels, and a sparse graph of groups of 10 labels; at given
+              hyperparameters
 
-Labels come in groups of 10 with similar linear boundaries in 50 features, with noise. Every point is in a process of
-its own; memory is the peak of the first fit less what was there before it. The best of three fits counts where these
-are short.
+Labels come in groups of 10 with similar linear boundaries in 50 features, with noise. Every point runs in its own
+process; memory is the peak of the first fit minus that before it. Short fits are repeated three times and the best
+counts.
 
 A matrix product (GEMM, float64) is timed right before. With n rows of d features and T labels of two classes, a fit
 carries out at least
 
     kernel            2 n^2 d
-    eigenvectors      10/3 (n^3 + T^3)      to a tridiagonal matrix, and back; what is between counts for nothing
+    eigenvectors      10/3 (n^3 + T^3)      to a tridiagonal matrix, and back; the steps in between are not counted
     correlations      2 n T^2
     targets           2 n (2 T) T  twice    into the eigenvectors of the labels, and back
     coefficients      2 n^2 (2 T)  twice    into the eigenvectors of the rows, and back
@@ -48,19 +48,19 @@ Array = np.ndarray
 
 PARTS = ("fits", "searches", "many")
 LABELS, ROWS = (10, 100, 500, 2000), (500, 1000, 2000, 4000)
-#: Rows where the labels grow, and labels where the rows do.
+#: Number of rows when the labels vary, and of labels when the rows vary.
 FIXED_ROWS, FIXED_LABELS = 2000, 100
 MANY_LABELS, MANY_ROWS = 10_000, 1000
 D, GROUP, NOISE = 50, 10, 0.3
 ALPHA, SHARING = 1e-3, 0.5
-#: A larger product is no faster.
+#: A larger product does not run at a higher rate.
 GEMM_CAP = 2000
 #: Fits that take longer than this are not repeated.
 LONG = 5.0
 
 
 def make_labels(n: int, T: int) -> tuple[Array, Array]:
-    """Rows, and labels whose boundaries are alike within groups."""
+    """Rows, and labels whose boundaries are similar within groups."""
     rng = np.random.default_rng(0)
     groups = rng.standard_normal((-(-T // GROUP), D)).repeat(GROUP, axis=0)[:T]
     coef = (groups + 0.5 * rng.standard_normal((T, D))) / np.sqrt(D)
@@ -83,13 +83,13 @@ def model_for(kind: str, X: Array, T: int) -> MultiLabelLSPC:
 
 
 def operations(n: int, T: int, kind: str) -> float:
-    """The fewest that a fit needs; see the top."""
+    """The minimum number of operations of a fit; see the module docstring."""
     rows = 2 * n**2 * D + 10 / 3 * n**3 + 2 * 2 * n**2 * 2 * T
     return rows + (10 / 3 * T**3 + 2 * n * T**2 + 2 * 2 * n * 2 * T * T if kind == "fit" else 0)
 
 
 def eigh_seconds(n: int) -> float:
-    """Of one eigendecomposition."""
+    """Seconds of one eigendecomposition."""
     A = np.random.default_rng(0).standard_normal((n, n))
     G = A @ A.T
     return min(timed(lambda: np.linalg.eigh(G)).wall for _ in range(2))
@@ -101,9 +101,7 @@ def one(kind: str, n: int, T: int, threads: int, repeats: int) -> dict:
         X, Y = make_labels(n, T)
         model = model_for(kind, X, T)
         small = make_labels(60, GROUP)
-        model_for("search" if kind == "search" else "fit", small[0], GROUP).fit(
-            *small
-        )  # what is needed once is there
+        model_for("search" if kind == "search" else "fit", small[0], GROUP).fit(*small)  # warm-up
         speed = gemm_speed(min(n, GEMM_CAP), 3)
         seconds: list[float] = []
         peak = 0.0
@@ -167,13 +165,15 @@ def report(found: list[dict]) -> None:
         rows.append([f["rows"], f["labels"], f["seconds"], f["points"], ratio, f["peak_mb"]])
     if rows:
         header = ["rows", "labels", "seconds", "points", "times one fit", "peak MB"]
-        print_markdown("MultiLabelLSPC() as it comes", header, rows)
+        print_markdown("MultiLabelLSPC() with defaults", header, rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.label_scale", __doc__)
     p.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    p.add_argument("--search-labels", type=int, default=500, help="labels of a search at most (default 500)")
+    p.add_argument(
+        "--search-labels", type=int, default=500, help="largest number of labels with a search (default 500)"
+    )
     args = parse(p, argv)
     settings = {"features": D, "group": GROUP, "alpha": ALPHA, "sharing": SHARING}
     found: list[dict] = []

@@ -1,10 +1,10 @@
-"""All rows as centres, as the rows grow to 50,000: what does LSPC cost without the kernel matrix, and how good is it?
+"""LSPC with all rows as centres, up to 50,000 rows: time, memory and accuracy without storing the kernel matrix.
 
 LSPC(solver="krylov") from raw rows to calibrated probabilities: search on some rows, alpha on more, a solve without a
 tenth of the rows, a solve for all. Two sets: rows of 20 features in 10 classes of 10 clouds each, and MNIST (784
-features; skipped where it is absent). Each point in a process of its own on one thread; seconds are of the processor,
-"peak MB" is the whole memory of the process at its peak, data and libraries included. ``--memory`` is what the fit
-believes there is (LEASTWISE_MEMORY): a quarter of it is for kernel values, an eighth for the preconditioner.
+features; skipped if it is not available). Each point runs in its own process on one thread. Seconds are CPU time;
+"peak MB" is the peak memory of the whole process, including data and libraries. ``--memory`` is the memory limit of
+the fit (LEASTWISE_MEMORY): a quarter of it is for kernel values, an eighth for the preconditioner.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ D, CLASSES, CLOUDS, NEW = 20, 10, 10, 5000
 
 
 def make_clouds(n: int, seed: int = 0) -> tuple[Array, Array]:
-    """Rows around 100 places, ten of each class, near enough to overlap; the places are always the same."""
+    """Rows around 100 points, ten for each class, close enough to overlap; the points are always the same."""
     rng = np.random.default_rng(0)
     places = 1.2 * rng.standard_normal((CLASSES * CLOUDS, D))
     rng = rng if seed == 0 else np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.large_n", __doc__)
     p.add_argument("--max-rows", type=int, default=SIZES[-1], help="largest number of rows (default 50,000)")
     p.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    p.add_argument("--memory", default="3GB", help="memory that a fit believes there is (default 3GB)")
+    p.add_argument("--memory", default="3GB", help="memory limit of the fit (default 3GB)")
     p.add_argument("--verbose", type=int, default=0, help="1 prints every iteration")
     args = parse(p, argv)
     found: list[dict] = []

@@ -1,24 +1,24 @@
-"""Regression with tasks: how good and how long is MultiTaskLSSVR as it comes, beside the usual ways?
+"""Regression with tasks: quality and time of MultiTaskLSSVR with defaults, compared with the usual methods.
 
-MultiTaskLSSVR()          as it comes: search and fit by held-out predictions; also with kernel="linear"
-RidgeCV + task            ridge regression on inputs and one-hot tasks, by leave-one-out: the one to beat
+MultiTaskLSSVR()          defaults: search and fit by held-out predictions; also with kernel="linear"
+RidgeCV + task            ridge regression on inputs and one-hot tasks, by leave-one-out: the reference
 SVR, KernelRidge + task   RBF on the same columns, 3 x 3 values by GridSearchCV with 3 folds
 .. per task               RidgeCV, or KernelRidge by GridSearchCV with 3 folds, for each task; a task with fewer than
                           6 rows gets its mean, (sum + mean of all) / (rows + 1)
-HistGradientBoosting      as it comes, the task as a category
-truth                     where it is known
+HistGradientBoosting      defaults, the task as a category
+truth                     the true function, if it is known
 
 school        every fifth school, about 2,300 rows; test rows of the published splits
 school-all    all 139 schools, 11,472 rows; without the methods whose cost grows with the cube of the rows
 diabetes      scikit-learn's, tasks are sex and third of the age; half of the rows
-friedman      Friedman's first function, 10 tasks of 25 rows that differ in level and in the linear part
+friedman      Friedman's first function, 10 tasks of 25 rows that differ in the intercept and the linear part
 smooth-R      make_related_tasks: 15 tasks of 20 rows, 3 features, relatedness R; "level" adds intercepts
 small         20 tasks of 3 to 8 rows, smooth, relatedness 0.8, with intercepts
-two-groups    smooth, tasks of either group have nothing in common with those of the other
-equal-slopes  12 tasks of 15 rows, 8 features, the same linear function and intercepts of their own
-slopes-R      linear functions of relatedness R, and intercepts; slopes-0 has long tasks, of 60 rows
-no-tasks      one linear function, the tasks are labels without meaning
-noise         nothing to be learnt
+two-groups    smooth, two groups of tasks that are unrelated to each other
+equal-slopes  12 tasks of 15 rows, 8 features, the same linear function with an intercept for each task
+slopes-R      linear functions of relatedness R, and intercepts; slopes-0 has larger tasks, of 60 rows
+no-tasks      one linear function; the task has no effect
+noise         targets independent of the inputs
 
 R^2 of all test rows, mean over draws; seconds with all searches. Inputs are standardised for all. BLAS and OpenMP are
 capped at --threads; scikit-learn tries --threads candidates at a time on one thread each.
@@ -54,9 +54,9 @@ Array = np.ndarray
 
 OURS, RIDGE = "MultiTaskLSSVR()", "RidgeCV + task"
 RIDGES = np.logspace(-3, 5, 17)
-#: Rows up to which methods are tried whose cost grows with the cube of the rows.
+#: Largest number of rows for methods whose cost grows with the cube of the rows.
 CUBIC = 5000
-#: A task with fewer rows than this has no model of its own.
+#: A task with fewer rows than this is predicted by its mean.
 FEWEST = 6
 TEST_ROWS = 100
 
@@ -74,7 +74,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Draw:
-    """Training and test rows; the true means of the test rows where they are known."""
+    """Training and test rows, and the true means of the test rows if they are known."""
 
     name: str
     train: Rows
@@ -88,7 +88,7 @@ class Draw:
 
 
 def divided(name: str, X: Array, y: Array, task: Array, is_train: Array, truth: Array | None = None) -> Draw:
-    """Rows with standardised inputs; tasks are numbered anew."""
+    """Rows with standardised inputs; tasks are renumbered."""
     Z, task = standardise(X, scale_of(X[is_train])), np.unique(task, return_inverse=True)[1]
     train, test = (Rows(Z[part], y[part], task[part]) for part in (is_train, ~is_train))
     return Draw(name, train, test, None if truth is None else truth[~is_train])
@@ -109,7 +109,7 @@ def diabetes(folder: str | None, seed: int) -> Draw:
 
 
 def friedman(folder: str | None, seed: int) -> Draw:
-    """Tasks add a level and a linear function of the first two features."""
+    """Tasks add an intercept and a linear function of the first two features."""
     n_tasks, rows = 10, 25
     n = n_tasks * (rows + TEST_ROWS)
     X, mean = make_friedman1(n, n_features=8, noise=0.0, random_state=seed)
@@ -207,7 +207,7 @@ def searched(model: Any, grid: dict, X: Array, y: Array, seed: int, jobs: int) -
 
 @dataclass(frozen=True)
 class Scaled:
-    """A model of targets in other units."""
+    """A model of standardised targets."""
 
     model: Any
     mean: float
@@ -241,9 +241,9 @@ def boosting(data: Draw, seed: int, jobs: int) -> Predict:
     return lambda X, task: model.predict(np.column_stack([X, task]))
 
 
-#: With whether the cost grows with the cube of the rows.
+#: Methods, and whether their cost grows with the cube of the rows.
 METHODS: dict[str, tuple[Method, bool]] = {
-    OURS: (tied, False),  # by iterations, or the linear part alone, where rows are many
+    OURS: (tied, False),  # with many rows: iterations, or the linear part alone
     "MultiTaskLSSVR(kernel='linear')": (partial(tied, kernel="linear"), False),
     RIDGE: (partial(with_tasks, ridge), False),
     "SVR + task": (partial(with_tasks, svr), True),
@@ -313,7 +313,7 @@ def figure(values: Array, digits: int, error: bool) -> str:
 
 
 def losses(sets: Sequence[str], scores: dict[tuple[str, str], Array]) -> list[dict]:
-    """R^2 of ridge + task less that of the default, in percent of the variance; below 0 is a gain."""
+    """R^2 of ridge + task minus that of the default, in percent of the variance; below 0 is a gain."""
     found = []
     for name in sets:
         if (name, OURS) in scores:
@@ -323,7 +323,7 @@ def losses(sets: Sequence[str], scores: dict[tuple[str, str], Array]) -> list[di
             found.append(
                 {"data": name, "loss": float(gap.mean()), "standard_error": standard_error(gap), "best": best}
             )
-    header = ["data", f"{RIDGE} less {OURS}", "standard error", "best of all others less it"]
+    header = ["data", f"{RIDGE} minus {OURS}", "standard error", f"best of the others minus {OURS}"]
     rows = [[f["data"], *(f"{f[k]:.2f}" for k in ("loss", "standard_error", "best"))] for f in found]
     print_table("Loss of the default, % of the variance", header, rows)
     if found:

@@ -1,14 +1,15 @@
-"""Labels that are not known: what is lost, and what do the other ways lose?
+"""Unknown labels: how much accuracy is lost, compared with other ways of treating them?
 
-A share of the labels of the training rows is hidden, each entry by itself at random. Then, always MultiLabelLSPC:
+A share of the labels of the training rows is hidden, each entry independently at random. All models are
+MultiLabelLSPC:
 
-unknown           NaN where a label is hidden: a row counts for the labels that it has
-unknown, alone    the same with sharing=0: every label by itself, on the rows where it is known
-as 0              0 where a label is hidden, as if the row did not have it
-complete rows     rows with a hidden label dropped; "-" where fewer than 10 are left
+unknown           NaN for hidden labels: a row is used for its known labels
+unknown, alone    the same with sharing=0: independent labels, each on the rows where it is known
+as 0              0 for hidden labels, as if the row did not have them
+complete rows     rows with a hidden label dropped; "-" if fewer than 10 are left
 label shares      no model: (known rows with the label + share of all labels) / (known rows + 1)
-all known         what was hidden is known after all: the most that could be had; also with sharing=0, and with five
-                  folds, which stand in for leave-one-out where labels are unknown
+all known         nothing is hidden: the upper bound; also with sharing=0, and with five folds, which replace
+                  leave-one-out if labels are unknown
 
 enron             1,000 training rows, 702 for testing, 53 labels
 rotated-20        the multi-label paper's toy data with noise: 500 training rows, 2,000 for testing, 20 labels, 30
@@ -41,14 +42,14 @@ Array = np.ndarray
 SETS = ("enron", "rotated-20", "rotated-4")
 HIDDEN = (0.3, 0.6, 0.9)
 NOISE, FEATURES = 0.3, 30
-#: Fewer complete rows than this are not fitted.
+#: Smallest number of complete rows that is fitted.
 FEWEST = 10
 SHARES = "label shares"
 MEASURES = {"log_loss": "log-loss", "f1_micro": "micro F1", "average_precision": "average precision"}
 
 
 def draws(name: str, args: argparse.Namespace) -> Callable[[int], LabelSplit]:
-    """A function from the number of a draw to its rows."""
+    """A function that maps the number of a draw to its rows."""
     if name == "enron":
         return enron_draws(args)
     rows, new = (80, 100) if args.quick else (500, 2000)
@@ -57,13 +58,13 @@ def draws(name: str, args: argparse.Namespace) -> Callable[[int], LabelSplit]:
 
 
 def hide(Y: Array, share: float, seed: int) -> Array:
-    """NaN in so large a share of the entries."""
+    """Labels with this share of the entries replaced by NaN."""
     rng = np.random.default_rng([2012, seed, round(100 * share)])
     return np.where(rng.uniform(size=Y.shape) < share, np.nan, Y)
 
 
 def ways(data: LabelSplit, shares: Sequence[float], seed: int) -> Iterator[tuple[float, str, Array, Array, dict]]:
-    """Share hidden, name, rows, labels and options of what is to be fitted."""
+    """Hidden share, name, rows, labels and options of every fit."""
     yield 0.0, "all known", data.X, data.Y, {}
     yield 0.0, "all known, alone", data.X, data.Y, {"sharing": 0.0}
     yield 0.0, "all known, five folds", data.X, data.Y, {"cv": 5}
@@ -78,7 +79,7 @@ def ways(data: LabelSplit, shares: Sequence[float], seed: int) -> Iterator[tuple
 
 
 def fitted(data: LabelSplit, way: str, X: Array, Y: Array, options: dict, seed: int) -> tuple[Array, dict]:
-    """Probabilities of the labels of the test rows, and what is known of the fit."""
+    """Probabilities of the labels of the test rows, and details of the fit."""
     if way == SHARES:
         P = (np.nansum(Y, axis=0) + np.nanmean(Y)) / (np.sum(~np.isnan(Y), axis=0) + 1)
         return np.tile(P, (len(data.X_test), 1)), {}

@@ -1,11 +1,11 @@
-"""All of MNIST: what do more centres buy, and how do others do on the same rows?
+"""All of MNIST: accuracy and time against the number of centres, compared with other methods on the same rows.
 
-60,000 training pictures of 784 pixels, 10,000 for the test, pixels from 0 to 255; all pictures are set upright first,
-by the slant of their second moments (``--raw`` leaves them as they are). LSPC with 500 to 8,000 centres beside
-Nystroem features with logistic regression (as many components, width from the same median distance, C chosen from
-three by a held-out tenth), gradient boosting, and an SVC with Platt scaling on as many rows as it takes minutes for.
-All in one run, every point in a process of its own with the same threads; seconds are wall time of everything from
-pixels to a model with probabilities.
+60,000 training images of 784 pixels, 10,000 test images, pixels from 0 to 255; all images are deskewed first by their
+second moments (not with ``--raw``). LSPC with 500 to 8,000 centres is compared with Nystroem features and logistic
+regression (the same number of components, width from the same median distance, C chosen from three by a held-out
+tenth), gradient boosting, and an SVC with Platt scaling on as many rows as it can fit in minutes. All run in one
+benchmark, every point in its own process with the same number of threads; seconds are the wall time from pixels to a
+model with probabilities.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SVC_ROWS = 10_000
 
 
 def upright(picture: Array) -> Array:
-    """A picture with its centre of mass in the middle, and no slant: columns are moved along as rows go down."""
+    """Deskewed image: rows are shifted to remove the slant, and the centre of mass is moved to the middle."""
     r, c = np.mgrid[: picture.shape[0], : picture.shape[1]]
     p = picture / picture.sum()
     middle = np.array([np.sum(p * r), np.sum(p * c)])
@@ -67,7 +67,7 @@ def make(method: str, b: int, X: Array) -> Any:
     if method.startswith("LSPC"):
         return LSPC(n_centers=b, centers="kmeans" if "k-means" in method else "random", random_state=0)
     if method == "Nystroem":
-        # Half of the median distance is what LSPC finds here too.
+        # LSPC chooses about half of the median distance here, too.
         features = Nystroem(gamma=4 * width, n_components=b, random_state=0)
         held = ShuffleSplit(1, test_size=0.1, random_state=0)
         return make_pipeline(features, LogisticRegressionCV(Cs=[10.0, 1e3, 1e5], cv=held, max_iter=1000))
@@ -129,7 +129,7 @@ def report(found: list[dict]) -> None:
         good = [f"{100 * (1 - f['accuracy']):.2f}", f"{f['log_loss']:.4f}"]
         cost = [f["seconds"], f["predict_seconds"], f"{f['peak_mb']:,.0f}"]
         rows.append([f["method"], f["centers"] or "", f"{f['rows']:,}", *good, *cost])
-    print_table("MNIST, 10,000 test pictures", header, rows)
+    print_table("MNIST, 10,000 test images", header, rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     p.add_argument("--counts", type=int, nargs="+", default=COUNTS)
     p.add_argument("--most-clusters", type=int, default=2000, help="largest number of centres found by k-means")
     p.add_argument("--methods", nargs="+", help="only these")
-    p.add_argument("--raw", action="store_true", help="pictures as they are")
+    p.add_argument("--raw", action="store_true", help="do not deskew the images")
     args = parse(p, argv)
     found: list[dict] = []
     for record in run(args):

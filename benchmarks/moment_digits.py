@@ -1,14 +1,14 @@
-"""How many digits do fits by sums over rows keep, and how many does single precision?
+"""Accuracy of fits from sums over rows, and of single precision.
 
-Scores of a model of few centres against the same model with fifty digits (mpmath), for every alpha. In the first set
-the kernel between the centres is almost singular.
+Scores of a model with few centres, compared with the same model in fifty-digit arithmetic (mpmath), for every alpha.
+In the first set the kernel matrix between the centres is almost singular.
 
-    raw sums          sums of kernel values, whitened afterwards: what leastwise did before it summed whitened rows
+    raw sums          sums of kernel values, whitened afterwards
     sums              ``fit_stream``
     direct            ``fit``, from the rows
-    unfit             ``fit_stream``, then ``unfit`` of nine rows of ten; beside the model of the tenth
+    unfit             ``fit_stream``, then ``unfit`` of nine rows in ten; compared with the model of the other rows
     coefficients      ``fit_stream`` with the penalty on the coefficients
-    single            ``fit`` to the same rows in single precision, beside ``direct``
+    single            ``fit`` to the same rows in single precision, compared with ``direct``
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks._common import capped, parse, parser, print_markdown, write_json
 from leastwise import LSPC
-from leastwise.linalg.cholesky import cholesky
+from leastwise.linalg.decompositions import cholesky
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ EPS = float(np.finfo(float).eps)
 
 
 def sample(d: int) -> tuple[Array, Array, Array]:
-    """Rows that single precision holds, so that all fits have the same."""
+    """Rows that single precision represents exactly, so that all fits have the same data."""
     rng = np.random.default_rng(0)
     X, new = (rng.normal(size=(n, d)).astype(np.float32).astype(float) for n in (ROWS, NEW))
     return X, (X[:, 0] + 0.3 * rng.normal(size=ROWS) > 0).astype(int), new
@@ -60,7 +60,7 @@ def long_scores(Phi: Any, R: Any, K: Any, y: Array, alpha: float) -> Array:
 
 
 def raw_sums(Phi: Array, R: Array, K: Array, y: Array, alpha: float) -> Array:
-    """By sums of kernel values, with the jitter that a factor of R needs."""
+    """The solution from sums of kernel values, with the jitter that a Cholesky factor of R needs."""
     factor = cholesky(R, jitter=1e3 * EPS)
     A = factor.whiten(factor.whiten(Phi.T @ Phi).T)
     g, V = np.linalg.eigh((A + A.T) / 2)

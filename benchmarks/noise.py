@@ -1,15 +1,15 @@
-"""Do default fits leave noise alone, and does that cost anything where there is a signal?
+"""Do default fits overfit noise, and does the protection against it cost accuracy if there is a signal?
 
-noise     labels drawn without regard to the features: how much the log-loss exceeds that of the training rows' class
+noise     labels independent of the features: how much the log-loss exceeds that of the training rows' class
           shares, in expectation over new labels. Shares of 1:1, 6:1, 1:1:1 and 5:3:1:1; 1, 5, 30 and 50 features.
 weak      labels drawn from a known posterior close to the class shares: the mean Kullback-Leibler divergence of the
-          probabilities from it, beside that of the class shares. Linear, sine and XOR-like log-odds; 2 and 3 classes.
-signal    real and made data sets in small samples: log-loss on test rows.
+          probabilities from it, and that of the class shares. Linear, sine and XOR-like log-odds; 2 and 3 classes.
+signal    small samples of real and synthetic data sets: log-loss on test rows.
 
-Of noise and weak signals MultiTaskLSPC has five tasks, drawn at random, and MultiLabelLSPC five labels, each drawn as
-the single label of the others is. Of signals MultiTaskLSPC has landmine, its rows split evenly over 10 minefields,
-and MultiLabelLSPC enron. Features are standardised by the training rows. Seconds are of the processor.
-``--compare FILE.json`` prints figures beside those of another run, of the same draws.
+For noise and weak signals, MultiTaskLSPC has five tasks, assigned at random, and MultiLabelLSPC five labels, each
+drawn like the single label of the others. For signals, MultiTaskLSPC is fitted to landmine, with rows from 10
+minefields, and MultiLabelLSPC to enron. Features are standardised on the training rows. Seconds are CPU time.
+``--compare FILE.json`` compares the figures with those of another run on the same draws.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def drawn(P: Array, rng: np.random.Generator) -> Array:
 
 
 def known(args: argparse.Namespace, part: str, seed: int) -> Iterator[dict]:
-    """Runs where the truth is known."""
+    """Runs with known true probabilities."""
     for n in args.sizes:
         for place, (name, d, posterior) in enumerate(posteriors(part)):
             rng = np.random.default_rng([seed, n, place])
@@ -121,7 +121,7 @@ def _excess(truth: Array, P: Array) -> float:
 
 
 def fit_predict(model: str, X: Array, Y: Array, X_test: Array, task: Array, task_test: Array) -> list[Array]:
-    """Probabilities of the test rows, of the first label or, where the model is one of labels, of all."""
+    """Probabilities of the test rows: of the first label, or of all labels for a multi-label model."""
     if model in SINGLE:
         return [SINGLE[model]().fit(X, Y[:, 0]).predict_proba(X_test)]
     if model == "MultiTaskLSPC":
@@ -131,7 +131,7 @@ def fit_predict(model: str, X: Array, Y: Array, X_test: Array, task: Array, task
 
 
 def _by_label(P: Any) -> list[Array]:
-    """One table for each label; labels of two classes come with the probability of the second only."""
+    """One table for each label; a two-class label has only the probability of the second class."""
     if isinstance(P, list):
         return [np.asarray(p) for p in P]
     return [np.column_stack([1 - p, p]) for p in np.asarray(P).T]
@@ -164,7 +164,7 @@ def _signal(args: argparse.Namespace, name: str, n: int, seed: int) -> Iterator[
     order = rng.permutation(len(y))
     if n > 0.7 * len(y):
         return
-    kept = np.flatnonzero(np.bincount(y[order[:n]], minlength=y.max() + 1) > 1)  # of a class with one row only
+    kept = np.flatnonzero(np.bincount(y[order[:n]], minlength=y.max() + 1) > 1)  # drop classes with a single row
     train, test = (rows[np.isin(y[rows], kept)] for rows in (order[:n], order[n : n + TEST_ROWS]))
     scale = scale_of(X[train])
     A, B = standardise(X[train], scale), standardise(X[test], scale)
@@ -211,7 +211,7 @@ def _landmine(args: argparse.Namespace, n: int, seed: int, rng: np.random.Genera
 
 
 def _enron(args: argparse.Namespace, n: int, seed: int, rng: np.random.Generator) -> dict:
-    """Labels that every draw knows from both sides; the mean log-loss of an entry."""
+    """Labels with both classes in every draw; the mean log-loss of an entry."""
     data = load_set("enron", args.data)
     Y = np.asarray(data.Y if hasattr(data, "Y") else data.y, dtype=int)
     order = rng.permutation(len(Y))
@@ -269,7 +269,7 @@ def report(found: list[dict]) -> None:
 
 
 def compare(found: list[dict], other: list[dict]) -> None:
-    """Means beside those of another run, over the draws that both have."""
+    """Means compared with those of another run, over the draws that both have."""
     key = ("part", "data", "model", "rows", "run")
     theirs = {tuple(f[k] for k in key): f["score"] for f in other}
     shared = [{**f, "other": theirs[k]} for f in found if (k := tuple(f[x] for x in key)) in theirs]
@@ -278,7 +278,9 @@ def compare(found: list[dict], other: list[dict]) -> None:
         if part != "noise":
             mine, before = (float(np.mean([f[k] for f in runs])) for k in ("score", "other"))
             lines.append([part, data, n, model, len(runs), before, mine, mine / before])
-    print_table("beside another run", ["part", "data", "rows", "model", "draws", "other", "this", "ratio"], lines)
+    print_table(
+        "compared with another run", ["part", "data", "rows", "model", "draws", "other", "this", "ratio"], lines
+    )
     for (part, model, n), runs in sorted(grouped(shared, "part", "model", "rows").items()):
         if part == "noise":
             print(part, model, n, *(f"{np.mean([f[k] for f in runs]):.4f}" for k in ("other", "score")))
@@ -298,10 +300,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     p.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
     p.add_argument("--sizes", nargs="+", type=int, default=[30, 100, 300], help="training rows (default 30 100 300)")
     p.add_argument(
-        "--most-for-klr", type=int, default=100, help="most rows of a data set for KernelLogisticRegression"
+        "--most-for-klr", type=int, default=100, help="largest number of rows for KernelLogisticRegression"
     )
     p.add_argument("--first", type=int, default=0, help="seed of the first draw")
-    p.add_argument("--compare", metavar="FILE.json", type=Path, help="another run, of other code")
+    p.add_argument("--compare", metavar="FILE.json", type=Path, help="results of a run with another version")
     args = parse(p, argv)
     if args.quick:
         args.runs, args.sizes = 1, args.sizes[:1]

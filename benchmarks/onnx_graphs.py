@@ -79,7 +79,7 @@ def asked(X: Array) -> Array:
 
 
 def speeds(model: Any, X: Array, tasks: Any) -> dict[str, float]:
-    """Rows a second of two graphs and of the model."""
+    """Rows per second of two graphs and of the model."""
     rows = np.resize(X, (1000, X.shape[1]))
     ids = None if tasks is None else np.resize(tasks, 1000)
     options = onnxruntime.SessionOptions()

@@ -48,7 +48,7 @@ QUICK = 150
 
 
 def sample(n: int, d: int, c: int, tasks: int, name: str) -> tuple[Array, Array, dict[str, Array]]:
-    """Rows, targets of the kind that the estimator takes, and the tasks of the rows, if it takes any."""
+    """Rows, suitable targets for the estimator, and the tasks of the rows if it needs them."""
     rng = np.random.default_rng(n)
     X = rng.standard_normal((n, d))
     S = np.sin(X) @ rng.standard_normal((d, c)) + 0.5 * rng.standard_normal((n, c))
@@ -74,7 +74,7 @@ def measure(setting: tuple[str, int, int, int, int, dict[str, Any]]) -> dict[str
     make(random_state=0, **small).fit(X, y, **given)
     X, y, given = sample(n, d, c, tasks, name)
     model = make(random_state=0, **params)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = status("VmRSS")
     fit = timed(lambda: model.fit(X, y, **given))
     peak = status("VmHWM") - before

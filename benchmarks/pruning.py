@@ -8,8 +8,8 @@ school        MultiTaskLSSVR(solver="dual") on every tenth school of the first p
               kernel="rbf" here: a linear kernel needs no rows to predict
 friedman      LSSVR() on 1,500 rows of Friedman's first function with noise; R^2
 
-"held out" is the score of the search before pruning, "pruned" the same after it: rows that are kept are held out one
-by one, the others are predicted. "time" is that of predictions relative to the full model. All models use default
+"held out" is the score of the search before pruning, "pruned" the same after it: remaining rows are held out one
+at a time, the others are predicted. "time" is that of predictions relative to the full model. All models use default
 searches.
 """
 
@@ -40,7 +40,7 @@ SHARES = (0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True)
 class Case:
-    """A kind of model, and rows to fit and to test it; options are those of ``fit`` and of ``predict``."""
+    """A model with training and test rows; the options are passed to ``fit`` and to ``predict``."""
 
     model: Callable[..., Any]
     X: Array
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def compared(case: Case, seed: int) -> Iterator[dict]:
-    """The whole model, and both kinds of sparse ones for every share."""
+    """The full model, and both kinds of sparse models for every share."""
     n = len(case.y)
     _, whole = measured(case, seed)
     yield {"model": "whole", "share": 0.0, "kept": n, "ratio": 1.0, **whole}
@@ -133,7 +133,7 @@ def report(found: list[dict]) -> None:
 
 
 def verdict(found: list[dict]) -> list[dict]:
-    """Test score of pruning minus that of as many random or k-means centres."""
+    """Test score of pruning minus that of the same number of random or k-means centres."""
     gaps = []
     for name, share in dict.fromkeys((f["data"], f["share"]) for f in found if f["share"]):
         mean = {
@@ -143,7 +143,7 @@ def verdict(found: list[dict]) -> list[dict]:
         better = {kind: float(mean["prune"] - mean[kind]) for kind in list(mean)[1:]}
         gaps.append({"data": name, "share": share, **better})
     rows = [[g["data"], f"{g['share']:g}", *(f"{g[k]:+.4f}" for k in list(g)[2:])] for g in gaps]
-    print_table("Test score of pruning less that of centres", ["data", "taken away", "random", "k-means"], rows)
+    print_table("Test score of pruning minus that of centres", ["data", "removed", "random", "k-means"], rows)
     return gaps
 
 

@@ -1,18 +1,19 @@
-"""Raw table in, probabilities out: how good, and how long, on many tables beside the usual ways?
+"""Predictions from raw tables: accuracy and time on many tables, compared with the usual methods.
 
-Every method gets the same rows of the same tables, unscaled, with categories and missing values (``_tables``), as a
-user would run it (``_table_methods``): 300, 1,500 and all rows up to 10,000 for training, the rest, up to 5,000, for
-testing. One thread; processor seconds.
+Every method gets the same rows of the same tables, unscaled, with categories and missing values (``_tables``), and is
+set up as a user would do it (``_table_methods``): 300, 1,500 and all rows up to 10,000 for training, the rest, up to
+5,000, for testing. One thread; CPU seconds.
 
     python -m benchmarks.raw_tables --sizes 300 1500 all --draws 5 --output FILE.jsonl
     python -m benchmarks.raw_tables --regression --methods "LSSVR()" CatBoost --sets concrete ames --output FILE.jsonl
+    python -m benchmarks.raw_tables --methods "LSPC()" "LSPC, one scale" "LSPC, one kernel" --output FILE.jsonl
     python -m benchmarks.raw_tables --summary --output FILE.jsonl
     python -m benchmarks.raw_tables --list
 
-Results are appended to a file of JSON lines, one for each fit. A run that was stopped continues where it was; fits
-that failed are tried again. The summary gives mean ranks by log-loss (regression: RMSE), the geometric mean of its
+Results are appended to a JSON lines file, one line for each fit. An interrupted run continues where it stopped;
+failed fits are tried again. The summary gives mean ranks by log-loss (regression: RMSE), the geometric mean of its
 ratio to the reference, wins, the tests of Friedman, Nemenyi and Wilcoxon, and seconds; by size, and over all sizes
-with each set counted once.
+with each set counted once. A second table compares the model's own held-out loss with that of the test rows.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score, root_mean_squared_error
 
-from benchmarks._common import capped, parse, parser, print_table
-from benchmarks._ranks import report, summary
-from benchmarks._table_methods import CLASSIFIERS, REGRESSORS, TableMethod
+from benchmarks._common import capped, parse, parser, print_markdown, print_table
+from benchmarks._ranks import report, report_heldout, summary
+from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS, TableMethod
 from benchmarks._tables import TableDraw, TableSet, classification_sets, regression_sets
 from leastwise.metrics import brier_score, expected_calibration_error, log_loss
 from papers._common import timing
@@ -54,7 +55,7 @@ class TimeLimit(Exception):
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise ``TimeLimit`` after so many processor seconds, as soon as the interpreter is reached."""
+    """Raise ``TimeLimit`` after this many CPU seconds, as soon as the interpreter regains control."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TimeLimit
@@ -69,7 +70,7 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def processor_seconds() -> float:
-    """Of this process and of its children that have ended."""
+    """CPU seconds of this process and of its finished children."""
     children = os.times()
     return time.process_time() + children.children_user + children.children_system
 
@@ -95,7 +96,7 @@ def number_measures(f: Array, y: Array, scale: float) -> dict[str, float]:
 
 
 def held_out(model: Any, y: Array) -> dict[str, float]:
-    """The model's own estimate from held-out training rows, where it has one."""
+    """The model's own estimate from held-out training rows, if it has one."""
     model = model[-1] if hasattr(model, "steps") else model
     if (P := getattr(model, "heldout_proba_", None)) is not None:
         counted = model.heldout_rows_.weight > 0
@@ -107,10 +108,10 @@ def held_out(model: Any, y: Array) -> dict[str, float]:
 
 
 def fitted(method: TableMethod, data: TableDraw, seed: int, limit: float) -> dict[str, Any]:
-    """Measures and seconds of one fit, or why there are none."""
+    """Measures and seconds of one fit, or the reason why it failed."""
     try:
         with time_limit(limit):
-            model = method.make(data.X, seed)  # imports what it needs, before the clock starts
+            model = method.make(data.X, seed)  # imports are not timed
             start = processor_seconds()
             model.fit(data.X, data.y)
             middle = processor_seconds()
@@ -119,7 +120,7 @@ def fitted(method: TableMethod, data: TableDraw, seed: int, limit: float) -> dic
             end = processor_seconds()
     except TimeLimit:
         return {"status": "timeout", "limit": limit}
-    except Exception as error:  # a peer that fails on one table must not end the run
+    except Exception as error:  # a method that fails on one table must not end the run
         return {"status": "error", "error": f"{type(error).__name__}: {error}"[:500]}
     values = class_measures(found, data.y_test) if classes else number_measures(found, data.y_test, data.y.std())
     seconds = {"fit_seconds": middle - start, "predict_seconds": end - middle}
@@ -130,7 +131,7 @@ def fitted(method: TableMethod, data: TableDraw, seed: int, limit: float) -> dic
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """Last record of every fit; lines that were cut off are left out."""
+    """Last record of every fit; incomplete lines are skipped."""
     records = {}
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
@@ -143,12 +144,12 @@ def read_records(path: Path) -> list[dict[str, Any]]:
 
 
 def key(record: dict[str, Any]) -> tuple[Any, ...]:
-    """What a record is about."""
+    """The key of a record."""
     return tuple(record[k] for k in ("method", "set", "size", "draw"))
 
 
 def append(path: Path, record: dict[str, Any]) -> None:
-    """Write a line; on a new line if the last one was cut off."""
+    """Append a line; start a new line if the last one is incomplete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(record) + "\n"
     if path.exists() and path.stat().st_size:
@@ -160,7 +161,7 @@ def append(path: Path, record: dict[str, Any]) -> None:
 
 
 def run(args: argparse.Namespace, sets: Sequence[TableSet]) -> None:
-    """Fit what is not in the file yet: sizes in turn, then methods, sets and draws."""
+    """Run the fits that are not in the file yet: by size, then method, set and draw."""
     methods = registry(args)
     append(args.output, {"run": timing.machine(args.command, args.threads, args.quick)})
     done = {key(r): r["status"] for r in read_records(args.output)}
@@ -203,14 +204,14 @@ def shown(found: dict[str, Any]) -> str:
 
 
 def registry(args: argparse.Namespace) -> dict[str, TableMethod]:
-    return REGRESSORS if args.regression else CLASSIFIERS
+    return REGRESSORS if args.regression else CLASSIFIERS | ABLATIONS
 
 
 def chosen_sets(args: argparse.Namespace) -> list[TableSet]:
     """The sets named, or all that are available."""
     available = {t.name: t for t in (regression_sets if args.regression else classification_sets)(args.data)}
     if unknown := [name for name in args.sets or () if name not in available]:
-        raise SystemExit(f"unknown or absent sets: {', '.join(unknown)}; available: {', '.join(available)}")
+        raise SystemExit(f"unknown or unavailable sets: {', '.join(unknown)}; available: {', '.join(available)}")
     return [available[name] for name in args.sets or available]
 
 
@@ -228,9 +229,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     p.add_argument("--sets", nargs="+", metavar="NAME", help="default: all that are available")
     p.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES, help="training rows")
     p.add_argument("--draws", type=int, default=5, help="random draws (default 5)")
-    p.add_argument("--limit", type=float, default=1800, help="processor seconds of a fit (default 1800)")
+    p.add_argument("--limit", type=float, default=1800, help="CPU seconds of a fit (default 1800)")
     p.add_argument("--reference", metavar="NAME", help="method that the summary compares with; default: ours")
     p.add_argument("--summary", action="store_true", help="print the summary of the file, without fits")
+    p.add_argument("--markdown", action="store_true", help="print the summary as Markdown, for the documentation")
     p.add_argument("--list", action="store_true", help="print the sets")
     args = parse(p, argv)
     if args.output.suffix == ".json":  # the default name, whose files hold one object
@@ -239,7 +241,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         args.sizes, args.draws = QUICK["sizes"], QUICK["draws"]
         args.sets = args.sets or [t.name for t in chosen_sets(args) if t.name in QUICK["sets"]]
         args.methods = args.methods or list(registry(args))[: QUICK["methods"]]
-    args.methods = args.methods or list(registry(args))
+    args.methods = args.methods or [name for name in registry(args) if name not in ABLATIONS]
     if unknown := [m for m in args.methods if m not in registry(args)]:
         raise SystemExit(f"unknown methods: {', '.join(unknown)}; known: {', '.join(registry(args))}")
     args.reference = args.reference or next(iter(registry(args)))
@@ -256,7 +258,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             run(args, chosen_sets(args))
     task = "regression" if args.regression else "classification"
     records = [r for r in read_records(args.output) if r["task"] == task and (not args.sets or r["set"] in args.sets)]
-    report(summary(records, args.methods, args.reference, SIZES), args.reference)
+    show = print_markdown if args.markdown else print_table
+    report(summary(records, args.methods, args.reference, SIZES), args.reference, show)
+    report_heldout(records, args.methods, SIZES, show)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Gain of a second calibration on held-out predictions, compared with calibration by refits.
 
-as it comes        the model with its own calibration
+as it comes        the model with its own calibration only
 auto               Recalibrated(model): the family chosen on held-out predictions; of tasks also with by_task=True
 by folds, ...      CalibratedClassifierCV(model, method=..., ensemble=False, cv=5): five more fits
 
@@ -108,7 +108,7 @@ def line(
 
 
 def there(make: Callable[[], Any]) -> list:
-    """All that it yields, or nothing where data are absent."""
+    """All items, or none if the data are not available."""
     try:
         return list(make())
     except DataAbsent as error:
@@ -153,7 +153,7 @@ def report(found: list[dict]) -> None:
             worst = max(a["log_loss"] - b["log_loss"] for a, b in zip(runs, methods[PLAIN], strict=True))
             figures = [mean(runs, key) for key in (*MEASURES, "seconds", "fit")]
             lines.append([method, chosen(runs), *figures[:3], f"{gap:+.4f} ± {half:.4f}", worst, *figures[3:]])
-        header = ["method", "chosen", *MEASURES, "log-loss beside as it comes", "worst draw", "seconds", "fit"]
+        header = ["method", "chosen", *MEASURES, "log-loss minus as it comes", "worst draw", "seconds", "fit"]
         print_table(f"{data}, {model}", header, lines)
     for data, model, methods in parts([f for f in found if f["data"] == "school"]):
         print_table(
@@ -224,7 +224,9 @@ def markdown_families(found: list[dict]) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.recalibration", __doc__, threads=1, runs=5)
     p.add_argument("--sets", nargs="+", default=list(SETS), choices=SETS)
-    p.add_argument("--markdown", action="store_true", help="tables of the file that was written before; runs nothing")
+    p.add_argument(
+        "--markdown", action="store_true", help="print tables from an existing result file, without running anything"
+    )
     p.add_argument("--families", action="store_true", help="compare the families of maps by themselves")
     args = parse(p, argv)
     if args.families and args.output.parent == RESULTS:

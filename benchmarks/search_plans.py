@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks._common import capped, parse, parser, peer_split, print_table, quality, timed_fresh, write_json
 from leastwise import LSPC
-from leastwise.linalg.cholesky import cholesky
+from leastwise.linalg.decompositions import cholesky
 from papers._common.data import Split, available
 from papers._common.output import spread
 from papers._common.timing import timed

@@ -1,13 +1,13 @@
-"""Few centres on very many rows: time and memory as the rows grow to a million in memory, and five from files.
+"""Few centres and very many rows: time and memory up to a million rows in memory, and five million from files.
 
 ``LSPC(n_centers=1000)`` on rows of 20 features in 10 classes, from raw rows to calibrated probabilities. Every point
-runs in a separate process. "peak MB" is the whole memory of the process at its peak, data and libraries included;
-"bare MB" what it had before the fit. "fraction" is that of the speed of a matrix product (GEMM, float64, timed in the
-same process with the same threads) that the whole fit reaches, by the operations that sums over n rows need:
+runs in a separate process. "peak MB" is the peak memory of the whole process, including data and libraries; "bare MB"
+is the memory before the fit. "fraction" is the speed of the whole fit relative to that of a matrix product (GEMM,
+float64, timed in the same process with the same threads), by the operations that sums over n rows need:
 
     distances   2 n b d        Phi'Phi   n b^2  (symmetric)        Phi'Z   2 n b c
 
-Choosing sigma and alpha, the exponentials, reading and checking the rows count as time and not as operations.
+Choosing sigma and alpha, exponentials, reading and validating the rows count as time but not as operations.
 Parquet files are written in parts of 250,000 rows to ``--folder``.
 """
 
@@ -37,7 +37,7 @@ CENTERS = 1000
 
 
 def operations(n: int, b: int) -> float:
-    """Of the sums alone."""
+    """Operations of the sums alone."""
     return 2.0 * n * b * D + float(n) * b**2 + 2.0 * n * b * CLASSES
 
 
@@ -46,7 +46,7 @@ def peak() -> float:
 
 
 def write_parts(folder: Path, n: int) -> None:
-    """Rows as Parquet files; each part is drawn by itself, so that no more than one is in memory."""
+    """Rows as Parquet files; each part is generated separately, so that only one is in memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

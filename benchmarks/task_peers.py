@@ -6,7 +6,7 @@ MultiTaskKLR()            MultiTaskKernelLogisticRegression with defaults
 ... per task              one scikit-learn model for each task: LogisticRegressionCV by log-loss; SVC by GridSearchCV
                           (3 folds), then CalibratedClassifierCV(method="sigmoid", ensemble=False, cv=3). A task with
                           fewer than 3 rows of a class gets its class shares, (rows + share in all tasks) / (all + 1)
-... pooled                one model of all rows that does not know the task: the same two, and
+... pooled                one model of all rows without the task: the same two, and
                           HistGradientBoosting with defaults
 ... + task                the same with the task: one-hot columns, or a category for HistGradientBoosting
 GPyTorch multi-task GP    exact GP with RBF x IndexKernel (rank 2) on the targets of its
@@ -16,9 +16,9 @@ GPyTorch multi-task GP    exact GP with RBF x IndexKernel (rank 2) on the target
                           better. Needs the extra "gp"
 
 related-R     make_related_tasks: 20 tasks of 40 rows, 2 features, relatedness R; 200 test rows a task, truth known
-landmine      29 minefields, 40 rows of each in proportion of the classes, the rest are for testing
-digits        digits of scikit-learn; 24 tasks: is it a certain digit with a closed loop (0, 6, 8, 9) or a certain
-              one without (1, 2, 3, 4, 5, 7)? 6 pictures of either; half of all pictures are for testing
+landmine      29 minefields, 40 rows of each, stratified by class; the rest are for testing
+digits        digits of scikit-learn; 24 tasks: a digit with a closed loop (0, 6, 8, 9) against one without
+              (1, 2, 3, 4, 5, 7); 6 images of either; half of all images are for testing
 
 Log-loss and AUC are means over tasks, the calibration error is that of all test rows. All seconds include the search.
 All methods get the same input and the same cores: BLAS, OpenMP and PyTorch are capped at --threads; scikit-learn fits
@@ -62,7 +62,7 @@ SETS = ("related-0.9", "related-0.6", "related-0.2", "landmine", "digits")
 MEASURES = ("log_loss", "auc", "ece")
 OURS = "MultiTaskLSPC()"
 LOOP, NO_LOOP, PICTURES = (0, 6, 8, 9), (1, 2, 3, 4, 5, 7), 6
-#: A task with fewer rows of a class than this has no model of its own.
+#: A task with fewer rows of a class than this gets its class shares.
 FEWEST = 3
 GP_RANK, GP_RATE, GP_DRAWS, GP_ROWS = 2, 0.1, 500, 1000
 GP_EPSILONS = (0.01, 0.1)
@@ -81,7 +81,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Draw:
-    """Training and test rows; the true probabilities of the test rows where they are known."""
+    """Training and test rows, and the true probabilities of the test rows if they are known."""
 
     name: str
     train: Rows
@@ -140,7 +140,7 @@ def digits(seed: int, n_tasks: int) -> Draw:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model from one method: a function from rows and tasks to probabilities, and the seconds to get it."""
+    """A fitted model: a function from rows and tasks to probabilities, and the seconds of the fit."""
 
     label: str
     proba: Callable[[Array, Array], Array]
@@ -185,7 +185,7 @@ def folds_of(seed: int, k: int = 3) -> StratifiedKFold:
 
 
 def one_task(fit: Callable[..., Any], X: Array, y: Array, seed: int) -> Any:
-    """A model of one task, or None where it has too few rows of a class."""
+    """A model of one task, or None if it has too few rows of a class."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return fit(X, y, folds_of(seed)) if np.bincount(y, minlength=2).min() >= FEWEST else None
@@ -270,7 +270,7 @@ def gaussian_process(data: Draw, seed: int, args: argparse.Namespace) -> Iterato
         if seed == 0:
             print("skipped: the multi-task GP needs GPyTorch: pip install 'leastwise[gp]'", flush=True)
         return
-    fit_gp(related("", 0.5, 0, 2, 5, 1), seed, args.threads, 1)  # what is compiled once is not charged
+    fit_gp(related("", 0.5, 0, 2, 5, 1), seed, args.threads, 1)  # warm-up, so that compilation is not timed
     for epsilon in GP_EPSILONS:
         done = timed(partial(fit_gp, data, seed, args.threads, args.gp_steps, epsilon))
         yield Fitted(f"GPyTorch multi-task GP, {epsilon}", done.value, done.wall)
@@ -318,7 +318,7 @@ def fit_gp(data: Draw, seed: int, threads: int, steps: int, epsilon: float = 0.0
 
 
 def climb(model: Any, likelihood: Any, steps: int) -> None:
-    """Adam on the marginal likelihood, by Cholesky whatever the number of rows."""
+    """Adam on the marginal likelihood, by Cholesky for any number of rows."""
     import gpytorch
     import torch
 
@@ -334,7 +334,7 @@ def climb(model: Any, likelihood: Any, steps: int) -> None:
 
 
 def gp_proba(model: Any, likelihood: Any, seed: int, X: Array, task: Array) -> Array:
-    """Mean of the softmax over draws of the latent scores, each row by itself."""
+    """Mean of the softmax over draws of the latent scores, independently for each row."""
     import gpytorch
     import torch
 
@@ -376,7 +376,7 @@ def measured(data: Draw, seed: int, fitted: Fitted, unsettled: int) -> dict:
 
 
 def with_warnings(method: Method, *case: Any) -> Iterator[tuple[Fitted, int]]:
-    """What a method gives, each with the number of its convergence warnings in this process."""
+    """Fitted models of a method, each with the number of its convergence warnings in this process."""
     steps = method(*case)
     while True:
         fitted, count = settled(lambda: next(steps, None))

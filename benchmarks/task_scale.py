@@ -1,4 +1,4 @@
-"""How do time and memory of a multi-task fit grow with the number of tasks, and how far is that from the limit?
+"""How do time and memory of a multi-task fit grow with the number of tasks, compared with a lower bound?
 
 tasks-at-fixed-rows   2,000 rows of one set, divided into 1, 10, 100 and 1,000 tasks: the dual has one unknown for
                       each row, so the time should not change. "bare" is one fit at given hyperparameters, in both
@@ -20,9 +20,9 @@ a task of m rows, with b centres, d features and c classes, a bare fit carries o
     shared part     b^2 + 2 b (c + 1)                   symmetric W'W; right sides
     own parts       m b + 2/3 m^2 + 4 b c + c b^2 / m   Gram again; LU; products; coefficients on the kernel
 
-"fraction" divides these by what GEMM could do in the time. "limit" is the time that GEMM would need for the fewest
-operations: the design kept, half of the products with a triangle, no Gram and factor twice. The values of the kernel,
-2 b exponentials a row, count for nothing in either.
+"fraction" divides these by the number that GEMM carries out in the same time. "limit" is the time that GEMM needs for
+the minimum of operations: the design is stored, triangular products count half, Gram matrix and factor are computed
+once. The 2 b exponentials per row are not counted in either.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from benchmarks._common import capped, parse, parser, print_table, timed_fresh, 
 from leastwise import MultiTaskLSPC
 from leastwise.linalg.arrow import arrow_system, solve_arrow
 from leastwise.linalg.arrow_batches import Chunk
-from leastwise.linalg.whitening import whitening
+from leastwise.linalg.moments import whitening
 from leastwise.metrics import task_log_loss
 from leastwise.model_selection.folds import distinct_rows
 from leastwise.problem.basis import double_kernel
@@ -66,9 +66,9 @@ TASKS = (100, 1000, 10_000, 100_000)
 M, D, HIDDEN, B, C = 50, 20, 5, 200, 2
 RELATEDNESS, NOISE = 0.8, 0.3
 N_COSINES = 64
-#: Tasks that are drawn at a time, so that the waves stay small.
+#: Tasks that are generated at a time, to limit the memory of the waves.
 BLOCK = 2000
-#: Fixed numbers: the ridge on the sum of the losses, which a task feels alike whatever their number.
+#: Fixed hyperparameters; the ridge is on the sum of the losses, so that it does not depend on the number of tasks.
 RIDGE, SHARING = 0.1, 0.5
 
 # ------------------------------------------------------------------------ data
@@ -89,10 +89,10 @@ class Made:
 
 
 def make_tasks(n_tasks: int, m: int, dtype: str = "float64", seed: int = 0) -> Made:
-    """Smooth random functions of a few hidden features, one common to all tasks and one for each.
+    """Smooth random functions of a few hidden features, one shared by all tasks and one for each.
 
-    As ``make_related_tasks``, but by products for many tasks at a time. What is seen are D noisy mixtures of the
-    hidden features.
+    Like ``make_related_tasks``, but vectorised over many tasks. The features are D noisy mixtures of the hidden
+    features.
     """
     rng = np.random.default_rng(seed)
     mixing = np.linalg.qr(rng.standard_normal((D, HIDDEN)))[0].T * np.sqrt(D / HIDDEN)
@@ -145,14 +145,16 @@ def report_fixed(found: list[dict]) -> None:
         times = [best[name, T] for T in counts]
         rows += [[name, *times], [f"{name}, / 1 task", *(t / times[0] for t in times)]]
         rows.append([f"{name}, / {counts[1]} tasks", *(t / times[1] for t in times)])
-    print_table(f"Seconds of a fit of {found[0]['rows']} rows in so many tasks", ["fit", *map(str, counts)], rows)
+    print_table(
+        f"Seconds of a fit of {found[0]['rows']} rows by the number of tasks", ["fit", *map(str, counts)], rows
+    )
 
 
 # ---------------------------------------------------- as many rows in every task
 
 
 def operations(n_tasks: int, least: bool = False) -> float:
-    """Of a bare fit, ``norm="function"``; see the top."""
+    """Operations of a bare fit, ``norm="function"``; see the module docstring."""
     design, gram, factor = 2 * B * D + B**2, M * B, 2 / 3 * M**2
     shared, coefficients = B**2 + 2 * B * (C + 1), 4 * B * C + C * B**2 / M
     row = design + gram + factor + M * B + shared + coefficients
@@ -160,7 +162,7 @@ def operations(n_tasks: int, least: bool = False) -> float:
 
 
 def product_speed(dtype: str, n: int, repeats: int = 5) -> float:
-    """Operations a second of a matrix product of n x n in this precision."""
+    """Operations per second of an n x n matrix product in this precision."""
     rng = np.random.default_rng(0)
     A, X, out = (rng.standard_normal((n, n)).astype(dtype) for _ in range(3))
     np.matmul(A, X, out=out)
@@ -172,12 +174,12 @@ def memory(field: str) -> float:
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return float(next(line.split()[1] for line in lines if line.startswith(field))) / 1024
-    except (OSError, StopIteration):  # elsewhere the peak alone is known
+    except (OSError, StopIteration):  # other systems report only the peak
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def forget_peak() -> None:
-    """Let the peak start from here, where the system can do that; what made the data was near it anyway."""
+    """Reset the peak memory, if the system supports it; generating the data needs about as much memory anyway."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -198,7 +200,7 @@ def one(fit: str, n_tasks: int, dtype: str, threads: int, gemm: int, repeats: in
     """One size in this process: seconds and memory."""
     with threadpool_limits(limits=threads):
         small = make_tasks(10, M, dtype)
-        bare_model(small.X).fit(small.X, small.y, tasks=small.task)  # all that is needed once is there
+        bare_model(small.X).fit(small.X, small.y, tasks=small.task)  # warm-up
         speed, data = product_speed(dtype, gemm), make_tasks(n_tasks, M, dtype)
         model = MODELS[fit](data.X)
         seconds, peaks = [], []
@@ -210,7 +212,7 @@ def one(fit: str, n_tasks: int, dtype: str, threads: int, gemm: int, repeats: in
             peaks.append(memory("VmHWM") - before)
     return {"fit": fit, "tasks": n_tasks, "dtype": dtype, "gemm_gflops": speed / 1e9} | {
         "seconds": min(seconds),
-        "peak_mb": peaks[0],  # later fits have the old model to throw away
+        "peak_mb": peaks[0],  # later fits also hold the previous model
         "data_mb": data.X.nbytes / 2**20,
         "coef_mb": model.coef_.nbytes / 2**20,
         "parameters": [model.sigma_, model.alpha_, model.sharing_],
@@ -220,7 +222,7 @@ def one(fit: str, n_tasks: int, dtype: str, threads: int, gemm: int, repeats: in
 
 
 def in_process(*case: Any) -> dict:
-    """``one`` in a fresh process."""
+    """``one`` in a new process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(one, *case).result()
 
@@ -245,14 +247,14 @@ def report_scale(found: list[dict]) -> None:
         sizes = [f[k] for k in ("peak_mb", "data_mb", "coef_mb", "gemm_gflops", "fraction")]
         limit = [f["limit"], f["seconds"] / f["limit"]] if bare else [None, None]
         rows.append([f["fit"], f["dtype"], f["tasks"], f["seconds"], per, *sizes, *limit])
-    print_table(f"{M} rows a task, {D} features, {B} centres", header, rows)
+    print_table(f"{M} rows per task, {D} features, {B} centres", header, rows)
 
 
 # --------------------------------------------------------------- are they related?
 
 
 def quality(args: argparse.Namespace) -> dict:
-    """Test log-loss, mean over tasks, of M training rows and 10 test rows a task."""
+    """Test log-loss, mean over tasks, with M training rows and 10 test rows per task."""
     T = 20 if args.quick else min(1000, args.max_tasks)
     data = make_tasks(T, M + 10)
     is_test = np.arange(len(data.y)) % (M + 10) >= M
@@ -267,7 +269,7 @@ def quality(args: argparse.Namespace) -> dict:
 
 def report_quality(found: dict) -> None:
     names = ["truth", "tied", "pooled", "alone"]
-    title = f"Test log-loss of {found['tasks']} tasks (tied: sharing {found['tied_sharing']:.3g} was chosen)"
+    title = f"Test log-loss of {found['tasks']} tasks (coupled: sharing {found['tied_sharing']:.3g} was chosen)"
     print_table(title, names, [[f"{found[k]:.4f}" for k in names]])
 
 
@@ -280,7 +282,7 @@ def pieces(args: argparse.Namespace) -> list[dict]:
 
 
 def piece_times(n_tasks: int, dtype: str, repeats: int) -> dict:
-    """Seconds of each step of a bare fit, by the library's own functions; design and whitening are done twice."""
+    """Seconds of each step of a bare fit, by the functions of the library; design and whitening are done twice."""
     data, kernel = make_tasks(n_tasks, M, dtype), RBF()
     sigma, n = median_distance(data.X, 1000), n_tasks * M
     centers = data.X[np.random.default_rng(0).choice(n, B, replace=False)]
@@ -313,7 +315,7 @@ def piece_times(n_tasks: int, dtype: str, repeats: int) -> dict:
 def report_pieces(found: list[dict]) -> None:
     columns = [k for k in found[0] if k not in ("tasks", "by_products")]
     rows = [[f[k] for k in columns] + ["products" if f["by_products"] else "QR"] for f in found]
-    title = f"Seconds by piece, {found[0]['tasks']} tasks; pairs, exp and whiten are done twice in a fit"
+    title = f"Seconds by step, {found[0]['tasks']} tasks; pairs, exp and whiten are done twice in a fit"
     print_table(title, [*columns, "shared by"], rows)
 
 
@@ -321,7 +323,7 @@ def report_pieces(found: list[dict]) -> None:
 
 
 def run(args: argparse.Namespace) -> Iterator[dict]:
-    """All that is known so far, again and again; tables on the way."""
+    """Yield the results after each part, and print its table."""
     figures: dict[str, Any] = {"rows_a_task": M, "features": D, "centers": B, "classes": C}
     for part, measure, report in (
         ("tasks-at-fixed-rows", fixed_rows, report_fixed),

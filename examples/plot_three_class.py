@@ -135,8 +135,8 @@ plt.show()
 # How far from the truth
 # ----------------------
 # Squared distance to the true posterior, averaged over five samples of 200: over the whole training region,
-# where the corners count that hold no points, and over new points drawn like the training points. Kernel
-# logistic regression suffers from the paper's grid, of which it wants the smallest lambda, or a smaller one.
+# including its corners without points, and over new points drawn like the training points. Kernel
+# logistic regression is limited by the paper's grid, of which it chooses the smallest lambda.
 
 new, _, truth = make_three_class(2000, random_state=1000, return_posterior=True)
 coarse, coarse_truth = grid[::23], three_class_posterior(grid[::23])

@@ -1,4 +1,4 @@
-"""The picture of the README: are the probabilities right, and what share can be decided at which error?"""
+"""The figure of the README: calibration of the probabilities, and error of the accepted rows against their share."""
 
 from pathlib import Path
 

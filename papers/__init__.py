@@ -1,4 +1,4 @@
-"""The experiments of the four papers: their tables and figures recomputed, beside the published numbers.
+"""The experiments of the four papers: their tables and figures recomputed, next to the published numbers.
 
 This package is part of the checkout, not of the installed library.
 """

@@ -1,4 +1,4 @@
-"""Reproduce the tables and figures of a paper, beside the published numbers: python -m papers PAPER."""
+"""Reproduce the tables and figures of a paper, next to the published numbers: python -m papers PAPER."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def reproduce(
     report: Report = print,
     **options: Any,
 ) -> dict[str, Any]:
-    """Reproduce the tables and figures of a paper, beside the published numbers.
+    """Reproduce the tables and figures of a paper, next to the published numbers.
 
     Parameters
     ----------

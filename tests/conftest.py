@@ -18,6 +18,12 @@ settings.load_profile("leastwise")
 DATA = Path(os.environ.get("LEASTWISE_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
 
+#: A Gaussian kernel of the columns as they are, for tests of formulas: by default inputs are chosen on held-out rows.
+PLAIN = {"kernel": "rbf", "scale": None, "metric": None}
+#: The same with a linear part, for regression.
+PLAIN_SUM = {**PLAIN, "kernel": "rbf+linear"}
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

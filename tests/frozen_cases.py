@@ -213,12 +213,18 @@ def fitted(
 
 # --- One task: solvers and centres --------------------------------------------------------------------------------
 
+#: A Gaussian kernel of the columns as they are.
+PLAIN: dict[str, Any] = {"kernel": "rbf", "scale": None, "metric": None}
+#: A linear kernel of these,
+LINEAR: dict[str, Any] = {**PLAIN, "kernel": "linear"}
+#: and both.
+BOTH: dict[str, Any] = {**PLAIN, "kernel": "rbf+linear"}
 #: Small grids, so that a case takes a fraction of a second.
 GRID: dict[str, Any] = {"sigma": [0.8, 1.6, 3.0], "alpha": [1e-4, 1e-3, 1e-2, 1e-1], "random_state": 0}
 POINT: dict[str, Any] = {"sigma": 1.5, "alpha": 3e-3, "random_state": 0}
 
-fitted("lspc", LSPC(random_state=0), three_classes)
-fitted("lspc-two-classes", LSPC(random_state=0), two_classes)
+fitted("lspc", LSPC(**PLAIN, random_state=0), three_classes)
+fitted("lspc-two-classes", LSPC(**PLAIN, random_state=0), two_classes)
 fitted("lspc-coefficients", LSPC(**GRID, norm="coefficients"), three_classes)
 fitted("lspc-class-basis", LSPC(**GRID, basis="class"), three_classes)
 fitted(
@@ -311,7 +317,7 @@ fitted("lspc-weights", LSPC(**GRID), three_classes, lambda d: {"sample_weight": 
 fitted("lspc-balanced", LSPC(**GRID, class_weight="balanced"), three_classes)
 fitted("lspc-class-weight", LSPC(**GRID, class_weight={"a": 3.0, "b": 0.5}, basis="class"), three_classes)
 fitted("lspc-laplace", LSPC(**GRID, kernel="laplace"), three_classes)
-fitted("lspc-linear", LSPC(alpha=[1e-3, 1e-1], kernel="linear", bias="shared"), three_classes)
+fitted("lspc-linear", LSPC(alpha=[1e-3, 1e-1], **LINEAR, bias="shared"), three_classes)
 fitted("lspc-poly", LSPC(2.0, [1e-3, 1e-1], kernel="poly", degree=2, coef0=0.5), three_classes)
 fitted("lspc-rbf-linear", LSPC(**GRID, kernel="rbf+linear"), three_classes)
 fitted("lspc-callable-kernel", LSPC(alpha=[1e-3, 1e-1], kernel=rbf_kernel), three_classes)
@@ -360,7 +366,7 @@ fitted(
     lambda d: {"X": sparse.csr_matrix(np.where(np.abs(d.new) > 0.5, d.new, 0))},
 )
 
-fitted("lssvc", LSSVC(random_state=0), three_classes)
+fitted("lssvc", LSSVC(**PLAIN, random_state=0), three_classes)
 fitted("lssvc-two-classes-sum", LSSVC(**GRID, kernel="rbf+linear"), two_classes)
 fitted(
     "lssvc-cholesky-groups", LSSVC(**GRID, solver="cholesky"), two_classes, lambda d: {"groups": triples(len(d.X))}
@@ -383,7 +389,7 @@ fitted(
     lambda d: {"sample_weight": fractions(len(d.X))},
 )
 
-fitted("lssvr", LSSVR(random_state=0), values)
+fitted("lssvr", LSSVR(**BOTH, random_state=0), values)
 fitted("lssvr-r2-rbf", LSSVR(**GRID, kernel="rbf", scoring="r2"), values)
 fitted("lssvr-two-outputs", LSSVR(**GRID, linear_weight=[0.5, 2.0]), two_outputs)
 fitted(
@@ -591,7 +597,7 @@ def new_with_task_column(data: Data) -> dict[str, Any]:
     return {"X": np.c_[data.new, np.arange(len(data.new)) % 6], "tasks": None}
 
 
-fitted("tasks-lspc", MultiTaskLSPC(random_state=0), task_classes)
+fitted("tasks-lspc", MultiTaskLSPC(**PLAIN, random_state=0), task_classes)
 fitted("tasks-lspc-three-classes-dual", MultiTaskLSPC(**TASKS, solver="dual", bias="shared"), task_three_classes)
 fitted("tasks-lspc-coefficients", MultiTaskLSPC(**TASKS, norm="coefficients"), task_classes)
 fitted(
@@ -617,7 +623,7 @@ fitted(
 )
 fitted(
     "tasks-lspc-arrow-linear",
-    MultiTaskLSPC(alpha=[1e-3, 1e-1], sharing=[0.2, 0.8], kernel="linear", solver="arrow", bias="shared"),
+    MultiTaskLSPC(alpha=[1e-3, 1e-1], sharing=[0.2, 0.8], **LINEAR, solver="arrow", bias="shared"),
     task_classes,
 )
 fitted(
@@ -702,7 +708,7 @@ fitted(
 )
 fitted("tasks-lspc-two-jobs", MultiTaskLSPC(**TASKS, n_jobs=2), task_classes)
 
-fitted("tasks-lssvc", MultiTaskLSSVC(random_state=0), task_classes)
+fitted("tasks-lssvc", MultiTaskLSSVC(**PLAIN, random_state=0), task_classes)
 fitted("tasks-lssvc-dual-task-intercepts", MultiTaskLSSVC(**TASKS, solver="dual", bias="task"), task_three_classes)
 fitted(
     "tasks-lssvc-arrow-shrunk", MultiTaskLSSVC(**TASKS, n_centers=15, bias="shrunk"), task_classes, draws="centres"
@@ -721,11 +727,11 @@ fitted(
     task_classes,
 )
 
-fitted("tasks-lssvr", MultiTaskLSSVR(random_state=0), task_values)
+fitted("tasks-lssvr", MultiTaskLSSVR(**BOTH, random_state=0), task_values)
 fitted("tasks-lssvr-dual-shared-intercept", MultiTaskLSSVR(**TASKS, solver="dual", bias="shared"), task_values)
 fitted(
     "tasks-lssvr-arrow-linear",
-    MultiTaskLSSVR(alpha=[1e-3, 1e-1], sharing=[0.2, 0.8], kernel="linear", solver="arrow", bias="task"),
+    MultiTaskLSSVR(alpha=[1e-3, 1e-1], sharing=[0.2, 0.8], **LINEAR, solver="arrow", bias="task"),
     task_values,
 )
 fitted(
@@ -800,7 +806,7 @@ def _() -> dict[str, Any]:
 @case("tasks-stream-lssvc-linear", draws="sample")
 def _() -> dict[str, Any]:
     data = task_classes(400, 20)
-    model = MultiTaskLSSVC(alpha=[1e-3, 1e-1], sharing=[0.2, 0.8], kernel="linear", bias=0.3, search_rows=150)
+    model = MultiTaskLSSVC(alpha=[1e-3, 1e-1], sharing=[0.2, 0.8], **LINEAR, bias=0.3, search_rows=150)
     model.fit_stream(blocks(data, tasks=data.tasks))
     return record(model, data.new, tasks=data.new_tasks)
 
@@ -809,7 +815,7 @@ def _() -> dict[str, Any]:
 
 LABELS: dict[str, Any] = {"sigma": [0.8, 1.6], "alpha": [1e-3, 1e-2], "sharing": [0.0, 0.3, 0.7], "random_state": 0}
 
-fitted("labels", MultiLabelLSPC(random_state=0), labels)
+fitted("labels", MultiLabelLSPC(**PLAIN, random_state=0), labels)
 fitted("labels-sylvester-correlation", MultiLabelLSPC(**LABELS, solver="sylvester", similarity="correlation"), labels)
 fitted("labels-shared-coefficients", MultiLabelLSPC(**LABELS, similarity="shared", norm="coefficients"), labels)
 fitted(
@@ -1010,17 +1016,79 @@ def table_record(ignore: list[str], **options: Any) -> dict[str, Any]:
 
 @case("table-classes")
 def _() -> dict[str, Any]:
-    return table_record(["amount", "hot", "wet"], target="finding", max_error=0.2)
+    model = LSPC(**PLAIN, random_state=0)
+    return table_record(["amount", "hot", "wet"], target="finding", max_error=0.2, model=model)
 
 
 @case("table-numbers-by-task")
 def _() -> dict[str, Any]:
-    return table_record(["finding", "hot", "wet"], target="amount", task="site")
+    model = MultiTaskLSSVR(**BOTH, random_state=0)
+    return table_record(["finding", "hot", "wet"], target="amount", task="site", model=model)
 
 
 @case("table-labels")
 def _() -> dict[str, Any]:
-    return table_record(["finding", "amount"], labels=["hot", "wet"])
+    return table_record(["finding", "amount"], labels=["hot", "wet"], model=MultiLabelLSPC(**PLAIN, random_state=0))
+
+
+# --- Defaults: scale, kernel and feature weights are chosen -------------------------------------------------------
+
+
+def raw(data: Data) -> dict[str, Any]:
+    """Columns of other units and with a long tail."""
+    return {"X": raw_columns(data.X)}
+
+
+def raw_new(data: Data) -> dict[str, Any]:
+    return {"X": raw_columns(data.new)}
+
+
+def raw_columns(X: np.ndarray) -> np.ndarray:
+    return np.c_[1000 + 50 * X[:, :1], np.exp(X[:, 1:2]), X[:, 2:]]
+
+
+CHOICE: dict[str, Any] = {"draws": "sample", "rtol": 1e-4}
+REFITS: dict[str, Any] = {"draws": "folds, sample", "rtol": 1e-3}
+fitted("default-lspc", LSPC(), three_classes, raw, raw_new, **CHOICE)
+fitted("default-lspc-centres", LSPC(n_centers=30), lambda: three_classes(400), raw, raw_new, **CHOICE)
+fitted("default-lssvc", LSSVC(), two_classes, raw, raw_new, **CHOICE)
+fitted("default-lssvr", LSSVR(), values, raw, raw_new, **CHOICE)
+fitted("default-klr", KernelLogisticRegression(), three_classes, raw, raw_new, **REFITS)
+fitted("default-tasks-lspc", MultiTaskLSPC(), task_classes, raw, raw_new, **CHOICE)
+fitted("default-tasks-lssvc", MultiTaskLSSVC(), task_classes, raw, raw_new, **CHOICE)
+fitted("default-tasks-lssvr", MultiTaskLSSVR(), task_values, raw, raw_new, **CHOICE)
+fitted(
+    "default-tasks-klr",
+    MultiTaskKernelLogisticRegression(),
+    task_classes,
+    raw,
+    raw_new,
+    rtol=1e-3,
+    draws="folds, sample",
+)
+fitted("default-labels", MultiLabelLSPC(), labels, raw, raw_new, **CHOICE)
+
+
+def frame(n: int, seed: int) -> Any:
+    """Numbers, missing ones among them, and categories."""
+    columns = table(n, seed)
+    return import_module("pandas").DataFrame({name: columns[name] for name in ("size", "shade", "line", "site")})
+
+
+@case("default-lspc-frame", needs=("pandas",), **CHOICE)
+def _() -> dict[str, Any]:
+    return record(LSPC().fit(frame(100, 12), table(100, 12)["finding"]), frame(30, 13))
+
+
+@case("default-stream-lspc", **CHOICE)
+def _() -> dict[str, Any]:
+    data = three_classes(400)
+    return record(LSPC(n_centers=30).fit_stream(raw_columns(data.X), data.y, block_rows=90), raw_columns(data.new))
+
+
+@case("default-table-classes", **CHOICE)
+def _() -> dict[str, Any]:
+    return table_record(["amount", "hot", "wet"], target="finding", max_error=0.2)
 
 
 def main() -> None:

@@ -43,6 +43,8 @@ ATTRIBUTES = {
     "task_intercept": "task_intercept_",
     "pruning": "pruning_",
     "calibration_scores": "scores_",
+    "scale": "scale_",
+    "feature_weights": "feature_weights_",
 }
 #: Predictions of rows that are held out: name in the record, attribute.
 HELD_OUT = {
@@ -72,6 +74,8 @@ COLUMNS = {
     "cv sharing": "param_sharing",
     "cv linear_weight": "param_linear_weight",
     "cv intercept_variance_ratio": "param_intercept_ratio",
+    "cv scale": "param_scale",
+    "cv kernel": "param_kernel",
     "cv n_rows": "n_rows",
     "cv score": "mean_test_score",
     "cv rank": "rank_test_score",

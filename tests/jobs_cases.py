@@ -7,7 +7,7 @@ import time
 from dataclasses import fields, is_dataclass
 
 import numpy as np
-from conftest import blobs
+from conftest import PLAIN, blobs
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 
@@ -19,7 +19,8 @@ LABELS = make_rotated_labels(n_labels=3, n_rows=40, random_state=0)
 X, Y = blobs(60)
 ROWS, OF_TASKS, OF_LABELS = (X, Y), (TASKS.X, TASKS.y), (LABELS.X, LABELS.Y)
 CASES = {
-    "lspc": (lw.LSPC(random_state=0), ROWS),
+    "lspc": (lw.LSPC(**PLAIN, random_state=0), ROWS),
+    "lspc-chosen": (lw.LSPC(random_state=0), ROWS),
     "lspc-weights": (lw.LSPC(norm="coefficients", basis="class", n_centers=9, cv=3, random_state=0), ROWS),
     "lspc-some": (lw.LSPC(search_rows=40, random_state=0), ROWS),
     "lssvc": (lw.LSSVC(random_state=0), ROWS),
@@ -69,7 +70,7 @@ def spying(path):
     """A scorer that writes where it runs, and how many threads linear algebra has there."""
 
     def scorer(model, X, y):
-        from leastwise.model_selection.parallel import blas_threads
+        from leastwise.utils.threads import blas_threads
 
         with open(path, "a") as file:
             file.write(f"{os.getpid()} {threading.get_ident()} {blas_threads()}\n")

@@ -4,9 +4,10 @@ import sys
 
 #: Where each limit is defined, and what it is lowered to.
 LIMITS = {
-    "solvers.search_rows.SEARCH_ROWS": 60,
-    "solvers.search_rows.ARROW_NUMBERS": 9_000,
-    "solvers.search_rows.SETTLE_NUMBERS": 1_000,
+    "solvers.work.SEARCH_ROWS": 60,
+    "solvers.work.REFINE_ROWS": 80,
+    "solvers.work.ARROW_NUMBERS": 9_000,
+    "solvers.work.SETTLE_NUMBERS": 1_000,
     "solvers.task_evaluators.OWN_LIMIT": 100,
     "solvers.moments.SAMPLE_ROWS": 80,
     "solvers.arrow.CHUNK": 2**12,
@@ -32,7 +33,7 @@ LIMITS = {
     "calibration.extrapolation.SOME": 50,
     "calibration.extrapolation.REFERENCE": 80,
     "calibration.extrapolation.MEASURED": 60,
-    "solvers.krylov.RANK": 40,
+    "solvers.work.RANK": 40,
     "linalg.logistic.FACTOR": 20,
 }
 
@@ -41,8 +42,9 @@ LIMITS = {
 LEVELS = {
     "all": (),
     "search": (
-        "solvers.search_rows.SEARCH_ROWS",
-        "solvers.search_rows.ARROW_NUMBERS",
+        "solvers.work.SEARCH_ROWS",
+        "solvers.work.REFINE_ROWS",
+        "solvers.work.ARROW_NUMBERS",
         "estimators.label_problem.SEARCH_LABELS",
         "estimators.task_problem.SIMILARITY_ROWS",
     ),

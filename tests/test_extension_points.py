@@ -19,8 +19,8 @@ from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTa
 from leastwise.calibration.calibrators import CALIBRATIONS, Calibration
 from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
-from leastwise.estimators.choosing import choose, make_problem
-from leastwise.estimators.solving import Fitted
+from leastwise.estimators.ridge_problem import choose
+from leastwise.estimators.solving import Fitted, make_problem
 from leastwise.model_selection.label_scoring import LABEL_SCORINGS, register_label_scoring
 from leastwise.model_selection.scoring import (
     CLASS_SCORINGS,
@@ -40,8 +40,8 @@ from leastwise.problem.similarity import TASK_SIMILARITIES, register_task_simila
 from leastwise.report import write_report
 from leastwise.solvers.choose import SOLVERS, Solver, register_solver, solver_names
 from leastwise.solvers.costs import Stage
-from leastwise.solvers.plan import Work
 from leastwise.solvers.solve import Solution
+from leastwise.solvers.work import Work
 from leastwise.sources import open_blocks
 from leastwise.sources.memory import IteratorSource
 from leastwise.sources.opening import SOURCES, register_source
@@ -247,7 +247,7 @@ def test_a_calibrator(tmp_path):
     with pytest.raises(ValueError, match=r"calibration='toy' is not known: use one of \['blend', 'temperature'"):
         LSPC(calibration="toy").fit(X, Y)
     CALIBRATIONS["toy"] = Calibration(
-        lambda sample, start, believed: Sharpened(sample.shares),
+        lambda sample, start, credibility: Sharpened(sample.shares),
         lambda sample, start, pooled, pull, shrink: fit_label_clip(sample),
     )
     model = LSPC(calibration="toy", **FIXED).fit(X, Y)
@@ -278,9 +278,7 @@ def test_a_similarity_of_tasks(tmp_path):
 
     with pytest.raises(ValueError, match=r"use one of \['shared', 'learned', 'correlation', 'inputs', 'toy'\]"):
         MultiTaskLSPC(similarity="tox").fit(X, Y, tasks=TASK)
-    with pytest.raises(
-        ValueError, match=r"4 are too many for that: up to 3 are possible. Use 'correlation', 'inputs'"
-    ):
+    with pytest.raises(ValueError, match=r"at most 3 tasks; there are 4. Use 'correlation', 'inputs'"):
         MultiTaskLSPC(similarity="toy").fit(X, Y, tasks=np.arange(90) % 4)
     model = MultiTaskLSPC(similarity="toy", sharing=0.5, **FIXED).fit(X, Y, tasks=TASK)
     S = np.array([[1, 1, 0.5], [1, 1, 1], [0.5, 1, 1]])
@@ -378,7 +376,7 @@ def test_a_solver_that_does_not_fit_in_memory(monkeypatch):
     toy = Solver("toy", ("single",), by_numpy, one_stage)
     register_solver(toy)
     assert not LSPC(solver="toy").plan((90, 2)).fits
-    with pytest.raises(MemoryError, match=r"90 rows with 90 basis functions need about .* by solver='toy'"):
+    with pytest.raises(MemoryError, match=r"90 rows with 90 basis functions need about .* with solver='toy'"):
         LSPC(solver="toy", **FIXED).fit(X, Y)
     register_solver(replace(toy, by_blocks=True))  # what works by blocks may take a little whatever the limit
     assert LSPC(solver="toy").plan((90, 2)).fits

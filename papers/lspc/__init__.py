@@ -1,4 +1,4 @@
-"""Sugiyama 2010: the least-squares probabilistic classifier beside kernel logistic regression."""
+"""Sugiyama 2010: the least-squares probabilistic classifier compared with kernel logistic regression."""
 
 from papers._common.experiments import Experiment, Paper
 from papers.lspc import error_and_time, three_classes

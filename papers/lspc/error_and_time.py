@@ -157,7 +157,7 @@ def _fit_times(split: Split, model: Any, repeats: int) -> dict[str, float]:
 
 
 #: Section 3.2. The paper shows curves, and prints no numbers.
-SAYS = "the errors of the three alike; LSPC trains faster than KLR by two orders of magnitude"
+SAYS = "the three methods have similar errors; LSPC trains faster than KLR by two orders of magnitude"
 KEYS = ("figure", "data", "n", "c")
 
 

@@ -2,8 +2,8 @@
 
 LSPC          model (7): for each class the kernels at the rows of that class
 LSPC(full)    model (5): all kernels for all classes
-KLR           KLR as in the paper: L-BFGS on the coefficients of the kernel, penalty lambda theta'K theta beside the
-              sum of the losses; at the hyperparameters that "KLR here" chose
+KLR           KLR as in the paper: L-BFGS on the coefficients of the kernel, penalty lambda theta'K theta added to
+              the sum of the losses; at the hyperparameters that "KLR here" chose
 KLR here      KernelLogisticRegression of this library: the same minimum by Newton's method, many times faster, in the
               coordinates of a Cholesky factor of K
 LSPC()        the default of this library: penalty on the function, sigma and alpha by leave-one-out log-loss on its
@@ -21,6 +21,7 @@ from scipy.optimize import minimize
 
 from leastwise import LSPC, KernelLogisticRegression
 from leastwise.problem.kernels import RBF
+from papers._common import PLAIN
 
 
 class TextbookKLR:
@@ -76,11 +77,11 @@ class Method:
         """The estimator that searches a grid in units of ``length``, for n rows."""
         alphas = [2 * a / n for a in ALPHAS] if self.make is KernelLogisticRegression else list(ALPHAS)
         grid = {"sigma": [s * length for s in SIGMAS], "alpha": alphas} if self.paper_grid else {}
-        return self.make(**grid, **self.search, random_state=seed)
+        return self.make(**PLAIN, **grid, **self.search, random_state=seed)
 
     def at(self, model: Any, **more: Any) -> Any:
         """The estimator at the sigma and alpha that ``model`` chose."""
-        return self.make(sigma=model.sigma_, alpha=model.alpha_, cv=None, **{**self.bare, **more})
+        return self.make(**PLAIN, sigma=model.sigma_, alpha=model.alpha_, cv=None, **{**self.bare, **more})
 
 
 PAPER = {"norm": "coefficients", "calibration": None, "bias": None}

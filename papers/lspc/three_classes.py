@@ -2,8 +2,8 @@
 
 LSPC and LSPC(full) are set as in the paper: the ridge on the coefficients, the paper's grids of sigma and lambda, two
 folds, negative scores clipped and the rest normalised. The paper does not name its selection criterion; accuracy is
-used here. Kernel logistic regression has the same grids and folds, lambda beside the mean of the losses and, as in
-the paper, no intercept.
+used here. Kernel logistic regression has the same grids and folds, lambda relative to the mean of the losses and, as
+in the paper, no intercept.
 
 The paper draws the posteriors and prints no numbers. This experiment also reports the mean squared distance to the
 true posterior: over the region [-5, 5]^2 and over new rows; and the confidence far away from the data, the mean of
@@ -23,6 +23,7 @@ import numpy as np
 from leastwise import LSPC, KernelLogisticRegression
 from leastwise.datasets import make_three_class, three_class_density, three_class_posterior
 from leastwise.displays import PosteriorDisplay
+from papers._common import PLAIN
 from papers._common.data import Array, median_distance
 from papers._common.experiments import Job, Settings, option
 from papers._common.output import new_figure, pictured, spread, table
@@ -46,13 +47,19 @@ class PlaneSettings(Settings):
 def models(X: Array, y: Array) -> dict[str, Any]:
     """Train every method."""
     m = median_distance(X)
-    grid: dict[str, Any] = {"sigma": [m * s for s in SIGMAS], "alpha": list(ALPHAS), "random_state": 0, "cv": 2}
+    grid: dict[str, Any] = {
+        "sigma": [m * s for s in SIGMAS],
+        "alpha": list(ALPHAS),
+        "random_state": 0,
+        "cv": 2,
+        **PLAIN,
+    }
     paper = {**grid, "norm": "coefficients", "calibration": None, "scoring": "accuracy"}
     made = {
         "LSPC": LSPC(**paper, basis="class"),
         "LSPC(full)": LSPC(**paper, basis="full"),
         "KLR": KernelLogisticRegression(**grid, bias=None),
-        "LSPC()": LSPC(random_state=0),
+        "LSPC()": LSPC(**PLAIN, random_state=0),
     }
     return {name: model.fit(X, y) for name, model in made.items()}
 

@@ -1,4 +1,4 @@
-"""Section 4: quality and time of LSPC and KLR, multi-task, independent and pooled, beside the published tables.
+"""Section 4: quality and time of LSPC and KLR, multi-task, independent and pooled, next to the published tables.
 
 sigma, lambda and gamma are chosen on the paper's grid (252 points) by 5-fold cross-validation with the same folds
 for all methods: by the pooled area under the ROC curve (landmine) or the accuracy (umist). The time is that of the
@@ -69,7 +69,7 @@ class TaskSettings(Settings):
     runs: int = option(10, "random draws", least=1)
     sizes: tuple[int, ...] = option((20, 25, 30, 35), "rows of a task, or images of a person", least=1)
     klr_runs: int = option(10, "draws with KLR")
-    klr_scale: str = option("mean", "scale of the losses beside KLR's lambda", kind=str, choices=("mean", "sum"))
+    klr_scale: str = option("mean", "scale of the losses for KLR's lambda", kind=str, choices=("mean", "sum"))
     klr_points: int = option(42, "timed points of the paper's KLR")
     default_runs: int = option(20, "draws with the library's defaults, at most")
     slow_runs: int = option(5, "draws with norm='coefficients'")
@@ -221,7 +221,7 @@ def ratios(results: dict[str, list[dict]], sizes: Sequence[int]) -> list[dict]:
 
 
 def tell(results: dict[str, Any], name: str, quality: str, printed: tuple[Table, Table], report: Report) -> None:
-    """Report quality and time beside the published ones, paired tests, and times of other implementations."""
+    """Report quality and time next to the published ones, paired tests, and times of other implementations."""
     found = results["runs"]
     shown, sizes = methods(found), list(dict.fromkeys(f["n"] for f in found))
     lines = [score_line(found, n, m, printed[0]) for n in sizes for m in shown]

@@ -24,11 +24,12 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
-from leastwise.estimators.choosing import make_problem
 from leastwise.estimators.fitting import prepare
-from leastwise.model_selection.grid import Grid
+from leastwise.estimators.solving import make_problem
+from leastwise.model_selection.steps import Grid
 from leastwise.problem.coupling import from_lambda_gamma
 from leastwise.problem.kernels import RBF
+from papers._common import PLAIN
 from papers._common.data import Array, median_distance
 from papers._common.timing import timed
 from papers.lspc_mt.draws import N_FOLDS, Draw
@@ -37,6 +38,8 @@ LAMBDAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 GAMMAS = (0.0, *LAMBDAS)
 #: In units of the median distance, for the paper's kernel exp(-d^2 / sigma^2); ours is exp(-d^2 / (2 sigma^2)).
 SIGMAS = (1 / 2, 2 / 3, 5 / 6, 1, 4 / 3, 5 / 3)
+#: LSPC-MT at given hyperparameters.
+GIVEN: dict[str, Any] = {**PLAIN, "norm": "coefficients", "cv": None, "calibration": None}
 #: Replaces gamma = 0, at which the parts of the tasks would have no ridge.
 TINY = 1e-9
 N_POINTS = len(SIGMAS) * len(LAMBDAS) * len(GAMMAS)
@@ -145,14 +148,14 @@ def parts_heldout(
 
 def lspc_trial(draw: Draw) -> Any:
     """The library's evaluator of LSPC-MT on this draw."""
-    model = MultiTaskLSPC(1.0, 1.0, 1.0, norm="coefficients", cv=draw.splits, calibration="temperature")
+    model = MultiTaskLSPC(1.0, 1.0, 1.0, **PLAIN, norm="coefficients", cv=draw.splits, calibration="temperature")
     spec = model._spec()
     return make_problem(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task)).evaluator()
 
 
 def klr_trial(draw: Draw) -> Any:
     """The library's evaluator of KLR-MT on this draw."""
-    model = MultiTaskKernelLogisticRegression(1.0, 1.0, 1.0, bias=None, cv=draw.splits)
+    model = MultiTaskKernelLogisticRegression(1.0, 1.0, 1.0, **PLAIN, bias=None, cv=draw.splits)
     spec = model._spec()
     evaluator = make_problem(spec, *prepare(model, spec, draw.X, draw.y, tasks=draw.task)).evaluator()
     evaluator.solver_options = replace(evaluator.solver_options, alphas=Grid(()))
@@ -162,23 +165,23 @@ def klr_trial(draw: Draw) -> Any:
 def lspc(draw: Draw, kind: str) -> Fitted:
     """LSPC-MT, LSPC-STI or LSPC-STC at the best point of the grid."""
     point = best_point(draw, lspc_heldout, kind)
-    model = MultiTaskLSPC(**point.values, norm="coefficients", cv=None, calibration=None)
+    model = MultiTaskLSPC(**point.values, **GIVEN)
     model.fit(draw.X, draw.y, tasks=draw.task)
     return point, lambda: odds(np.asarray(model.scores(draw.X_test, tasks=draw.task_test)), draw.by)
 
 
 def klr(draw: Draw, kind: str, scale: str) -> Fitted:
-    """The KLR methods, with lambda and gamma beside the mean or the sum of the losses."""
+    """The KLR methods, with lambda and gamma relative to the mean or the sum of the losses."""
     unit = 1 / len(draw.y) if scale == "sum" else 1.0
     point = best_point(draw, partial(parts_heldout, klr_trial(draw), difference), kind, unit)
-    model = MultiTaskKernelLogisticRegression(**point.values, bias=None, cv=None)
+    model = MultiTaskKernelLogisticRegression(**point.values, **PLAIN, bias=None, cv=None)
     model.fit(draw.X, draw.y, tasks=draw.task)
     return point, lambda: np.asarray(model.decision_function(draw.X_test, tasks=draw.task_test))
 
 
 def default(draw: Draw, options: dict[str, Any]) -> Fitted:
     """MultiTaskLSPC with its own search."""
-    model = MultiTaskLSPC(**options, random_state=0).fit(draw.X, draw.y, tasks=draw.task)
+    model = MultiTaskLSPC(**PLAIN, **options, random_state=0).fit(draw.X, draw.y, tasks=draw.task)
     point = Point(model.sigma_, model.alpha_, model.sharing_, float(model.cv_results_["mean_test_score"].max()))
     return point, lambda: np.asarray(model.decision_function(draw.X_test, tasks=draw.task_test))
 
@@ -244,7 +247,7 @@ def other_loops(draw: Draw, count: int) -> dict[str, float]:
 
     def fits() -> None:
         for sharing, alpha in pairs:
-            model = MultiTaskLSPC(sigmas(draw)[3], alpha, sharing, norm="coefficients", cv=None, calibration=None)
+            model = MultiTaskLSPC(sigmas(draw)[3], alpha, sharing, **GIVEN)
             model.fit(draw.X[stay], draw.y[stay], tasks=draw.task[stay])
             model.scores(draw.X[out], tasks=draw.task[out])
 

@@ -21,6 +21,7 @@ from sklearn.model_selection import KFold
 from leastwise import MultiLabelLSPC
 from leastwise.baselines import InsDif, MLkNN
 from leastwise.metrics import hamming, label_f1
+from papers._common import PLAIN
 from papers._common.data import Array, median_distance
 from papers.ml_lspc.draws import LabelSplit
 
@@ -77,6 +78,7 @@ def paper_form(case: Case, sharings: Any = None, similarity: str = "correlation"
         p.alphas,
         p.sharings if sharings is None else sharings,
         similarity=similarity,
+        **PLAIN,
         norm="coefficients",
         calibration=None,
         cv=p.folds,
@@ -113,7 +115,7 @@ def insdif(case: Case) -> Fitted:
 
 def ours(options: dict[str, Any], case: Case) -> Fitted:
     """MultiLabelLSPC with its own search."""
-    model = MultiLabelLSPC(**options, random_state=case.seed).fit(case.data.X, case.data.Y)
+    model = MultiLabelLSPC(**PLAIN, **options, random_state=case.seed).fit(case.data.X, case.data.Y)
     return partial(model.predict, case.data.X_test), chosen(model)
 
 

@@ -23,14 +23,14 @@ from scipy import linalg
 
 from leastwise import MultiLabelLSPC
 from leastwise.baselines import InsDif, MLkNN
-from leastwise.linalg.cholesky import pivoted_cholesky
+from leastwise.linalg.decompositions import pivoted_cholesky, square_spectrum
 from leastwise.linalg.kronecker import solve_matrix_free
-from leastwise.linalg.spectrum import square_spectrum
 from leastwise.linalg.sylvester import Modes, solve_sylvester
 from leastwise.problem.coupling import laplacian
 from leastwise.problem.kernels import RBF
 from leastwise.problem.label_coupling import Differences
-from leastwise.solvers.krylov import RANK
+from leastwise.solvers.work import RANK
+from papers._common import PLAIN
 from papers._common.data import Array, median_distance
 from papers._common.experiments import Job, Settings, option
 from papers._common.timing import timed_median
@@ -173,7 +173,7 @@ def _solves(rows: int, T: int, settings: SolveSettings) -> Iterator[dict]:
 def _fits(rows: int, T: int, settings: SolveSettings) -> Iterator[dict]:
     """Time whole fits."""
     data = rotated(T, rows, 1, 0, n_features=settings.features)
-    options: dict[str, Any] = {"similarity": "correlation", "norm": "coefficients", "solver": "sylvester"}
+    options: dict[str, Any] = {**PLAIN, "similarity": "correlation", "norm": "coefficients", "solver": "sylvester"}
     model = MultiLabelLSPC(SIGMA * median_distance(data.X), ALPHA, SHARING, **options, cv=None, calibration=None)
     fits: dict[str, Any] = {"MultiLabelLSPC, given parameters": model, "ML-kNN": MLkNN()}
     if settings.insdif_labels >= T:

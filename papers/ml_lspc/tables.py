@@ -1,4 +1,4 @@
-"""Tables and figures beside the published numbers, and paired tests."""
+"""Tables and figures next to the published numbers, and paired tests."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from sklearn.model_selection import KFold
 from leastwise import LSSVC, MultiTaskLSSVC
 from leastwise.baselines import MTLFeatClassifier
 from leastwise.problem.coupling import from_gamma_lambda
+from papers._common import PLAIN
 from papers._common.data import Array, load_set, scale_of, standardise
 from papers._common.experiments import Job, Settings, option
 from papers._common.timing import timed
@@ -123,7 +124,7 @@ def skin_same(data: Patients) -> tuple[Array, dict]:
 def skin_fit(data: Patients, at: tuple[int, ...], y: Array) -> LSSVC:
     """LSSVC at the chosen exponents."""
     g, p = at
-    return LSSVC(width(p), 1 / (len(y) * 2.0**g), cv=None, calibration=None).fit(data.X, y)
+    return LSSVC(width(p), 1 / (len(y) * 2.0**g), **PLAIN, cv=None, calibration=None).fit(data.X, y)
 
 
 def skin_tied(data: Patients, single: bool = False) -> tuple[Array, dict]:
@@ -135,7 +136,7 @@ def skin_tied(data: Patients, single: bool = False) -> tuple[Array, dict]:
         lam, p = rest
         if p not in kept:
             kept[p] = Machine(rbf(data.X, data.X, p), Y)
-        own = m / 2.0**lam  # beside a common part of 1
+        own = m / 2.0**lam  # relative to a common part of 1
         return np.array([right(Y, tied_residuals(kept[p], 2.0**g, own, m, single)).mean() for g in gammas])
 
     choice = grid_search(line, GAMMAS, LAMBDAS, WIDTHS)
@@ -162,7 +163,7 @@ def tied_fit(data: Patients, g: int, lam: int, p: int) -> MultiTaskLSSVC:
     """MultiTaskLSSVC at the chosen exponents."""
     m, n = data.n_classes, len(data.y)
     point: dict[str, Any] = from_gamma_lambda(2.0**g, 2.0**lam, m * n, m)
-    model = MultiTaskLSSVC(width(p), **point, kernel="rbf", bias="task", cv=None, calibration=None)
+    model = MultiTaskLSSVC(width(p), **point, **PLAIN, bias="task", cv=None, calibration=None)
     y, tasks = (data.y == np.arange(m)[:, None]).astype(int).ravel(), np.repeat(np.arange(m), n)
     return model.fit(np.tile(data.X, (m, 1)), y, tasks=tasks)
 
@@ -184,8 +185,8 @@ def skin_feat(data: Patients) -> tuple[Array, dict]:
 
 
 def skin_default(data: Patients) -> tuple[Array, dict]:
-    """LSSVC with its defaults, one classifier of six classes."""
-    model = LSSVC(random_state=data.seed).fit(data.X, data.y)
+    """LSSVC with its own search, one classifier of six classes."""
+    model = LSSVC(**PLAIN, random_state=data.seed).fit(data.X, data.y)
     return model.scores(data.X_test), {"chosen": [model.sigma_, model.alpha_]}
 
 

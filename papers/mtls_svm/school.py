@@ -4,7 +4,7 @@ gamma, lambda and p are chosen on the paper's grid by leave-one-out on all train
 inputs (two columns are percentages, the others 0 or 1) and standardised ones.
 
 Explained variance has several definitions: "total" is the paper's, 1 - squared error / variance of all test scores;
-"within" sets the error beside the variance within schools; "schools" is the mean over schools of the explained
+"within" divides the error by the variance within schools; "schools" is the mean over schools of the explained
 variance of each, weighted by rows, and "plain" is that without weights.
 """
 

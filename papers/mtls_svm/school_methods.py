@@ -18,9 +18,10 @@ from sklearn.linear_model import RidgeCV
 
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.baselines import BMTLRegressor, MTLFeatRegressor, RMTLRegressor
-from leastwise.estimators.choosing import make_problem
 from leastwise.estimators.fitting import prepare
+from leastwise.estimators.solving import make_problem
 from leastwise.problem.coupling import from_gamma_lambda
+from papers._common import PLAIN
 from papers._common.data import Array
 from papers._common.timing import timed
 from papers.mtls_svm.grid import (
@@ -36,6 +37,8 @@ from papers.mtls_svm.grid import (
 )
 from papers.mtls_svm.school_data import Split
 
+#: A linear kernel of the columns as they are.
+LINEAR = {**PLAIN, "kernel": "linear"}
 #: Function of a split that returns predictions of the test rows and the chosen hyperparameters.
 Fit = Callable[[Split], tuple[Array, dict]]
 
@@ -86,13 +89,13 @@ def rbf_choice(X: Array, y: Array) -> Choice:
 def rbf_fit(data: Split, rows: Array, at: tuple[int, ...]) -> LSSVR:
     """LSSVR at the chosen exponents."""
     g, p = at
-    model = LSSVR(width(p), 1 / (len(rows) * 2.0**g), kernel="rbf", cv=None)
+    model = LSSVR(width(p), 1 / (len(rows) * 2.0**g), **PLAIN, cv=None)
     return model.fit(data.X[rows], data.y[rows])
 
 
 def linear_trial(data: Split) -> tuple[Any, float]:
     """The library's evaluator for a linear kernel and intercepts without penalty, and the unit of its predictions."""
-    model = MultiTaskLSSVR(1.0, 1.0, 1.0, kernel="linear", bias="task")
+    model = MultiTaskLSSVR(1.0, 1.0, 1.0, **LINEAR, bias="task")
     spec = model._spec()
     train, settings = prepare(model, spec, data.X, data.y, tasks=data.task)
     return make_problem(spec, train, settings).evaluator(), train.targets.unit
@@ -112,7 +115,7 @@ def mtls_svm(data: Split) -> tuple[Array, dict]:
     searched = timed(lambda: grid_search(line, GAMMAS, LAMBDAS))
     choice = searched.value
     point: dict[str, Any] = from_gamma_lambda(2.0 ** choice.at[0], 2.0 ** choice.at[1], n, m)
-    model = MultiTaskLSSVR(1.0, **point, kernel="linear", bias="task", cv=None)
+    model = MultiTaskLSSVR(1.0, **point, **LINEAR, bias="task", cv=None)
     model.fit(data.X, data.y, tasks=data.task)
     held = 100 * (1 + choice.score / n / float(np.var(data.y)))
     found = {"chosen": choice.at, "points": choice.points, "search_seconds": searched.wall, "heldout": held}
@@ -121,7 +124,7 @@ def mtls_svm(data: Split) -> tuple[Array, dict]:
 
 def multi_task(data: Split, **options: Any) -> tuple[Array, dict]:
     """MultiTaskLSSVR with its own search."""
-    model = MultiTaskLSSVR(random_state=data.seed, **options)
+    model = MultiTaskLSSVR(**{**PLAIN, "kernel": "rbf+linear", **options}, random_state=data.seed)
     model.fit(data.X, data.y, tasks=data.task)
     names = ("sigma_", "alpha_", "sharing_", "intercept_ratio_", "linear_weight_")
     return model.predict(data.X_test, tasks=data.task_test), {"chosen": [getattr(model, k) for k in names]}

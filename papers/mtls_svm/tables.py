@@ -1,4 +1,4 @@
-"""Tables beside the published numbers (mean and standard deviation over ten splits), and paired tests."""
+"""Tables next to the published numbers (mean and standard deviation over ten splits), and paired tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cases(found: list[dict]) -> list[tuple[str, str]]:
 
 
 def tell(title: str, found: list[dict], measures: Sequence[str], printed: Printed, report: Report) -> None:
-    """Report all measures by method and inputs, beside the published numbers."""
+    """Report all measures by method and inputs, next to the published numbers."""
     rows: list[list] = []
     for name, inputs in cases(found):
         runs = [f for f in found if (f["method"], f["inputs"]) == (name, inputs)]

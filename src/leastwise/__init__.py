@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from leastwise.linalg.moments import Moments
     from leastwise.model_selection.folds import DuplicateRowsWarning
     from leastwise.persistence.model_files import load, save
-    from leastwise.solvers.plan import Plan
+    from leastwise.solvers.choose import Plan
     from leastwise.tables.model import TableModel
     from leastwise.utils.memory import memory_limit, set_memory_limit
 
@@ -54,7 +54,7 @@ __all__ = [
     "task_report",
 ]
 
-#: Where names live. They are looked up when first used, so that the command line starts at once.
+#: Modules of the public names. They are imported on first use, so that the command line starts quickly.
 _HOMES = {
     "Abstaining": "estimators.abstaining",
     "LSPC": "estimators.lspc",
@@ -68,7 +68,7 @@ _HOMES = {
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
     "DuplicateRowsWarning": "model_selection.folds",
     "Moments": "linalg.moments",
-    "Plan": "solvers.plan",
+    "Plan": "solvers.choose",
     "Recalibrated": "estimators.recalibrated",
     "TableModel": "tables.model",
     "calibration_report": "inspection.calibration_report",

@@ -86,6 +86,24 @@ def test_the_summary_compares_with_the_reference(recorded, capsys):
     assert sum(row["wins"] for row in rows.values()) == 3
 
 
+def test_the_summary_compares_held_out_losses_with_those_of_new_rows(recorded, capsys):
+    run(recorded.path, "--summary")
+    assert "Held-out loss / loss of new rows" in capsys.readouterr().out
+    found = ranks.heldout_ratios(recorded.records, OURS, "all")
+    assert set(found) == {"breast_cancer", "iris", "wine"}
+    iris = [r for r in recorded.records if raw_tables.key(r)[:3] == (OURS, "iris", "all")]
+    held, new = (np.mean([r[name] for r in iris]) for name in ("heldout_log_loss", "log_loss"))
+    assert found["iris"] == pytest.approx(held / new)
+    assert ranks.heldout_ratios(recorded.records, LOGISTIC, "all") == {}
+
+
+def test_ablations_are_run_by_name(tmp_path):
+    path = tmp_path / "part.jsonl"
+    name = "LSPC, no feature weights"
+    raw_tables.main(["--methods", name, "--sets", "iris", "--draws", "1", "--output", str(path)])
+    assert [(r["method"], r["status"]) for r in raw_tables.read_records(path)] == [(name, "ok")]
+
+
 def test_regression_records_errors_in_units_of_the_targets(tmp_path):
     path = tmp_path / "numbers.jsonl"
     raw_tables.main(["--regression", "--quick", "--output", str(path)])

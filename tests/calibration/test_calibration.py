@@ -15,10 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.calibration.families import FAMILIES, CalibrationSet, Family, Setting, fit_family
+from leastwise.calibration.blend import minimise, nonnegative_step
 from leastwise.calibration.logits import Logits, fit_slopes, fit_temperature, matrices, off_diagonal
-from leastwise.calibration.maps import Predictions
-from leastwise.calibration.newton import minimise, nonnegative_step
+from leastwise.calibration.maps import FAMILIES, CalibrationSet, Family, Predictions, Setting, fit_family
 from leastwise.calibration.recalibration import choose_family, fold_of
 from leastwise.datasets import load, make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
@@ -631,7 +630,7 @@ def test_errors_say_what_to_do():
         Recalibrated(LogisticRegression()).fit(X, y)
     with pytest.raises(TypeError, match="pipeline that ends in one"):
         Recalibrated(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
-    with pytest.raises(TypeError, match="Abstaining goes around"):
+    with pytest.raises(TypeError, match="Use Abstaining around"):
         Recalibrated(Abstaining(LSPC(), cost=0.1)).fit(X, y)
     with pytest.raises(ValueError, match="cv='loo'"):
         Recalibrated(LSPC(0.5, 0.01, calibration=None, cv=None)).fit(X, y)

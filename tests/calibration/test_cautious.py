@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import DATA
+from conftest import DATA, PLAIN_SUM
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 from sklearn.model_selection import LeaveOneOut
@@ -90,7 +90,7 @@ def test_where_the_truth_is_simple_little_is_lost(kind):
         level = rng.normal(size=10) if kind == "intercepts" else np.zeros(10)
         y = (kind != "noise") * X @ rng.normal(size=6) + 2 * level[task] + 2 * rng.normal(size=600)
         train = np.arange(600) % 60 < 12
-        model = MultiTaskLSSVR(random_state=0).fit(X[train], y[train], tasks=task[train])
+        model = MultiTaskLSSVR(**PLAIN_SUM, random_state=0).fit(X[train], y[train], tasks=task[train])
         ridge = RidgeCV(10.0 ** np.arange(-3, 4)).fit(with_tasks(X, task)[train], y[train])
         best = r2_score(y[~train], ridge.predict(with_tasks(X, task)[~train]))
         losses.append(best - model.score(X[~train], y[~train], tasks=task[~train]))
@@ -101,7 +101,7 @@ def test_where_the_truth_is_simple_little_is_lost(kind):
 def test_where_tasks_differ_much_is_won(function):
     data = make_related_tasks(8, 130, kind="regression", function=function, relatedness=0.5, random_state=1)
     train = np.arange(len(data.y)) % 130 < 30
-    model = MultiTaskLSSVR(random_state=0).fit(data.X[train], data.y[train], tasks=data.task[train])
+    model = MultiTaskLSSVR(**PLAIN_SUM, random_state=0).fit(data.X[train], data.y[train], tasks=data.task[train])
     ridge = RidgeCV(10.0 ** np.arange(-3, 4)).fit(with_tasks(data.X, data.task)[train], data.y[train])
     best = r2_score(data.y[~train], ridge.predict(with_tasks(data.X, data.task)[~train]))
     assert model.score(data.X[~train], data.y[~train], tasks=data.task[~train]) > best + 0.1
@@ -113,7 +113,7 @@ def test_a_linear_model_is_solved_by_its_coefficients_where_rows_are_many(monkey
     X = rng.normal(size=(3000, 3))
     y = X @ [1.0, 2.0, 3.0] + rng.normal(size=3000)
     monkeypatch.setattr("leastwise.solvers.choose.DIRECT_ROWS", 2000)
-    model = LSSVR(random_state=0).fit(X, y)
+    model = LSSVR(**PLAIN_SUM, random_state=0).fit(X, y)
     assert model.linear_weight_ == np.inf
     assert len(model.coef_) == 3
     assert model.score(X, y) > 0.92
@@ -128,7 +128,7 @@ def test_iterations_have_to_beat_the_linear_model_of_all_rows(monkeypatch, bend)
     monkeypatch.setattr("leastwise.solvers.choose.DIRECT_ROWS", 500)
     monkeypatch.setattr("leastwise.estimators.spec.MANY_ROWS", 500)
     monkeypatch.setattr(ValueObjective, "clearly_better", clearly_better := Watched(ValueObjective.clearly_better))
-    model = LSSVR(random_state=0, search_rows=60, linear_weight=[1.0, np.inf]).fit(X, y)
+    model = LSSVR(**PLAIN_SUM, random_state=0, search_rows=60, linear_weight=[1.0, np.inf]).fit(X, y)
     linear = LSSVR(random_state=0, kernel="linear").fit(X, y)
     if bend:
         assert model.linear_weight_ == 1

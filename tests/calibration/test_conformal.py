@@ -18,8 +18,7 @@ from leastwise import (
     MultiTaskLSPC,
     MultiTaskLSSVC,
 )
-from leastwise.calibration.conformal import OUTSIDE, class_levels, nonconformity
-from leastwise.calibration.heldout_rows import Evidence
+from leastwise.calibration.conformal import OUTSIDE, Evidence, class_levels, nonconformity
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 
 X, Y = blobs(n=120, c=3, seed=4)
@@ -299,7 +298,7 @@ def test_bad_calls_say_what_to_do():
         lspc().predict_set(NEW)
     with pytest.raises(ValueError, match="method='raps'"):
         lspc().fit(X, Y).predict_set(NEW, method="raps")
-    with pytest.raises(ValueError, match="cv=None held nothing out"):
+    with pytest.raises(ValueError, match="cv=None holds nothing out"):
         lspc(cv=None, calibration=None).fit(X, Y).predict_set(NEW)
 
 

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import PLAIN_SUM
 from reference import grouped_quantile, jackknife_plus_by_definition, rbf
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
@@ -12,8 +13,8 @@ from sklearn.model_selection import KFold
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.calibration.conformal import jackknife, jackknife_plus
 from leastwise.datasets import make_related_tasks
-from leastwise.model_selection.optimism import excess, inflation
-from leastwise.model_selection.parallel import FEW_ROWS
+from leastwise.model_selection.objective import excess, inflation
+from leastwise.model_selection.steps import FEW_ROWS
 from leastwise.persistence.model_files import load, save
 
 N, T = 32, 4
@@ -332,7 +333,7 @@ def test_methods_are_named():
 
 
 def test_nothing_held_out_no_intervals():
-    with pytest.raises(ValueError, match=r"cv=None held nothing out.*use cv='loo'"):
+    with pytest.raises(ValueError, match=r"cv=None holds nothing out.*use cv='loo'"):
         svr(cv=None).fit(X, Y).predict_interval(NEW)
 
 
@@ -349,7 +350,7 @@ def test_rows_are_checked():
     with pytest.raises(ValueError, match="infinity"):
         model.predict_interval(np.full((2, 2), np.inf))
     strict = tasks(unknown_task="error").fit(X, Y, tasks=TASK)
-    with pytest.raises(ValueError, match="not there in training"):
+    with pytest.raises(ValueError, match="not in the training data"):
         strict.predict_interval(NEW, tasks="new")
 
 
@@ -449,7 +450,7 @@ def test_values_of_new_groups_are_covered(method):
     for _ in range(60):
         A, b, person = people(rng, 19, rng.integers(1, 13, size=19))
         C, d, _ = people(rng, 200, 1)
-        shares.append(covered(LSSVR(random_state=0).fit(A, b, groups=person), C, d, method=method))
+        shares.append(covered(LSSVR(**PLAIN_SUM, random_state=0).fit(A, b, groups=person), C, d, method=method))
     assert 0.89 < np.mean(shares) < 0.97
 
 
@@ -469,7 +470,7 @@ def test_few_rows_that_have_chosen_the_model_cover_as_promised(kind, n, d, metho
         return A, np.sin(2 * A[:, 0]) + A[:, min(1, d - 1)] ** 2 / 2 + 0.3 * rng.normal(size=count)
 
     for _ in range(60):
-        model, new = LSSVR(random_state=0).fit(*some(n)), some(300)
+        model, new = LSSVR(**PLAIN_SUM, random_state=0).fit(*some(n)), some(300)
         shares.append(covered(model, *new, method=method))
         model.residuals_.excess, model.residuals_.inflation = None, 1.0
         plain.append(covered(model, *new, method=method))
@@ -479,7 +480,7 @@ def test_few_rows_that_have_chosen_the_model_cover_as_promised(kind, n, d, metho
 
 def test_many_rows_are_hardly_widened():
     rng = np.random.default_rng(0)
-    model = LSSVR(random_state=0).fit(*draw(rng, 400))
+    model = LSSVR(**PLAIN_SUM, random_state=0).fit(*draw(rng, 400))
     before = model.predict_interval(NEW)
     model.residuals_.excess, model.residuals_.inflation = None, 1.0
     after = model.predict_interval(NEW)
@@ -541,7 +542,7 @@ def slow_choice(points, rows, cautious, stay):
 @pytest.mark.parametrize("scoring", ["cautious", "r2"])
 def test_the_others_choose_as_they_would_by_loops(monkeypatch, scoring, grouped):
     more = {"groups": NAMED} if grouped else {}
-    model, seen, rows, _ = recorded(monkeypatch, lambda: LSSVR(scoring=scoring, random_state=0), **more)
+    model, seen, rows, _ = recorded(monkeypatch, lambda: LSSVR(**PLAIN_SUM, scoring=scoring, random_state=0), **more)
     points = [point for point in seen if "F" in point]
     found, everyone = model.residuals_.excess, np.ones(N, dtype=bool)
     z = rows.values[:, 0]
@@ -556,15 +557,15 @@ def test_the_others_choose_as_they_would_by_loops(monkeypatch, scoring, grouped)
 
 
 def test_points_of_many_rows_are_not_kept(monkeypatch):
-    monkeypatch.setattr("leastwise.model_selection.parallel.FEW_ROWS", N - 1)
+    monkeypatch.setattr("leastwise.model_selection.steps.FEW_ROWS", N - 1)
     assert FEW_ROWS >= 1000
-    model = LSSVR(random_state=0).fit(X, Y)
+    model = LSSVR(**PLAIN_SUM, random_state=0).fit(X, Y)
     assert model.residuals_.excess is None
     assert model.residuals_.inflation > 1
 
 
 def test_a_file_keeps_groups_and_corrections(tmp_path):
-    model = LSSVR(random_state=0).fit(X, Y, groups=NAMED)
+    model = LSSVR(**PLAIN_SUM, random_state=0).fit(X, Y, groups=NAMED)
     save(model, tmp_path / "m.lw")
     np.testing.assert_array_equal(load(tmp_path / "m.lw").predict_interval(NEW), model.predict_interval(NEW))
 
@@ -581,7 +582,7 @@ def test_few_rows_of_tasks_that_have_chosen_the_model_cover_as_promised():
             return A, mean + 0.4 * rng.normal(size=count), task
 
         (A, b, task), (C, d, new) = some(20), some(200)
-        model = MultiTaskLSSVR(random_state=0).fit(A, b, tasks=task)
+        model = MultiTaskLSSVR(**PLAIN_SUM, random_state=0).fit(A, b, tasks=task)
         shares.append(covered(model, C, d, tasks=new))
         model.residuals_.excess, model.residuals_.inflation = None, 1.0
         plain.append(covered(model, C, d, tasks=new))

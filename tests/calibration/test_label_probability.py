@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from leastwise.calibration import label_blend as blending
-from leastwise.calibration.calibrators import Blend, ClipNormalise, Sample, fit_calibrator, fit_label_calibrator
+from leastwise.calibration.blend import Blend, Sample
+from leastwise.calibration.calibrators import ClipNormalise, fit_calibrator, fit_label_calibrator
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.calibration.label_calibrators import LabelBlend, LabelClip, _shares, _sizes
 

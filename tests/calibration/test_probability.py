@@ -13,16 +13,15 @@ from scipy.optimize import minimize
 from sklearn.isotonic import IsotonicRegression
 
 from leastwise import LSPC, LSSVC, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC
+from leastwise.calibration.blend import Blend, Sample
 from leastwise.calibration.calibrators import (
     CALIBRATIONS,
-    Blend,
     Calibration,
     ClipNormalise,
-    Sample,
     fit_calibrator,
     fit_label_calibrator,
 )
-from leastwise.calibration.families import FAMILIES
+from leastwise.calibration.maps import FAMILIES
 
 KINDS = ("blend", "temperature", "isotonic", None)
 
@@ -197,7 +196,7 @@ def test_a_registered_calibrator_is_a_value_of_calibration(monkeypatch):
     X, y = blobs(60, 3)
     with pytest.raises(ValueError, match=r"calibration='toy' is not known: use one of \['blend', .*None\]"):
         LSPC(calibration="toy").fit(X, y)
-    monkeypatch.setitem(CALIBRATIONS, "toy", Calibration(lambda s, start, believed: Toy(s.shares), toy_labels))
+    monkeypatch.setitem(CALIBRATIONS, "toy", Calibration(lambda s, start, credibility: Toy(s.shares), toy_labels))
     model = LSPC(calibration="toy").fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X[:5]), np.repeat(model.class_prior_[None], 5, axis=0))
     assert isinstance(LSSVC(calibration="toy").fit(X, y).calibrator_.inner, Toy)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import PLAIN, blobs
 
 from leastwise import LSPC
 from leastwise.calibration.extrapolation import (
@@ -63,8 +63,8 @@ def test_rows_that_come_in_pairs_do_not_make_new_rows_foreign(noise):
     everyone, truth = make_three_class(1200, random_state=0)
     X, y, new = everyone[:200], truth[:200], everyone[200:]
     pairs, labels = np.vstack([X, X + noise * rng.normal(size=X.shape)]), np.r_[y, y]
-    cautious = LSPC(random_state=0).fit(pairs, labels)
-    bold = LSPC(random_state=0, extrapolate=True).fit(pairs, labels)
+    cautious = LSPC(**PLAIN, random_state=0).fit(pairs, labels)
+    bold = LSPC(**PLAIN, random_state=0, extrapolate=True).fit(pairs, labels)
     assert cautious.score(new, truth[200:]) > bold.score(new, truth[200:]) - 0.02
 
 
@@ -98,7 +98,7 @@ def test_among_the_data_nothing_changes():
 
 def test_confidence_falls_along_every_way_out():
     X, y = make_three_class(300, random_state=2)
-    model = LSPC(random_state=0).fit(X, y)
+    model = LSPC(**PLAIN, random_state=0).fit(X, y)
     for angle in np.linspace(0, 2 * np.pi, 12, endpoint=False):
         way = np.linspace(10, 60, 30)[:, None] * [np.cos(angle), np.sin(angle)]
         distance = np.abs(model.predict_proba(way) - model.calibrator_.shares).max(axis=1)

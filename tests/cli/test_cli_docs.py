@@ -11,7 +11,7 @@ pytest.importorskip("typer")
 import typer
 
 from leastwise.cli.app import app
-from leastwise.cli.errors import MEANING
+from leastwise.cli.output import MEANING
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 if not (DOCS / "cli.md").is_file():

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("typer")
 
 from leastwise.cli import main
-from leastwise.cli.errors import BUG, DATA, DONE, MEANING, SYSTEM
+from leastwise.cli.output import BUG, DATA, DONE, MEANING, SYSTEM
 from leastwise.tables import read_table, write_table
 
 #: So many mutated tables; more by the environment.

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import PLAIN, PLAIN_SUM
 
 from leastwise import LSPC, LSSVR, KernelLogisticRegression, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks, make_three_class
@@ -30,13 +31,13 @@ def rows():
 
 @pytest.fixture(scope="module")
 def model(rows):
-    return LSPC(random_state=0).fit(*rows)
+    return LSPC(**PLAIN, random_state=0).fit(*rows)
 
 
 @pytest.fixture(scope="module")
 def shared():
     data = make_related_tasks(4, 30, random_state=0)
-    return MultiTaskLSPC(random_state=0).fit(data.X, data.y, tasks=data.task)
+    return MultiTaskLSPC(**PLAIN, random_state=0).fit(data.X, data.y, tasks=data.task)
 
 
 def cells_of(surface):
@@ -105,14 +106,17 @@ def test_best_over_sharing_or_a_panel_each(shared):
 @pytest.mark.parametrize("kind", ["cells", "contours"])
 def test_other_models_and_contours(rows, kind):
     X, y = rows
-    for other in (KernelLogisticRegression(cv=3, random_state=0).fit(X, y), LSSVR(random_state=0).fit(X, y)):
+    for other in (
+        KernelLogisticRegression(**PLAIN, cv=3, random_state=0).fit(X, y),
+        LSSVR(**PLAIN_SUM, random_state=0).fit(X, y),
+    ):
         display = SelectionDisplay.from_estimator(other, kind=kind)
         display.figure_.canvas.draw()
         np.testing.assert_allclose(display.marks_[0].get_xydata(), [[other.alpha_, other.sigma_]])
 
 
 def test_one_stage_only(rows):
-    model = LSPC(search_rows=60, random_state=0).fit(*rows)
+    model = LSPC(**PLAIN, search_rows=60, random_state=0).fit(*rows)
     found = model.cv_results_
     assert len(np.unique(found["n_rows"])) == 2
     display = SelectionDisplay.from_estimator(model)

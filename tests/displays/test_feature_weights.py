@@ -40,7 +40,7 @@ def test_models_inside_pipelines():
 
 def test_without_weights_there_is_an_error():
     with pytest.raises(ValueError, match="metric='diagonal'"):
-        FeatureWeightsDisplay.from_estimator(LSPC(random_state=0).fit(FRAME, Y))
+        FeatureWeightsDisplay.from_estimator(LSPC(metric=None, random_state=0).fit(FRAME, Y))
     with pytest.raises(ValueError, match="max_features=0"):
         FeatureWeightsDisplay.from_estimator(MODEL.fit(FRAME, Y), max_features=0)
 

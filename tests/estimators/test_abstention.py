@@ -18,7 +18,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from leastwise import LSPC, LSSVC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.calibration.risk import BETS, GRID, Decisions, risk_coverage, rows_needed, safe_threshold
+from leastwise.calibration.risk import (
+    BETS,
+    GRID,
+    LIMITS,
+    Decisions,
+    Rule,
+    risk_coverage,
+    rows_needed,
+    safe_threshold,
+    smallest_limit,
+)
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
@@ -285,6 +295,20 @@ def test_more_errors_allowed_are_more_rows_accepted():
     assert coverage[-1] == 1
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_the_proposed_limit_is_the_smallest_and_the_same_for_all_requests(seed):
+    rng = np.random.default_rng(seed)
+    confidence = rng.uniform(0.5, 1, 80)
+    d = plain(confidence, rng.random(80) > confidence**0.5)
+    limit = smallest_limit(d, 0.05)
+    assert limit in LIMITS
+    assert np.isfinite(safe_threshold(d, limit, 0.05))
+    for smaller in (0.5, 0.8, 0.95):
+        assert np.isinf(safe_threshold(d, smaller * limit, 0.05))
+        with pytest.warns(UserWarning, match=rf"smallest limit that they can guarantee is max_error={limit:g}, "):
+            Rule(smaller * limit, None, None, 0.95).warn_empty(d)
+
+
 def test_nothing_accepted_is_told_with_what_would_be_possible():
     with pytest.warns(
         UserWarning, match=r"max_error=0.001 cannot be guaranteed with 300 held-out rows.*would accept.*2995"
@@ -492,7 +516,7 @@ def test_bad_arguments_are_named(more, match):
 
 
 def test_a_model_that_held_nothing_out_is_refused():
-    with pytest.raises(ValueError, match="cv=None held nothing out"):
+    with pytest.raises(ValueError, match="cv=None holds nothing out"):
         Abstaining(lspc(cv=None, calibration=None), max_error=0.1).fit(X, Y)
 
 

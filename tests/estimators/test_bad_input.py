@@ -102,14 +102,14 @@ DATA = {
     "groups nan": ((X, Y), {"groups": np.r_[np.nan, np.ones(20), np.zeros(19)]}, "missing labels"),
     "tiny values": ((X * 1e-170, Y), {}, "so close that their squared distances are 0"),
     "groups length": ((X, Y), {"groups": np.ones(3)}, r"groups has shape \(3,\)"),
-    "one group": ((X, Y), {"groups": np.ones(40)}, "one group only"),
+    "one group": ((X, Y), {"groups": np.ones(40)}, "only one group"),
 }
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 @pytest.mark.parametrize(("args", "kwargs", "message"), DATA.values(), ids=DATA)
 def test_data(args, kwargs, message):
-    model = LSPC()
+    model = LSPC(scale=None)
     with pytest.raises(ValueError, match=message):
         model.fit(*args, **kwargs)
     assert not hasattr(model, "coef_")

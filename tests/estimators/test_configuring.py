@@ -7,6 +7,7 @@ from sklearn.metrics import log_loss
 
 import leastwise as lw
 from leastwise.estimators import configuring
+from leastwise.estimators.configuring import rungs
 from leastwise.problem.kernels import RBF, Laplace, Sum
 
 RNG = np.random.default_rng(0)
@@ -108,11 +109,10 @@ def test_more_rows_go_up_the_ladder(monkeypatch):
     rows = rng.normal(size=(700, 3))
     y = (np.sin(2 * rows[:, 0]) + rows[:, 1] > 0).astype(int)
     monkeypatch.setattr(configuring, "FIRST_ROWS", 100)
-    monkeypatch.setattr(configuring, "SECOND_ROWS", 250)
     model = lw.LSPC(**AUTO, search_rows=300).fit(rows, y)
     sizes = np.unique(model.cv_results_["n_rows"])
-    assert len(sizes) == 4
-    assert np.all(np.abs(sizes - [100, 250, 300, 700]) <= 10)
+    assert len(sizes) == 3
+    assert np.all(np.abs(sizes - [100, 300, 700]) <= 10)
 
 
 def test_noise_features_get_small_weights():
@@ -169,3 +169,20 @@ def test_centres_are_given_in_the_units_of_x():
 def test_unknown_names(parameters, message):
     with pytest.raises(ValueError, match=message):
         lw.LSPC(**parameters).fit(X, Y)
+
+
+def test_search_rows_are_the_rows_of_the_comparisons():
+    assert rungs("auto", 5000) == (300, 1000)
+    assert rungs("auto", 120) == (120, 120)
+    assert rungs(None, 5000) == (5000, 5000)
+    assert rungs(2000, 5000) == (300, 2000)
+    assert rungs(100, 5000) == (100, 100)
+
+
+@pytest.mark.parametrize(("search_rows", "expected"), [(None, {400}), (150, {150, 400}), ("auto", {300, 400})])
+def test_points_of_the_search_say_how_many_rows_they_had(search_rows, expected):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3))
+    y = (rows[:, 0] + rng.normal(size=400) > 0).astype(int)
+    model = lw.LSPC(**AUTO, search_rows=search_rows).fit(rows, y)
+    assert set(model.cv_results_["n_rows"]) == expected

@@ -229,16 +229,18 @@ def test_heldout_scores_are_refits(n_classes, options):
 
 def test_default_search():
     X, y = load_iris(return_X_y=True)
-    model = KernelLogisticRegression(extrapolate=True, random_state=0).fit(X, y)  # scored without trust
+    model = KernelLogisticRegression(metric=None, extrapolate=True, random_state=0).fit(X, y)  # scored without trust
     table = model.cv_results_
     best = np.argmax(table["mean_test_score"])
     assert table["mean_test_score"][best] == pytest.approx(
         np.log(model.heldout_proba_[np.arange(150), y]).mean(), abs=1e-5
     )
-    assert set(table) == {"param_sigma", "param_alpha", "n_rows", "mean_test_score", "rank_test_score"}
+    chosen = {f"param_{name}" for name in ("sigma", "alpha", "scale", "kernel")}
+    assert set(table) == {*chosen, "n_rows", "mean_test_score", "rank_test_score"}
     assert model.score(X, y) > 0.95
     assert (model.heldout_proba_.argmax(axis=1) == y).mean() > 0.93
-    again = KernelLogisticRegression(model.sigma_, model.alpha_, cv=None).fit(X, y)
+    given = {"kernel": table["param_kernel"][best], "scale": model.scale_, "cv": None}
+    again = KernelLogisticRegression(model.sigma_, model.alpha_, **given).fit(X, y)
     np.testing.assert_allclose(model.coef_, again.coef_)
 
 

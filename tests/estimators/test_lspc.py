@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import PLAIN, blobs
 from reference import gram_fit, lspc_pseudo_code, rbf, ridge_fit
 from scipy import sparse
 from sklearn.datasets import load_digits, load_iris
@@ -70,8 +70,10 @@ def test_subset_of_kernels(data, norm, basis, bias):
 
 def test_given_centres_and_k_means(data):
     X, y = data
-    given = LSPC(centers=X[:9] + 0.01, random_state=0).fit(X, y)
+    given = LSPC(centers=X[:9] + 0.01, scale=None, metric=None, random_state=0).fit(X, y)
     np.testing.assert_array_equal(given.centers_, X[:9] + 0.01)
+    scaled = LSPC(centers=X[:9] + 0.01, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(scaled.centers_, scaled.inputs_(X[:9] + 0.01))
     clustered = LSPC(n_centers=9, centers="kmeans", random_state=0).fit(X, y)
     assert clustered.centers_.shape == (9, 2)
     per_class = LSPC(n_centers=4, centers="kmeans", basis="class", random_state=0).fit(X, y)
@@ -145,7 +147,7 @@ def test_heldout_predictions_belong_together(data):
     model = LSPC(random_state=0).fit(X, y)
     F = model.heldout_scores_
     assert F.shape == (60, 3)
-    in_domain = model.extrapolation_.in_domain(nearest_others(X))
+    in_domain = model.extrapolation_.in_domain(nearest_others(model.inputs_(X)))
     np.testing.assert_allclose(model.heldout_proba_, model.calibrator_.proba(F, in_domain))
     np.testing.assert_allclose(model.heldout_decision_, model.calibrator_.decision(F, in_domain))
     binary = LSPC(random_state=0).fit(X, y == 1)
@@ -236,8 +238,8 @@ def test_sgd_that_does_not_settle_says_so(data):
 
 def test_search_on_some_rows_refines_on_all(rng):
     X, y = blobs(300, intercept_ratio=1.5)
-    some = LSPC(search_rows=100, random_state=0).fit(X, y)
-    every = LSPC(search_rows=None, random_state=0).fit(X, y)
+    some = LSPC(**PLAIN, search_rows=100, random_state=0).fit(X, y)
+    every = LSPC(**PLAIN, search_rows=None, random_state=0).fit(X, y)
     rows = some.cv_results_["n_rows"]
     assert 99 <= rows.min() <= 101
     assert rows.max() == 300
@@ -325,12 +327,13 @@ def test_probabilities_fall_to_the_class_shares_far_from_the_data():
 
 def test_float32_stays_float32(data):
     X, y = data
-    model = LSPC(random_state=0).fit(X.astype(np.float32), y)
+    model = LSPC(kernel="rbf", random_state=0).fit(X.astype(np.float32), y)
     assert model.coef_.dtype == np.float32
     assert model.predict_proba(X.astype(np.float32)).dtype == np.float32
     assert model.heldout_proba_.dtype == np.float32
-    double = LSPC(model.sigma_, model.alpha_).fit(X, y)
-    np.testing.assert_allclose(model.predict_proba(X.astype(np.float32)), double.predict_proba(X), atol=5e-3)
+    scaled = model.inputs_(X)
+    double = LSPC(model.sigma_, model.alpha_).fit(scaled, y)
+    np.testing.assert_allclose(model.predict_proba(X.astype(np.float32)), double.predict_proba(scaled), atol=5e-3)
 
 
 @BASES

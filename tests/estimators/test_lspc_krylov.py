@@ -12,11 +12,12 @@ from leastwise.estimators import iterating
 from leastwise.estimators.fitting import prepare
 from leastwise.estimators.iterating import smoothest
 from leastwise.linalg.krylov import block_cg
-from leastwise.model_selection.grid import Grid
+from leastwise.model_selection.steps import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel
 from leastwise.solvers.choose import candidates
 from leastwise.solvers.costs import Facts
-from leastwise.solvers.krylov import KernelTimes, KrylovProblem, half_fits, in_single, preconditioner_rank
+from leastwise.solvers.krylov import KernelTimes, KrylovProblem, half_fits, in_single
+from leastwise.solvers.work import preconditioner_rank
 
 N = 700
 
@@ -184,7 +185,7 @@ def test_what_it_cannot_do_is_refused(options, message):
 
 
 def test_too_few_passes_are_admitted(monkeypatch):
-    monkeypatch.setattr("leastwise.solvers.krylov.RANK", 5)
+    monkeypatch.setattr("leastwise.solvers.work.RANK", 5)
     with pytest.warns(ConvergenceWarning, match=r"after 2 iterations .*raise max_passes, tol or alpha") as caught:
         model = fixed(alpha=1e-8, max_passes=2).fit(X, Y)
     assert caught[0].filename == __file__

@@ -525,7 +525,7 @@ def test_krylov_with_few_large_folds(make, cv):
 
 
 def test_warnings_point_at_the_line_that_fits(monkeypatch):
-    monkeypatch.setattr("leastwise.solvers.krylov.RANK", 5)
+    monkeypatch.setattr("leastwise.solvers.work.RANK", 5)
     with pytest.warns(ConvergenceWarning) as caught:
         svr(sigma=0.5, alpha=1e-8, solver="krylov", max_iter=1).fit(BIG, BIG_Y)
     assert caught[0].filename == __file__
@@ -555,7 +555,7 @@ def test_krylov_holds_out_a_group_that_can_be_spared():
 
 
 def test_krylov_that_stops_early_says_how_far_it_got(monkeypatch):
-    monkeypatch.setattr("leastwise.solvers.krylov.RANK", 5)  # a preconditioner of all rows would do it in one step
+    monkeypatch.setattr("leastwise.solvers.work.RANK", 5)  # a preconditioner of all rows would do it in one step
     with pytest.warns(ConvergenceWarning, match=r"after 1 iterations with a residual of .*raise max_iter, tol or al"):
         model = svr(sigma=0.5, alpha=1e-8, solver="krylov", max_iter=1).fit(BIG, BIG_Y)
     assert model.n_iter_ == 1
@@ -786,5 +786,5 @@ def test_pruning_that_ruins_a_model_says_so():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(120, 3))
     y = rows[:, 0] + rows[:, 1] + 1.5 * rng.normal(size=120) > 0
-    with pytest.warns(UserWarning, match=r"prune=0.5 ruins this model: log_loss .* use n_centers=60"):
+    with pytest.warns(UserWarning, match=r"prune=0.5 degrades this model: log_loss .* use n_centers=60"):
         LSSVC(random_state=0, prune=0.5).fit(rows, y)

@@ -104,8 +104,8 @@ PARAMETERS = {
     "prune true": ({"prune": True}, "prune=True must be None, a share"),
     "prune and centres": ({"prune": 0.5, "n_centers": 5}, "prune= takes away rows that are centres.*n_centers"),
     "prune and krylov": ({"prune": 0.5, "solver": "krylov"}, "prune refits repeatedly"),
-    "krylov and centres": ({"n_centers": 5, "solver": "krylov"}, "solver='krylov' is for all rows as centres"),
-    "krylov and kernel": ({"kernel": "precomputed", "solver": "krylov"}, "solver='krylov' .*give it rows"),
+    "krylov and centres": ({"n_centers": 5, "solver": "krylov"}, "solver='krylov' uses all rows as centres"),
+    "krylov and kernel": ({"kernel": "precomputed", "solver": "krylov"}, "solver='krylov' .*give rows"),
     "tol 0": ({"tol": 0}, "tol.* 0.* finite number above 0"),
     "tol text": ({"tol": "small"}, "tol.*'small'.* finite number above 0"),
     "max_iter 0": ({"max_iter": 0}, "max_iter=0 must be .*a whole number of 1 or more"),
@@ -284,7 +284,7 @@ def test_weights(make):
 
 @every
 def test_groups(make):
-    with pytest.raises(ValueError, match="one group only"):
+    with pytest.raises(ValueError, match="only one group"):
         fit(make(), X, target(make), groups=np.zeros(N))
     with pytest.raises(ValueError, match=r"groups has shape \(3,\)"):
         fit(make(), X, target(make), groups=[1, 2, 3])
@@ -312,10 +312,10 @@ def test_wrong_rows_at_prediction(make):
 @multi
 def test_tasks_are_missing(make):
     name = make().__class__.__name__
-    with pytest.raises(ValueError, match=rf"{name} does not know which task.*Without tasks, use {name[9:]}"):
+    with pytest.raises(ValueError, match=rf"{name} needs the task of each row.*Without tasks, use {name[9:]}"):
         make().fit(X, target(make))
     model = make().fit(X, target(make), tasks=NAMES)
-    with pytest.raises(ValueError, match="does not know which task"):
+    with pytest.raises(ValueError, match="needs the task of each row"):
         model.predict(X)
     with pytest.raises(ValueError, match="1 are missing"):
         make().fit(X, target(make), tasks=[None, *NAMES[1:]])
@@ -332,7 +332,9 @@ def one_row_alone():
 @multi
 def test_a_task_of_one_row_has_no_free_intercept_when_it_is_held_out(make):
     model = make(bias="task")
-    message = r"bias='task' gives every task a free intercept.*1 of 4.*, such as 'lone' with 1 of 36 rows.*'shrunk'"
+    message = (
+        r"bias='task' gives every task an unpenalised intercept.*1 of 4.*, such as 'lone' with 1 of 36 rows.*'shrunk'"
+    )
     with pytest.raises(ValueError, match=message):
         model.fit(X, target(make), tasks=one_row_alone())
     assert not fitted(model)
@@ -375,7 +377,7 @@ def test_copies_of_one_row_are_one_row_where_they_are_held_out_together(make):
 def test_a_fold_that_takes_a_task_whole(make):
     splits = [(np.flatnonzero(t != TASK), np.flatnonzero(t == TASK)) for t in range(3)]
     with pytest.raises(
-        ValueError, match=r"no row of some tasks \(3 of 3\), such as 'ash'.* a cv that keeps a row of each task"
+        ValueError, match=r"contain all rows of a task \(3 of 3\), such as 'ash'.* a cv that keeps a row of each task"
     ):
         make(bias="task", cv=splits).fit(X, target(make), tasks=np.array(IDS)[TASK])
     model = make(bias="auto", cv=splits).fit(X, target(make), tasks=NAMES)
@@ -393,9 +395,9 @@ def test_every_row_its_own_task(make, bias, sharing):
 @multi
 def test_unknown_tasks(make):
     strict = make(unknown_task="error").fit(X, target(make), tasks=NAMES)
-    with pytest.raises(ValueError, match=r"1 rows belong to tasks that were not there in training"):
+    with pytest.raises(ValueError, match=r"1 rows belong to tasks that were not in the training data"):
         strict.predict(X[:1], "oak")
-    with pytest.warns(UserWarning, match="one of another type that looks the same"):
+    with pytest.warns(UserWarning, match="a known task of another type looks the same"):
         make().fit(X, target(make), tasks=TASK).predict(X, TASK.astype(str))
 
 
@@ -497,12 +499,13 @@ def test_more_columns_than_rows(make):
 
 
 @every
-@pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_units_of_features(make, scale):
-    auto = {"sigma": "auto", "alpha": "auto"}
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+@pytest.mark.parametrize("scale", [None, "auto"])
+def test_units_of_features(make, unit, scale):
+    auto = {"sigma": "auto", "alpha": "auto", "scale": scale}
     y = target(make)
-    plain, model = fit(make(**auto), X, y), fit(make(**auto), scale * X, y)
-    assert model.sigma_ == pytest.approx(scale * plain.sigma_, rel=1e-6)
+    plain, model = fit(make(**auto), X, y), fit(make(**auto), unit * X, y)
+    assert model.sigma_ == pytest.approx(plain.sigma_ * (unit if scale is None else 1), rel=1e-6)
 
 
 @every
@@ -572,7 +575,7 @@ def test_a_failed_fit_keeps_the_old_model(make):
 def test_a_fit_that_fails_late_keeps_the_old_model(make):
     model = make().fit(X, target(make), tasks=NAMES)
     P = model.predict(X, NAMES)
-    with pytest.raises(ValueError, match="free intercept"):
+    with pytest.raises(ValueError, match="unpenalised intercept"):
         model.set_params(bias="task").fit(X[:, :1], target(make), tasks=one_row_alone())
     assert model.tasks_.tolist() == IDS
     np.testing.assert_array_equal(model.predict(X, NAMES), P)

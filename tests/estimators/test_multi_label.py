@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from conftest import PLAIN
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reference import rbf
@@ -703,13 +704,14 @@ def test_probabilities_are_probabilities(form, seed, gapped):
     np.testing.assert_array_equal(found.predict(NEW), (P > 0.5).astype(int))
 
 
+@pytest.mark.parametrize("form", [{}, PLAIN])
 @given(SEEDS, st.floats(1e-2, 1e2))
 @settings(max_examples=3)
-def test_the_choice_does_not_depend_on_units(seed, unit):
+def test_the_choice_does_not_depend_on_units(form, seed, unit):
     A, Q = drawn(seed, False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        one, other = MultiLabelLSPC(random_state=0).fit(A, Q), MultiLabelLSPC(random_state=0).fit(unit * A + 3, Q)
-    assert other.sigma_ == pytest.approx(unit * one.sigma_, rel=1e-6)
+        one, other = (MultiLabelLSPC(**form, random_state=0).fit(B, Q) for B in (A, unit * A + 3))
+    assert other.sigma_ == pytest.approx(one.sigma_ * (1 if form == {} else unit), rel=1e-6)
     assert (other.alpha_, other.sharing_) == (pytest.approx(one.alpha_), one.sharing_)
     same(other.predict_proba(unit * NEW + 3), one.predict_proba(NEW), 1e-5)

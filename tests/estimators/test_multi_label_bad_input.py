@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from conftest import PLAIN
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -72,7 +73,7 @@ PARAMETERS = {
     "penalty inf": ({"label_penalty": [1, 1, np.inf]}, "label_penalty holds .*inf.*finite number above 0"),
     "penalty of no label": (
         {"label_penalty": {"ash": 1, "oak": 1}},
-        r"label_penalty has values for \['oak'\], which are no labels; the labels are \['ash', 'bay', 'elm'\]",
+        r"label_penalty has values for \['oak'\], which are not labels; the labels are \['ash', 'bay', 'elm'\]",
     ),
     "penalty text": ({"label_penalty": ["a"] * 3}, "label_penalty=.* must be a number, or one for each label"),
     "threshold text": ({"threshold": "best"}, "threshold='best' is not known: use 'auto', a number from 0 to 1"),
@@ -83,7 +84,7 @@ PARAMETERS = {
     "threshold size": ({"threshold": [0.5, 0.5]}, r"threshold has shape \(2,\).*each of the 3 labels"),
     "threshold of no label": (
         {"threshold": {"oak": 0.2}},
-        r"threshold has values for \['oak'\], which are no labels.*not named have 0\.5",
+        r"threshold has values for \['oak'\], which are not labels.*not listed have 0\.5",
     ),
     "solver": ({"solver": "svd"}, r"solver='svd' is not known: use one of \['auto', 'sylvester', 'moments', 'cg'\]"),
     "cg, centres": ({"solver": "cg", "n_centers": 5}, "solver='cg' needs every row as a centre.*'sylvester'"),
@@ -321,7 +322,7 @@ def test_rows(case):
 @pytest.mark.filterwarnings("ignore:.* one class only")
 @pytest.mark.parametrize("labels", [Y, GAPS], ids=["complete", "gaps"])
 def test_too_few_rows(labels):
-    refused(lspc(), X[:1], labels[:1], "n_samples=1: to hold out the only row leaves nothing")
+    refused(lspc(), X[:1], labels[:1], "n_samples=1: holding out the only row leaves nothing")
     refused(lspc(cv=5), X[:3], labels[:3], "cv=5 folds: with 3 rows use a number from 2 to 3")
 
 
@@ -335,9 +336,9 @@ def test_rows_that_are_all_equal(labels):
 
 @pytest.mark.filterwarnings("ignore:.* one class only")
 def test_two_rows():
-    model = MultiLabelLSPC().fit(X[:2], [[0, 1], [1, 0]])
+    model = MultiLabelLSPC(**PLAIN).fit(X[:2], [[0, 1], [1, 0]])
     assert model.predict_proba(X).shape == (N, 2)
-    model = MultiLabelLSPC().fit(X[:2], [[0, 1], [1, np.nan]])
+    model = MultiLabelLSPC(**PLAIN).fit(X[:2], [[0, 1], [1, np.nan]])
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -388,7 +389,7 @@ def test_weights(case):
 
 
 def test_groups():
-    refused(lspc(), X, Y, "groups holds one group only", groups=np.zeros(N))
+    refused(lspc(), X, Y, "groups has only one group", groups=np.zeros(N))
     refused(
         lspc(), X, Y, r"groups has shape \(39,\); it must hold one label for each of the 40 rows", groups=np.ones(39)
     )
@@ -400,7 +401,7 @@ def test_scores_that_cannot_be_had():
         refused(lspc(scoring=scoring), X, GAPS, "needs all labels, and .* are unknown: use one of")
     three = np.column_stack([Y, np.arange(N) % 3])
     refused(lspc(scoring="roc_auc"), X, three, "needs labels of two classes, and label 3 has 3")
-    refused(lspc(threshold="auto"), X, three, "threshold='auto' is for labels of two classes each")
+    refused(lspc(threshold="auto"), X, three, "threshold='auto' needs labels with two classes each")
     weights = np.ones((N, T)) + np.eye(N, T)
     refused(lspc(scoring="roc_auc"), X, Y, "labels of a row have different weights", sample_weight=weights)
 
@@ -494,7 +495,7 @@ def test_labels_that_are_all_alike_keep_no_table_of_pairs(little):
 
 def test_many_rows_and_labels_without_pairs_are_refused(monkeypatch):
     monkeypatch.setenv("LEASTWISE_MEMORY", "2MB")
-    message = "2000 labels of 40 rows need .*; 2 MB are available. Fit some of the labels at a time, or fewer rows"
+    message = "2000 labels of 40 rows need .*; 2 MB are available. Fit a part of the labels at a time, or fewer rows"
     refused(lspc(similarity="shared"), X, np.tile(WIDE[:, :2000], (2, 1)), message, MemoryError)
 
 

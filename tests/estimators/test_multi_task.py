@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from conftest import DATA
+from conftest import DATA, PLAIN
 from reference import coupled_fit, coupled_heldout_by_refits
 from task_cases import FOLDS, C, N, T, evaluator, kernel, tied_rows
 
 from leastwise import LSPC, MultiTaskLSPC
 from leastwise.datasets import available, load, make_related_tasks
 from leastwise.metrics.probabilities import task_auc, task_log_loss
+from leastwise.model_selection.folds import LEAST_TASKS, some_units
 from leastwise.model_selection.splitters import StratifiedTaskKFold
-from leastwise.model_selection.subsample import LEAST_TASKS, some_units
 from leastwise.solvers import arrow as arrow_module
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores
@@ -192,14 +192,14 @@ def test_sharing_is_chosen_by_the_data():
     rng = np.random.default_rng(0)
     for relatedness, low, high in ((0.98, 0.5, 1.0), (0.0, 0.0, 0.2)):
         data = make_related_tasks(8, 50, relatedness=relatedness, noise=0.1, random_state=4)
-        model = MultiTaskLSPC(random_state=0).fit(data.X, data.y, tasks=data.task)
+        model = MultiTaskLSPC(**PLAIN, random_state=0).fit(data.X, data.y, tasks=data.task)
         assert low <= model.sharing_ <= high
         X, task = rng.uniform(data.X.min(0), data.X.max(0), size=(2000, 2)), rng.integers(0, 8, 2000)
         y = (rng.uniform(size=2000) < data.posterior(X, task)[:, 1]).astype(int)
         loss = {
             sharing: task_log_loss(
                 y,
-                MultiTaskLSPC(sharing=sharing, random_state=0)
+                MultiTaskLSPC(**PLAIN, sharing=sharing, random_state=0)
                 .fit(data.X, data.y, tasks=data.task)
                 .predict_proba(X, tasks=task),
                 task,
@@ -251,7 +251,7 @@ def test_no_label_is_read_from_rounding(options):
 def test_coin_flips_are_not_learned_in_single_precision():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 100)).astype(np.float32), rng.integers(0, 2, 600)
-    model = MultiTaskLSPC(n_centers=100, random_state=0).fit(X, y, tasks=np.arange(600) % 60)
+    model = MultiTaskLSPC(**PLAIN, n_centers=100, random_state=0).fit(X, y, tasks=np.arange(600) % 60)
     assert model.heldout_scores_.dtype == np.float32
     assert task_log_loss(y, model.heldout_proba_, np.zeros(600)) > 0.66
 
@@ -293,7 +293,7 @@ def test_groups_have_to_stay_together():
 def test_rows_that_cannot_be_searched_on_are_streamed(monkeypatch):
     """Where all rows would not fit in memory, alpha and sharing stay as found on some of them."""
     data = make_related_tasks(40, 20, random_state=1)
-    model = MultiTaskLSPC(n_centers=30, search_rows=300, random_state=0)
+    model = MultiTaskLSPC(**PLAIN, n_centers=30, search_rows=300, random_state=0)
     settled = set(model.fit(data.X, data.y, tasks=data.task).cv_results_["n_rows"])
     monkeypatch.setattr("leastwise.estimators.task_problem.available_memory", lambda: 1)
     model.fit(data.X, data.y, tasks=data.task)
@@ -306,7 +306,7 @@ def test_strangers_have_probabilities_that_hold():
     """Calibrated on tasks held out whole, they must not be surer than the class shares allow."""
     data = make_related_tasks(30, 25, relatedness=0.7, noise=0.2, random_state=2)
     known = data.task < 20
-    model = MultiTaskLSPC(random_state=0).fit(data.X[known], data.y[known], tasks=data.task[known])
+    model = MultiTaskLSPC(**PLAIN, random_state=0).fit(data.X[known], data.y[known], tasks=data.task[known])
     P = model.predict_proba(data.X[~known], tasks=data.task[~known])
     y = data.y[~known]
     shares = np.bincount(data.y[known]) / known.sum()
@@ -326,7 +326,7 @@ def test_learned_similarity_keeps_reversed_tasks_apart():
     y = (rng.uniform(size=3000) < data.posterior(X, task)[:, 1]).astype(int)
     area = {}
     for similarity in ("shared", "learned"):
-        model = MultiTaskLSPC(similarity=similarity, random_state=0).fit(data.X, data.y, tasks=data.task)
+        model = MultiTaskLSPC(**PLAIN, similarity=similarity, random_state=0).fit(data.X, data.y, tasks=data.task)
         area[similarity] = task_auc(y, model.predict_proba(X, tasks=task)[:, 1], task)
     S, turned = model.similarity_, data.is_reversed
     across, within = S[np.ix_(turned, ~turned)].mean(), S[np.ix_(~turned, ~turned)].mean()
@@ -336,7 +336,9 @@ def test_learned_similarity_keeps_reversed_tasks_apart():
 
 @pytest.mark.parametrize("similarity", ["correlation", "inputs"])
 def test_similarities_from_data(related, similarity):
-    model = MultiTaskLSPC(similarity=similarity, random_state=0).fit(related.X, related.y, tasks=related.task)
+    model = MultiTaskLSPC(**PLAIN, similarity=similarity, random_state=0).fit(
+        related.X, related.y, tasks=related.task
+    )
     S = model.similarity_
     np.testing.assert_allclose(S, S.T)
     assert (S >= 0).all()

@@ -634,10 +634,11 @@ def test_similarities_are_not_negative_whatever_the_kernel(similarity, kernel):
     assert np.linalg.eigvalsh(model.coupling_).min() > -1e-10
 
 
-def test_shifted_and_scaled_rows():
-    one = lspc(sigma="auto").fit(X, Y, tasks=NAMES)
-    other = lspc(sigma="auto").fit(100 * X + 7, Y, tasks=NAMES)
-    assert other.sigma_ == pytest.approx(100 * one.sigma_)
+@pytest.mark.parametrize(("scale", "unit"), [(None, 100), ("auto", 1)])
+def test_shifted_and_scaled_rows(scale, unit):
+    one = lspc(sigma="auto", scale=scale).fit(X, Y, tasks=NAMES)
+    other = lspc(sigma="auto", scale=scale).fit(100 * X + 7, Y, tasks=NAMES)
+    assert other.sigma_ == pytest.approx(unit * one.sigma_)
     np.testing.assert_allclose(other.predict_proba(100 * NEW + 7, "ash"), one.predict_proba(NEW, "ash"), atol=1e-6)
 
 

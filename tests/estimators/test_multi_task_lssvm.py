@@ -558,7 +558,7 @@ def test_krylov_with_few_large_folds(make, cv):
 
 
 def test_krylov_that_stops_early_says_how_far_it_got(monkeypatch):
-    monkeypatch.setattr("leastwise.solvers.krylov.RANK", 5)
+    monkeypatch.setattr("leastwise.solvers.work.RANK", 5)
     with pytest.warns(ConvergenceWarning, match=r"after 1 iterations with a residual of"):
         model = fixed_svr(sigma=0.5, alpha=1e-8, solver="krylov", max_iter=1).fit(X, Y, tasks=TASK)
     assert model.n_iter_ == 1

@@ -58,13 +58,15 @@ def test_units_of_features_do_not_matter(form, seed, unit):
     np.testing.assert_allclose(proba(unit * X, y, unit * X, scaled), proba(X, y, X, form), atol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [None, "auto"])
 @given(SEEDS, st.floats(1e-2, 1e2))
 @settings(max_examples=8)
-def test_automatic_choice_does_not_depend_on_units_or_scale_of_weights(seed, unit):
+def test_automatic_choice_does_not_depend_on_units_or_scale_of_weights(scale, seed, unit):
     X, y = blobs(24, seed=seed)
-    one = LSPC().fit(X, y)
-    other = LSPC().fit(unit * X + 5, y, sample_weight=np.full(24, unit))
-    assert other.sigma_ == pytest.approx(unit * one.sigma_, rel=1e-6)
+    one = LSPC(scale=scale).fit(X, y)
+    other = LSPC(scale=scale).fit(unit * X + 5, y, sample_weight=np.full(24, unit))
+    expected = unit * one.sigma_ if other.scale_ is None else one.sigma_
+    assert (other.scale_, other.sigma_) == (one.scale_, pytest.approx(expected, rel=1e-6))
     assert other.alpha_ == pytest.approx(one.alpha_, rel=1e-6)
 
 

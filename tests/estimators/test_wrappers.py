@@ -14,13 +14,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSPC, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.calibration.heldout_rows import gather
+from leastwise.calibration.conformal import gather
 from leastwise.calibration.risk import Decisions, safe_threshold
 from leastwise.datasets import make_related_tasks, make_rotated_labels
 from leastwise.estimators.abstaining import Abstaining
+from leastwise.estimators.predicting import SetOptions
 from leastwise.estimators.prior_shift import estimate_class_prior
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.estimators.sets import SetOptions
 from leastwise.inspection.calibration_report import calibration_report
 from leastwise.utils.unwrap import split_params
 

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 
 from leastwise.linalg import kronecker
 from leastwise.linalg.batched_cg import iterate
-from leastwise.linalg.cholesky import pivoted_cholesky
+from leastwise.linalg.decompositions import pivoted_cholesky
 from leastwise.linalg.kronecker import solve_matrix_free, solve_spectral
 from leastwise.linalg.sylvester import alike, modes, untied
 from leastwise.problem.coupling import Pairwise

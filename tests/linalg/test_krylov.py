@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import rbf
 from scipy import sparse
 
-from leastwise.linalg.cholesky import pivoted_cholesky, ridge_inverse
+from leastwise.linalg.decompositions import pivoted_cholesky, ridge_inverse
 from leastwise.linalg.krylov import block_cg, three_steps
 from leastwise.problem.coupling import Pairwise, Shared
 from leastwise.problem.kernels import RBF, Laplace, Linear, Precomputed, resolve_kernel

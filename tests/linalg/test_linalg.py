@@ -5,10 +5,16 @@ import pytest
 from conftest import blobs
 from reference import gram_fit, rbf, ridge_fit
 
-from leastwise.linalg.cholesky import cholesky, solve_gram, solve_square
+from leastwise.linalg.decompositions import (
+    cholesky,
+    design_spectrum,
+    gram_spectrum,
+    solve_gram,
+    solve_square,
+    square_spectrum,
+)
+from leastwise.linalg.moments import whitening
 from leastwise.linalg.sgd import descend
-from leastwise.linalg.spectrum import design_spectrum, gram_spectrum, square_spectrum
-from leastwise.linalg.whitening import whitening
 
 N = 30
 

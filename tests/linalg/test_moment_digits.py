@@ -8,9 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from leastwise import LSPC, LSSVR, MultiLabelLSPC, load, merge, save
-from leastwise.linalg import whitening as whitening_module
-from leastwise.linalg.moments import Moments
-from leastwise.linalg.whitening import whitening
+from leastwise.linalg.moments import Moments, Whitening, whitening
 
 EPS = float(np.finfo(float).eps)
 RNG = np.random.default_rng(3)
@@ -221,7 +219,7 @@ def test_models_merge_whatever_the_order_of_their_pivots(monkeypatch):
     def otherwise(R):
         order = np.arange(len(R))[::-1]
         known = whitening(R[np.ix_(order, order)])
-        return whitening_module.Whitening(known.T, order[known.pivots], known.size)
+        return Whitening(known.T, order[known.pivots], known.size)
 
     monkeypatch.setattr("leastwise.solvers.moments.whitening", otherwise)
     other = clone(model).fit_stream(X[70:], CODES[70:], keep_rows=0)

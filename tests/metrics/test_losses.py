@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import log_loss as sklearn_log_loss
 
 from leastwise import LSPC, MultiTaskLSPC
-from leastwise.calibration.calibrators import ClipNormalise, Sample
-from leastwise.calibration.heldout_rows import Evidence
+from leastwise.calibration.blend import Sample
+from leastwise.calibration.calibrators import ClipNormalise
+from leastwise.calibration.conformal import Evidence
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.calibration.recalibration import _try
 from leastwise.estimators._html_repr import row_outcomes
@@ -16,8 +17,7 @@ from leastwise.inspection.calibration_report import calibration_report
 from leastwise.inspection.task_report import _HeldOutRows
 from leastwise.metrics.label_report import label_report
 from leastwise.metrics.labels import label_log_loss
-from leastwise.metrics.losses import FLOOR, class_log_losses
-from leastwise.metrics.probabilities import log_loss, task_log_loss
+from leastwise.metrics.probabilities import FLOOR, class_log_losses, log_loss, task_log_loss
 from leastwise.model_selection.label_scoring import log_likelihood as label_likelihood
 from leastwise.model_selection.scoring import log_likelihood
 from leastwise.report.evaluation import Predictions

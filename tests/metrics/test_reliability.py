@@ -5,12 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastwise.metrics.calibration import calibration_error, equal_mass_bins, expected_calibration_error
+from leastwise.metrics.calibration import (
+    calibration_error,
+    classwise_calibration_error,
+    equal_mass_bins,
+    expected_calibration_error,
+)
 from leastwise.metrics.reliability import (
+    _error_draws,
     bin_count,
+    binary_bins,
+    calibration_errors,
     centred_quantiles,
-    debiased_error,
-    debiased_error_interval,
+    event_calibration_error,
     merged_width_bins,
     reliability_bins,
     resampled_groups,
@@ -61,16 +68,37 @@ def test_errors_are_those_of_the_metrics():
     top, right = P.max(axis=1), P.argmax(axis=1) == y
     bins = reliability_bins(top, right, equal_mass_bins(top, 15))
     assert bins.error == pytest.approx(expected_calibration_error(y, P, n_bins=15))
-    assert debiased_error(top, right, np.ones(200)) == pytest.approx(max(calibration_error(y, P), 0))
-    value, low, high = debiased_error_interval(top, right, np.ones(200), None)
-    assert value == debiased_error(top, right, np.ones(200))
-    assert 0 <= low <= value <= high
+    found = event_calibration_error(top, right, np.ones(200), None)
+    assert found.value == pytest.approx(max(calibration_error(y, P), 0))
+    assert 0 <= found.low <= found.value <= found.high
+    of_top, classwise = calibration_errors(y, P)
+    assert of_top == found
+    assert classwise.value == pytest.approx(classwise_calibration_error(y, P))
+    assert 0 <= classwise.low <= classwise.value <= classwise.high
+
+
+def test_draws_are_those_of_the_definition():
+    p, true, w = events(150, bias=0.1)
+    group, bins = np.arange(150) // 3, binary_bins(p, true, w)
+    draws = _error_draws(bins, w, group, 0)[0]
+    resamples = resampled_groups(50, len(draws), np.random.default_rng(0))
+    wanted = [bins.error(0, w * times[group], debiased=True) for times in resamples]
+    np.testing.assert_allclose(draws, wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_error_of_zero_has_an_interval_above_it(seed):
+    """Calibrated probabilities: a debiased error below zero becomes zero, and what may be is still told."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, 400)
+    for found in calibration_errors((rng.random(400) < p).astype(int), np.column_stack([1 - p, p])):
+        assert 0 < found.high < 0.15
 
 
 def test_intervals_of_groups_are_wider():
     p, true, _ = (np.repeat(a, 8) for a in events(60, bias=0.2))
-    ends = [debiased_error_interval(p, true, np.ones(480), group)[1:] for group in (None, np.arange(480) // 8)]
-    widths = [high - low for low, high in ends]
+    found = [event_calibration_error(p, true, np.ones(480), group) for group in (None, np.arange(480) // 8)]
+    widths = [one.high - one.low for one in found]
     assert widths[1] > 1.5 * widths[0]
 
 

@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 from leastwise import LSPC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks, make_rotated_labels
-from leastwise.model_selection.checkpoint import checkpointing
+from leastwise.model_selection.search import checkpointing
 
 
 class Memory:

@@ -192,7 +192,7 @@ def test_neither_the_order_of_rows_nor_the_scale_of_weights_matters(model, seed,
     one = clone(model).fit(X, y, sample_weight=w, **tasks[0])
     other = clone(model).fit(X[order], y[order], sample_weight=scale * w[order], **tasks[1])
     np.testing.assert_allclose(answers(one, new, **tasks[2]), answers(other, new, **tasks[2]), atol=1e-5)
-    np.testing.assert_allclose(held(one)[order], held(other), atol=1e-6)
+    np.testing.assert_allclose(held(one)[order], held(other), atol=2e-5)  # means of columns are rounded
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -314,7 +314,7 @@ def test_other_words_for_groups_are_refused():
     X, y = blobs(20)
     with pytest.raises(ValueError, match="duplicates"):
         LSPC(**FIXED).fit(X, y, groups="copies")
-    with pytest.raises(ValueError, match="one group only"):
+    with pytest.raises(ValueError, match="only one group"):
         LSPC(**FIXED).fit(np.ones((20, 2)), y, groups="duplicates")
 
 

@@ -20,24 +20,24 @@ from threadpoolctl import threadpool_limits
 
 import leastwise as lw
 from leastwise.datasets import make_related_tasks
-from leastwise.model_selection import parallel as jobs
-from leastwise.model_selection import parallel as step
-from leastwise.model_selection.checkpoint import checkpointing
+from leastwise.model_selection import steps
+from leastwise.model_selection.search import checkpointing
 from leastwise.persistence.container import FileError
 from leastwise.persistence.registry import build, find
+from leastwise.utils import threads
 from leastwise.utils.memory import available_memory
 
 
 @pytest.fixture
 def begun(monkeypatch):
     """How many tasks were dealt out, each time."""
-    seen, begin = [], step.in_order
+    seen, begin = [], steps.in_order
 
     def spy(function, tasks, n):
         seen.append(len(tasks))
         return begin(function, tasks, n)
 
-    monkeypatch.setattr(step, "in_order", spy)
+    monkeypatch.setattr(steps, "in_order", spy)
     return seen
 
 
@@ -56,8 +56,8 @@ def test_jobs_change_nothing(name, begun):
 @pytest.mark.parametrize("name", ["tasks", "labels", "klr", "tasks-klr"])
 def test_jobs_keep_nothing_in_common(name, monkeypatch):
     """What one job computes and keeps, another one must not clear or read in the middle."""
-    sent, begin = [], step.in_order
-    monkeypatch.setattr(step, "in_order", lambda function, tasks, n: sent.extend(tasks) or begin(function, tasks, n))
+    sent, begin = [], steps.in_order
+    monkeypatch.setattr(steps, "in_order", lambda function, tasks, n: sent.extend(tasks) or begin(function, tasks, n))
     fitted(*CASES[name], n_jobs=2)
     assert sent
     for _, evaluator, _ in sent:
@@ -149,7 +149,9 @@ def test_lines_and_steps_come_in_order(name, capsys):
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize(("name", "stop_after"), [("lspc", 1), ("lspc", 4), ("tasks", 5), ("labels", 3)])
+@pytest.mark.parametrize(
+    ("name", "stop_after"), [("lspc", 1), ("lspc", 4), ("lspc-chosen", 9), ("tasks", 5), ("labels", 3)]
+)
 def test_taken_up_again(name, stop_after, begun):
     """A search that was broken off goes on where it was, in jobs or not, and makes nothing twice."""
     model, data = CASES[name]
@@ -175,22 +177,26 @@ def test_threads_are_shared_by_jobs_and_given_back(backend, tmp_path):
     path = tmp_path / "seen"
     model = lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=spying(path))
     with threadpool_limits(2, user_api="blas"):
-        before = jobs.blas_threads()
+        before = threads.blas_threads()
         with joblib.parallel_config(backend):
             model.set_params(n_jobs=2).fit(X, Y)
-        assert jobs.blas_threads() == before
+        assert threads.blas_threads() == before
     lines = seen_by(path)
-    assert {threads for _, _, threads in lines} == {1}
+    assert {seen for _, _, seen in lines} == {1}
     assert len({(pid, thread) for pid, thread, _ in lines}) <= 2
     assert (os.getpid() in {pid for pid, _, _ in lines}) == (backend == "threading")
 
 
-def test_one_job_has_all_threads(tmp_path):
+@pytest.mark.parametrize(("small", "idle", "used"), [(0, 2, 2), (0, 1, 1), (600, 2, 1)])
+def test_one_job_has_the_idle_processors_for_large_matrices(small, idle, used, tmp_path, monkeypatch):
     path = tmp_path / "seen"
+    monkeypatch.setattr(threads, "SMALL_ROWS", small)
+    monkeypatch.setattr(threads, "idle_processors", lambda: idle)
     with threadpool_limits(2, user_api="blas"):
-        before = jobs.blas_threads()
+        before = threads.blas_threads()
         lw.LSPC([0.5, 1.0], [0.01, 0.1], scoring=spying(path)).fit(X, Y)
-    assert {(pid, threads) for pid, _, threads in seen_by(path)} == {(os.getpid(), before)}
+        assert threads.blas_threads() == before
+    assert {(pid, seen) for pid, _, seen in seen_by(path)} == {(os.getpid(), min(before, used))}
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -209,32 +215,32 @@ def test_jobs_in_jobs_do_not_multiply(backend, tmp_path):
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 2)), min_size=1, max_size=6))
 def test_the_last_thread_takes_the_limit_off(visits):
     """However visits overlap."""
-    limit, seen = jobs._Limit(), []
+    limit, seen = threads.BlasLimit(), []
 
-    def visit(wait, stay, threads):
+    def visit(wait, stay, count):
         time.sleep(wait / 500)
-        with limit.at(threads):
+        with limit.at(count):
             time.sleep(stay / 500)
-            seen.append(jobs.blas_threads())
+            seen.append((count, threads.blas_threads()))
 
     with threadpool_limits(3, user_api="blas"):
-        before = jobs.blas_threads()
-        threads = [threading.Thread(target=visit, args=args) for args in visits]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert jobs.blas_threads() == before
+        before = threads.blas_threads()
+        visitors = [threading.Thread(target=visit, args=args) for args in visits]
+        for visitor in visitors:
+            visitor.start()
+        for visitor in visitors:
+            visitor.join()
+        assert threads.blas_threads() == before
     assert len(seen) == len(visits)
-    assert max(seen) <= 2
+    assert all(used <= count for count, used in seen)
 
 
 def test_as_many_jobs_as_fit(monkeypatch):
     monkeypatch.setenv("LEASTWISE_MEMORY", "1000")
     with joblib.parallel_config("threading"):
-        assert [jobs.jobs_allowed(4, 10, need) for need in (100, 250, 334, 999, 5000)] == [4, 4, 2, 1, 1]
-        assert jobs.jobs_allowed(4, 3, 1) == 3
-        assert jobs.jobs_allowed(4, 1, 1) == 1
+        assert [steps.jobs_allowed(4, 10, need) for need in (100, 250, 334, 999, 5000)] == [4, 4, 2, 1, 1]
+        assert steps.jobs_allowed(4, 3, 1) == 3
+        assert steps.jobs_allowed(4, 1, 1) == 1
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -242,8 +248,8 @@ def test_jobs_keep_to_the_memory_limit_of_who_asks(backend, monkeypatch):
     monkeypatch.delenv("LEASTWISE_MEMORY", raising=False)
     with joblib.parallel_config(backend):
         with lw.memory_limit("3MB"):
-            assert list(jobs.in_order(available_memory, [()] * 4, 2)) == [3 * 2**20] * 4
-        assert 3 * 2**20 not in jobs.in_order(available_memory, [()] * 4, 2)
+            assert list(steps.in_order(available_memory, [()] * 4, 2)) == [3 * 2**20] * 4
+        assert 3 * 2**20 not in steps.in_order(available_memory, [()] * 4, 2)
 
 
 def test_a_search_without_room_for_two(monkeypatch, begun):
@@ -288,12 +294,12 @@ def test_loops_of_others(backend):
 def test_a_process_is_killed(tmp_path):
     """joblib does nothing twice: an error, the model as it was, and another fit goes well."""
     model = lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=deadly(tmp_path / "once"), n_jobs=2)
-    threads = jobs.blas_threads()
+    before = threads.blas_threads()
     with joblib.parallel_config("loky"):
         with pytest.raises(Exception, match="terminated"):
             model.fit(X, Y)
         assert not hasattr(model, "sigma_")
-        assert jobs.blas_threads() == threads
+        assert threads.blas_threads() == before
         model.fit(X, Y)
     assert_same_model(model, clone(model).set_params(n_jobs=1).fit(X, Y))
 
@@ -306,12 +312,12 @@ def failing(model, X, y):
 def test_what_fails_in_a_job_leaves_the_model_as_it_was(backend):
     model = lw.LSPC(n_jobs=2).fit(X, Y)
     before = dict(vars(model))
-    threads = jobs.blas_threads()
+    used = threads.blas_threads()
     model.set_params(scoring=lambda *args: failing(*args))
     with joblib.parallel_config(backend), pytest.raises(RuntimeError, match="no score today"):
         model.fit(X, Y)
     assert {**vars(model), "scoring": "log_loss"} == before
-    assert jobs.blas_threads() == threads
+    assert threads.blas_threads() == used
 
 
 INTERRUPTED = """

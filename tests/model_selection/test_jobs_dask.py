@@ -9,7 +9,7 @@ import pytest
 from jobs_cases import CASES, X, Y, assert_same_model, deadly, fitted, loops, seen_by, spying
 
 import leastwise as lw
-from leastwise.model_selection import parallel as step
+from leastwise.model_selection import steps
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +35,13 @@ def test_loops_of_others(cluster):
 @pytest.fixture
 def begun(monkeypatch):
     """How many tasks were dealt out, each time."""
-    seen, begin = [], step.in_order
+    seen, begin = [], steps.in_order
 
     def spy(function, tasks, n):
         seen.append(len(tasks))
         return begin(function, tasks, n)
 
-    monkeypatch.setattr(step, "in_order", spy)
+    monkeypatch.setattr(steps, "in_order", spy)
     return seen
 
 

@@ -10,8 +10,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
 
-from leastwise.model_selection.label_folds import label_fold_ids
-from leastwise.model_selection.splitters import StratifiedLabelKFold
+from leastwise.model_selection.splitters import StratifiedLabelKFold, label_fold_ids
 
 
 def rare_labels(n, T, seed, unknown=0.0, classes=2):

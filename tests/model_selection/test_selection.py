@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from leastwise.model_selection.grid import GROWTH, Grid, explore, walk
+from leastwise.model_selection.folds import held_out_tenth, stratified_rows
 from leastwise.model_selection.search import natural_height, natural_length
-from leastwise.model_selection.subsample import held_out_tenth, stratified_rows
+from leastwise.model_selection.steps import GROWTH, Grid, explore, walk
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.solvers.evaluator import Candidate, Rows
 from leastwise.solvers.heldout import Folds
-from leastwise.solvers.search_rows import SEARCH_ROWS, cheaper_to_refit, rows_to_search
+from leastwise.solvers.work import SEARCH_ROWS, cheaper_to_refit, rows_to_search
 
 
 @dataclass

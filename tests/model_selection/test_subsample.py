@@ -10,10 +10,9 @@ from sklearn.base import clone, is_regressor
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVC, MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
 from leastwise.estimators import task_problem, task_streaming
-from leastwise.model_selection.subsample import content_hashes, search_sample
+from leastwise.model_selection.folds import content_hashes, search_sample
 from leastwise.solvers.evaluator import Rows
-from leastwise.utils.hashing import row_hashes, sample_hashes, unit_hashes
-from leastwise.utils.random import generator, seed_of
+from leastwise.utils.hashing import generator, row_hashes, sample_hashes, seed_of, unit_hashes
 
 
 def data_of(make, n=300):
@@ -82,7 +81,7 @@ def test_the_order_of_the_rows_makes_no_difference(make, extra, monkeypatch):
 
 
 def test_a_precomputed_kernel_may_be_permuted_too(monkeypatch):
-    lower(monkeypatch, "solvers.search_rows.SEARCH_ROWS")
+    lower(monkeypatch, "solvers.work.SEARCH_ROWS")
     X, y, _ = data_of(LSPC)
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2)
     order = np.random.default_rng(2).permutation(len(X))

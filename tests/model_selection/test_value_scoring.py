@@ -105,7 +105,7 @@ def test_tasks_of_one_value_do_not_count():
 
 
 def test_without_tasks_there_is_no_mean_over_them():
-    with pytest.raises(ValueError, match=r"scoring='task_r2' is the mean over tasks.*use 'r2'"):
+    with pytest.raises(ValueError, match=r"scoring='task_r2' needs tasks.*use 'r2'"):
         svr(scoring="task_r2").fit(X, Y)
 
 

@@ -85,5 +85,5 @@ def test_what_has_no_sets_is_refused():
         to_onnx(model, coverage=0.9, class_prior="uniform")
     with pytest.raises(ValueError, match="above 0 and below 1"):
         to_onnx(model, coverage=90)
-    with pytest.raises(ValueError, match="held nothing out"):
+    with pytest.raises(ValueError, match="holds nothing out"):
         to_onnx(LSPC(sigma=1.0, alpha=0.1, cv=None, calibration=None).fit(X, y), coverage=0.9)

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from conftest import blobs
+from conftest import PLAIN, blobs
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import heldout_by_refits, rbf
@@ -235,9 +235,10 @@ def test_a_weight_is_so_many_copies_and_weight_0_is_no_row(way, sigma):
     weighed = LSPC(**options).fit(X, y, sample_weight=w)
     many = np.r_[np.arange(50), np.arange(7), np.arange(7)]
     copied = LSPC(**options).fit(X[many], y[many])
-    np.testing.assert_array_equal(weighed.centers_, copied.centers_)
+    np.testing.assert_allclose(weighed.centers_, copied.centers_, rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(weighed.predict_proba(X), copied.predict_proba(X), atol=1e-6)
-    assert not any((X[50:] == c).all(axis=1).any() for c in weighed.centers_)
+    absent = weighed.inputs_(X[50:])
+    assert not any(np.isclose(absent, c).all(axis=1).any() for c in weighed.centers_)
 
 
 @pytest.mark.parametrize("norm", ["function", "coefficients"])
@@ -347,11 +348,21 @@ def test_leverage_by_any_kernel(kernel):
 @pytest.mark.parametrize("way", ROW_WAYS)
 def test_huge_values_work_or_are_refused(way):
     X, y = blobs(60)
-    usual = LSPC(n_centers=10, centers=way, random_state=0).fit(X, y)
-    large = LSPC(n_centers=10, centers=way, random_state=0).fit(X * 2.0**400, y)
+    options = {**PLAIN, "n_centers": 10, "centers": way, "random_state": 0}
+    usual = LSPC(**options).fit(X, y)
+    large = LSPC(**options).fit(X * 2.0**400, y)
     np.testing.assert_array_equal(large.centers_, usual.centers_ * 2.0**400)
     with pytest.raises(ValueError, match="squares overflow"):
-        LSPC(n_centers=10, centers=way).fit(X * 1e300, y)
+        LSPC(**options).fit(X * 1e300, y)
+
+
+@pytest.mark.parametrize("way", ROW_WAYS)
+def test_huge_values_are_scaled_by_default(way):
+    X, y = blobs(60)
+    usual = LSPC(n_centers=10, centers=way, random_state=0).fit(X, y)
+    for unit in (2.0**400, 1e300):
+        large = LSPC(n_centers=10, centers=way, random_state=0).fit(X * unit, y)
+        np.testing.assert_allclose(large.predict_proba(X * unit), usual.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("way", ["kmeans++", "leverage", "class"])

@@ -5,7 +5,7 @@ import pytest
 from reference import intercept_fit, intercept_heldout_by_refits
 from task_cases import FOLDS, C, N, T, evaluator, kernel, tied_rows
 
-from leastwise.problem.intercepts import Centring, centred_share, shrunk_means
+from leastwise.problem.coupling import Centring, centred_share, shrunk_means
 from leastwise.solvers import arrow as arrow_module
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.solve_tasks import solve_tasks, stream_tasks, unseen_task_scores

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from scipy.stats import norm
 
-from leastwise.problem.inputs import KNOTS, OWN_COLUMNS, SCALES, Inputs, OneHot, weighted_median
+from leastwise.problem.inputs import KNOTS, OWN_COLUMNS, SCALES, Inputs, OneHot, have_one_unit, weighted_median
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.normal(5, 2, 60), RNG.lognormal(0, 3, 60), np.full(60, 7.0), RNG.integers(0, 3, 60)])
@@ -271,3 +271,42 @@ def test_inputs_are_compared_with_all_that_they_learned():
     assert not inputs.same_as(Inputs.fit("standard", rows, np.r_[2, np.ones(7)], [2]))
     assert Inputs.fit(None, X, ONES).same_as(Inputs.fit(None, X[:30], ONES[:30])), "medians alone are no difference"
     assert not Inputs.fit(None, rows, np.ones(8), [2]).same_as(Inputs.fit(None, rows[:7], np.ones(7), [2]))
+
+
+# ------------------------------------------------------------------- a common unit
+
+
+def test_pixels_and_words_have_one_unit_and_a_table_has_many():
+    pixels = RNG.integers(0, 17, (50, 12)).astype(float)
+    pixels[:, 3] = 4.0  # a constant column tells nothing
+    pixels[:, 5] = pixels[:, 5] > 15  # at the border of a picture
+    words = (RNG.random((80, 40)) < np.linspace(0.05, 0.9, 40)).astype(float)
+    table = RNG.normal(size=(50, 12)) * 10.0 ** RNG.integers(-3, 4, 12)
+    assert have_one_unit(pixels)
+    assert have_one_unit(words)
+    assert not have_one_unit(table)
+    assert not have_one_unit(pixels[:, :5])  # four columns that vary
+
+
+def test_the_unit_of_all_columns_makes_no_difference():
+    pixels = RNG.integers(0, 17, (50, 8)).astype(float)
+    for factor in (1e-300, 1e300):
+        assert have_one_unit(pixels * factor)
+
+
+def test_categories_and_missing_values_have_no_unit():
+    pixels = RNG.integers(0, 17, (50, 8)).astype(float)
+    pixels[::7, 2] = np.nan
+    codes = RNG.integers(0, 500, (50, 8)).astype(float)
+    assert have_one_unit(np.hstack([pixels, codes]), categories=range(8, 16))
+    assert not have_one_unit(np.hstack([pixels, codes]))
+    empty = np.full((50, 1), np.nan)
+    assert have_one_unit(np.hstack([pixels, empty]))
+
+
+@pytest.mark.parametrize("scale", [None, *SCALES])
+def test_subnormal_numbers_become_finite(scale):
+    rows = np.zeros((8, 2))
+    rows[0, 0] = 2.2e-313
+    rows[1, 1] = np.nan
+    assert np.isfinite(Inputs.fit(scale, rows, np.ones(8))(rows)).all()

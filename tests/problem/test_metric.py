@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from leastwise.problem import metric
 from leastwise.problem.coupling import Shared
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, Sum, resolve_kernel
 from leastwise.problem.metric import POWER, gradient_parts, mean_squared_gradient, weights_of
@@ -87,3 +88,20 @@ def test_kernels_without_distances_have_no_metric():
     assert gradient_parts(Poly()) is None
     assert gradient_parts(Sum((RBF(), Poly()), (1.0, 1.0))) is None
     assert len(gradient_parts(resolve_kernel("laplace+linear", 3, 1.0))) == 2
+
+
+def test_many_outputs_are_replaced_by_their_main_components():
+    """Outputs that are combinations of two have the gradients of these two."""
+    mixing = RNG.normal(size=(2, 20))
+    many = mean_squared_gradient(RBF(), SIGMA, X, Z @ mixing, W, ALPHA, lambda K: K)
+    each = [mean_squared_gradient(RBF(), SIGMA, X, (Z @ mixing)[:, [c]], W, ALPHA, lambda K: K) for c in range(20)]
+    np.testing.assert_allclose(many, np.sum(each, axis=0), rtol=0.1)
+    assert np.all(np.sum(each, axis=0) >= many * (1 - 1e-9))  # what is left out only adds
+
+
+def test_all_components_give_the_same_as_all_outputs(monkeypatch):
+    mixing = RNG.normal(size=(2, 20))
+    each = [mean_squared_gradient(RBF(), SIGMA, X, (Z @ mixing)[:, [c]], W, ALPHA, lambda K: K) for c in range(20)]
+    monkeypatch.setattr(metric, "ENERGY", 1 - 1e-14)
+    many = mean_squared_gradient(RBF(), SIGMA, X, Z @ mixing, W, ALPHA, lambda K: K)
+    np.testing.assert_allclose(many, np.sum(each, axis=0), rtol=1e-8)

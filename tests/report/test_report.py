@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiTaskLSSVC, MultiTaskLSSVR
-from leastwise.calibration.heldout_rows import HeldRows
+from leastwise.calibration.conformal import HeldRows
 from leastwise.calibration.risk import Decisions
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
@@ -35,7 +35,7 @@ from leastwise.metrics.probabilities import brier_score
 from leastwise.metrics.reliability import merged_width_bins
 from leastwise.problem.tasks import encode_tasks
 from leastwise.report import report_data, report_html, write_report
-from leastwise.report.evaluation import mean_interval, reliability_curve, share_interval, subject_of
+from leastwise.report.evaluation import Events, mean_interval, reliability_curve, share_interval, subject_of
 from leastwise.report.formatting import clean, figures, number, percent
 from leastwise.report.page import environment, package_file
 from leastwise.report.regression import coverage_of, heldout_values
@@ -80,7 +80,7 @@ def test_intervals_of_means_are_the_usual_ones(rng):
 @example([(2.2250738585e-313, False)])
 def test_a_diagram_has_bins_of_ten_rows_and_all_rows(rows):
     p, true = (np.array(column) for column in zip(*rows, strict=True))
-    curve = reliability_curve(p, true, np.ones(len(p)))
+    curve = reliability_curve(Events(p, true, np.ones(len(p)), None))
     place = merged_width_bins(p)
     assert sum(curve["rows"]) == len(p)
     assert min(curve["rows"]) >= min(10, len(p))

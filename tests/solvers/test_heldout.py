@@ -5,11 +5,10 @@ import pytest
 from conftest import blobs
 from reference import gram_heldout_by_refits, heldout_by_refits, rbf
 
-from leastwise.linalg.spectrum import design_spectrum, gram_spectrum, square_spectrum
-from leastwise.linalg.whitening import full_whitening
+from leastwise.linalg.decompositions import design_spectrum, gram_spectrum, square_spectrum
+from leastwise.linalg.moments import full_whitening
 from leastwise.problem.basis import Design
-from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
-from leastwise.solvers.heldout import Folds, Problem
+from leastwise.solvers.heldout import CholeskyHeldout, Folds, Problem, RefitHeldout, SpectralHeldout
 
 N, C = 40, 3
 FOLDS = {

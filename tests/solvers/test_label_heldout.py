@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leastwise.linalg.moments import full_whitening
 from leastwise.linalg.sylvester import alike, modes, solve_sylvester, untied
-from leastwise.linalg.whitening import full_whitening
 from leastwise.problem.basis import Design
 from leastwise.problem.coupling import Pairwise, Shared
 from leastwise.problem.label_coupling import Alike, Covariance, Differences, own_part

@@ -221,7 +221,7 @@ def test_single_precision_chunks_and_rows_without_a_weight(monkeypatch):
 
 def test_bad_input(monkeypatch):
     model = made("alike", PART)
-    with pytest.raises(ValueError, match="Known are"):
+    with pytest.raises(ValueError, match="must be names of labels"):
         model.influence(NEW, labels="nothing")
     with pytest.raises(ValueError, match="top"):
         model.influence(NEW, top=0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastwise import LSPC, LSSVC, LSSVR, KernelLogisticRegression, MultiLabelLSPC, MultiTaskLSPC
-from leastwise.linalg.cholesky import solve_design
+from leastwise.linalg.decompositions import solve_design
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.solvers import evaluator as evaluator_module

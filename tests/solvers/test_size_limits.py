@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import PLAIN, PLAIN_SUM
 from limit_cases import LEVELS, LIMITS, lower
 from scipy import sparse
 from sklearn.base import is_regressor
@@ -26,6 +27,7 @@ from leastwise import (
 )
 from leastwise.datasets import make_related_tasks
 from leastwise.solvers.task_evaluators import TaskEvaluator
+from leastwise.solvers.work import rows_to_refine
 from leastwise.tables import TableModel
 from leastwise.utils.unwrap import core
 
@@ -75,6 +77,12 @@ def check(model, X, y, **given):
     name = "heldout_prediction_" if is_regressor(model) else "heldout_proba_"
     assert np.isfinite(np.asarray(getattr(model, name))).any()
     return answers
+
+
+def made(make, options):
+    """A model with a kernel of the columns as they are: its solvers are the subject."""
+    inputs = PLAIN_SUM if "SVR" in make.__name__ else PLAIN
+    return make(**{**inputs, **options}, random_state=0)
 
 
 #: How the rows are given.
@@ -165,7 +173,7 @@ def test_one_task(make, options, form, level, monkeypatch):
     lower(monkeypatch, *LEVELS[level])
     X, y = single("values" if make is LSSVR else "classes")
     X, given = FORMS[form](X, len(y))
-    check(make(random_state=0, **options), X, y, **given)
+    check(made(make, options), X, y, **given)
 
 
 @pytest.mark.parametrize(("make", "options", "form", "level"), crossed(TASKS, [*FORMS, "unequal"]))
@@ -175,7 +183,7 @@ def test_many_tasks(make, options, form, level, monkeypatch):
     X, given = FORMS.get(form, FORMS["dense"])(X, len(y))
     if "groups" in given:
         given["groups"] = 100 * task + given["groups"]  # those of several tasks are refused where a sample is solved
-    check(make(random_state=0, **options), X, y, tasks=task, **given)
+    check(made(make, options), X, y, tasks=task, **given)
 
 
 @pytest.mark.parametrize(("options", "gaps", "form", "level"), crossed(LABELS, FORMS))
@@ -183,7 +191,7 @@ def test_many_labels(options, gaps, form, level, monkeypatch):
     lower(monkeypatch, *LEVELS[level])
     X, Y = labels(gaps)
     X, given = FORMS[form](X, len(Y))
-    check(MultiLabelLSPC(random_state=0, **options), X, Y, **given)
+    check(made(MultiLabelLSPC, options), X, Y, **given)
 
 
 @pytest.mark.parametrize("kind", ["classes", "numbers", "labels"])
@@ -243,3 +251,18 @@ def test_a_linear_rival_that_is_searched_on_some_tasks(monkeypatch):
     )
     check(MultiTaskLSSVR(random_state=0), X, y, tasks=task)
     assert np.inf in seen
+
+
+@pytest.mark.parametrize(
+    ("searched", "n", "square", "expected"),
+    [
+        (1000, 1000, True, 1000),
+        (1000, 2000, True, 1000),  # half of the rows: not refined
+        (1000, 3000, True, 3000),
+        (1000, 9000, True, 2000),
+        (3000, 9000, True, 9000),  # a user asked for a search on more rows
+        (1000, 9000, False, 9000),
+    ],
+)
+def test_rows_on_which_alpha_is_refined(searched, n, square, expected):
+    assert rows_to_refine(searched, n, square) == expected

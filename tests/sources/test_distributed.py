@@ -5,6 +5,7 @@ import signal
 
 import numpy as np
 import pytest
+from conftest import PLAIN
 from sklearn.base import clone
 
 from leastwise import LSPC, LSSVC, LSSVR, MultiLabelLSPC
@@ -78,20 +79,22 @@ def test_neither_partitions_nor_the_scheduler_make_a_difference(name):
     np.testing.assert_allclose(said(some, X), said(others, X), rtol=0, atol=1e-10 + 1e-11 / some.alpha_)
 
 
-def test_more_rows_than_are_kept(monkeypatch):
+@pytest.mark.parametrize("inputs", [PLAIN, {}], ids=["plain", "chosen"])
+def test_more_rows_than_are_kept(monkeypatch, inputs):
     """The same sample is drawn from partitions, from blocks, and in memory."""
     for part in ("sums", "streaming", "source_fitting"):
         monkeypatch.setattr(f"leastwise.estimators.{part}.SAMPLE_ROWS", 100, raising=False)
-    model = LSPC(n_centers=20, random_state=0)
+    model = LSPC(**inputs, n_centers=20, random_state=0)
     with dask.config.set(scheduler="synchronous"):
         apart = clone(model).fit(chunked(X), chunked(CODES))
     blocks = clone(model).fit_stream(X, CODES, block_rows=33, keep_rows=100)
     whole = clone(model).set_params(solver="moments").fit(X, CODES)
-    for fitted in (apart, blocks, whole):  # alphas of a search on the sample are told as those of all rows
+    others = (blocks, whole) if inputs else (blocks,)  # in memory there are more rows to choose inputs by
+    for fitted in (apart, *others):  # alphas of a search on the sample are told as those of all rows
         table = fitted.cv_results_
         assert table["param_alpha"][table["n_rows"] == table["n_rows"].min()].min() <= 1.01e-7 * 100 / N
     assert len(apart.kept_) == len(blocks.kept_) == np.sum(~np.isnan(whole.heldout_scores_[:, 0])) == 100
-    for other in (blocks, whole):
+    for other in others:
         np.testing.assert_allclose(said(apart, X), said(other, X), rtol=0, atol=1e-9)
 
 
@@ -196,5 +199,5 @@ def test_what_was_forgotten_is_said_before_anything_is_read():
             LSPC(n_centers=10).plan(chunked(X), chunked(CODES))
         model = LSPC(centers=X[::10], sigma=1.5).fit_stream(X, CODES)
         for change in (model.partial_fit, model.unfit):
-            with pytest.raises(ValueError, match="take rows in memory"):
+            with pytest.raises(ValueError, match="need rows in memory"):
                 change(chunked(X), chunked(CODES))

@@ -238,7 +238,7 @@ def test_linear_models_of_more_features_than_the_sample_has_rows():
     rng = np.random.default_rng(0)
     X, task = rng.standard_normal((400, 60)), np.repeat(np.arange(80), 5)
     y = (X[:, 0] + 0.3 * rng.standard_normal(400) > 0).astype(int)
-    fixed = {"kernel": "linear", "alpha": 0.1, "sharing": 0.5, "random_state": 0}
+    fixed = {"kernel": "linear", "scale": None, "alpha": 0.1, "sharing": 0.5, "random_state": 0}
     model = MultiTaskLSPC(**fixed, search_rows=30).fit_stream(blocks_of(X, y, task, np.ones(400)))
     whole = MultiTaskLSPC(**fixed).fit(X, y, tasks=task)
     assert len(model.heldout_scores_) < X.shape[1]
@@ -384,7 +384,7 @@ def test_only_rows_of_tasks_that_lie_apart_move(rows):
     [
         ({"centers": "random"}, "give n_centers or centers"),
         ({"solver": "dual"}, "solver='arrow'"),
-        ({"cv": 5}, "held out one by one"),
+        ({"cv": 5}, "held out one at a time"),
     ],
 )
 def test_what_is_not_possible_is_said(rows, given, message):

@@ -177,7 +177,7 @@ def test_models_that_differ_do_not_merge():
     with pytest.raises(ValueError, match="empty"):
         merge([])
     for refused in (merge, lambda models: models[0].unfit(X, Y_CLASS), lambda models: models[0].without_rows()):
-        with pytest.raises(ValueError, match="needs the sums"):
+        with pytest.raises(ValueError, match="this one has no sums"):
             refused([LSPC().fit(X, Y_CLASS)])
 
 
@@ -304,7 +304,7 @@ def test_models_are_kept_in_files(tmp_path):
         save(model, tmp_path / "small.lw", keep="predict")
         small = load(tmp_path / "small.lw")
         assert not hasattr(small, "kept_")
-        with pytest.warns(UserWarning, match="begins anew") as caught:
+        with pytest.warns(UserWarning, match="starts again") as caught:
             small.partial_fit(X, y)
         assert caught[0].filename == __file__
         assert small.moments_.n == N
@@ -371,7 +371,7 @@ def test_a_bad_row_is_named_and_changes_nothing():
             call(bad, Y_CLASS[:5])
         with pytest.raises(ValueError, match="features"):
             call(X[:5, :3], Y_CLASS[:5])
-        with pytest.raises(ValueError, match="every row needs its target"):
+        with pytest.raises(ValueError, match="every row needs one target"):
             call(X[:5], Y_CLASS[:4])
         with pytest.raises(ValueError, match="negative"):
             call(X[:5], Y_CLASS[:5], sample_weight=-np.ones(5))
@@ -441,7 +441,7 @@ def test_progress_is_told(capsys, monkeypatch):
     monkeypatch.setattr("leastwise.sources.row_source.PAUSE", 0.0)
     LSPC(centers=X[::10], sigma=1.5, verbose=1).fit_stream(X, Y_CLASS, block_rows=100)
     told = capsys.readouterr().out
-    assert "chose 24 centres" in told
+    assert "24 centres" in told
     for n in (100, 200, 240):
         assert f"first look: {n} rows" in told
         assert f"sums: {n} of 240 rows" in told
@@ -503,11 +503,11 @@ def test_rows_that_were_forgotten_in_part_are_taken_away_with_what_they_still_co
 
 def test_messages_say_what_to_do():
     model = LSPC(centers=X[::10], sigma=1.5, random_state=0).fit_stream(X, Y_CLASS)
-    with pytest.raises(ValueError, match="from no rows yet"):
+    with pytest.raises(ValueError, match="not been trained on any rows yet"):
         merge([model.without_rows(), model.without_rows()])
     with pytest.raises(TypeError, match=r"leastwise\.load"):
         merge(["a.lw", "b.lw"])
-    with pytest.raises(StreamError, match=r"no targets: give y, or target="):
+    with pytest.raises(StreamError, match=r"no targets: give y, or the name"):
         LSPC(n_centers=10).fit_stream(X)
     with pytest.raises(StreamError, match="as y"):
         LSPC(n_centers=10).fit_stream(X, target=Y_CLASS)

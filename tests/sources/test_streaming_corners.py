@@ -112,7 +112,7 @@ def test_groups_for_all_rows_or_for_none():
     site = begun.without_rows().partial_fit(X, Y, groups=group)  # which has no rows without a group
     same(site, LSPC(**GIVEN).partial_fit(X, Y, groups=group))
     same(site.without_rows().partial_fit(X, Y), begun)
-    with pytest.raises(ValueError, match="give them here alike"):
+    with pytest.raises(ValueError, match="give both or neither"):
         site.unfit(X[:4], Y[:4])
     with pytest.raises(ValueError, match="groups for all rows"):
         merge([site, begun])
@@ -193,7 +193,7 @@ def test_weights_of_classes_that_sums_cannot_have():
     for call in (parts[0].partial_fit, parts[0].unfit):
         with pytest.raises(ValueError, match="dict of weights"):
             call(X[::2], Y[::2])
-    with pytest.raises(ValueError, match="do not add"):
+    with pytest.raises(ValueError, match="cannot be added"):
         merge(parts)
 
 
@@ -224,7 +224,7 @@ def test_models_without_rows():
     assert site.moments_.n == 0
     with pytest.raises(ValueError, match="no rows"):
         site.partial_fit(X[:0], Y[:0])
-    with pytest.raises(ValueError, match="from no rows yet"):
+    with pytest.raises(ValueError, match="not been trained on any rows yet"):
         merge([site, begun.without_rows()])
     same(site.partial_fit(X, Y), begun)
     same(merge([begun.without_rows(), begun]), begun)
@@ -385,3 +385,69 @@ def test_reports_tell_how_many_rows_there_were():
     none = dict(report_data(LSPC(centers=X[::10], **BARE).fit_stream(X, Y, keep_rows=0))["facts"])
     assert none["Training rows"] == str(N)
     assert "Rows that were held out" not in none
+
+
+# ------------------------------------------------------- rows that were never added
+
+
+SUMS_ONLY = {
+    "LSPC": (LSPC(centers=X[::10], **BARE), Y),
+    "LSSVC": (LSSVC(centers=X[::10], sigma=1.5, alpha=1e-3, cv=None, calibration=None), Y),
+    "LSSVR": (LSSVR(centers=X[::10], sigma=1.5, alpha=1e-3, linear_weight=0, cv=None), X[:, 0]),
+    "MultiLabelLSPC": (
+        MultiLabelLSPC(centers=X[::10], sharing=0.5, **{k: v for k, v in BARE.items() if k != "random_state"}),
+        LABELS,
+    ),
+    "coefficients": (LSPC(centers=X[::10], norm="coefficients", **BARE), Y),
+    "linear": (LSSVC(kernel="linear", n_centers=20, alpha=1e-3, cv=None, calibration=None), Y),
+}
+sums_only = pytest.mark.parametrize(("model", "y"), SUMS_ONLY.values(), ids=SUMS_ONLY)
+
+
+@sums_only
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_unfit_refuses_sums_that_no_rows_can_have(model, y, dtype):
+    """The model keeps no rows, and can only tell from the sums."""
+    rows = X.astype(dtype)
+    model = clone(model).fit_stream(rows, y, keep_rows=0)
+    before, A = dict(vars(model)), model.moments_.A.copy()
+    for gone in (np.repeat(rows[:3], 40, axis=0), 3 * rows[:100]):
+        with pytest.raises(ValueError, match=r"sums that no rows can have .* Nothing was changed"):
+            model.unfit(gone, np.repeat(y[:3], 40, axis=0) if len(gone) == 120 else y[:100])
+    assert vars(model) == before
+    np.testing.assert_array_equal(model.moments_.A, A)
+
+
+@pytest.mark.parametrize("name", ["LSPC", "LSSVC"])
+def test_unfit_refuses_a_class_with_a_negative_weight(name):
+    model, y = SUMS_ONLY[name]
+    model = clone(model).fit_stream(X, y, keep_rows=0)
+    rare = np.flatnonzero(y == 0)
+    other = np.flatnonzero(y == 1)[: len(rare) + 2]
+    with pytest.raises(ValueError, match="a weight of -2"):
+        model.unfit(X[other], np.zeros(len(other), dtype=int))
+
+
+@sums_only
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_unfit_accepts_all_rows_that_were_added(model, y, dtype):
+    """In other blocks and in another order, down to very few rows."""
+    rows = X.astype(dtype)
+    model = clone(model).fit_stream(rows, y, keep_rows=0, block_rows=33)
+    first = np.unique(LABELS if y is LABELS else Y, axis=0, return_index=True)[1]  # every class stays
+    order = np.array([*first, *np.setdiff1d(np.arange(N), first)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in np.array_split(order[8:][::-1], 7):
+            model.unfit(rows[part], y[part])
+    assert model.moments_.n == 8
+
+
+@pytest.mark.parametrize("keep", [1e-300, 5e-324])
+def test_forgetting_everything_is_an_error(keep):
+    model = LSPC(**GIVEN).fit_stream(X, Y)
+    P, mass = model.predict_proba(NEW), model.moments_.mass
+    with pytest.raises(ValueError, match=r"which is nothing: .* Nothing was changed"):
+        model.forget(keep)
+    assert model.moments_.mass == mass
+    np.testing.assert_array_equal(model.predict_proba(NEW), P)

@@ -17,8 +17,9 @@ from leastwise import LSPC, LSSVR, MultiLabelLSPC, MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.calibration.risk import Decisions, safe_threshold
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.metrics.calibration import calibration_error
+from leastwise.metrics.calibration import calibration_error, classwise_calibration_error
 from leastwise.metrics.probabilities import brier_score
+from leastwise.metrics.reliability import bin_count
 from leastwise.tables import Table, TableError, TableModel, read_table, write_table
 from leastwise.tables.columns import text_cells
 from leastwise.tables.prepare import find_target_kind, group_numbers, known_classes, read_target, task_ids
@@ -155,7 +156,8 @@ def test_a_class_that_is_not_known_is_named():
 
 def test_columns_of_classes(finding):
     out = finding.predict_table(NEW.without(OTHERS))
-    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "decision", "set", "in_domain"]
+    assert out.names[:5] == ["id", "prediction", "p_Fault", "p_fine", "confidence"]
+    assert out.names[5:] == ["decision", "set", "in_domain", "novelty"]
     P = np.column_stack([out["p_Fault"], out["p_fine"]])
     np.testing.assert_allclose(P.sum(axis=1), 1)
     assert out["prediction"].tolist() == np.array(["Fault", "fine"])[P.argmax(axis=1)].tolist()
@@ -181,7 +183,7 @@ def test_whole_numbers_and_booleans_as_classes():
     x = rng.normal(size=60)
     model = TableModel(target="y", model=LSPC(sigma=1.0)).fit({"x": x, "y": (x > 0).astype(int) + 3})
     out = model.predict_table({"x": [-2.0, 2.0]})
-    assert out.names == ["row", "prediction", "p_3", "p_4", "confidence", "set", "in_domain"]
+    assert out.names == ["row", "prediction", "p_3", "p_4", "confidence", "set", "in_domain", "novelty"]
     assert out["prediction"].tolist() == [3, 4]
     assert out["row"].tolist() == [1, 2]
     model = TableModel(target="y", model=LSPC(sigma=1.0)).fit({"x": x, "y": x > 0})
@@ -193,14 +195,15 @@ def test_columns_of_numbers():
     fixed = LSSVR(sigma=2.0, alpha=0.01)
     model = model_of(target="amount", model=fixed, coverage=0.8).fit(TRAIN)
     out, new = model.predict_table(NEW), model.encoder_.transform(NEW)
-    assert out.names == ["id", "prediction", "lower", "upper"]
+    assert out.names == ["id", "prediction", "interval_lower", "interval_upper", "novelty"]
     by_hand = clone(fixed).fit(model.encoder_.transform(TRAIN), TRAIN["amount"].astype(float))
     np.testing.assert_allclose(out["prediction"], by_hand.predict(new))
-    np.testing.assert_allclose(np.column_stack([out["lower"], out["upper"]]), by_hand.predict_interval(new, 0.8))
+    ends = np.column_stack([out["interval_lower"], out["interval_upper"]])
+    np.testing.assert_allclose(ends, by_hand.predict_interval(new, 0.8))
     scores, y = model.evaluate(NEW), NEW["amount"].astype(float)
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean((y - out["prediction"]) ** 2)))
     assert scores["mae"] == pytest.approx(np.mean(np.abs(y - out["prediction"])))
-    assert scores["interval_coverage"] == np.mean((out["lower"] <= y) & (y <= out["upper"]))
+    assert scores["interval_coverage"] == np.mean((out["interval_lower"] <= y) & (y <= out["interval_upper"]))
     assert scores["baseline"]["rmse"] == pytest.approx(
         np.sqrt(np.mean((y - TRAIN["amount"].astype(float).mean()) ** 2))
     )
@@ -212,7 +215,7 @@ def test_columns_of_labels():
     model = model_of(labels=["hot", "wet"], model=fixed, min_confidence=0.8).fit(table)
     out = model.predict_table(NEW)
     parts = [f"{prefix}{name}" for name in ("hot", "wet") for prefix in ("", "p_", "decision_", "set_")]
-    assert out.names == ["id", *parts, "in_domain"]
+    assert out.names == ["id", *parts, "in_domain", "novelty"]
     assert model.model_.labels_.tolist() == ["hot", "wet"]
     sure = np.maximum(out["p_hot"], 1 - out["p_hot"]) >= 0.8
     assert [d is not None for d in out["decision_hot"]] == sure.tolist()
@@ -240,7 +243,10 @@ def test_tasks(tmp_path):
     assert tasks["site 1"]["rows"] == rows.sum()
     assert tasks["site 1"]["log_loss"] == pytest.approx(log_loss(NEW["finding"][rows].astype(str), P[rows]))
     elsewhere = Table.of({**NEW.columns, "site": ["elsewhere", "", *NEW["site"][2:]]})
-    assert "2 rows belong to tasks that did not occur in training." in model.predict_table(elsewhere).notes
+    note = '2 rows belong to tasks that did not occur in training: "elsewhere", "(missing)".'
+    assert note in model.predict_table(elsewhere).notes
+    with pytest.raises(TableError, match='row 1, column "site": the task "elsewhere" did not occur in training'):
+        model.predict_table(elsewhere, strict=True)
     with pytest.raises(TableError, match="the model needs its task in the column 'site', not found"):
         model.predict_table(NEW.without(["site"]))
     missing = Table.of({**TRAIN.columns, "site": ["", *TRAIN["site"][1:]]})
@@ -290,7 +296,13 @@ def test_scores_by_their_definitions(finding):
     assert scores["rows"] == len(NEW)
     assert scores["log_loss"] == pytest.approx(log_loss(y, P))
     assert scores["brier"] == pytest.approx(brier_score(y, P))
-    assert scores["ece"] == max(calibration_error(y, P), 0)
+    assert scores["ece"] == pytest.approx(max(calibration_error(y, P, n_bins=bin_count(len(y))), 0))
+    classwise = classwise_calibration_error(y, P, n_bins=bin_count(len(y)))
+    assert scores["classwise_ece"] == pytest.approx(max(classwise, 0))
+    for name in ("ece", "classwise_ece"):
+        low, high = scores[f"{name}_interval"]
+        assert 0 <= low <= scores[name] <= high
+        assert high > 0
     assert scores["auc"] == pytest.approx(roc_auc_score(y, P[:, 1]))
     assert scores["accuracy"] == np.mean(out["prediction"] == y)
     decided = np.array([d is not None for d in out["decision"]])
@@ -444,7 +456,7 @@ def test_three_classes_and_one_label():
         log_loss(NEW["finding"].astype(str), P, labels=["Fault", "fine", "odd"])
     )
     one = model_of(labels=["hot"], model=MultiLabelLSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
-    assert one.predict_table(NEW).names == ["id", "hot", "p_hot", "set_hot", "in_domain"]
+    assert one.predict_table(NEW).names == ["id", "hot", "p_hot", "set_hot", "in_domain", "novelty"]
     assert one.evaluate(NEW)["accuracy"] > 0.8
 
 
@@ -464,7 +476,7 @@ def test_no_rows_to_predict(finding):
 def test_recalibrated():
     model = model_of(target="finding", recalibrate=True, model=LSPC(sigma=2.0, alpha=0.01)).fit(TRAIN)
     out = model.predict_table(NEW)
-    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "set", "in_domain"]
+    assert out.names == ["id", "prediction", "p_Fault", "p_fine", "confidence", "set", "in_domain", "novelty"]
     P = model.model_.predict_proba(model.encoder_.transform(NEW))
     np.testing.assert_array_equal(out["p_fine"], P[:, 1])
     assert model.evaluate(NEW)["log_loss"] == pytest.approx(log_loss(NEW["finding"].astype(str), P))
@@ -574,7 +586,7 @@ def test_a_pipeline_has_intervals():
     model = LSSVR(sigma=2.0, alpha=0.1)
     piped = model_of(target="amount", model=make_pipeline(FunctionTransformer(), model)).fit(TRAIN)
     wanted = model_of(target="amount", model=model).fit(TRAIN).predict_table(NEW)
-    np.testing.assert_array_equal(piped.predict_table(NEW)["lower"], wanted["lower"])
+    np.testing.assert_array_equal(piped.predict_table(NEW)["interval_lower"], wanted["interval_lower"])
     assert piped.heldout_["rmse"] > 0
 
 
@@ -594,7 +606,7 @@ def test_rows_of_no_weight_are_left_out():
         model_of(**fixed).fit({**columns, "weight": np.zeros(N)})
 
 
-@pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "in_domain"])
+@pytest.mark.parametrize("name", ["p_hot", "decision_hot", "set_hot", "in_domain", "novelty"])
 def test_labels_whose_columns_would_be_lost_are_refused(name):
     table = Table.of({"size": TRAIN["size"], "hot": TRAIN["hot"], name: TRAIN["wet"]})
     with pytest.raises(TableError, match=f'label "{name}": predictions have another column of that name'):

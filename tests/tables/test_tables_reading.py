@@ -447,7 +447,7 @@ model = TableModel(target="y", model=LSPC(sigma=1.0, alpha=0.01)).fit(table)
 write_table(model.predict_table(table), "-")
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.startswith("row,prediction,p_a,p_b,confidence,set,in_domain\n1,a,")
+    assert out.startswith("row,prediction,p_a,p_b,confidence,set,in_domain,novelty\n1,a,")
 
 
 def test_a_table_shows_its_first_rows_on_short_lines():

@@ -192,20 +192,6 @@ def check_labels(y: Any, n: int) -> Array:
         )
     if len(table) != n:
         raise ValueError(f"X has {n} rows and y has {len(table)}: they must have the same number of rows.")
-    return _as_bool(table)
-
-
-def _as_array(y: Any) -> Array:
-    try:
-        return np.asarray(y)
-    except ValueError:
-        raise ValueError(
-            "y has rows of different lengths; it must be an array of 0 and 1, one column for each label. "
-            "sklearn.preprocessing.MultiLabelBinarizer converts lists of labels."
-        ) from None
-
-
-def _as_bool(table: Array) -> Array:
     if table.dtype.kind not in "biuf":
         unseen = [value for value in table.ravel().tolist() if not isinstance(value, Real)]
         if unseen:
@@ -219,6 +205,16 @@ def _as_bool(table: Array) -> Array:
         hint = " For -1 and 1 give y > 0." if unseen == [-1.0] else ""
         raise ValueError(f"y contains {unseen[:5]}; its values must be 0 or 1 (or False and True).{hint}")
     return values == 1
+
+
+def _as_array(y: Any) -> Array:
+    try:
+        return np.asarray(y)
+    except ValueError:
+        raise ValueError(
+            "y has rows of different lengths; it must be an array of 0 and 1, one column for each label. "
+            "sklearn.preprocessing.MultiLabelBinarizer converts lists of labels."
+        ) from None
 
 
 class LabelClassifier(ClassifierMixin, MultiOutputMixin, BaseEstimator):

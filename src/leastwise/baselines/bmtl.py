@@ -27,11 +27,6 @@ from leastwise.estimators.validation import all_or_nothing
 Array = np.ndarray
 
 
-def hidden_units(inputs: Array, kind: str) -> Array:
-    """Activations of the hidden units, and a constant unit as the last column."""
-    return np.column_stack([np.tanh(inputs) if kind == "tanh" else inputs, np.ones(len(inputs))])
-
-
 @dataclass(frozen=True)
 class Network:
     """Parameters that all tasks share: weights V (d + 1 x h), mean m (q), factor L (q x q), log of s; q = h + 1."""
@@ -44,7 +39,8 @@ class Network:
 
     def hidden(self, X: Array) -> Array:
         """Hidden units and the constant, for rows that end with a one."""
-        return hidden_units(X @ self.V, self.kind)
+        inputs = X @ self.V
+        return np.column_stack([np.tanh(inputs) if self.kind == "tanh" else inputs, np.ones(len(inputs))])
 
     def slope(self, H: Array) -> Array:
         """Derivative of the hidden units with respect to their inputs."""
@@ -275,7 +271,7 @@ class BMTLRegressor(TaskRegressor):
             self.used_["hidden"],
         )
         H = net.hidden(np.column_stack([X, np.ones(len(X))]))
-        A = np.vstack([self.coef_, self.prior_mean_])[task]  # a task that is not known, -1, has the last
+        A = np.vstack([self.coef_, self.prior_mean_])[task]  # an unseen task, -1, has the last row
         mean = np.einsum("ij,ij->i", H, A)
         if not return_std:
             return mean

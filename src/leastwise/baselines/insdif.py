@@ -169,7 +169,12 @@ class InsDif(LabelClassifier):
             raise ValueError(f"ratio={self.ratio!r} must be at most 1: it is a fraction of the training rows.")
         X, Y = self._training_rows(X, y)
         check_gram(len(X), arrays=2, what="distances")
-        self._prototypes(X, Y)
+        # Mean row of every label that has rows.
+        sizes = Y.sum(axis=0)
+        self.prototype_labels_ = np.flatnonzero(sizes)
+        if not len(self.prototype_labels_):
+            raise ValueError("y has no positive label, so there are no prototypes: give rows with labels.")
+        self.prototypes_ = (Y.T.astype(np.float64) @ X)[self.prototype_labels_] / sizes[self.prototype_labels_, None]
         D = hausdorff(X, X, self.prototypes_)
         M = max(1, round(ratio * len(X)))
         rng = check_random_state(self.random_state)
@@ -189,11 +194,3 @@ class InsDif(LabelClassifier):
         none = np.flatnonzero(~labels.any(axis=1))
         labels[none, scores[none].argmax(axis=1)] = True
         return labels.astype(np.intp)
-
-    def _prototypes(self, X: Array, Y: Array) -> None:
-        """Mean row of every label that has rows."""
-        sizes = Y.sum(axis=0)
-        self.prototype_labels_ = np.flatnonzero(sizes)
-        if not len(self.prototype_labels_):
-            raise ValueError("y has no positive label, so there are no prototypes: give rows with labels.")
-        self.prototypes_ = (Y.T.astype(np.float64) @ X)[self.prototype_labels_] / sizes[self.prototype_labels_, None]

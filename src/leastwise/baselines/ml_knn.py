@@ -26,8 +26,8 @@ def count_shares(near: Array, rows: Array, k: int, s: float) -> Array:
 class MLkNN(LabelClassifier):
     r"""Multi-label k nearest neighbours (Zhang and Zhou 2007, Pattern Recognition 40).
 
-    Labels are predicted independently. Let H1 say that a row has the label, H0 that it has not, and E_j that exactly
-    j of its k nearest training rows have it. Then::
+    Labels are predicted independently. Let H1 be the event that a row has the label, H0 that it does not, E_j that
+    exactly j of its k nearest training rows have it. Then::
 
         P(H1)       = (s + number of training rows with l) / (2 s + n)
         P(E_j | H1) = (s + c[j])  / (s (k + 1) + sum_i c[i])

@@ -241,8 +241,8 @@ class _MTLFeat(TaskEstimator):
 class MTLFeatRegressor(_MTLFeat, TaskRegressor):
     r"""Ridge regression of many tasks in a metric that is learned from all of them (Argyriou et al. 2008).
 
-    The function of task t is f_t(x) = w_t' x + b_t. A matrix D, the same for all tasks, says which directions of the
-    inputs are cheap::
+    The function of task t is f_t(x) = w_t' x + b_t. A matrix D, the same for all tasks, determines which directions
+    of the inputs are cheap::
 
         min over W, D   sum_i (y_i - f_{t_i}(x_i))^2 + alpha sum_t w_t' D^-1 w_t,   D >= 0,  trace D <= 1
 

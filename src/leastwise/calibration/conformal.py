@@ -1,4 +1,4 @@
-r"""Conformal prediction from held-out rows: intervals by jackknife+ and CV+, and sets of classes.
+"""Conformal prediction from held-out rows: intervals by jackknife+ and CV+, and sets of classes.
 
 **Intervals.** A model that is linear in its targets, ``F(x) = sum_i s_i(x) z_i``, predicts without fold k, at the
 same ridge::
@@ -14,7 +14,7 @@ cost no more than the weights s(x). With k(i) the fold of row i, and K = ceil((n
 It covers a new value with a probability of at least 2 coverage - 1 for any distribution, if rows are exchangeable,
 and of about ``coverage`` in practice. The plain *jackknife*, ``F(x) -+ (the K-th smallest |r_i|)``, needs the
 residuals only. Both assume that hyperparameters are given: residuals that have chosen hyperparameters are enlarged
-first, see ``leastwise.model_selection.optimism``.
+first, see ``leastwise.model_selection.objective``.
 
 With groups, a new row belongs to a new group. Groups are exchangeable, their rows are not independent. Folds hold
 whole groups, each row has the weight one over the size of its group, and n is the number of groups (Lee, Barber and
@@ -42,11 +42,89 @@ Barber and Willett 2023).
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from leastwise.calibration.heldout_rows import Evidence, independent_weights
+from leastwise.calibration.extrapolation import independent_weights
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """True classes of all training rows, with weights, groups and tasks.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (n,) or (n, T)
+        Codes of the true classes in ``classes_``; -1 where a label is unknown.
+    weight : ndarray of the same shape
+        0 where a row or label does not count: of weight zero, unknown, or never held out.
+    in_domain : ndarray of shape (n,)
+        Domain weights of the held-out scores.
+    group : ndarray of int of shape (n,), optional
+        Groups given by the user.
+    task : ndarray of int of shape (n,), optional
+        Codes of the tasks in ``tasks_``; -1 where a task does not count.
+    count : ndarray of shape (n,), optional
+        Number of observations of each row, without groups.
+    """
+
+    codes: Array
+    weight: Array
+    in_domain: Array
+    group: Array | None = None
+    task: Array | None = None
+    count: Array | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Held-out rows of positive weight.
+
+    Attributes
+    ----------
+    P : ndarray of shape (n, c)
+        Probabilities, in double precision.
+    codes : ndarray of int of shape (n,)
+        True classes.
+    w : ndarray of shape (n,)
+        Weights above 0.
+    group : ndarray of int of shape (n,), optional
+        Rows of a group are one observation.
+    task : ndarray of int of shape (n,), optional
+    count : ndarray of shape (n,), optional
+        Number of observations of each row; one each by default.
+    """
+
+    P: Array
+    codes: Array
+    w: Array
+    group: Array | None = None
+    task: Array | None = None
+    count: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def part(self, rows: Array) -> Evidence:
+        """Some of the rows."""
+        beside = (None if a is None else a[rows] for a in (self.group, self.task, self.count))
+        return Evidence(self.P[rows], self.codes[rows], self.w[rows], *beside)
+
+    def of_unseen_tasks(self) -> Evidence:
+        """The same with each task as one observation, to predict what happens in unseen tasks."""
+        return replace(self, group=self.task, task=None, count=None)
+
+
+def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
+    """The rows of positive weight, with their held-out probabilities P (n x c); of one label for many labels."""
+    column = (slice(None),) if label is None else (slice(None), label)
+    codes, w = held.codes[column], held.weight[column]
+    rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
+    beside = (None if a is None else a[rows] for a in (held.group, held.task, held.count))
+    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), *beside)
 
 
 def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import manhattan_distances
 
-from leastwise.calibration.heldout_rows import independent_weights
 from leastwise.problem.basis import Basis, row_chunks
 from leastwise.problem.kernels import Kernel, squared_distances
 from leastwise.utils.arrays import get_namespace, scalar
@@ -181,6 +180,17 @@ def fit_neighbourhood(
     order = np.argsort(d[known], kind="stable")
     above = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
     return Neighbourhood(d[known][order], above, city, places, X[reference] if centers is None else None)
+
+
+def independent_weights(w: Array, group: Array | None = None, count: Array | None = None) -> Array:
+    """Weights that sum to the number of independent observations; with groups, to 1 in each group."""
+    if not len(w):
+        return w
+    if group is not None:
+        member = np.unique(group, return_inverse=True)[1]
+        return w / np.bincount(member, weights=w)[member]
+    w = w / w.mean() if count is None else w * (count.sum() / w.sum())
+    return np.where(np.abs(w - np.round(w)) < 1e-12 * np.maximum(w, 1), np.round(w), w)
 
 
 def _lowest(key: Array, n: int, most: int) -> Array:

@@ -1,6 +1,6 @@
-r"""Blends of many labels: held-out scores, how far they are believed, and the fit of all labels at once.
+r"""Blends of many labels: held-out scores, their credibility, and the fit of all labels at once.
 
-A blend has the parameters theta = (sharpness, power), see :mod:`leastwise.calibration.calibrators`. Label t has the
+A blend has the parameters theta = (sharpness, power), see :mod:`leastwise.calibration.blend`. Label t has the
 pair theta_t that minimises
 
     -log likelihood_t(theta_t)  +  pull / 2 (theta_t - theta_pool)' H (theta_t - theta_pool)    over theta_t >= 0,
@@ -8,27 +8,6 @@ pair theta_t that minimises
 where theta_pool is the best pair for all labels together, and H the Hessian of one entry there, averaged over all
 entries. So ``pull`` is a number of rows: a label with few known rows stays close to the pooled pair. It is chosen by
 the held-out scores too. The targets of the likelihood are smoothed like those of a single blend.
-
-**Credibility.** A search tries many hyperparameters and fits a calibrator at each. The best held-out log-likelihood
-is therefore optimistic: on labels that are pure noise it still exceeds that of the class shares. So ``sharpness`` and
-``power`` are multiplied by a credibility s between 0 and 1:
-
-    logit s  =  gain / 2  -  1  -  log(slope)^2
-
-gain
-    the log-likelihood of the held-out rows (in nats, over all independent observations) minus that of the class
-    shares. On noise the best point of a search exceeds a gain of G with a probability of about exp(-G / 2), whatever
-    the number of rows, features and classes: hence gain / 2.
-slope
-    the factor by which the calibrator scales differences between scores, where 1 takes them as posterior
-    probabilities, which is what least squares estimates. A search on noise ends at points where the slope is far from
-    1: with models that interpolate, whose scores are then scaled down, or with scores close to zero, scaled up. The
-    last term is a normal prior on the logarithm of the slope.
-1
-    the prior log-odds of noise.
-
-The credibility is smooth in all of its arguments and tends to 1 exponentially in the gain: with a gain of 20 nats
-1 - s is 1e-4, so data with a clear signal are not changed.
 
 Labels of one model share its hyperparameters, so they have one credibility. The gain is then that of all labels with
 pooled parameters, divided by the number of labels that carry the same information: the variance of a row's gain over
@@ -41,9 +20,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
-from leastwise.calibration.newton import minimise, nonnegative_step, regularised
+from leastwise.calibration.blend import RTOL, minimise, nonnegative_step, regularised
 from leastwise.utils.hashing import row_hashes
 
 Array = np.ndarray
@@ -54,28 +32,6 @@ PULLS = (10_000.0, 1000.0, 100.0)
 ENTRIES = 100_000
 #: Labels are fitted together in blocks of at most this many entries.
 BLOCK = 250_000
-#: Relative Newton decrement at which the fit of a blend stops.
-RTOL = 1e-11
-
-
-def credibility(gain: float, slope: float) -> float:
-    """Factor of sharpness and power, between 0 and 1.
-
-    Parameters
-    ----------
-    gain : float
-        Log-likelihood of the held-out rows minus that of the class shares, in nats.
-    slope : float
-        Zero or above; 1 takes scores as posterior probabilities.
-    """
-    with np.errstate(divide="ignore"):
-        return float(expit(gain / 2 - 1 - np.log(slope) ** 2))
-
-
-def mean_share(shares: Array, starts: Array) -> Array:
-    """``(1 - sum of the squared shares) / (classes - 1)`` for each label; the share itself if all are equal."""
-    squares = np.add.reduceat(shares.astype(float) ** 2, starts[:-1])
-    return (1 - squares) / np.maximum(np.diff(starts) - 1, 1)
 
 
 @dataclass(frozen=True)

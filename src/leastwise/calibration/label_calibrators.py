@@ -8,7 +8,7 @@ pooled
 per label
     a pair for each label, shrunk towards the pooled one, more strongly the fewer rows the label has.
 
-In both cases all pairs are then shrunk towards zero, which stands for the class shares, by the credibility of the
+In both cases all pairs are then shrunk towards zero, which gives the class shares, by the credibility of the
 held-out scores of all labels together.
 
 Only known entries count. A label with one known class still has class shares other than 0 and 1: half a row is added
@@ -23,7 +23,8 @@ from typing import Protocol
 import numpy as np
 from sklearn.isotonic import IsotonicRegression, isotonic_regression
 
-from leastwise.calibration.label_blend import BlendFit, LabelSample, class_counts, credibility, mean_share
+from leastwise.calibration.blend import credibility, mean_share
+from leastwise.calibration.label_blend import BlendFit, LabelSample, class_counts
 from leastwise.utils.arrays import get_namespace, is_numpy, mapped, spread_over, to_namespace, to_numpy
 
 Array = np.ndarray
@@ -149,9 +150,9 @@ class LabelIsotonic:
         parts = [slice(a, b) for a, b in zip(self.corners[:-1], self.corners[1:], strict=True)]
         P = np.column_stack([np.interp(f, self.knots[s], self.steps[s]) for f, s in zip(known.T, parts, strict=True)])
         P = LabelClip(self.starts, self.shares).proba(to_namespace(P.astype(known.dtype, copy=False), F))
-        believed = to_namespace(np.repeat(1 - self.floor, np.diff(self.starts)), F)
-        believed = believed * (1 if in_domain is None else in_domain[:, None])
-        return believed * P + (1 - believed) * to_namespace(self.shares, F)
+        weight = to_namespace(np.repeat(1 - self.floor, np.diff(self.starts)), F)
+        weight = weight * (1 if in_domain is None else in_domain[:, None])
+        return weight * P + (1 - weight) * to_namespace(self.shares, F)
 
     def decision(self, F: Array, in_domain: Array | None = None) -> Array:
         """Probabilities."""
@@ -179,8 +180,8 @@ def fit_label_blend(
     ``use_power=False`` keeps the power at zero, which is a softmax with a temperature.
     """
     size = _sizes(sample)
-    blend, believed = _unshrunk_blend(sample, _shares(sample, size), size, use_power, start, pooled, pull)
-    factor = sample.F.dtype.type(believed if shrink else 1.0)
+    blend, strength = _unshrunk_blend(sample, _shares(sample, size), size, use_power, start, pooled, pull)
+    factor = sample.F.dtype.type(strength if shrink else 1.0)
     return replace(blend, sharpness=factor * blend.sharpness, power=factor * blend.power)
 
 
@@ -194,7 +195,7 @@ def fit_label_isotonic(
     """Step functions of every label, shrunk towards the class shares by the credibility of a blend."""
     size = _sizes(sample)
     shares = _shares(sample, size)
-    believed = _unshrunk_blend(sample, shares, size, True, start, True, None)[1] if shrink else 1.0
+    strength = _unshrunk_blend(sample, shares, size, True, start, True, None)[1] if shrink else 1.0
     knots, steps = [], []
     for t in range(sample.n_labels):
         known = sample.W[:, t] > 0
@@ -204,7 +205,7 @@ def fit_label_isotonic(
             x, p = stairs(sample.F[known, k].astype(float), sample.codes[known, t] == code, w, float(shares[k]))
             knots.append(x)
             steps.append(p)
-    floor = (1 / (size + 2) + (1 - believed) * (1 - 1 / (size + 2))).astype(sample.F.dtype)
+    floor = (1 / (size + 2) + (1 - strength) * (1 - 1 / (size + 2))).astype(sample.F.dtype)
     corners = np.cumsum([0] + [len(x) for x in knots])
     return LabelIsotonic(sample.starts, shares, floor, corners, np.concatenate(knots), np.concatenate(steps))
 
@@ -247,8 +248,8 @@ def _unshrunk_blend(
         sharpness, power = np.broadcast_to(theta, (sample.n_labels, 2)).T.astype(dtype)
         return LabelBlend(sample.starts, shares, doubt, floor, sharpness, power)
 
-    believed = _credibility(sample, blend(theta), size)
-    return blend(theta if pooled else fit.each(theta, H, pull)), believed
+    strength = _credibility(sample, blend(theta), size)
+    return blend(theta if pooled else fit.each(theta, H, pull)), strength
 
 
 def _credibility(sample: LabelSample, blend: LabelBlend, size: Array) -> float:

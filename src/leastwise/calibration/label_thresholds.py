@@ -14,7 +14,7 @@ one for each label
     instead of y: with many positives that is the F1 of the rows, with few the expected F1 if the probabilities are
     right up to a factor.
 
-Which of them a scoring uses is said where it is registered, with ``register_label_scoring(thresholds=)``.
+The rule of a scoring is given when it is registered, with ``register_label_scoring(thresholds=)``.
 
 Of all thresholds that give the same decisions the lowest is taken. On new messages of Enron that gave a better macro
 F1 than the midpoint between two probabilities.
@@ -85,7 +85,7 @@ def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | 
     Returns
     -------
     float
-        One threshold for all labels; of equally good ones the middle one. 0.5 if all are worth 0.
+        One threshold for all labels; the middle one if several are equally good. 0.5 if all have a score of 0.
     ndarray of shape (T,)
         With "f1_macro".
     """

@@ -11,7 +11,8 @@ penalty
 
     pull / 2 * sum_j f_j h_j theta_j^2,      h_j the mean second derivative of one row in theta_j,
 
-so ``pull`` is a number of rows, whatever the scale of e. An infinite pull leaves the temperature, and so do few rows.
+so ``pull`` is a number of rows, independent of the scale of e. With an infinite pull, or few rows, the result is the
+temperature.
 All f_j are 1 but those of :func:`off_diagonal`. With two classes ``vector`` is beta calibration:
 a log p - b log (1 - p) + c (Kull et al. 2017).
 """
@@ -24,7 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leastwise.calibration.newton import minimise, regularised
+from leastwise.calibration.blend import minimise, regularised
 
 Array = np.ndarray
 
@@ -176,7 +177,7 @@ def centred(E: Array, reach: float = np.inf) -> Array:
 
 
 def off_diagonal(c: int) -> Array:
-    """Factors f of the penalty of a full matrix that has to be nearly diagonal: c for entries beside the diagonal.
+    """Factors f of the penalty of a full matrix that should be nearly diagonal: c for off-diagonal entries.
 
     A class has c - 1 of them and one on the diagonal. The factor keeps their joint freedom at that of the diagonal,
     however many classes there are. tau is free, and intercepts count like the diagonal.

@@ -83,7 +83,11 @@ def read_prior(class_prior: Any, classes: Array, name: str = "class_prior") -> A
         raise ValueError(
             f"{name} has shape {shares.shape}, but there are {len(known)} classes: {known[:20]}. {ALLOWED}"
         )
-    return _normalised(shares, name)
+    if not np.isfinite(shares).all() or (shares < 0).any():
+        raise ValueError(f"{name}={shares.tolist()[:20]} must be finite and not negative.")
+    if shares.sum() == 0:
+        raise ValueError(f"{name} sums to 0: at least one class must have a share above 0.")
+    return shares / shares.sum()
 
 
 def read_label_prior(class_prior: Any, labels: Any, trained: Array) -> Array:
@@ -153,11 +157,3 @@ def _in_order(class_prior: Any, known: list, name: str) -> list:
             f"{name} {what}. The classes are {known[:20]}; give share 0 to a class that no longer occurs."
         )
     return [given[label] for label in known]
-
-
-def _normalised(shares: Array, name: str) -> Array:
-    if not np.isfinite(shares).all() or (shares < 0).any():
-        raise ValueError(f"{name}={shares.tolist()[:20]} must be finite and not negative.")
-    if shares.sum() == 0:
-        raise ValueError(f"{name} sums to 0: at least one class must have a share above 0.")
-    return shares / shares.sum()

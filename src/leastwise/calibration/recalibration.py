@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.families import FAMILIES, CalibrationSet, Setting, fit_family
-from leastwise.calibration.maps import Recalibrator
-from leastwise.metrics.losses import class_log_losses
+from leastwise.calibration.maps import FAMILIES, CalibrationSet, Recalibrator, Setting, fit_family
+from leastwise.metrics.probabilities import class_log_losses
 
 Array = np.ndarray
 

@@ -44,6 +44,8 @@ STEPS = 48
 GRID = 1 - 10.0 ** (-np.arange(8 * STEPS, -1, -1) / STEPS)
 #: Bets, as fractions of the largest possible loss.
 BETS = np.array([0.15, 0.35, 0.6, 0.85, 0.97])
+#: Limits of two digits, 0.0001, 0.00011, ..., 0.99: one of them is proposed where the given one cannot be kept.
+LIMITS = tuple(float(f"{digits}e{power}") for power in range(-5, -1) for digits in range(10, 100))
 #: Largest number of points of a curve.
 POINTS = 200
 
@@ -231,6 +233,12 @@ def _descend(decisions: Decisions, thresholds: Array, below: Array, limit: float
     return float(passed)
 
 
+def smallest_limit(decisions: Decisions, delta: float) -> float | None:
+    """The smallest of ``LIMITS`` that some threshold keeps; None if there is none."""
+    kept = (limit for limit in LIMITS if np.isfinite(safe_threshold(decisions, limit, delta)))
+    return next(kept, None)
+
+
 # -------------------------------------------------------------------- the rule
 
 
@@ -301,8 +309,8 @@ class Rule:
         return shifted.coverage(0.0), shifted.bound(0.0, self.delta)
 
     def warn_empty(self, decisions: Decisions, of: str = "") -> None:
-        """Warn that nothing is accepted, with a limit that would accept some rows."""
-        text = "No held-out row reaches the required confidence: everything is rejected."
+        """Warn that nothing is accepted, with the smallest limit that would accept some rows."""
+        text = f"No held-out row{of} reaches the required confidence: everything is rejected{of}."
         if self.max_error is not None:
             seen = f"{len(decisions)} held-out rows"
             seen += "" if decisions.plain else f" (about {decisions.size:.0f} independent observations)"
@@ -324,10 +332,10 @@ class Rule:
         warnings.warn(text, UserWarning, stacklevel=4)
 
     def _possible(self, decisions: Decisions) -> str:
-        """Text that names a limit that these rows can guarantee."""
-        limit = float(self.max_error or 1)
-        while (limit := 1.25 * limit) < 1:
-            threshold = safe_threshold(decisions, limit, self.delta)
-            if np.isfinite(threshold):
-                return f"max_error={limit:.2g} would accept {decisions.coverage(threshold):.0%} of the rows."
-        return "There are too few rows for any limit."
+        """Text that names the smallest limit that these rows can guarantee."""
+        limit = smallest_limit(decisions, self.delta)
+        if limit is None:
+            return "There are too few rows for any limit."
+        share = decisions.coverage(safe_threshold(decisions, limit, self.delta))
+        possible = f"max_error={limit:g}, which would accept {share:.1%} of them"
+        return f"The smallest limit that they can guarantee is {possible}."

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; :mod:`leastwise.cli.errors` lists the codes."""
+    """Run a command and return its exit code; :mod:`leastwise.cli.output` lists the codes."""
     try:
         return _main(list(sys.argv[1:] if arguments is None else arguments))
     except KeyboardInterrupt:  # before the command started

@@ -6,6 +6,7 @@ code; warnings of the library become notes.
 
 from __future__ import annotations
 
+import errno
 import json as json_text
 import os
 import signal
@@ -22,7 +23,6 @@ from typing import Annotated, Any
 import typer
 
 from leastwise import __version__
-from leastwise.cli.errors import BUG, DONE, INTERRUPTED, MEANING, USAGE, explain
 from leastwise.cli.options import (
     DECIDING,
     LEARNING,
@@ -37,10 +37,11 @@ from leastwise.cli.options import (
     NoHeader,
     Paper,
     Quiet,
+    Strict,
     flag,
     option,
 )
-from leastwise.cli.output import Output
+from leastwise.cli.output import BUG, DONE, INTERRUPTED, MEANING, USAGE, Output, explain
 
 app = typer.Typer(
     name="leastwise",
@@ -71,7 +72,7 @@ def fit(
     data: Data,
     target: Annotated[str | None, option("--target", "-t", help="The column to predict.", metavar="COLUMN")] = None,
     labels: Annotated[
-        str | None,
+        list[str] | None,
         option(help="Instead of --target: columns of yes/no labels; empty cells are unknown.", metavar="A,B,..."),
     ] = None,
     task: Annotated[
@@ -81,12 +82,19 @@ def fit(
         Path | None, option("--output", "-o", help="The model file; default: DATA.lw.", metavar="FILE")
     ] = None,
     report: Annotated[Path | None, option(help="Also write a report, one HTML page.", metavar="FILE")] = None,
+    show_rows: Annotated[
+        bool, flag("--show-rows", help="Show input columns of single training rows in the report.")
+    ] = False,
     resume: Annotated[bool, flag("--resume", help="Continue an interrupted search.")] = False,
-    ignore: Annotated[str | None, option(help="Columns to leave out.", metavar="A,B,...", panel=LEARNING)] = None,
+    ignore: Annotated[
+        list[str] | None, option(help="Columns to leave out; can be repeated.", metavar="A,B,...", panel=LEARNING)
+    ] = None,
     column: Annotated[
         list[str] | None,
         option(
-            help="The kind of a column: zip=category; or number, boolean, date.", metavar="A=KIND", panel=LEARNING
+            help="The kind of a column: zip=category; or number, boolean, date. Can be repeated.",
+            metavar="A=KIND",
+            panel=LEARNING,
         ),
     ] = None,
     kind: Annotated[
@@ -142,7 +150,10 @@ def predict(
         str, option("--output", "-o", help="The file of predictions; - is stdout.", metavar="FILE")
     ] = "-",
     keep: Annotated[
-        str | None, option(help="Columns of the table to copy to the output: id,site; or all.", metavar="A,B,...")
+        list[str] | None,
+        option(
+            help="Columns of the table to copy to the output: id,site; or all. Can be repeated.", metavar="A,B,..."
+        ),
     ] = None,
     coverage: Annotated[
         float | None, option(help="Coverage of sets or intervals; default: that of the fit.", metavar="SHARE")
@@ -150,6 +161,7 @@ def predict(
     output_format: Annotated[
         str | None, option(help="Format of the output; default: by its suffix.", metavar="NAME")
     ] = None,
+    strict: Strict = False,
     format: Format = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -159,13 +171,14 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict every row: probabilities, confidence, sets or intervals, and a decision where accepted."""
-    _run("predict:run", quiet, json, locals())
+    _run("models:predict", quiet, json, locals())
 
 
 @app.command()
 def evaluate(
     model: Model,
     data: Data,
+    strict: Strict = False,
     format: Format = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,
@@ -238,7 +251,7 @@ def reproduce(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Reproduce the tables and figures of a paper, beside the published numbers (from a checkout only)."""
+    """Reproduce the tables and figures of a paper, next to the published numbers (from a checkout only)."""
     _run("reproduce:run", quiet, json, locals())
 
 
@@ -284,25 +297,46 @@ def _run(work: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
     options = {name: value for name, value in options.items() if name not in ("quiet", "json")}
     source = str(options.get("data") or "").replace("-", "<stdin>", options.get("data") == "-")
     try:
+        _check_streams()
         output = Output(quiet, json)
         with _sigterm_interrupts(), _warnings_to(output):
             getattr(import_module(f"leastwise.cli.{module}"), function)(output, **options)
             output.print_result()
             sys.stdout.flush()
     except BrokenPipeError:  # the reader of stdout has closed it, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_stdout()
     except (KeyboardInterrupt, Exception) as error:
         code, message = explain(error, source)
         _print_error(message if code == BUG else f"leastwise: {message}", code, json)
         raise CommandFailed(code) from None
 
 
+def _check_streams() -> None:
+    """Refuse a closed stdout before any work is done; without stderr, messages are lost."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, "stdout is closed; results cannot be written", "<stdout>")
+
+
+def _discard_stdout() -> None:
+    """Send what is still to be written to stdout nowhere, so that Python does not fail at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _print_error(line: str, code: int, json: bool) -> None:
     """Print an error on stderr, and with ``--json`` as an object on stdout too."""
-    print(line, file=sys.stderr)
-    if json:
-        error = {"error": line.removeprefix("leastwise: "), "exit_code": code}
-        print(json_text.dumps(error, indent=2, ensure_ascii=False))
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
+    if sys.stdout is None:
+        return
+    try:
+        if json:
+            error = {"error": line.removeprefix("leastwise: "), "exit_code": code}
+            print(json_text.dumps(error, indent=2, ensure_ascii=False))
+        sys.stdout.flush()
+    except OSError:  # stdout is full or closed: stderr has the error
+        _discard_stdout()
 
 
 @contextmanager

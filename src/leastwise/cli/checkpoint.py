@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from leastwise import __version__
-from leastwise.model_selection.checkpoint import CheckpointEntry, CheckpointListener, SearchStep
+from leastwise.model_selection.search import CheckpointEntry, CheckpointListener, SearchStep
 from leastwise.persistence import FileError
 from leastwise.persistence.model_files import read_object, write_object
 from leastwise.tables import Table, TableModel
 from leastwise.utils.atomic_files import write_atomically
+from leastwise.utils.warn import warn_user
 
 #: Steps are written once the search has run for this many seconds; a shorter search is as quickly started again.
 MIN_SECONDS = 3.0
@@ -76,12 +77,15 @@ class SearchCheckpoint:
         Identifies the data and the options that the steps belong to.
     n_read, n_written : int
         Steps read from the directory, and steps that are there.
+    writable : bool
+        False after a write has failed: the search goes on without a checkpoint.
     """
 
     directory: Path
     fingerprint: str
     n_read: int = 0
     n_written: int = 0
+    writable: bool = True
     _pending: dict[int, tuple[SearchStep, CheckpointEntry]] = field(default_factory=dict)
     _started: float = field(default_factory=time.monotonic)
     _has_fingerprint: bool = False
@@ -124,9 +128,17 @@ class SearchCheckpoint:
         self.write()
 
     def write(self) -> None:
-        """Write the finished steps, if the search has run for ``MIN_SECONDS``."""
-        if not self._pending or time.monotonic() - self._started < MIN_SECONDS:
+        """Write the finished steps, if the search has run for ``MIN_SECONDS``; warn once if that is not possible."""
+        if not self.writable or not self._pending or time.monotonic() - self._started < MIN_SECONDS:
             return
+        try:
+            self._write()
+        except OSError as error:
+            self.writable = False
+            why = error.strerror or str(error)
+            warn_user(f"{self.directory}: steps cannot be saved ({why}), so the search cannot be resumed later.")
+
+    def _write(self) -> None:
         self.directory.mkdir(exist_ok=True)
         if not self._has_fingerprint:
             write_atomically(str(self.directory / "fingerprint"), [self.fingerprint.encode()])

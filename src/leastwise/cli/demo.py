@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leastwise.cli.errors import UsageError
-from leastwise.cli.output import Output
+from leastwise.cli.output import Output, UsageError
 from leastwise.datasets import make_related_tasks
 from leastwise.tables import Table, write_table
 
@@ -44,7 +43,7 @@ def _run_all(output: Output, folder: Path) -> None:
     make_files(folder)
     output.print(
         "Eight sites, each with its own equipment, send cases; cases.csv has 960 of them with known findings. New\n"
-        "cases are to be decided automatically where at most 2 % of these decisions are wrong; a person reviews the\n"
+        "cases are decided automatically as long as at most 2 % of these decisions are wrong; a person reviews the\n"
         "others.\n"
     )
     with chdir(folder):
@@ -72,23 +71,13 @@ def _run_command(output: Output, command: str) -> int:
 
 def make_files(folder: Path) -> None:
     """Write cases with their findings, new cases without, and the new cases with the findings known later."""
-    cases = make_cases(n_rows=270, seed=3)
-    order = np.argsort(np.tile(np.arange(270), 8), kind="stable")  # the sites take turns
-    cases = cases.take(order)
-    known, later = cases.take(np.arange(960)), cases.take(np.arange(960, len(cases)))
-    write_table(known, folder / "cases.csv")
-    write_table(later.without(["finding"]), folder / "new.csv")
-    write_table(later, folder / "later.csv")
-
-
-def make_cases(n_rows: int, seed: int) -> Table:
-    """Draw cases from eight sites with related rules; with a categorical column and missing values."""
-    data = make_related_tasks(n_tasks=8, n_rows=n_rows, relatedness=0.9, noise=0.05, random_state=seed)
-    rng, n = np.random.default_rng(seed), len(data.y)
+    # Draw cases from eight sites with related rules; with a categorical column and missing values.
+    data = make_related_tasks(n_tasks=8, n_rows=270, relatedness=0.9, noise=0.05, random_state=3)
+    rng, n = np.random.default_rng(3), len(data.y)
     shade = np.where(rng.random(n) < 0.02, np.nan, np.round(data.X[:, 1], 4))
     line = rng.choice(["north", "south", "west"], n).astype(object)
     line[rng.random(n) < 0.05] = None
-    return Table.of(
+    cases = Table.of(
         {
             "case": [f"C{k:05d}" for k in range(n)],
             "site": [f"site {t}" for t in data.task],
@@ -98,3 +87,9 @@ def make_cases(n_rows: int, seed: int) -> Table:
             "finding": np.where(data.y == 1, "fault", "fine").astype(object),
         }
     )
+    order = np.argsort(np.tile(np.arange(270), 8), kind="stable")  # the sites take turns
+    cases = cases.take(order)
+    known, later = cases.take(np.arange(960)), cases.take(np.arange(960, len(cases)))
+    write_table(known, folder / "cases.csv")
+    write_table(later.without(["finding"]), folder / "new.csv")
+    write_table(later, folder / "later.csv")

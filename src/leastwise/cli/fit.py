@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from leastwise.cli.checkpoint import ProgressListener, SearchCheckpoint, fingerprint
-from leastwise.cli.errors import UsageError
-from leastwise.cli.options import check_fraction, check_input, check_output, open_table, split_names
-from leastwise.cli.output import Output, show_data, show_model
-from leastwise.model_selection.checkpoint import checkpointing
+from leastwise.cli.options import check_fraction, check_input, check_output, column_names, open_table, same_file
+from leastwise.cli.output import Output, UsageError, show_data, show_model
+from leastwise.model_selection.search import checkpointing
 from leastwise.persistence import save
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS
@@ -21,18 +20,26 @@ READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")
 
 
 def run(
-    output: Output, *, data: str, model_file: Path | None, report: Path | None, resume: bool, **options: Any
+    output: Output,
+    *,
+    data: str,
+    model_file: Path | None,
+    report: Path | None,
+    show_rows: bool,
+    resume: bool,
+    **options: Any,
 ) -> None:
     """Read the table, train, write the model file and the report, and print the results."""
     check_input(data)
     path = _model_path(data, model_file)
     for file in (path, report):
         check_output(file, data)
-    if report is not None and report.absolute() == path.absolute():
+    if report is not None and same_file(report, path):
         raise UsageError(f"{path} is both the model file and the report: choose another name for one of them.")
     reader_options = {name: options.pop(name) for name in READER_OPTIONS}
     model, started = _make_model(**options), time.monotonic()
     table = open_table(output, data, **reader_options)
+    model.set_params(labels=column_names(model.labels, table) or None, ignore=column_names(model.ignore, table))
     show_data(output, model.look(table))
     checkpoint = _train(output, model, table, path, resume)
     save(model, path)
@@ -41,7 +48,7 @@ def run(
         from leastwise.report import write_report
 
         title = model.target if model.target is not None else ", ".join(list(model.labels or [])[:3])
-        write_report(model, report, title=f"{title}, from {data}", rows=_training_rows(table, model))
+        write_report(model, report, title=f"{title}, from {data}", rows=_training_rows(table, model, show_rows))
     seconds = time.monotonic() - started
     output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
     output.result |= {"steps_resumed": checkpoint.n_read, **model.summary()}
@@ -80,16 +87,17 @@ def _train(output: Output, model: TableModel, table: Table, path: Path, resume: 
 def _make_model(
     *,
     target: str | None,
-    labels: str | None,
-    ignore: str | None,
+    labels: list[str] | None,
+    ignore: list[str] | None,
     column: list[str] | None,
     kind: Any,
     centers: int | None,
     seed: int,
     **parameters: Any,
 ) -> TableModel:
-    """Create the model from the options."""
-    if (target is None) == (labels is None):
+    """Create the model from the options; labels and ignored columns are as given, not yet split at commas."""
+    labels = [text for text in labels or [] if text.strip(" ,")]
+    if (target is None) == (not labels):
         raise UsageError("give either --target COLUMN, to predict one column, or --labels A,B,C, to predict labels.")
     for name in ("coverage", "max_error", "min_confidence"):
         check_fraction(f"--{name.replace('_', '-')}", parameters[name])
@@ -97,8 +105,8 @@ def _make_model(
         raise UsageError(f"--centers {centers}: must be at least 1.")
     model = TableModel(
         target,
-        labels=split_names(labels) or None,
-        ignore=split_names(ignore),
+        labels=labels or None,
+        ignore=ignore or [],
         kinds=dict(_column_kind(text) for text in column or []),
         kind=None if kind is None else kind.value,
         n_centers="auto" if centers is None else centers,
@@ -130,7 +138,8 @@ def _model_path(data: str, model_file: Path | None) -> Path:
     return Path(data.removesuffix(".gz")).with_suffix(".lw")
 
 
-def _training_rows(table: Table, model: TableModel) -> dict[str, Any]:
-    """Line numbers and columns of the training rows, for the report's list of uncertain rows."""
+def _training_rows(table: Table, model: TableModel, show: bool) -> dict[str, Any]:
+    """Line numbers of the training rows, for lists of rows in the report; on request the columns that are inputs."""
     used = table.take(model.rows_used_)
-    return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **used.columns}
+    columns = {column.name: used[column.name] for column in model.columns_ if show and column.features}
+    return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **columns}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leastwise.cli.errors import UsageError
+from leastwise.cli.output import UsageError
 
 if TYPE_CHECKING:
     from leastwise.cli.output import Output
@@ -52,6 +53,7 @@ def flag(*names: str, help: str, panel: str | None = None) -> Any:
 
 Quiet = Annotated[bool, flag("--quiet", "-q", help="No progress and no notes; results, warnings and errors only.")]
 Json = Annotated[bool, flag("--json", help="Print the results as one JSON object.")]
+Strict = Annotated[bool, flag("--strict", help="Refuse rows of tasks that did not occur in training.")]
 Format = Annotated[
     str | None,
     option(
@@ -68,7 +70,7 @@ Decimal = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    option(help="Text encoding; default: detect UTF-8, UTF-16 or latin-1.", metavar="NAME", panel=READING),
+    option(help="Text encoding; default: detect UTF-8, UTF-16, cp1252 or latin-1.", metavar="NAME", panel=READING),
 ]
 NoHeader = Annotated[
     bool, flag("--no-header", help="The first line is data; columns are named column_1, ...", panel=READING)
@@ -82,9 +84,17 @@ Data = Annotated[
 # ------------------------------------------------------------------------- checks
 
 
-def split_names(text: str | None) -> list[str]:
-    """Split comma-separated names."""
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]
+def column_names(values: Sequence[str] | None, table: Table) -> list[str]:
+    """The columns that the values of a repeated option name, each once.
+
+    A value is the name of a column, which may contain commas. If there is no such column, it is split at the commas.
+    """
+    names: list[str] = []
+    for value in values or []:
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        split = value not in table.columns and any(part in table.columns for part in parts)
+        names += parts if split else [value]
+    return list(dict.fromkeys(names))
 
 
 def check_fraction(option: str, value: float | None) -> float | None:
@@ -100,11 +110,21 @@ def check_input(data: str) -> None:
         raise UsageError(f"{data} is a directory; give the name of a file.")
 
 
+def same_file(path: Path, other: str | Path) -> bool:
+    """True if two names, of which "-" is stdin, mean one file, by way of links or ".." or by the same name."""
+    try:
+        if str(other) == "-":
+            return sys.stdin is not None and path.is_file() and os.path.samestat(path.stat(), os.fstat(0))
+        return os.path.realpath(path) == os.path.realpath(other) or path.samefile(other)
+    except OSError:  # one of them does not exist
+        return False
+
+
 def check_output(path: Path | None, *inputs: str | Path) -> None:
     """Check, before any work is done, that a file can be written and is not one of the inputs."""
     if path is None:
         return
-    if path.is_file() and any(os.path.exists(name) and path.samefile(name) for name in inputs):
+    if any(same_file(path, name) for name in inputs):
         raise UsageError(f"{path} is an input of this command: write to another file.")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"{path}: the directory {path.absolute().parent} does not exist.")
@@ -122,6 +142,8 @@ def open_table(output: Output, data: str, format: str | None, **options: Any) ->
     from leastwise.tables import read_table
 
     check_input(data)
+    if data == "-" and sys.stdin is None:
+        raise OSError(errno.EBADF, "stdin is closed; there is no table to read", "<stdin>")
     if data == "-" and sys.stdin.isatty():
         output.note("Reading the table from the terminal; end it with Ctrl-D.")
     if options.pop("no_header", False):

@@ -1,4 +1,4 @@
-"""Output for people and for programs.
+"""Output of the commands, for people and for programs; errors as one line on stderr and an exit code.
 
 Results go to stdout, with ``--json`` as one JSON object. Progress, notes and warnings go to stderr, so that a pipe
 gets the results only; ``--quiet`` suppresses progress and notes.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,23 +18,108 @@ from dataclasses import dataclass, field
 from numbers import Number, Real
 from typing import TYPE_CHECKING, Any
 
-from leastwise.cli.errors import with_option_names
-
 if TYPE_CHECKING:
     from leastwise.tables import TableModel
+
+# ----------------------------------------------------------------------- errors
+
+
+#: Exit codes.
+DONE, BUG, USAGE, DATA, MODEL, SYSTEM, EXTRA, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+
+MEANING = {
+    DONE: "success",
+    BUG: "a bug in leastwise",
+    USAGE: "invalid options or arguments",
+    DATA: "invalid table",
+    MODEL: "invalid model file",
+    SYSTEM: "a file cannot be read or written",
+    EXTRA: "a library is missing",
+    INTERRUPTED: "interrupted",
+}
+
+#: Options by the name of the library's parameter.
+OPTIONS = {
+    "kinds": "--column",
+    "n_centers": "--centers",
+    "random_state": "--seed",
+    "header": "--no-header",
+    **{name: f"--{name}" for name in ("format", "encoding", "delimiter", "decimal", "ignore", "kind", "target")},
+    **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage", "data")},
+    "max_error": "--max-error",
+    "min_confidence": "--min-confidence",
+}
+#: A parameter and its value. Text in double quotes is quoted from the table and stays unchanged.
+_PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=('[^']*'|"[^"]*"|[-\w.]*\w)?""")
+
+
+class UsageError(Exception):
+    """Invalid options, or options that exclude each other."""
+
+
+def explain(error: BaseException, source: str = "") -> tuple[int, str]:
+    """Return the exit code and the message of an error; ``source`` is the name of the table."""
+    code, message = _classify(error)
+    if code == BUG:
+        return code, message
+    message = " ".join(with_option_names(message).split())
+    return code, f"{source}: {message}" if code == DATA and source and source not in message else message
+
+
+def _classify(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, KeyboardInterrupt):  # first: it may come in the middle of the imports below
+        return INTERRUPTED, "interrupted"
+    if isinstance(error, UsageError):
+        return USAGE, str(error)
+    from leastwise.persistence import FileError
+    from leastwise.tables import TableError
+    from leastwise.tables.files import TableFileError
+
+    if isinstance(error, TableError):
+        return SYSTEM if isinstance(error, TableFileError) else DATA, str(error)
+    if isinstance(error, FileError):
+        return MODEL, str(error)
+    if isinstance(error, ImportError):
+        return EXTRA, str(error)
+    if isinstance(error, OSError):  # without the number of the error
+        named = error.filename is not None
+        return SYSTEM, f"{error.filename}: {error.strerror}" if named else str(error.strerror or error)
+    if isinstance(error, ValueError | MemoryError):  # raised by estimators for data that they cannot use
+        return DATA, str(error) or "not enough memory for this table."
+    return BUG, "".join(traceback.format_exception(error)) + "This is a bug in leastwise; please report it."
+
+
+def with_option_names(text: str) -> str:
+    """Replace parameters of the library by options: ``format='parquet'`` becomes ``--format parquet``."""
+
+    def option(match: re.Match) -> str:
+        name, value = match.group(1), match.group(2)
+        if name is None:
+            return match.group(0)
+        return OPTIONS[name] + ("" if value in (None, "False") else " " + value.strip("'\""))
+
+    return _PARAMETER.sub(option, text)
+
+
+# ----------------------------------------------------------------------- output
+
 
 #: Width of output that does not go to a terminal: no line is folded.
 UNLIMITED = 10_000
 #: Tables show this many columns of the data.
 MAX_COLUMNS = 60
-#: Characters that a row of the table of columns takes beside the name.
+#: Characters of a row of the table of columns, without the name.
 BESIDE_NAME = 48
+
+#: What a model accepts whose limit cannot be kept.
+NOTHING = "nothing: the limit cannot be guaranteed, and every decision is left for review"
 
 #: Names of scores for people.
 LABELS = {
     "log_loss": "log-loss",
     "brier": "Brier score",
     "ece": "calibration error (ECE)",
+    "classwise_ece": "classwise ECE",
     "auc": "AUC",
     "f1": "F1",
     "rmse": "RMSE",
@@ -154,8 +241,10 @@ def _width(stream: Any) -> int | None:
 
 
 def as_text(value: Any) -> str:
-    """Format a cell: floats with four significant digits, None as an empty cell."""
+    """Format a cell: floats with four significant digits, NaN as a dash, None as an empty cell."""
     if isinstance(value, Real) and not isinstance(value, int):
+        if math.isnan(value):
+            return "-"
         return f"{float(value):.4g}" if abs(float(value)) < 1e5 else f"{float(value):.4e}"
     return "" if value is None else str(value)
 
@@ -178,6 +267,12 @@ def as_json(value: Any) -> Any:
 def label(score: str) -> str:
     """The name of a score for people."""
     return LABELS.get(score, score.replace("_", " "))
+
+
+def score_text(scores: dict[str, Any], name: str) -> str:
+    """A score, with its interval where there is one."""
+    ends = scores.get(f"{name}_interval")
+    return as_text(scores[name]) + (f" ({as_text(ends[0])} to {as_text(ends[1])})" if ends else "")
 
 
 def show_data(output: Output, found: dict[str, Any]) -> None:
@@ -212,8 +307,8 @@ def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] =
     ]
     if summary.get("tasks"):
         rows.append(["tasks", f"{len(summary['tasks'])} ({summary['task']})"])
-    scores = {name: value for name, value in summary["heldout"].items() if _is_number(value)}
-    rows += [[f"held-out {label(name)}", as_text(value)] for name, value in scores.items()]
+    scores = summary["heldout"]
+    rows += [[f"held-out {label(name)}", score_text(scores, name)] for name in scores if _is_number(scores[name])]
     rows += _decision_rows(summary.get("decisions"))
     output.table("Model", ["", ""], rows)
     for note in filter(notes, summary["notes"]):
@@ -221,11 +316,19 @@ def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] =
 
 
 def _decision_rows(rule: dict[str, Any] | None) -> list[list[str]]:
-    """Rows for the threshold of acceptance and the held-out rows that it accepts."""
+    """Rows for the threshold of acceptance and the held-out rows that it accepts; None is out of reach."""
     if rule is None:
         return []
-    if not _is_number(rule["threshold"]):
-        return [["accepts", "by a threshold for each label"]]
+    if isinstance(rule["threshold"], list):
+        open_labels = sum(threshold is None for threshold in rule["threshold"])
+        if open_labels == len(rule["threshold"]):
+            return [["accepts", NOTHING]]
+        some = f"; nothing for {open_labels} of {len(rule['threshold'])} labels" if open_labels else ""
+        return [["accepts", f"by a threshold for each label{some}"]]
+    if rule["threshold"] is None:
+        return [["accepts", NOTHING]]
+    if not rule["coverage"]:
+        return [["accepts", f"confidence of at least {rule['threshold']:.3f}, which no held-out row has"]]
     bound = f", at most {rule['error_bound']:.2%} of them wrong" if _is_number(rule["error_bound"]) else ""
     return [
         ["accepts", f"confidence of at least {rule['threshold']:.3f}"],

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from leastwise.cli.errors import UsageError
-from leastwise.cli.output import Output
+from leastwise.cli.output import Output, UsageError
 
 
 def run(

@@ -62,7 +62,7 @@ class Dataset:
     task : ndarray of int of shape (n,), optional
         The task 0, 1, ... of each row; None for a single task.
     female : ndarray of bool of shape (n,), optional
-        For faces: True if the person presents as a woman. Judged from the pictures, not recorded by the makers of
+        For faces: True if the person presents as a woman. Judged from the images, not recorded by the makers of
         the data; None elsewhere.
     feature_names : tuple of str, optional
         Names of the columns of X; None if they have none, such as pixels.
@@ -146,7 +146,7 @@ class Entry:
     female : tuple of int, optional
         Classes that are persons who present as women.
     full_size : Entry, optional
-        The same pictures in their original size.
+        The same images in their original size.
     feature_names : tuple of str, optional
     missing : tuple of int, optional
         Columns in which values may be missing (NaN).

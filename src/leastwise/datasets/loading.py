@@ -32,7 +32,7 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
         Mulan's ``enron.xml`` with ``enron-train.arff`` and ``enron-test.arff`` or with ``enron.arff``, or one archive
         ``<name>.npz``.
     full_size : bool, default=False
-        For ``"umist"``: pictures of 112 x 92 pixels, instead of every fourth pixel of every fourth row (28 x 23,
+        For ``"umist"``: images of 112 x 92 pixels, instead of every fourth pixel of every fourth row (28 x 23,
         ``picture[2::4, 2::4]``). ``umist.npz`` contains 488 of the 575 in this size.
 
     Returns
@@ -53,9 +53,9 @@ def load(name: str, folder: str | os.PathLike | None = None, *, full_size: bool 
 
     Notes
     -----
-    ``female`` is judged from the UMIST pictures, not recorded by their makers. Four of the twenty persons present as
+    ``female`` is judged from the UMIST images, not recorded by their makers. Four of the twenty persons present as
     women (1g, 1h, 1i, 1t), the number that papers report.
-    Ten pictures of the second UMIST person are exact copies of others: keep copies on one side of a split.
+    Ten images of the second UMIST person are exact copies of others: keep copies on one side of a split.
 
     School has 27 inputs. The files have one more column, constant 1, which is left out: append ones for a method
     without an intercept. MALSAR's ``school.mat`` has no splits, so that ``splits`` is None.

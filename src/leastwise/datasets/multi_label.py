@@ -82,7 +82,7 @@ def load_arff(
     Notes
     -----
     Rows may be dense or sparse, ``{3 1, 17 0.5}`` with attributes counted from 0. Attributes are numeric or nominal.
-    Nominal values that are numbers stand for themselves; of two other values the first is 0 and the second 1. Values
+    Nominal values that are numbers are kept; of two other values the first is 0 and the second 1. Values
     that a sparse row omits are 0 or, as in Weka, the first nominal value. ``?`` is a missing value, not allowed in
     labels.
 
@@ -235,20 +235,18 @@ def _value(cell: str, attribute: Attribute, codes: dict[str, float] | None, sour
 def _is_label(table: NumberTable, labels: Any, path: Path) -> Array:
     """A mask of the attributes that are labels."""
     if labels is None:
-        labels = _count_of_relation(table, path)
+        found = _COUNT.search(table.relation)
+        if not found:
+            raise ValueError(
+                f"{path} does not say which attributes are labels: there is no -C in @relation. {_ADVICE}"
+            )
+        labels = int(found[1])
     if isinstance(labels, Integral) and not isinstance(labels, bool):
         return _counted(int(labels), table, path)
     if isinstance(labels, str | os.PathLike):
         file = _existing(labels)
         return _named(read_label_names(file), table, f"{file} names", path)
     return _named(_checked_names(labels), table, "labels= names", path)
-
-
-def _count_of_relation(table: NumberTable, path: Path) -> int:
-    found = _COUNT.search(table.relation)
-    if not found:
-        raise ValueError(f"{path} does not say which attributes are labels: there is no -C in @relation. {_ADVICE}")
-    return int(found[1])
 
 
 def _counted(count: int, table: NumberTable, path: Path) -> Array:

@@ -47,7 +47,7 @@ LANDMINE = Entry(
 #: The makers' folders, one per person.
 _PERSONS = tuple(f"1{letter}" for letter in "abcdefghijklmnopqrst")
 _NUMBERS = range(1, 21)
-#: Persons 1g, 1h, 1i and 1t, judged from the pictures; papers report four women without naming them.
+#: Persons 1g, 1h, 1i and 1t, judged from the images; papers report four women without naming them.
 _WOMEN = (6, 7, 8, 19)
 
 
@@ -56,28 +56,28 @@ def _faces_archive(z: Any) -> Part:
 
 
 def _full_faces_archive(z: Any) -> Part:
-    """The pictures of full size in the archive, which does not have all of them."""
+    """The full-size images in the archive, which is incomplete."""
     return Part(z["X112"], z["subject"][z["X112_index"]])
 
 
 def _faces_cells(mat: Any, step: int = 1) -> Part:
-    """A row of MATLAB cells, one per person, of pictures (112, 92, k); every ``step``-th pixel is kept."""
+    """A row of MATLAB cells, one per person, of images (112, 92, k); every ``step``-th pixel is kept."""
     persons = [str(cell.item()) for cell in mat["dirnames"].ravel()]
     pictures = [_pictures(cell)[:, step // 2 :: step, step // 2 :: step] for cell in mat["facedat"].ravel()]
     if len(persons) != len(pictures):
-        raise ValueError(f"{len(persons)} names of persons, but pictures of {len(pictures)}")
+        raise ValueError(f"{len(persons)} names of persons, but images of {len(pictures)}")
     return stacked([Part(Z, np.full(len(Z), who)) for Z, who in zip(pictures, persons, strict=True)])
 
 
 def _pictures(cell: Array) -> Array:
-    """As (k, 112, 92). MATLAB drops the last axis if there is one picture."""
+    """As (k, 112, 92). MATLAB drops the last axis if there is one image."""
     if cell.ndim not in (2, 3) or cell.shape[:2] != FULL:
-        raise ValueError(f"pictures of shape {cell.shape[:2]} instead of {FULL}")
+        raise ValueError(f"images of shape {cell.shape[:2]} instead of {FULL}")
     return np.moveaxis(cell.reshape(*FULL, -1), 2, 0)
 
 
 def _faces_table(mat: Any) -> Part:
-    """A table of 644 columns, or rows, one per pixel in MATLAB's order: down the columns of the picture."""
+    """A table of 644 columns, or rows, one per pixel in MATLAB's order: down the columns of the image."""
     X = mat["X"] if "X" in mat else mat["fea"]
     y = mat["Y"] if "Y" in mat else mat["gnd"]
     d = REDUCED[0] * REDUCED[1]

@@ -185,7 +185,7 @@ def make_related_tasks(
 ) -> RelatedTasks:
     """Draw tasks with a given relatedness.
 
-    Each group of tasks has a random function g for each class, each task t a function h_t of its own, all of variance
+    Each group of tasks has a random function g for each class, and each task t its own function h_t, all of variance
     one, and the scores of the task are
 
         f_t = sqrt(relatedness) * g + sqrt(1 - relatedness) * h_t.

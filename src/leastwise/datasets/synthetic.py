@@ -172,7 +172,7 @@ def make_rotated_labels(
     n_features : int, default=300
         2 or more.
     noise : float, default=0.0
-        Standard deviation of the noise beside that of the scores, which is 1. 0 is the paper's.
+        Standard deviation of the noise, relative to that of the scores, which is 1. The paper uses 0.
     random_state : int, RandomState or None, default=None
         Source of the numbers. Rows are the same for every ``noise``.
 

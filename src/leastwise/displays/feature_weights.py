@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Array = np.ndarray
 MAX_NAME = 28
 
 
+@dataclass(eq=False, repr=False)
 class FeatureWeightsDisplay:
     """A bar for the weight of every column, the largest at the top.
 
@@ -46,9 +48,8 @@ class FeatureWeightsDisplay:
     >>> display = FeatureWeightsDisplay.from_estimator(model)
     """
 
-    def __init__(self, names: Sequence[str], weights: Array) -> None:
-        self.names = names
-        self.weights = weights
+    names: Sequence[str]
+    weights: Array
 
     @classmethod
     def from_estimator(cls, estimator: Any, **kwargs: Any) -> FeatureWeightsDisplay:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ MIN_BIN_ROWS = 8
 MAX_PANELS, MAX_NAMED = 30, 3
 
 
+@dataclass(eq=False, repr=False)
 class GroupedReliabilityDisplay(PredictionDisplay):
     """Reliability diagrams by task, label or class: a panel for each, or all in one diagram.
 
@@ -75,10 +77,9 @@ class GroupedReliabilityDisplay(PredictionDisplay):
     _has_name = False
     _has_tasks = True
 
-    def __init__(self, groups: Sequence[ReliabilityDisplay], overall: ReliabilityDisplay, what: str = "task") -> None:
-        self.groups = groups
-        self.overall = overall
-        self.what = what
+    groups: Sequence[ReliabilityDisplay]
+    overall: ReliabilityDisplay
+    what: str = "task"
 
     @classmethod
     def from_predictions(

@@ -24,6 +24,7 @@ LARGE_PANELS, MAX_PANELS = 3, 30
 MAX_RATIO = 2.5
 
 
+@dataclass(eq=False, repr=False)
 class PosteriorDisplay:
     """Class probabilities over a rectangle of two features, with a panel for each class or each task.
 
@@ -51,21 +52,12 @@ class PosteriorDisplay:
     colorbar_ : matplotlib Colorbar or None
     """
 
-    def __init__(
-        self,
-        x: Array,
-        y: Array,
-        proba: Array,
-        names: Sequence[str],
-        label: str = "probability",
-        axis_labels: tuple[str, str] = ("$x_1$", "$x_2$"),
-    ) -> None:
-        self.x = x
-        self.y = y
-        self.proba = proba
-        self.names = names
-        self.label = label
-        self.axis_labels = axis_labels
+    x: Array
+    y: Array
+    proba: Array
+    names: Sequence[str]
+    label: str = "probability"
+    axis_labels: tuple[str, str] = ("$x_1$", "$x_2$")
 
     @classmethod
     def from_estimator(

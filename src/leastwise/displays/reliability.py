@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ PROBABILITY = ("Probability", "Share that was true")
 DIAGONAL = "perfect calibration"
 
 
+@dataclass(eq=False, repr=False)
 class ReliabilityDisplay(PredictionDisplay):
     """Reliability diagram: confidence against accuracy.
 
@@ -87,27 +89,15 @@ class ReliabilityDisplay(PredictionDisplay):
     >>> display = ReliabilityDisplay.from_heldout(model, y[::2], n_bins=5)  # without other rows
     """
 
-    def __init__(
-        self,
-        confidence: Array,
-        accuracy: Array,
-        counts: Array,
-        error: float,
-        top: Array,
-        name: str | None = None,
-        low: Array | None = None,
-        high: Array | None = None,
-        axis_labels: tuple[str, str] = ("Confidence", "Accuracy"),
-    ) -> None:
-        self.confidence = confidence
-        self.accuracy = accuracy
-        self.counts = counts
-        self.error = error
-        self.top = top
-        self.name = name
-        self.low = low
-        self.high = high
-        self.axis_labels = axis_labels
+    confidence: Array
+    accuracy: Array
+    counts: Array
+    error: float
+    top: Array
+    name: str | None = None
+    low: Array | None = None
+    high: Array | None = None
+    axis_labels: tuple[str, str] = ("Confidence", "Accuracy")
 
     @classmethod
     def from_predictions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from leastwise.metrics.reliability import exact_upper
 Array = np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class RiskCoverageDisplay(PredictionDisplay):
     """Error among accepted rows against their share, the most confident rows first.
 
@@ -68,25 +70,14 @@ class RiskCoverageDisplay(PredictionDisplay):
     >>> display = RiskCoverageDisplay.from_heldout(model, y, bound=True)
     """
 
-    def __init__(
-        self,
-        coverage: Array,
-        risk: Array,
-        threshold: Array,
-        area: float,
-        upper: Array | None = None,
-        name: str | None = None,
-        level: float = 0.95,
-        what: str = "rows",
-    ) -> None:
-        self.coverage = coverage
-        self.risk = risk
-        self.threshold = threshold
-        self.area = area
-        self.upper = upper
-        self.name = name
-        self.level = level
-        self.what = what
+    coverage: Array
+    risk: Array
+    threshold: Array
+    area: float
+    upper: Array | None = None
+    name: str | None = None
+    level: float = 0.95
+    what: str = "rows"
 
     @classmethod
     def _from_model(
@@ -126,7 +117,7 @@ class RiskCoverageDisplay(PredictionDisplay):
         confidence : array-like of shape (n,), optional
             Another score that is high for rows to accept; by default the largest probability.
         bound : bool, default=False
-            Draw the exact binomial upper bound of the risk. It holds for independent rows at each point by itself,
+            Draw the exact binomial upper bound of the risk. It holds for independent rows at each point separately,
             for a threshold that was fixed beforehand, not for all points at once.
         level : float, default=0.95
             Probability that the risk is below the bound.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ MAX_NAME, MAX_NAMED = 28, 40
 MIN_FONT = 4.5
 
 
+@dataclass(eq=False, repr=False)
 class SimilarityDisplay:
     """Heat map of similarities between tasks or labels, or of which tasks help which.
 
@@ -60,25 +62,14 @@ class SimilarityDisplay:
     >>> display = SimilarityDisplay.from_matrix(np.eye(3), ["a", "b", "c"])
     """
 
-    def __init__(
-        self,
-        matrix: Array,
-        names: Sequence[str],
-        signed: bool = False,
-        label: str = "similarity",
-        axis_labels: tuple[str, str] = ("", ""),
-        order: Array | None = None,
-        title: str = "",
-        what: str = "task",
-    ) -> None:
-        self.matrix = matrix
-        self.names = names
-        self.signed = signed
-        self.label = label
-        self.axis_labels = axis_labels
-        self.order = order
-        self.title = title
-        self.what = what
+    matrix: Array
+    names: Sequence[str]
+    signed: bool = False
+    label: str = "similarity"
+    axis_labels: tuple[str, str] = ("", "")
+    order: Array | None = None
+    title: str = ""
+    what: str = "task"
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, coupling: bool = False, **kwargs: Any) -> SimilarityDisplay:
@@ -217,7 +208,7 @@ class SimilarityDisplay:
             return {"vmin": min(0.0, float(known.min(initial=0))), "vmax": float(known.max(initial=0)) or 1.0}
         size = np.abs(off_diagonal(self.matrix))
         size = size[size > 1e-9 * np.nanmax(size, initial=0)]
-        # Not the maximum: beside a few very large values the others would all look white.
+        # Not the maximum: with a few very large values all others would look white.
         far = float(np.quantile(size, 0.97)) if len(size) else 1.0
         return {"vmin": -far, "vmax": far}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ MAX_NAME, MAX_NAMED = 28, 70
 MAX_BARS = 40
 
 
+@dataclass(eq=False, repr=False)
 class TaskReportDisplay:
     """A line for every task, with its held-out log-loss in independent, pooled and multi-task models.
 
@@ -68,19 +70,11 @@ class TaskReportDisplay:
     >>> display = TaskReportDisplay.from_report(report)
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        values: Mapping[str, Array],
-        overall: Mapping[str, float],
-        metric: str = "log_loss",
-        errors: Array | None = None,
-    ) -> None:
-        self.names = names
-        self.values = values
-        self.overall = overall
-        self.metric = metric
-        self.errors = errors
+    names: Sequence[str]
+    values: Mapping[str, Array]
+    overall: Mapping[str, float]
+    metric: str = "log_loss"
+    errors: Array | None = None
 
     @classmethod
     def from_estimator(

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
+from leastwise.calibration.conformal import Evidence, HeldRows, gather
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
 from leastwise.estimators import validation
 from leastwise.estimators.base import TaskClassifier
 from leastwise.estimators.checks import check_groups
-from leastwise.estimators.labels import LabelClassifier
-from leastwise.estimators.sets import label_tables
+from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.estimators.predicting import label_tables
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.utils.arrays import bring
@@ -41,7 +41,7 @@ class HeldOutDecisions:
         True for a multi-label model.
     task : ndarray of int, optional
         Tasks of the rows.
-    stranger : Decisions, optional
+    unseen_task : Decisions, optional
         Decisions on tasks that were held out completely.
     """
 
@@ -53,7 +53,7 @@ class HeldOutDecisions:
 
 def is_labels(model: Any) -> bool:
     """True for a multi-label model."""
-    return isinstance(core(model), LabelClassifier)
+    return isinstance(core(model), MultiLabelLSPC)
 
 
 def is_flat(model: Any) -> bool:
@@ -120,7 +120,7 @@ def _weights_and_groups(n: int, params: dict[str, Any]) -> tuple[Array, Array | 
 
 
 def label_codes(inner: Any, y: Any, n: int) -> Array:
-    """Codes of the classes of all labels, (n, T); -1 where one is unknown."""
+    """Codes of the classes of all labels, (n, T); -1 for unknown labels."""
     Y = np.asarray(y).reshape(-1, 1) if is_flat(inner) else y
     return encode_known(Y, inner.label_index_, n, core(inner).missing)
 

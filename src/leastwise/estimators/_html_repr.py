@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.metrics.calibration import equal_mass_bins
-from leastwise.metrics.losses import class_log_losses
-from leastwise.metrics.reliability import bin_count, debiased_error, reliability_bins
+from leastwise.metrics.probabilities import class_log_losses
+from leastwise.metrics.reliability import bin_count, event_calibration_error, reliability_bins
 from leastwise.utils.svg import Frame, Markup, element, join_markup, picture
 from leastwise.utils.unwrap import core, within
 
@@ -87,13 +87,14 @@ def facts_of(model: Any) -> list[tuple[str, str]]:
         return [*facts, ("held-out RMSE", ", ".join(f"{v:.4g}" for v in np.atleast_1d(rmse)[:4]))]
     p, true, w, loss = outcomes
     facts.append(("held-out log-loss", f"{np.average(loss, weights=w):.4f}"))
-    return [*facts, ("held-out ECE", f"{debiased_error(p, true, w):.4f}")]
+    ece = event_calibration_error(p, true, w)
+    return [*facts, ("held-out ECE", f"{ece.value:.4f} ({ece.low:.4f} to {ece.high:.4f})")]
 
 
 def heldout_outcomes(model: Any) -> tuple[Array, Array, Array, Array] | None:
     """Confidence in the most probable class, whether it is correct, weight and log-loss of every held-out row.
 
-    With several labels, of every known entry. None where nothing was held out.
+    With several labels, of every known entry. None if nothing was held out.
     """
     held, P = getattr(core(model), "heldout_rows_", None), _heldout_proba(model)
     if held is None or P is None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.families import CalibrationSet
-from leastwise.calibration.maps import Predictions, Recalibrator
+from leastwise.calibration.maps import CalibrationSet, Predictions, Recalibrator
 from leastwise.estimators.multi_label import MultiLabelLSPC
 
 Array = np.ndarray
 
-#: Rows that stand for several observations are repeated, unless that makes more than this many times as many rows.
+#: Rows with several observations are repeated, unless this multiplies the number of rows by more than this factor.
 MOST = 100
 
 
@@ -28,7 +27,7 @@ class Layout:
     shares : ndarray of shape (outputs,)
         Class shares of the model, which are its prediction far from the data.
     n_tasks : int
-        Number of tasks with parameters of their own; 0 if they share all parameters.
+        Number of tasks with their own parameters; 0 if they share all parameters.
     """
 
     columns: tuple[Array, ...]
@@ -66,7 +65,7 @@ class Layout:
         return np.zeros(n, dtype=int) if task is None or not self.n_tasks else task
 
     def n_groups(self, columns: Array) -> int:
-        """Number of labels, or tasks, with parameters of their own."""
+        """Number of labels, or tasks, with their own parameters."""
         return max(len(columns), self.n_tasks, 1)
 
 
@@ -94,7 +93,7 @@ class Truth:
     times: Array | None = None
 
     def expanded(self) -> tuple[Truth, Array]:
-        """One row for each observation, and the row it comes from, so that weight 2 equals the row twice."""
+        """One row for each observation, and the row it comes from, so that weight 2 is equivalent to two copies."""
         rows = np.arange(len(self.unit))
         if self.times is None or self.times.sum() > MOST * len(rows):
             return self, rows

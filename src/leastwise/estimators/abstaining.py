@@ -24,7 +24,7 @@ from leastwise.estimators._abstention_rows import (
     task_codes,
 )
 from leastwise.estimators._html_repr import shows_fit
-from leastwise.estimators.validation import row_index
+from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.utils.unwrap import Wrapping, fit_inside, has, inner_model, is_frozen, own_params, split_params
 
 Array = np.ndarray
@@ -54,10 +54,10 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     confidence : float, default=0.95
         Probability, over the draw of the training rows, that ``max_error`` is kept and bounds hold.
     by_task : bool, default=False
-        True gives every task a threshold of its own, with the same guarantee for each. A task with enough rows that
-        do not prove the limit at any threshold is rejected completely, with a warning; good rows of other tasks do
-        not count for it. Tasks with too few rows, even if all were correct, are pooled, with one guarantee for the
-        pool. If the pool is too small as well, they have the common threshold without a guarantee.
+        True gives every task its own threshold, with the same guarantee for each. A task with enough rows that do not
+        prove the limit at any threshold is rejected completely, with a warning; good rows of other tasks do not count
+        for it. Tasks with too few rows, even if all were correct, are pooled, with one guarantee for the pool. If the
+        pool is too small as well, they have the common threshold without a guarantee.
     reject : object, optional
         The value of ``predict`` for rejected rows, which must not be a class. By default NaN if classes are numbers
         (the result is then float) and None otherwise; in data frames of labels their missing value.
@@ -148,6 +148,7 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fit
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Abstaining:
         """Fit the estimator, and set the threshold on held-out rows.
 
@@ -177,8 +178,6 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         for name, value in vars(found).items():
             if value is not None:
                 setattr(self, f"{name}_", value)
-            elif hasattr(self, f"{name}_"):  # from an earlier fit
-                delattr(self, f"{name}_")
         return self
 
     def _check_parameters(self, inner: Any) -> None:

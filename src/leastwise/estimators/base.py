@@ -15,14 +15,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.heldout_rows import Evidence, HeldRows
+from leastwise.calibration.conformal import Evidence, HeldRows
 from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators import intervals
 from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators.docs import documented
 from leastwise.estimators.fitting import fit
-from leastwise.estimators.predicting import Answer, framed, raw_scores, set_output
-from leastwise.estimators.sets import SetOptions, evidence_of, held_rows, unseen_task_evidence
+from leastwise.estimators.predicting import (
+    Answer,
+    SetOptions,
+    evidence_of,
+    framed,
+    held_rows,
+    raw_scores,
+    set_output,
+    unseen_task_evidence,
+)
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import all_or_nothing, read_numpy_rows, read_rows, read_task_rows
 from leastwise.linalg.moments import Moments
@@ -119,7 +127,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
     @by_partition
     def in_domain(self, X: Any) -> Array:
-        """How much the score of each row is trusted, from 1 (among the training rows) to 0 (far from all of them).
+        """Domain weight of each row, from 1 (among the training rows) to 0 (far from all of them).
 
         Parameters
         ----------
@@ -198,7 +206,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         allow_empty: bool = False,
         random_state: Any = None,
     ) -> Array:
-        """Sets of classes that hold the true class with about this probability, from held-out probabilities.
+        """Prediction sets that contain the true class with about this probability, from held-out probabilities.
 
         See :mod:`leastwise.calibration.conformal` for the guarantees and their conditions.
 
@@ -214,7 +222,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of bool of shape (n, n_classes)
-            The columns follow ``classes_``. Sets hold all classes if there are too few held-out rows for the
+            The columns follow ``classes_``. Sets contain all classes if there are too few held-out rows for the
             coverage.
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
@@ -276,12 +284,12 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
 
 def dual_coef(model: Any) -> Array:
-    """One coefficient for each row (n x c), where the system was solved in the dual."""
+    """One coefficient for each row (n x c), if the system was solved in the dual."""
     return _form(model, DualForm).A
 
 
 def task_coef(model: Any) -> Array:
-    """Coefficients of the centres for each task (T x b x c), where it was not solved in the dual."""
+    """Coefficients of the centres for each task (T x b x c), if it was not solved in the dual."""
     return _form(model, PrimalForm).coef[:-1]
 
 
@@ -291,7 +299,7 @@ def shared_coef(model: Any) -> Array:
 
 
 def task_similarity(model: Any) -> Array:
-    """Similarities of the tasks, of shape (T, T); ones if all are alike."""
+    """Similarities of the tasks, of shape (T, T); ones if all are equally similar."""
     check_is_fitted(model)
     S, T = model.relation_.similarity, len(model.tasks_)
     return np.ones((T, T)) if S is None else S
@@ -347,9 +355,9 @@ class TaskClassifier(Classifier):
 
     @by_partition
     def in_domain(self, X: Any, tasks: Any = None) -> Array:
-        """How much the score of each row is trusted, from 1 (among the training rows) to 0 (far from all of them).
+        """Domain weight of each row, from 1 (among the training rows) to 0 (far from all of them).
 
-        The distance is that to the training rows of all tasks, whatever the task.
+        The distance is that to the training rows of all tasks.
 
         Parameters
         ----------
@@ -437,7 +445,7 @@ class TaskClassifier(Classifier):
         allow_empty: bool = False,
         random_state: Any = None,
     ) -> Array:
-        """Sets of classes that hold the true class with about this probability, from held-out probabilities.
+        """Prediction sets that contain the true class with about this probability, from held-out probabilities.
 
         See :mod:`leastwise.calibration.conformal` for the guarantees and their conditions.
 
@@ -449,7 +457,7 @@ class TaskClassifier(Classifier):
         %(method.set)s
         %(by_class)s
         by_task : bool, default=False
-            Whether the coverage is to hold within each task. A task has a threshold of its own if at least
+            Whether the coverage should hold within each task. A task has its own threshold if at least
             ``5 / (1 - coverage)`` of its rows were held out (50 for 0.9); smaller tasks have that of all rows.
         %(allow_empty)s
         %(random_state.set)s
@@ -457,9 +465,9 @@ class TaskClassifier(Classifier):
         Returns
         -------
         ndarray of bool of shape (n, n_classes)
-            The columns follow ``classes_``. Sets of unseen tasks use the scores of tasks that were held out whole,
-            each of which counts once: with few tasks, these sets hold all classes. If the model has no such scores,
-            they are those of known tasks.
+            The columns follow ``classes_``. Sets of unseen tasks use the scores of tasks that were held out
+            completely, each of which counts once: with few tasks, these sets contain all classes. If the model has no
+            such scores, those of known tasks are used.
         """
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
@@ -516,7 +524,7 @@ class Regressor(RegressorMixin, KernelEstimator):
 
     @by_partition
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
-        """Intervals that hold the value with about this probability, from held-out residuals.
+        """Intervals that contain the target with about this probability, from held-out residuals.
 
         Parameters
         ----------
@@ -528,17 +536,16 @@ class Regressor(RegressorMixin, KernelEstimator):
         -------
         ndarray of shape (n, 2) or (n, n_outputs, 2)
             Lower and upper ends; infinite if there are too few rows (or groups) for the coverage, fewer than
-            ``coverage / (1 - coverage)``: nine for 0.9. Only the ratios of weights matter: n rows count n, whatever
-            their weights sum to.
+            ``coverage / (1 - coverage)``: nine for 0.9. Only the ratios of weights matter, not their sum.
 
         Notes
         -----
         If ``fit`` was given ``groups``, intervals are for rows of new groups: residuals are those of groups that were
-        held out whole, and each group counts once, however many rows it has.
+        held out completely, and each group counts once, however many rows it has.
 
         Residuals of rows on which the hyperparameters were chosen are too small. Therefore they are taken at the
         points of the search that the other rows would have chosen, and multiplied by ``sqrt(n / (n - p))`` for p
-        chosen hyperparameters, see ``leastwise.model_selection.optimism``; n is the number of groups if there are
+        chosen hyperparameters, see ``leastwise.model_selection.objective``; n is the number of groups if there are
         any. The guarantee of jackknife+ is for given hyperparameters.
         """
         return intervals.predict_interval(self, X, None, coverage, method)
@@ -591,7 +598,7 @@ class TaskRegressor(Regressor):
 
     @by_partition
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None) -> Array:
-        """Intervals that hold the value with about this probability, from held-out residuals.
+        """Intervals that contain the target with about this probability, from held-out residuals.
 
         Parameters
         ----------
@@ -607,10 +614,10 @@ class TaskRegressor(Regressor):
 
         Notes
         -----
-        Intervals of unseen tasks come from tasks that were held out whole, and have the same width for all rows. Each
-        task counts once: nine tasks are needed for a coverage of 0.9, four for 0.8; with fewer, the ends are
-        infinite. With fewer than three tasks nothing is known about unseen tasks, and the intervals are those of
-        known tasks. For known tasks, each group that was given to ``fit`` counts once.
+        Intervals of unseen tasks come from tasks that were held out completely, and have the same width for all rows.
+        Each task counts once: nine tasks are needed for a coverage of 0.9, four for 0.8; with fewer, the ends are
+        infinite. With fewer than three tasks, unseen tasks get the intervals of known tasks. For known tasks, each
+        group that was given to ``fit`` counts once.
         """
         return intervals.predict_interval(self, X, tasks, coverage, method)
 

@@ -1,4 +1,4 @@
-"""Checks of parameters and data that estimators share. Errors say what was given, what is allowed and what to do."""
+"""Checks of parameters and data shared by the estimators. Errors say what was given, what is allowed, what to do."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.model_selection.grid import Grid, SharingGrid
+from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.tasks import Tasks
-from leastwise.solvers.search_rows import search_bytes
+from leastwise.solvers.work import search_bytes
 from leastwise.utils.arrays import largest, numpy_dtype
 from leastwise.utils.memory import available_memory, human
 
@@ -36,7 +36,7 @@ def parse_grid(name: str, value: Any, auto: Iterable[float], ratio: float) -> Gr
 
 
 def check_positive(name: str, value: Any) -> float:
-    """A number above 0 whose square neither overflows nor vanishes."""
+    """A number above 0 whose square neither overflows nor underflows."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     number = isinstance(value, Real) and not isinstance(value, bool)
@@ -74,7 +74,7 @@ def check_search_rows(value: Any) -> None:
 
 
 def check_groups(groups: Any, n: int) -> Array:
-    """One label for every row, none of them missing, as numbers."""
+    """One label for every row, without missing ones, as integer codes."""
     groups = np.asarray(groups)
     if groups.shape != (n,):
         raise ValueError(f"groups has shape {groups.shape}; it must hold one label for each of the {n} rows.")
@@ -86,7 +86,7 @@ def check_groups(groups: Any, n: int) -> Array:
 
 
 def check_range(X: Any, kernel: Kernel) -> None:
-    """Values so large that their squares overflow would turn distances into NaN."""
+    """Raise an error for values whose squares overflow, which would turn distances into NaN."""
     if isinstance(kernel, CallableKernel | Precomputed):
         return
     most, dtype = largest(X), numpy_dtype(X)
@@ -99,16 +99,16 @@ def check_range(X: Any, kernel: Kernel) -> None:
 
 
 def check_square(X: Any, name: str) -> None:
-    """A precomputed kernel for training is square and symmetric."""
+    """Check that a precomputed kernel for training is square and symmetric."""
     if X.shape[0] != X.shape[1]:
-        raise ValueError(f"kernel='precomputed' needs a square matrix to train on; {name} was given shape {X.shape}.")
-    check_symmetric(X, "The matrix of kernel='precomputed' to train on")
+        raise ValueError(f"kernel='precomputed' needs a square matrix for training; {name} got shape {X.shape}.")
+    check_symmetric(X, "The training matrix of kernel='precomputed'")
 
 
 def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) -> None:
-    """Refuse, before any work, a fit that would not fit in memory; name the number of centres that would.
+    """Raise MemoryError if a fit would not fit in memory; the message has the number of centres that would fit.
 
-    ``blocks`` is the number of classes where each has centres of its own, which are then counted by class.
+    ``blocks`` is the number of classes if each has its own centres, which are then counted by class.
     """
     need, have = arrays * n * b * itemsize, available_memory()
     if need <= have:
@@ -117,7 +117,7 @@ def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) ->
     hint = f" n_centers={fits} would fit." if fits > 0 else ""
     raise MemoryError(
         f"{n} rows with {b} basis functions need about {human(need)} for the kernel matrix and its factors; "
-        f"{human(have)} are available.{hint} (leastwise.set_memory_limit or LEASTWISE_MEMORY change the limit.)"
+        f"{human(have)} are available.{hint} (leastwise.set_memory_limit or LEASTWISE_MEMORY changes the limit.)"
     )
 
 
@@ -125,7 +125,7 @@ def check_memory(n: int, b: int, itemsize: int, arrays: int, blocks: int = 1) ->
 
 
 def check_search_memory(n: int, b: int) -> None:
-    """Refuse a search on so many rows that their decompositions would not fit in memory."""
+    """Raise MemoryError if the decompositions of a search on these rows would not fit in memory."""
     need, have = search_bytes(n * b), available_memory()
     if need > have:
         raise MemoryError(
@@ -136,14 +136,14 @@ def check_search_memory(n: int, b: int) -> None:
 
 
 def check_task_memory(T: int, b: int, c: int, itemsize: int) -> None:
-    """Refuse, before any work, coefficients of all tasks that would not fit in memory."""
+    """Raise MemoryError if the coefficients of all tasks would not fit in memory."""
     need, have = 2 * (T + 1) * b * c * itemsize, available_memory()
     if need > have:
         fits = int(have // (2 * (T + 1) * c * itemsize))
         hint = f" n_centers={fits} would fit." if fits > 0 else ""
         raise MemoryError(
             f"Coefficients of {T} tasks on {b} basis functions for {c} classes need about {human(need)}; "
-            f"{human(have)} are available.{hint} (float32 rows take half. Set LEASTWISE_MEMORY to change the limit.)"
+            f"{human(have)} are available.{hint} (float32 rows need half. Set LEASTWISE_MEMORY to change the limit.)"
         )
 
 
@@ -178,8 +178,8 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
         unseen = [name for name in value if name not in (tasks.given or tasks.ids)]
         if unseen:
             raise ValueError(
-                f"task_penalty has values for {unseen[:10]}, which are no tasks; the tasks are {tasks.ids[:10]}. "
-                "Tasks that are not named have 1."
+                f"task_penalty has values for {unseen[:10]}, which are not tasks; the tasks are {tasks.ids[:10]}. "
+                "Tasks that are not listed have a penalty of 1."
             )
         value = [value.get(name, 1.0) for name in tasks.ids]
     penalty = tasks.in_order(_numbers("task_penalty", value))
@@ -218,7 +218,7 @@ def check_similarity(value: Any, tasks: Tasks) -> Array:
         i, j = np.unravel_index(np.abs(S - S.T).argmax(), S.shape)
         raise ValueError(
             f"similarity is not symmetric: {S[i, j]:.6g} from {tasks.ids[i]!r} to {tasks.ids[j]!r}, {S[j, i]:.6g} "
-            "back. Use (S + S.T) / 2 if that is meant."
+            "back. Use (S + S.T) / 2 to make it symmetric."
         )
     np.fill_diagonal(S, 0)
     S = (S + S.T) / (2 * (S.max(initial=0) or 1.0))
@@ -237,7 +237,7 @@ def _numbers(name: str, value: Any) -> Array:
 
 
 def _by_names(frame: Any, tasks: Tasks) -> Array:
-    """The rows and columns of a frame in the order of the tasks; rows without names are in that of the columns."""
+    """The rows and columns of a frame in the order of the tasks; rows without names have the order of the columns."""
     columns = list(frame.columns)
     rows = list(frame.index) if hasattr(frame, "index") else columns
     for side, names in (("row", rows), ("column", columns)):
@@ -258,11 +258,11 @@ def check_threshold(value: Any, labels: Labels) -> Any:
     """A number from 0 to 1, one for each label, or "auto"."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"threshold={value!r} is not known: use 'auto', a number from 0 to 1, or one a label.")
+            raise ValueError(f"threshold={value!r} is not known: use 'auto', a number from 0 to 1, or one per label.")
         if not labels.binary:
             raise ValueError(
-                "threshold='auto' is for labels of two classes each, and some here have more or fewer: leave it at "
-                "0.5, which takes the most probable class."
+                "threshold='auto' needs labels with two classes each, and some here have more or fewer: use "
+                "threshold=0.5, which predicts the most probable class."
             )
         return value
     numbers = _for_labels("threshold", value, labels, 0.5)
@@ -289,8 +289,8 @@ def _for_labels(name: str, value: Any, labels: Labels, otherwise: float) -> Arra
         unseen = [key for key in value if key not in labels.names]
         if unseen:
             raise ValueError(
-                f"{name} has values for {unseen[:10]}, which are no labels; the labels are "
-                f"{list(labels.names[:10])}. Labels that are not named have {otherwise:g}."
+                f"{name} has values for {unseen[:10]}, which are not labels; the labels are "
+                f"{list(labels.names[:10])}. Labels that are not listed have {otherwise:g}."
             )
         value = [value.get(key, otherwise) for key in labels.names]
     numbers = np.asarray(value)
@@ -306,11 +306,11 @@ def _for_labels(name: str, value: Any, labels: Labels, otherwise: float) -> Arra
 
 
 def check_label_memory(n: int, n_outputs: int, n_labels: int, itemsize: int, pairs: bool) -> None:
-    """Refuse, before any work, so many labels that what is kept of them would not fit in memory.
+    """Raise MemoryError if the arrays of all labels would not fit in memory.
 
-    ``pairs`` says that all pairs of labels are looked at.
+    ``pairs`` is true if all pairs of labels are compared.
     """
-    # Targets, projections, rotated ones, held-out scores and probabilities; S, its eigenvectors and what finds them.
+    # Targets, projections, rotated ones, held-out scores and probabilities; S, its eigenvectors and workspace.
     scores, matrices = 10 * n * n_outputs * itemsize, 5 * n_labels**2 * 8 if pairs else 0
     have = available_memory()
     if scores + matrices <= have:
@@ -318,7 +318,7 @@ def check_label_memory(n: int, n_outputs: int, n_labels: int, itemsize: int, pai
     hint = (
         " similarity='shared', sharing=0 or a sparse matrix of similarities needs no table of all pairs of labels."
         if matrices > have / 2
-        else " Fit some of the labels at a time, or fewer rows; float32 rows take half."
+        else " Fit a part of the labels at a time, or fewer rows; float32 rows need half of the memory."
     )
     raise MemoryError(
         f"{n_labels} labels of {n} rows need about {human(scores)} for their scores"

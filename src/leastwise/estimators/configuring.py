@@ -2,8 +2,8 @@
 
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
 milliseconds; the best two are compared again on about 1,000 rows. The search for alpha on all rows, in
-:mod:`leastwise.estimators.choosing`, starts where this one ended. Rows are drawn by hashes of their content, the same
-for all candidates.
+:mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
+same for all candidates.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.choosing import for_all_rows, make_problem, run_search
 from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
-from leastwise.estimators.ridge_problem import RidgeProblem
+from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
+from leastwise.estimators.solving import make_problem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.grid import Grid
 from leastwise.model_selection.search import Search, natural_length
-from leastwise.problem.inputs import Inputs
+from leastwise.model_selection.steps import Grid
+from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.utils.arrays import to_numpy
+from leastwise.utils.threads import threads_for
 
 #: Rows of the first comparison,
 FIRST_ROWS = 300
@@ -31,6 +33,8 @@ FIRST_ROWS = 300
 SECOND_ROWS = 1000
 #: and candidates that take part in it.
 FINALISTS = 2
+#: The second comparison is made if it has so many times the rows of the first.
+MORE_ROWS = 1.2
 #: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
 MOST_DIFFERENCES = 2e10
 
@@ -87,15 +91,25 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     return spec, data, replace(settings, seen=tuple(seen), chosen=best.names)
 
 
+def rungs(search_rows: Any, n: int) -> tuple[int, int]:
+    """Rows of the first and the second comparison, of n; ``search_rows`` is the parameter of the estimators."""
+    if search_rows is None:
+        return n, n
+    second = SECOND_ROWS if search_rows == "auto" else int(search_rows)
+    return min(n, FIRST_ROWS, second), min(n, second)
+
+
 def candidates_of(spec: Spec, data: Dataset) -> list[InputCandidate]:
     """All scales with all kernels; the first one is what is used where nothing is held out."""
     rows = data.rows
     n, d = rows.X.shape
     b = n if spec.every_row else min(n, int(spec.n_centers or np.shape(spec.centers)[0]))
-    few = sparse.issparse(rows.X) or float(n) * b * d > MOST_DIFFERENCES
+    is_sparse = sparse.issparse(rows.X)
+    few = is_sparse or float(n) * b * d > MOST_DIFFERENCES
+    one_unit = spec.scale == "auto" and not is_sparse and have_one_unit(to_numpy(rows.X), data.category_columns)
     kernels = spec.kernel_names[:1] if few else spec.kernel_names
     found = []
-    for scale in spec.scale_names(sparse.issparse(rows.X)):
+    for scale in spec.scale_names(is_sparse, one_unit):
         inputs = Inputs.fit(scale, rows.X, rows.w, data.category_columns)
         for name in kernels:
             function = data.kernel if len(kernels) == 1 else resolve_kernel(name, spec.degree, spec.coef0)
@@ -105,33 +119,40 @@ def candidates_of(spec: Spec, data: Dataset) -> list[InputCandidate]:
 
 def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[InputCandidate, Candidate, list[dict]]:
     """The best candidate, where its search ended with the alpha for all rows, and all points."""
-    spec, n, part = problem.spec, len(problem), problem.take(FIRST_ROWS)
-    results, seen = list[Result](), list[dict]()
+    spec, n = problem.spec, len(problem)
+    first_rows, second_rows = rungs(spec.search_rows, n)
+    part = problem.take(first_rows)
+    results, seen, ends = list[Result](), list[dict](), dict[str, Candidate]()
     for candidate in candidates:
         first = candidate.apply(part).simplified()
-        search = Search(first.evaluator())
         grids = first.grids.for_share(len(first) / n)
+        unit = grids.sigmas.values[0]
+        if grids.sigmas.ratio and candidate.kernel in ends:  # what suits a kernel hardly depends on the scale
+            end = ends[candidate.kernel]
+            first = replace(first, settings=replace(first.settings, start=replace(end, sigma=end.sigma * unit)))
+        search = Search(first.evaluator())
         found = run_search(spec, search, _coarse(grids.sigmas), _every_other(grids.alphas), grids.sharings)
+        ends[candidate.kernel] = replace(found, sigma=found.sigma / unit, F=np.empty(0))
         results.append((candidate, found))
         seen += _named(candidate, search.seen, len(first) / n)
-    results += _weighted(part, results)
+    with threads_for(len(part)):
+        results += _weighted(part, results)
     results.sort(key=lambda result: -result[1].score)  # stable: the first candidate wins ties
-    share, second = len(part) / n, problem.take(SECOND_ROWS)
-    if len(results) > 1:
+    share, second = len(part) / n, problem.take(second_rows)
+    if len(results) > 1 and len(second) > MORE_ROWS * len(part):
         finals = []
         for candidate, found in results[: 1 if results[0][1].score == np.inf else FINALISTS]:
             last = candidate.apply(second).simplified()
             search = Search(last.evaluator())
             start = replace(found, alpha=found.alpha * len(part) / len(second))
             grids = last.grids.for_share(len(last) / n)
-            settled = search.settle(start, grids.alphas, grids.sharings)
-            if candidate.weighted and len(second) <= 1.2 * len(part):  # these rows have chosen the weights
-                settled = replace(settled, score=found.score)
-            finals.append((candidate, settled))
+            finals.append((candidate, search.settle(start, grids.alphas, grids.sharings)))
             seen += _named(candidate, search.seen, len(last) / n)
         results, share = sorted(finals, key=lambda result: -result[1].score), len(second) / n
-        results = [_relearned(second, *results[0])]
-    best, found = results[0]
+        best, found = _relearned(second, *results[0])
+    else:  # alpha is not refined yet
+        best, found = _relearned(part, *results[0])
+        found = replace(found, F=np.empty(0))
     spec.report(f"chosen: kernel {best.name}")
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
 
@@ -158,13 +179,13 @@ def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:
             weights, ratio = learn_weights(problem, found)
             learned = WeightedInputs(weights, np.inf, ratio, found.alpha)  # preferred to all others
         other = replace(candidate, inputs=candidate.inputs.with_weights(learned.weights), weighted=True)
-        start = replace(found, sigma=found.sigma * learned.ratio, alpha=learned.alpha)
+        start = replace(found, sigma=found.sigma * learned.ratio, alpha=learned.alpha, F=np.empty(0))
         return [(other, replace(start, score=found.score + learned.gain))]
     return []
 
 
 def _relearned(problem: RidgeProblem, candidate: InputCandidate, found: Candidate) -> Result:
-    """Feature weights from more rows."""
+    """Feature weights from these rows, at the sigma and alpha that were found."""
     if not candidate.weighted:
         return candidate, found
     plain = replace(candidate, inputs=candidate.inputs.with_weights(None))
@@ -172,7 +193,7 @@ def _relearned(problem: RidgeProblem, candidate: InputCandidate, found: Candidat
     start = replace(found, sigma=found.sigma * lengths[0] / lengths[1])
     weights, ratio = learn_weights(plain.apply(problem).simplified(), start)
     relearned = replace(candidate, inputs=candidate.inputs.with_weights(weights))
-    return relearned, replace(start, sigma=start.sigma * ratio)
+    return relearned, replace(start, sigma=start.sigma * ratio, F=np.empty(0))
 
 
 def _every_other(alphas: Grid) -> Grid:

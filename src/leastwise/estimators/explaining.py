@@ -1,6 +1,6 @@
 """``influence``: contributions of training rows to predictions, and the effect of removing them.
 
-The functions are taken into the class bodies of estimators that are linear in their targets.
+The functions are used as methods of estimators that are linear in their targets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from leastwise.utils.memory import available_memory, human
 
 if TYPE_CHECKING:
     from leastwise.estimators.base import KernelEstimator, TaskClassifier, TaskRegressor
-    from leastwise.estimators.labels import LabelClassifier
+    from leastwise.estimators.multi_label import MultiLabelLSPC
 
 Array = np.ndarray
 
@@ -103,11 +103,11 @@ def _learned(model: KernelEstimator) -> TrainingRecord:
     known = vars(model).get("training_record_")
     if known is None:
         raise ValueError(
-            "influence() needs a model that was solved exactly with a coefficient for every training row, which "
-            "one with n_centers, centers, basis='class', norm='coefficients', prune=, kernel='precomputed', "
-            "solver='arrow', 'krylov' or 'sgd', or a linear kernel of many rows has not. Fit with all rows as "
-            "centres and norm='function' (for a linear kernel of many tasks, solver='dual'). A file that was "
-            "saved with keep='predict' does not hold what it needs either: use keep='all'."
+            "influence() needs a model that was solved exactly with a coefficient for every training row. This "
+            "excludes n_centers, centers, basis='class', norm='coefficients', prune=, kernel='precomputed', "
+            "solver='arrow', 'krylov' and 'sgd', and a linear kernel of many rows. Fit with all rows as "
+            "centres and norm='function' (for a linear kernel of many tasks, solver='dual'). A model file "
+            "saved with keep='predict' does not contain the training targets: use keep='all'."
         )
     _check_room(len(known.w), "rows")
     return known
@@ -144,7 +144,7 @@ def _decompose_scores(model: KernelEstimator, smoother: Smoother, X: Any, task: 
 
 
 def _named(model: KernelEstimator, Z: Array, place: Array) -> tuple[Any, Array]:
-    """Names of the outputs, and the targets of some training rows as they were given."""
+    """Names of the outputs, and the original targets of some training rows."""
     classes = vars(model).get("classes_")
     if classes is not None:
         return classes.tolist(), np.asarray(classes)[Z.argmax(axis=1)][place]
@@ -155,7 +155,7 @@ def _named(model: KernelEstimator, Z: Array, place: Array) -> tuple[Any, Array]:
 # ------------------------------------------------------------------------- labels
 
 
-def label_influence(self: LabelClassifier, X: Any, top: int | None = 10, *, labels: Any = None) -> LabelInfluence:
+def label_influence(self: MultiLabelLSPC, X: Any, top: int | None = 10, *, labels: Any = None) -> LabelInfluence:
     """Contribution of training rows and labels to predictions; see :meth:`leastwise.LSPC.influence`.
 
     Parameters
@@ -206,8 +206,8 @@ def label_influence(self: LabelClassifier, X: Any, top: int | None = 10, *, labe
     return LabelInfluence(*given, own_contribution=own, **more)
 
 
-def _label_places(model: LabelClassifier, labels: Any) -> Array:
-    """Positions of the labels that were asked for."""
+def _label_places(model: MultiLabelLSPC, labels: Any) -> Array:
+    """Positions of the requested labels."""
     names = list(model.label_index_.names)
     if labels is None:
         return np.arange(len(names))
@@ -215,16 +215,16 @@ def _label_places(model: LabelClassifier, labels: Any) -> Array:
     asked = [labels] if alone else list(dict.fromkeys(labels))
     lost = [name for name in asked if name not in names]
     if lost or not asked:
-        raise ValueError(f"labels={labels!r}: give names of labels. Known are {names[:20]}.")
+        raise ValueError(f"labels={labels!r} must be names of labels: use one or several of {names[:20]}.")
     return np.array([names.index(name) for name in asked])
 
 
-def _label_learned(model: LabelClassifier) -> LabelTrainingRecord:
+def _label_learned(model: MultiLabelLSPC) -> LabelTrainingRecord:
     known = vars(model).get("training_record_")
     if known is None:
         raise ValueError(
-            "influence() needs a coefficient for every training row, which a model with n_centers, centers, "
-            "norm='coefficients' or kernel='precomputed' has not. Fit with all rows as centres and "
+            "influence() needs a coefficient for every training row, which models with n_centers, centers, "
+            "norm='coefficients' or kernel='precomputed' do not have. Fit with all rows as centres and "
             "norm='function'."
         )
     _check_room(len(known.w), "rows")
@@ -232,7 +232,7 @@ def _label_learned(model: LabelClassifier) -> LabelTrainingRecord:
 
 
 def _joined(smoothers: list, K: Array, places: Array, columns: Array, n_outputs: int) -> LabelParts:
-    """Scores of some labels taken apart, families together: (m, n, outputs), and (m, T, outputs) by label."""
+    """Contributions to the scores of some labels: (m, n, outputs) by row, and (m, T, outputs) by label."""
     m, n = K.shape
     n_labels = max(int(s.coupled.family.labels.max()) for s in smoothers) + 1
     column = np.full(n_outputs, -1)
@@ -253,7 +253,7 @@ def _joined(smoothers: list, K: Array, places: Array, columns: Array, n_outputs:
 
 
 def _largest(parts: LabelParts, top: int) -> tuple[Array, ...]:
-    """The rows of the largest effects, what they contribute, and of that by the label itself; effects; sums."""
+    """The rows with the largest effects: contributions, those of the label itself, effects; and sums."""
     E = parts.effect
     size = np.where(np.isnan(E), np.inf, np.abs(E)).max(axis=2)
     place = np.argsort(-size, axis=1, kind="stable")[:, :top]

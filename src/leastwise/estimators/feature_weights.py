@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.estimators.ridge_problem import RidgeProblem
-from leastwise.model_selection.folds import fold_ids
-from leastwise.model_selection.label_folds import grouped_folds
+from leastwise.model_selection.folds import input_hashes
 from leastwise.model_selection.search import natural_length
-from leastwise.model_selection.subsample import input_hashes
+from leastwise.model_selection.splitters import grouped_folds
 from leastwise.problem.metric import gradient_parts, mean_squared_gradient, weights_of
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.heldout import HeldOut
+from leastwise.utils.hashing import pair_hashes, unit_hashes
 
 Array = np.ndarray
 
@@ -61,8 +61,9 @@ class WeightedInputs:
 
 def can_learn(problem: RidgeProblem) -> bool:
     """True if weights can be learned for this kernel from these rows."""
-    X = problem.rows.X
-    large = len(problem) >= FEWEST_ROWS and X.shape[1] >= FEWEST_COLUMNS
+    X, count = problem.rows.X, problem.rows.count
+    observations = len(problem) if count is None else count.sum()
+    large = observations >= FEWEST_ROWS and X.shape[1] >= FEWEST_COLUMNS
     return large and not sparse.issparse(X) and gradient_parts(problem.settings.kernel) is not None
 
 
@@ -118,14 +119,28 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
 
 
 def _folds(problem: RidgeProblem) -> Array | None:
-    """Four folds, whole groups, classes and tasks in proportion; None if there are too few rows of some kind."""
+    """Four folds, classes and tasks in proportion; None if there are too few rows.
+
+    Groups, or the copies of a row, stay together. Folds depend on the content of the rows, not on their order, and
+    copies are like weights.
+    """
     rows = problem.rows
-    groups = rows.group if rows.group is not None else rows.copy if len(np.unique(rows.copy)) < len(rows) else None
-    if groups is not None and len(np.unique(groups)) < 2 * FOLDS:
+    unit = np.unique(rows.copy if rows.group is None else rows.group, return_inverse=True)[1]
+    count = int(unit.max()) + 1
+    if count < 2 * FOLDS:
         return None
+    keys = input_hashes(rows)
+    keys = keys if rows.task is None else pair_hashes(keys, rows.task.astype(np.uint64))
     if rows.y.ndim == 2:
-        return grouped_folds(FOLDS, rows.y, groups, input_hashes(rows))
-    return fold_ids(FOLDS, rows.y, groups, 0, rows.task)
+        return grouped_folds(FOLDS, rows.y, unit, keys)
+    cell, largest = (
+        rows.y if rows.task is None else rows.y + rows.task * (rows.y.max() + 1),
+        np.zeros(count, dtype=int),
+    )
+    np.maximum.at(largest, unit, cell)
+    fold = np.empty(count, dtype=int)
+    fold[np.lexsort((unit_hashes(keys, unit, "folds"), largest))] = np.arange(count) % FOLDS
+    return fold[unit]
 
 
 def _heldout(problem: RidgeProblem, found: Candidate, sigma: float, alphas: list[float]) -> list[Array]:

@@ -1,6 +1,6 @@
 """The one path of ``fit``: check, read, plan, choose, solve, store.
 
-Every estimator passes its ``Spec``. Rows of Dask take the path of streams, with Dask as the source.
+Every estimator passes its ``Spec``. Dask collections are fitted like streams, with Dask as the source.
 """
 
 from __future__ import annotations
@@ -9,29 +9,33 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.checks import check_memory
-from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.configuring import configure
-from leastwise.estimators.planning import check_plannable, choose_solver, draft_plan, is_shape, plan_of_shape
+from leastwise.estimators.planning import (
+    check_plannable,
+    check_size,
+    choose_solver,
+    draft_plan,
+    is_shape,
+    plan_of_shape,
+)
+from leastwise.estimators.ridge_problem import choose
 from leastwise.estimators.solver_table import SOLVERS
-from leastwise.estimators.solving import Fitted
+from leastwise.estimators.solving import Fitted, make_problem
 from leastwise.estimators.source_fitting import fit_dask
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
 from leastwise.estimators.task_streaming import fit_dask_tasks
 from leastwise.estimators.validation import Dataset, computed, read_dataset
 from leastwise.problem.inputs import Inputs
-from leastwise.solvers.choose import timed
+from leastwise.solvers.choose import Plan, timed
 from leastwise.solvers.evaluator import Candidate, Settings
-from leastwise.solvers.plan import Plan
-from leastwise.solvers.search_rows import ARRAYS
 from leastwise.solvers.solve import Solution
 from leastwise.solvers.solve_tasks import DualForm, TaskSolution
 from leastwise.solvers.task_evaluators import CoupledRefitEvaluator
-from leastwise.sources.dask import is_dask
+from leastwise.utils.arrays import is_dask
+from leastwise.utils.threads import threads_for
 from leastwise.utils.warn import warn_user
 
 if TYPE_CHECKING:
@@ -45,18 +49,21 @@ def fit(model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any,
             return fit_dask_tasks(model, spec, X, y, sample_weight, groups, tasks)
         return fit_dask(model, X, y, sample_weight, groups)
     data, settings = prepare(model, spec, X, y, sample_weight, groups, tasks)
-    spec, data, settings = configure(spec, data, settings)
-    if spec.logistic:
-        return store(model, spec, data, fit_logistic(spec, data, settings))
-    solver = SOLVERS[choose_solver(spec, data, settings)]
-    data = data if solver.device_rows else data.to_numpy()
-    return store(model, spec, data, solver.fit(spec, data, settings))
+    check_size(spec, data, settings)
+    # Tasks with few basis functions are eliminated one by one.
+    with threads_for(0 if spec.many_tasks and spec.few_functions(data.kernel) else len(data.rows)):
+        spec, data, settings = configure(spec, data, settings)
+        if spec.logistic:
+            return store(model, spec, data, fit_logistic(spec, data, settings))
+        solver = SOLVERS[choose_solver(spec, data, settings)]
+        data = data if solver.device_rows else data.to_numpy()
+        return store(model, spec, data, solver.fit(spec, data, settings))
 
 
 def prepare(
     model: Any, spec: Spec, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, tasks: Any = None
 ) -> tuple[Dataset, Settings]:
-    """Parameters checked, rows read, and what does not change during a search."""
+    """Checked parameters, validated rows, and the settings that do not change during a search."""
     data = read_dataset(spec, model, X, y, sample_weight, groups, spec.check(), tasks)
     return data, spec.settings(data.kernel, data.targets, data.rows)
 
@@ -132,7 +139,7 @@ def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_ta
     if is_shape(X):
         return plan_of_shape(spec, X, n_outputs, n_tasks, given)
     check_plannable(spec, X)
-    # A generator is not to be used up, and validation writes the columns to the model.
+    # A random generator must not be advanced, and validation writes the columns to the model.
     spec = replace(spec, random_state=copy.deepcopy(spec.random_state), cv=copy.deepcopy(spec.cv))
     data, settings = prepare(copy.copy(model), spec, X, **given)
     if computed(data.kernel):
@@ -146,11 +153,6 @@ def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_ta
 
 def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
-    rows = data.rows
-    b = len(rows) if spec.n_centers is None else min(len(rows), int(spec.n_centers))
-    b = b if isinstance(spec.centers, str) else np.shape(spec.centers)[0]
-    # The solver works in double precision whatever X has.
-    check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
     choice = choose(make_problem(spec, data, settings))
     point = choice.outcome
     refits = choice.evaluator.with_sharing(point.sharing)
@@ -166,8 +168,8 @@ def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int
     if not found.converged or (point.sigma, point.alpha) in refits.unconverged:
         where = "The fit" if not found.converged else "A refit for the held-out scores"
         warn_user(
-            f"{where} stopped before the gradient was small (max_iter={spec.max_iter}, tol={spec.tol:g}; its "
-            f"norm on all rows is {found.gradient:.1e}): raise max_iter, alpha or tol.",
+            f"{where} did not converge (max_iter={spec.max_iter}, tol={spec.tol:g}; the norm of the gradient "
+            f"on all rows is {found.gradient:.1e}): raise max_iter, alpha or tol.",
             ConvergenceWarning,
         )
     coef = design.factor.unwhiten(found.Theta)

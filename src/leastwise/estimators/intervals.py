@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.conformal import jackknife, jackknife_plus
-from leastwise.calibration.heldout_rows import independent_weights
+from leastwise.calibration.extrapolation import independent_weights
 from leastwise.estimators.checks import choose
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.optimism import excess, inflation
+from leastwise.model_selection.objective import excess, inflation
 from leastwise.problem.basis import row_chunks
-from leastwise.problem.intercepts import Centring
+from leastwise.problem.coupling import Centring
 from leastwise.problem.kernels import Precomputed
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.heldout import Folds
@@ -25,13 +25,13 @@ from leastwise.utils.memory import available_memory, human
 
 Array = np.ndarray
 
-#: Up to so many training rows the models of all folds are looked at for an interval.
+#: Largest number of training rows for which jackknife+ is the default.
 PLUS_ROWS = 4000
 
 
 @dataclass(eq=False)
 class Residuals:
-    """Held-out residuals, and what the models of all folds can be had from.
+    """Held-out residuals, and the quantities from which the models of all folds can be computed.
 
     Attributes
     ----------
@@ -45,27 +45,27 @@ class Residuals:
     bias : bool
     centring : Centring or None
     rows : bool
-        Whether there is a coefficient for every row, as jackknife+ wants it.
-    stranger, stranger_w : ndarray of shapes (m, outputs) and (m,), or None
-        Residuals of rows whose whole task is held out, and their weights.
+        Whether there is a coefficient for every row, as jackknife+ needs.
+    unseen_task, unseen_task_w : ndarray of shapes (m, outputs) and (m,), or None
+        Residuals of rows of unseen tasks (the whole task is held out), and their weights.
     level : float
         Prior variance of the tasks' own intercepts.
     kernel : ndarray of shape (n, n) or None
-        The kernel of the training rows, where it was precomputed.
+        The kernel of the training rows, if it was precomputed.
     values : ndarray of shape (n, outputs)
         The targets.
     group : ndarray of int of shape (n,) or None
-        The user's groups: a new row is one of a new group.
+        The user's groups: a new row belongs to a new group.
     count : ndarray of shape (n,) or None
-        How many observations each row stands for; None where each is one.
+        Number of observations of each row; None if each row is one observation.
     split : bool
-        Of a row that stands for several observations, one was left out at a time.
+        Whether rows with several observations were held out one observation at a time.
     excess : ndarray of shape (n, outputs) or None
-        What is added to the absolute residuals, as these have chosen the parameters.
+        Added to the absolute residuals, to correct for their use in the choice of hyperparameters.
     inflation : float
-        What they are multiplied by then.
+        Factor by which they are then multiplied.
     inverse, same
-        What was computed for the first interval.
+        Cached results of the first interval.
     """
 
     residual: Array
@@ -89,30 +89,30 @@ class Residuals:
     same: Array | None = None
 
     @property
-    def witness(self) -> Array:
-        """How much each row counts for a quantile: its number of observations; with groups, 1 for each of them."""
+    def row_weights(self) -> Array:
+        """Weight of each row in a quantile: its number of observations; with groups, the rows of a group sum to 1."""
         return independent_weights(self.w, self.group, self.count)
 
     def sizes(self, residual: Array) -> Array:
-        """Absolute residuals, enlarged by what the choice of the parameters hides."""
+        """Absolute residuals, corrected for the choice of hyperparameters."""
         size = np.abs(residual)
         return self.inflation * (size if self.excess is None else np.maximum(size + self.excess, 0))
 
     def half_widths(self, coverage: float) -> Array:
-        """Half the width of intervals that are equally wide everywhere, of shape (1, outputs)."""
+        """Half the width of intervals of constant width, of shape (1, outputs)."""
         nothing = np.zeros((1, self.residual.shape[1]))
-        return jackknife(nothing, self.sizes(self.residual), self.witness, coverage)[1]
+        return jackknife(nothing, self.sizes(self.residual), self.row_weights, coverage)[1]
 
     def unseen_task_half_widths(self, coverage: float) -> Array:
-        """The same for tasks that are not known."""
+        """The same for unseen tasks."""
         assert self.unseen_task is not None
         assert self.unseen_task_w is not None
         return jackknife(np.zeros((1, self.unseen_task.shape[1])), self.unseen_task, self.unseen_task_w, coverage)[1]
 
     def at_same_ridge(self) -> Array:
-        """Residuals of the models that have the ridge on the sum of losses of the whole one: ``M_ff^-1 (M z)_f``.
+        """Residuals of models with the same ridge on the sum of losses as the full model: ``M_ff^-1 (M z)_f``.
 
-        Held-out predictions are of models with the same ridge on the mean.
+        Held-out predictions are from models with the same ridge on the mean loss.
         """
         assert self.inverse is not None
         if self.same is None:
@@ -129,13 +129,13 @@ class Residuals:
         return self.same
 
     def __getstate__(self) -> dict:
-        return {**vars(self), "inverse": None, "same": None}  # large, and can be had again
+        return {**vars(self), "inverse": None, "same": None}  # large, and can be recomputed
 
 
 def residuals(data: Dataset, best: Candidate, settings: Settings, plain: bool, seen: list[dict]) -> Residuals:
-    """What is known of held-out rows.
+    """The record of held-out rows.
 
-    ``plain`` says that every row has a coefficient; ``seen`` are the points of the search.
+    ``plain`` is true if every row has a coefficient; ``seen`` are the points of the search.
     """
     rows, held = data.rows, ~np.isnan(best.F[:, 0])
     assert rows.values is not None
@@ -164,17 +164,18 @@ def residuals(data: Dataset, best: Candidate, settings: Settings, plain: bool, s
 
 
 def residuals_of(model: Any, method: str) -> Residuals:
-    """Held-out residuals of a fitted model; an error where there are none, or not those that the method needs."""
+    """Held-out residuals of a fitted model; an error if there are none, or if the method needs more."""
     known = vars(model).get("residuals_")
     if known is None:
         raise ValueError(
-            "cv=None held nothing out, so there are no residuals to make intervals of: use cv='loo'. (A model "
-            "from a file that was saved with keep='predict' has lost them: use keep='all'.)"
+            "Intervals need held-out residuals, and cv=None holds nothing out: use cv='loo'. (A model file "
+            "saved with keep='predict' does not contain them: use keep='all'.)"
         )
     if method == "jackknife+" and not known.rows:
         raise ValueError(
-            "method='jackknife+' needs a coefficient for every training row, which a model with n_centers, "
-            "prune=, solver='arrow' or 'krylov', or a linear kernel of many rows has not: use method='jackknife'."
+            "method='jackknife+' needs a coefficient for every training row, which models with n_centers, "
+            "prune=, solver='arrow' or 'krylov', or a linear kernel of many rows do not have: use "
+            "method='jackknife'."
         )
     return known
 
@@ -196,8 +197,8 @@ def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: st
         if plus and len(i):
             S = _smoother(model, rows[i], None if task is None else task[i], known)
             left = known.at_same_ridge()
-            weights, size = known.witness, known.sizes(left)
-            if known.split and known.count is not None:  # one observation is that part of the row's target
+            weights, size = known.row_weights, known.sizes(left)
+            if known.split and known.count is not None:  # one observation is this share of the row's target
                 S = S / known.count
             low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, weights, coverage, size)
         else:
@@ -210,7 +211,7 @@ def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: st
 
 
 def _room_for_plus(n: int, method: str) -> bool:
-    """True if jackknife+ was asked for, or rows are few and their inverse fits into memory."""
+    """True if jackknife+ was requested, or if there are few rows and their inverse fits into memory."""
     need, have = 3 * 8 * n * n, available_memory()
     if method == "jackknife+" and need > have:
         raise MemoryError(
@@ -231,7 +232,7 @@ def _smoother(model: Any, X: Any, task: Array | None, known: Residuals) -> Array
 
 
 def _row_kernel(model: Any, X: Any, task: Array | None, known: Residuals) -> Array:
-    """Kernel between some rows and the training rows, or among these, in double precision; coupled by their tasks."""
+    """Kernel between some rows (default: the training rows) and the training rows, coupled by tasks, in float64."""
     if isinstance(model.kernel_, Precomputed):
         K: Any = known.kernel if X is None else X[:, model.center_indices_]
         K = np.asarray(K.toarray() if hasattr(K, "toarray") else K, dtype=float)

@@ -1,7 +1,7 @@
 """Iterative solvers: conjugate gradients, and stochastic gradient descent.
 
-Hyperparameters are chosen on some rows in closed form. A tenth of all rows is held out to calibrate on, or, for many
-labels, all rows in turn. Then the model of all rows is solved, starting from that of the others.
+Hyperparameters are chosen on a subsample in closed form. A tenth of all rows is held out for the calibration (for
+many labels, all rows in turn). Then the model of all rows is solved, starting from that of the other rows.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from leastwise.calibration.calibrators import fit_calibrator
-from leastwise.estimators.choosing import choose, make_problem
-from leastwise.estimators.solving import Fitted, fit_direct, label_attributes
+from leastwise.estimators.ridge_problem import choose
+from leastwise.estimators.solving import Fitted, fit_direct, label_attributes, make_problem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import STAND_IN, Dataset
 from leastwise.linalg.krylov import Krylov
-from leastwise.model_selection.grid import Grid
-from leastwise.model_selection.label_folds import grouped_folds
+from leastwise.model_selection.folds import held_out_tenth, input_hashes
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
-from leastwise.model_selection.subsample import held_out_tenth, input_hashes
+from leastwise.model_selection.splitters import grouped_folds
+from leastwise.model_selection.steps import Grid
 from leastwise.problem.basis import Basis, evaluate
 from leastwise.problem.kernels import Linear, Sum
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
@@ -47,13 +47,13 @@ from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 
-#: Alpha of iterative solvers is settled on so many rows, or on a quarter of them if these are more.
+#: Alpha of iterative solvers is refined on this many rows, or on a quarter of all rows if that is more.
 SETTLE_ROWS = 8000
-#: Relative differences of scores that are not worth the iterations of a smaller alpha.
+#: Relative differences of scores that do not justify the iterations of a smaller alpha.
 ALIKE = 5e-3
-#: Cap how many steps alpha may exceed the best value.
+#: Number of steps by which alpha may exceed the best value.
 FURTHER = 2
-#: Squared rows times outputs up to which all rows of many labels are held out in turn.
+#: Squared rows times outputs up to which all rows of a multi-label model are held out in turn.
 IN_TURN = 2_000_000_000
 
 
@@ -61,10 +61,10 @@ IN_TURN = 2_000_000_000
 
 
 def fit_by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
-    """Conjugate gradients at parameters that were found on some rows.
+    """Conjugate gradients with hyperparameters chosen on a subsample.
 
-    A linear kernel, if it may be all, is chosen and solved on all rows for little: it is taken where it did best on
-    some rows, or iterations do not beat it.
+    If a linear kernel alone is allowed, it is tuned and solved on all rows at little cost. It is used if it was best
+    on the subsample, or if the iterative model is not better.
     """
     guess = choose(make_problem(spec, data, settings), on_all_rows=False)
     linear = _linear_rival(spec, data)
@@ -78,7 +78,7 @@ def fit_by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
 
 
 def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
-    """The linear part of a sum of kernels, if it may be all there is, and has few coefficients."""
+    """The linear part of a sum of kernels, if it may be used alone and has few coefficients."""
     kernel = data.kernel
     if spec.solver == "krylov" or spec.cv is None or np.inf not in spec.linear_weights(kernel):
         return None
@@ -90,7 +90,7 @@ def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
 
 
 def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
-    """True if iterations are better, with caution clearly so, on the rows that they held out."""
+    """True if the iterative model is better on its held-out rows (clearly better for "cautious")."""
     F, objective = iterated.outcome.F, iterated.settings.objective
     held = np.flatnonzero(~np.isnan(F[:, 0]))
     rows, other = data.rows.part(held), rival.outcome.F[held]
@@ -100,7 +100,7 @@ def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
 
 
 def _iterate(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
-    """With parameters chosen on some rows, judge a tenth of all rows that is held out, then solve for all."""
+    """With hyperparameters chosen on a subsample, hold out a tenth of all rows for scores, then solve for all."""
     solver_options = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     if spec.cv is not None and not spec.many_tasks:
         choice = _settle_alpha(spec, data, choice, solver_options)
@@ -133,7 +133,7 @@ def _hold_out_tenth(
     solver_options: SolverOptions,
     F: Array,
 ) -> tuple[Array, Krylov]:
-    """Fill in the scores of a tenth of the rows by a model of the others; a start for all rows, and its run."""
+    """Fill in the scores of a tenth of the rows by a model of the others; return a start for all rows and its run."""
     held = held_out_tenth(rows if rows.task is None else replace(rows, y=rows.task), "krylov")
     rest = np.setdiff1d(np.arange(len(rows)), held)
     spec.report(f"without {len(held)} rows that are held out:")
@@ -171,7 +171,7 @@ def _krylov_solution(model: KrylovSolution, row_coupling: RowCoupling | None) ->
 
 
 def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, solver_options: SolverOptions) -> SearchResult:
-    """A better alpha for classes: what a tenth of some rows says, in proportion for all."""
+    """A refined alpha for classifiers: chosen on a held-out tenth of some rows, converted to all rows."""
     rows, settings, best = data.rows, choice.searched.settings, choice.outcome
     alphas = spec.data_grids(rows, settings)[1]
     if not alphas.ratio or not settings.objective.of_classes:
@@ -194,13 +194,13 @@ def _settle_alpha(spec: Spec, data: Dataset, choice: SearchResult, solver_option
         spec.report(f"alpha {alpha * ratio:.2g}: score {found:.5g}, {model.summary.n_iter} iterations")
         return found
 
-    # Few rows may choose tiny ridges, which take hundreds of iterations with more rows.
+    # A small subsample may choose tiny ridges, which take hundreds of iterations with more rows.
     alpha = smoothest(alphas, max(best.alpha / ratio, 10 * alphas.values[0]), score) * ratio
     return replace(choice, outcome=replace(best, alpha=alpha), seen=seen)
 
 
 def smoothest(alphas: Grid, start: float, score: Callable[[float], float]) -> float:
-    """From ``start`` up while scores stay alike, larger alphas being cheaper, a bit beyond the best; else down."""
+    """From ``start`` up while scores are about equal, since larger alphas are cheaper; otherwise down."""
     value = alphas.around(start)
     here = value(0)
     assert here is not None
@@ -219,15 +219,15 @@ def smoothest(alphas: Grid, start: float, score: Callable[[float], float]) -> fl
 
 
 def _iteration_attributes(spec: Spec, runs: list[Krylov]) -> dict[str, Any]:
-    """Iterations and residual; warns where these did not converge."""
+    """Iterations and residual; warns if they did not converge."""
     worst = max(runs, key=lambda run: float(np.max(run.residual, initial=0.0)))
     n_iter, residual = max(worst.n_iter, 1), float(np.max(worst.residual, initial=0.0))
     if not all(run.converged for run in runs):
         more = f"{spec.iteration_limit}, " if worst.n_iter >= spec.max_iterations else ""
         warn_user(
             f"solver='krylov' stopped after {n_iter} iterations with a residual of {residual:.1e} of "
-            f"the right-hand side (tol={spec.tol:g}): raise {more}tol or alpha, or use another solver; a kernel "
-            "that is not positive definite has no solution this way. Predictions are as far from exact as that.",
+            f"the right-hand side (tol={spec.tol:g}): raise {more}tol or alpha, or use another solver. Conjugate "
+            "gradients need a positive definite kernel. The relative error of predictions is of that order.",
             ConvergenceWarning,
         )
     return {"n_iter_": n_iter, "residual_": residual}
@@ -237,7 +237,7 @@ def _iteration_attributes(spec: Spec, runs: list[Krylov]) -> dict[str, Any]:
 
 
 def fit_by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
-    """Choose on some rows in closed form, descend on nine tenths of all, calibrate on the tenth."""
+    """Choose hyperparameters on a subsample in closed form, fit nine tenths of all rows, calibrate on the rest."""
     rows, basis = data.rows, spec.basis_of(data.rows, data.seed, settings)
     found = choose(make_problem(spec, data, settings), on_all_rows=False)
     best = found.outcome
@@ -266,9 +266,9 @@ def fit_by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
 
 
 def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
-    """With parameters chosen on some rows, judge rows that are held out, then solve for all.
+    """With hyperparameters chosen on a subsample, compute held-out scores, then solve for all rows.
 
-    All rows are held out in turn, or a tenth of very many.
+    All rows are held out in turn, or a tenth if there are very many.
     """
     choice = choose(make_problem(spec, data, settings), on_all_rows=False)
     rows, best = data.rows, choice.outcome
@@ -302,7 +302,7 @@ def _hold_out_labels(
     out: Array,
     F: Array,
 ) -> tuple[list[Array], list]:
-    """Fill in the scores of the rows ``out`` by a model of the others; a start for all rows, and the runs."""
+    """Fill in the scores of the rows ``out`` by a model of the others; return a start for all rows, and the runs."""
     rest = np.flatnonzero(~out)
     spec.report(f"without {int(out.sum())} rows that are held out:")
     part = rows.take(rest, precomputed=False)

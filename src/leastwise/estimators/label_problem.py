@@ -13,36 +13,36 @@ from leastwise.estimators.checks import label_penalties
 from leastwise.estimators.ridge_problem import RidgeProblem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.grid import Grid, SharingGrid
-from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
+from leastwise.model_selection.folds import LEAST_GROUPS, content_hashes, input_hashes
 from leastwise.model_selection.objective import LabelObjective
 from leastwise.model_selection.search import Search
-from leastwise.model_selection.subsample import LEAST_GROUPS, content_hashes, input_hashes
+from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
+from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.label_coupling import Alike, Covariance, Differences, Relation, own_part
 from leastwise.problem.label_similarity import LABEL_SIMILARITIES, check_label_similarity
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import LabelGroup
-from leastwise.solvers.search_rows import SEARCH_ROWS, rows_to_search
+from leastwise.solvers.work import SEARCH_ROWS, rows_to_search
 
 Array = np.ndarray
 
-#: A first search over more labels than this uses so many of them.
+#: With more labels than this, the first search uses this many of them.
 SEARCH_LABELS = 200
-#: Folds that may be refitted, each with a decomposition of its own.
+#: Largest number of folds that are refitted, each with its own decomposition.
 MANY_FOLDS = 50
-#: Rows are dealt out in so many even parts, of which some are taken.
+#: Rows are divided into this many stratified parts, of which some are taken.
 PARTS = 20
 
 
 @dataclass(frozen=True)
 class LabelProblem(RidgeProblem):
-    """Rows of many labels, with coupled columns of coefficients.
+    """Rows with many labels, and coupled columns of coefficients.
 
     Attributes
     ----------
     classes : tuple of ndarray or None
-        Classes of each label, if these are some of the labels.
+        Classes of each label, if this is a subset of the labels.
     """
 
     classes: tuple[Array, ...] | None = None
@@ -56,7 +56,7 @@ class LabelProblem(RidgeProblem):
 
     @property
     def sharings(self) -> SharingGrid | None:
-        """Sharings to try; one where labels are not related."""
+        """Values of sharing to try; a single one if labels are not related."""
         sharings = self.spec.label_sharings
         return sharings if sharings.every or self.coupling.related else SharingGrid((0.0,))
 
@@ -68,7 +68,7 @@ class LabelProblem(RidgeProblem):
         return min(len(self), SEARCH_ROWS if wish in ("auto", None) else int(wish))
 
     def take(self, count: int) -> Self:
-        """About ``count`` rows, the classes of all labels in proportion; all if there are no more."""
+        """About ``count`` rows, stratified by the classes of all labels; all rows if there are no more."""
         rows = self.label_rows
         if count >= len(rows):
             return self
@@ -76,7 +76,7 @@ class LabelProblem(RidgeProblem):
         return self if len(np.unique(rows.fold[index])) < 2 else self.with_rows(rows.take(index, self.precomputed))
 
     def simplified(self) -> RidgeProblem:
-        """The same with a closed form: unknown labels are filled in, and of very many labels some are used."""
+        """A simplified problem with a closed form: unknown labels are filled in, and very many labels are sampled."""
         rows, labels = self.label_rows, self._some_labels
         if rows.complete and labels is None:
             return self
@@ -90,7 +90,7 @@ class LabelProblem(RidgeProblem):
 
     @property
     def _some_labels(self) -> Array | None:
-        """Some of very many labels, rare and frequent ones alike; None where all are needed."""
+        """A sample of very many labels, both rare and frequent ones; None if all are needed."""
         rows = self.label_rows
         T = rows.y.shape[1]
         if T <= SEARCH_LABELS or not self.spec.scorer.by_label:
@@ -111,7 +111,7 @@ class LabelProblem(RidgeProblem):
     # -------------------------------------------------------------- evaluators
 
     def evaluator(self) -> Any:
-        """Held-out scores in closed form, or by refits where labels are known in part."""
+        """Held-out scores in closed form, or by refits if some labels are unknown."""
         rows, settings, relation = self.label_rows, self.settings, self.coupling
         if self.classes is not None or rows.complete:
             found = LabelEvaluator(rows, self.basis, settings, relation, self.families)
@@ -120,8 +120,8 @@ class LabelProblem(RidgeProblem):
         folds = len(np.unique(rows.fold))
         if self.spec.cv is not None and folds > MANY_FOLDS:
             raise ValueError(
-                f"cv makes {folds} folds, and where labels are not known, or have weights of their own, each is "
-                f"refitted: use {MANY_FOLDS} or fewer, or cv='loo', for which five folds stand in then."
+                f"cv makes {folds} folds, and if labels are unknown or have weights of their own, each fold is "
+                f"refitted: use {MANY_FOLDS} or fewer, or cv='loo', which is replaced by five folds in this case."
             )
         limits = self.spec.tol, int(self.spec.max_iter)
         return IncompleteLabelEvaluator(rows, self.basis, settings, relation, self.families, *limits)
@@ -135,11 +135,11 @@ class LabelProblem(RidgeProblem):
 
 
 def _even_sample(rows: LabelRows, count: int, precomputed: bool) -> Array:
-    """About ``count`` row numbers, in order: some of many even parts; of whole groups, if there are many."""
+    """About ``count`` row numbers, in order, from some of many stratified parts; whole groups if there are many."""
     if rows.group is not None and len(np.unique(rows.group)) >= LEAST_GROUPS:
         fold = grouped_folds(PARTS, rows.y, rows.group, input_hashes(rows, precomputed))
         return np.flatnonzero(fold < max(1, round(PARTS * count / len(rows))))
-    # Dealing out very many rows evenly takes long: ten times as many as are wanted will do.
+    # Stratifying very many rows takes long: ten times the requested number is enough.
     index = np.argsort(content_hashes(rows, "sample", precomputed), kind="stable")[: 10 * count]
     fold = label_fold_ids(PARTS, rows.y[index], None)
     return np.sort(index[fold < max(1, round(PARTS * count / len(index)))])
@@ -155,7 +155,7 @@ def relation_of(spec: Spec, data: Dataset) -> Relation:
         return Alike(own)
     if isinstance(S, str):
         rule = LABEL_SIMILARITIES[S]
-        assert rule.function is not None  # of "shared" alone, where labels are not compared
+        assert rule.function is not None  # only "shared" has none
         S = rule.function(rows.y, rows.W, labels.classes, rows.size)
         return Covariance(own, S) if rule.covariance else Differences(own, S, penalty)
     if callable(S):
@@ -164,9 +164,9 @@ def relation_of(spec: Spec, data: Dataset) -> Relation:
 
 
 def label_families(classes: Sequence[Array]) -> list[LabelGroup]:
-    """Labels by the classes that they have in common: class y of one label is coupled to class y of others.
+    """Labels grouped by common classes: class y of one label is coupled to class y of the others.
 
-    Classes that exactly the same labels have make one group.
+    Classes that occur in exactly the same labels form one group.
     """
     starts = np.cumsum([0, *map(len, classes)])
     columns: dict[Any, dict[int, int]] = {}

@@ -86,7 +86,7 @@ class LSPC(Classifier):
     %(centers_)s
     %(center_indices_)s
     %(coef_)s
-        With ``basis="class"``, zero where a centre does not serve a class.
+        With ``basis="class"``, zero if a centre does not belong to the class.
     %(intercept_)s
     %(calibrator_)s
     %(extrapolation_)s
@@ -127,9 +127,9 @@ class LSPC(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         norm: str = "function",
         basis: str = "full",

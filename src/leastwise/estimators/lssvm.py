@@ -19,14 +19,14 @@ from leastwise.problem.targets import ClassTargets, ValueTargets
 class LSSVR(Regressor):
     r"""Least-squares support vector regression, tuned in closed form.
 
-    A function of the kernel's space and a free intercept, fitted by least squares (Saunders et al. 1998, Suykens et
-    al. 2002)::
+    A function in the kernel's space with an unpenalised intercept, fitted by least squares (Saunders et al. 1998,
+    Suykens et al. 2002)::
 
         F(x) = sum_i a_i k(x, x_i) + b,      min  1/(2n) sum_i |F(x_i) - y_i|^2 + alpha/2 a'Ka
 
     which is the system (11) of Xu et al. (2013) with ``alpha = 1 / (n gamma)``. One decomposition gives the held-out
     predictions for a whole grid of alphas. ``fit`` uses them to choose the hyperparameters and stores them, and
-    ``predict_interval`` makes intervals from them.
+    ``predict_interval`` computes intervals from them.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ class LSSVR(Regressor):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf+linear",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
@@ -279,9 +279,9 @@ class LSSVC(Classifier):
         sigma: Any = "auto",
         alpha: Any = "auto",
         *,
-        kernel: Any = "rbf",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,

@@ -1,4 +1,4 @@
-"""One model of several that were trained apart."""
+"""Merge models that were trained separately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leastwise.linalg.moments import Moments
 from leastwise.problem.basis import double_kernel
 from leastwise.sources.bottom_k import joined_kept
 
-#: Parameters that models have to have in common: others choose what is chosen already.
+#: Parameters that models must have in common; the others only affect choices that were already made.
 SAME = ("norm", "bias", "similarity", "label_penalty", "calibration", "scoring", "cv", "missing", "class_weight")
 
 
@@ -25,10 +25,9 @@ def merge(models: Sequence[Any]) -> Any:
     """The model of all rows of several models with the same centres and sigma, from their sums.
 
     Sites that may not share rows can share sums instead: each fits a model to its own rows, with the same ``centers``
-    and ``sigma``, by ``fit_stream`` or ``partial_fit``. What comes of merging them is what one model of all rows
-    would be: alpha and the calibration are chosen anew on the rows that the models have kept. Models that keep no
-    rows (``keep_rows=0`` with ``cv=None``) share nothing but sums and centres; see :class:`leastwise.Moments` for
-    what these reveal.
+    and ``sigma``, by ``fit_stream`` or ``partial_fit``. The merged model equals one model of all rows: alpha and the
+    calibration are chosen again on the rows that the models have kept. Models that keep no rows (``keep_rows=0``
+    with ``cv=None``) share only sums and centres; see :class:`leastwise.Moments` for what these reveal.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ def merge(models: Sequence[Any]) -> Any:
     Returns
     -------
     model
-        A new one, of the kind and with the parameters of the first, for all classes that any of them knows.
+        A new model of the same type and with the parameters of the first, for all classes of all models.
 
     Examples
     --------
@@ -62,17 +61,17 @@ def merge(models: Sequence[Any]) -> Any:
     if all(model.kept_ is not None for model in models):
         kept = joined_kept([model.kept_.recoded(targets, old) for model, old in zip(models, known, strict=True)])
     if not sum(m.n for m in moments):
-        raise ValueError("The models have learned from no rows yet: call partial_fit() of them before.")
+        raise ValueError("The models have not been trained on any rows yet: call their partial_fit() first.")
     merged = copy.copy(first)
     begun = begun_before(first).widened(moments[0].C.shape[1])
     return renew(merged, begun, sum(moments[1:], moments[0]), kept, targets)
 
 
 def _in_coordinates(model: Any, first: Any) -> Moments:
-    """The sums of a model in the coordinates of the first one.
+    """The sums of a model in the coordinates of the first model.
 
-    These are computed from centres, kernel and sigma, which are the same. Rounding may still differ from machine to
-    machine, and with it the order of pivots that are almost equal.
+    The coordinates are computed from centres, kernel and sigma, which are the same. Rounding may still differ between
+    machines, and with it the order of pivots that are almost equal.
     """
     own, wanted = model.moments_, first.moments_.whitening
     if wanted is None or own.whitening is None or own.whitening.same(wanted):
@@ -81,23 +80,23 @@ def _in_coordinates(model: Any, first: Any) -> Moments:
 
 
 def _check_models(models: list[Any]) -> None:
-    """Refuse models whose sums do not add."""
+    """Raise an error for models whose sums cannot be added."""
     if not models:
         raise ValueError("merge() needs one model or more; the list is empty.")
     first = models[0]
     for place, model in enumerate(models):
         if not hasattr(type(model), "unfit") or type(model) is not type(first):
             raise TypeError(
-                f"Model {place} is a {type(model).__name__}, the first a {type(first).__name__}: merge() takes "
-                "models of one kind, LSPC, LSSVC, LSSVR or MultiLabelLSPC (of files, what leastwise.load gives)."
+                f"Model {place} is a {type(model).__name__}, the first a {type(first).__name__}: merge() needs "
+                "models of the same type, LSPC, LSSVC, LSSVR or MultiLabelLSPC. (Load files with leastwise.load.)"
             )
         check_is_fitted(model)
         check_sums(model, "merge")
         _check_same(place, model, first)
     if len(models) > 1 and isinstance(getattr(first, "class_weight", None), str):
         raise ValueError(
-            "class_weight='balanced' has weighted the classes by the rows of each model alone, and sums of different "
-            "weights do not add: give a dict of weights."
+            "class_weight='balanced' weights the classes by the rows of each model separately, and sums with "
+            "different weights cannot be added: give a dict of weights."
         )
 
 
@@ -116,11 +115,11 @@ def _check_same(place: int, model: Any, first: Any) -> None:
     if not _equal(names[0] if names else None, names[-1] if names else None):
         different.append("feature_names_in_")
     if (model.kept_ is None) != (first.kept_ is None):
-        different.append("kept_ (rows are kept by one of them only)")
+        different.append("kept_ (only one of them keeps rows)")
     if different:
         raise ValueError(
-            f"Model {place} differs from the first in {', '.join(different)}: sums add where models have the same "
-            "centres, sigma and kernel. Begin all of them with model.without_rows() of one model."
+            f"Model {place} differs from the first in {', '.join(different)}: merge() needs the same "
+            "centres, sigma and kernel. Start all models from model.without_rows() of one model."
         )
 
 

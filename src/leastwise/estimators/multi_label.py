@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.base import MultiOutputMixin
+from sklearn.utils.validation import check_is_fitted
 
+from leastwise.calibration.label_thresholds import decide
+from leastwise.calibration.prior import Shift, read_label_prior
+from leastwise.estimators.base import Classifier, logarithm
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import label_influence
 from leastwise.estimators.fitting import plan
-from leastwise.estimators.labels import LabelClassifier
+from leastwise.estimators.predicting import SetOptions, container_of, held_rows, label_tables
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
-from leastwise.problem.targets import LabelTargets
+from leastwise.estimators.validation import row_index
+from leastwise.metrics.labels import subset_of
+from leastwise.problem.labels import Labels, encode_known
+from leastwise.problem.targets import LabelTargets, as_column, is_flat
+from leastwise.problem.weights import entry_weights
+from leastwise.sources.dask import by_partition
+from leastwise.utils.arrays import back_like, bring, is_numpy, to_numpy
+
+Array = np.ndarray
 
 
 @documented
-class MultiLabelLSPC(LabelClassifier):
+class MultiLabelLSPC(MultiOutputMixin, Classifier):
     r"""Least-squares probabilistic classifier for many labels, tuned and calibrated in closed form.
 
-    Each label t of a row has a class of its own. The scores of class y are fitted for all labels together, and
+    Each label t of a row has its own class. The scores of class y are fitted for all labels together, and
     related labels are coupled; in the paper (Nam et al. 2012) by a penalty on differences::
 
         F_yt(x) = theta_yt' phi(x)
@@ -28,13 +42,13 @@ class MultiLabelLSPC(LabelClassifier):
              + 1/4 sum_tt' gamma_tt' |theta_yt - theta_yt'|^2
 
     This is the Sylvester equation ``Phi'Phi Theta + Theta C = Phi' Pi_y``, eq. (1), solved by two
-    eigendecompositions. Here ``alpha`` is the ridge and ``sharing`` how much labels have in common, with
+    eigendecompositions. Here ``alpha`` is the ridge and ``sharing`` the strength of the coupling, with
     ``C ~ (1 - sharing) diag(label_penalty) + sharing Laplacian(similarity)``, or, with
     ``similarity="learned"``, ``C^-1 ~ sharing S + (1 - sharing) diag(1 / label_penalty)``. In the basis of the
     eigenvectors of C the labels are independent, so that held-out scores have a closed form. ``fit`` uses them to
     choose sigma, alpha and sharing and to calibrate each label, and stores them.
 
-    Labels may be unknown: a row then counts for the labels that it has. The solution is still exact, by conjugate
+    Labels may be unknown: a row is then used for its known labels. The solution is still exact, by conjugate
     gradients with the Sylvester solution as preconditioner.
 
     Parameters
@@ -43,14 +57,14 @@ class MultiLabelLSPC(LabelClassifier):
     %(alpha)s
         The mean is over the known labels of all rows.
     sharing : "auto", float or sequence of float, default="auto"
-        How much related labels have in common, from 0 (each label on its own, as in :class:`leastwise.LSPC`) to 1
+        Coupling of related labels, from 0 (independent labels, as in :class:`leastwise.LSPC`) to 1
         (related labels pooled). "auto" tries 0, 0.3, 0.7 and 0.99 with ``similarity="learned"``; 0, 0.05, 0.2, 0.5
         and 0.9 with "shared"; else 0, 0.1, 0.5, 0.9 and 0.97 (for each sigma those on the way to the best value, for
         the best sigma all of them).
     similarity : {"learned", "correlation", "shared"}, matrix, frame, graph or callable, default="learned"
         How labels are coupled. "learned": by the covariance of their functions, of either sign, as estimated from
         their correlations; see :mod:`leastwise.problem.label_similarity`. "correlation": labels that occur together
-        are drawn to one another, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all alike. Or known
+        are similar, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all equally similar. Or known
         similarities: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of pairs
         ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y is an
         array, with NaN or None for unknown labels): symmetric, with entries of 0 or more.
@@ -66,16 +80,16 @@ class MultiLabelLSPC(LabelClassifier):
     %(bias)s
         %(no_bias)s
     %(cv)s
-        Rows are held out with all of their labels. An int makes folds in which every class of every label has its
-        share, see :class:`leastwise.model_selection.StratifiedLabelKFold`. If labels are unknown or have weights of
+        Rows are held out with all of their labels. An int makes folds that are stratified by every class of every
+        label, see :class:`leastwise.model_selection.StratifiedLabelKFold`. If labels are unknown or have weights of
         their own, there is no closed form, and "loo" is replaced by five such folds.
     scoring : str or callable, default="log_loss"
-        What the search maximises on held-out predictions of the known labels: "log_loss", "brier", "f1_micro",
+        Score that the search maximises on held-out predictions of the known labels: "log_loss", "brier", "f1_micro",
         "f1_macro", "f1_samples", "hamming", "accuracy" (all labels of a row right), "average_precision",
         "average_precision_micro", "auc"; or, if all labels are known, a scorer name of scikit-learn or a callable
         ``f(estimator, X, Y)``.
     %(calibration)s
-        Each label is calibrated by itself, and labels with few rows of a class borrow from the others; see
+        Each label is calibrated separately, and labels with few rows of a class are shrunk to the others; see
         :mod:`leastwise.calibration.label_calibrators`. None clips and normalises, as in the paper.
     threshold : float, array of shape (T,), mapping or "auto", default=0.5
         Probability above which ``predict`` assigns a label (of two classes). "auto" optimises ``scoring`` on held-out
@@ -89,8 +103,8 @@ class MultiLabelLSPC(LabelClassifier):
         "sylvester" uses two eigendecompositions, of the rows (or centres) and of the labels. "cg" is conjugate
         gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are chosen on a subsample,
         and five folds are held out in turn for calibration, or a tenth of very many rows. "moments" sums over the
-        rows, for few centres and if all labels are known. "auto" takes "cg" above 4,000 rows (2,000 if labels are
-        unknown) without ``n_centers``, "moments" above 20 million rows times centres and where memory is short.
+        rows, for few centres and if all labels are known. "auto" uses "cg" above 4,000 rows (2,000 if labels are
+        unknown) without ``n_centers``, and "moments" above 20 million rows times centres and if memory is short.
     search_rows : "auto", int or None, default="auto"
         Approximate number of rows on which sigma, alpha and sharing are searched; alpha and sharing are then refined
         on all rows. None uses all rows for both.
@@ -121,8 +135,8 @@ class MultiLabelLSPC(LabelClassifier):
     %(alpha_)s
     %(sharing_)s
     similarity_ : ndarray or sparse matrix of shape (T, T), or None
-        Similarities of the labels; with "learned", the covariance S of their functions. None where it makes no
-        difference: all labels alike, or each on its own.
+        Similarities of the labels; with "learned", the covariance S of their functions. None if they have no
+        effect: all labels are equally similar, or independent.
     threshold_ : float or ndarray of shape (T,)
         Probability above which a label is assigned.
     %(kernel_)s
@@ -177,9 +191,9 @@ class MultiLabelLSPC(LabelClassifier):
         *,
         similarity: Any = "learned",
         label_penalty: Any = None,
-        kernel: Any = "rbf",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         norm: str = "function",
         n_centers: int | None = None,
@@ -254,6 +268,170 @@ class MultiLabelLSPC(LabelClassifier):
     def _spec(self) -> Spec:
         targets = LabelTargets(missing=self.missing, class_weight=self.class_weight)
         return Spec.of(self, targets, family="labels", device_rows=True)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    @by_partition
+    def scores(self, X: Any) -> Array:
+        """Raw scores, before any calibration.
+
+        Parameters
+        ----------
+        %(X.new)s
+
+        Returns
+        -------
+        ndarray of shape (n, n_outputs)
+            One column for each class of the first label, then of the second, and so on.
+        """
+        return self._answer(X).F
+
+    def _shift(self, class_prior: Any) -> Shift | None:
+        if class_prior is None:
+            return None
+        check_is_fitted(self)
+        trained = self.calibrator_.shares.astype(float)
+        return Shift(read_label_prior(class_prior, self.label_index_, trained), trained, self.label_index_.starts)
+
+    @by_partition
+    def predict_proba(self, X: Any, *, class_prior: Any = None) -> Any:
+        """Probability of each label.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior.labels)s
+
+        Returns
+        -------
+        ndarray or frame of shape (n, T), or list of T arrays
+            Probability of the second class if every label has two classes; otherwise a list of arrays of shape (n,
+            classes of the label).
+        """
+        return self._shown(self._by_label(self._shifted(self._shift(class_prior), X).proba()), X)
+
+    @by_partition
+    def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> Any:
+        """Logarithm of ``predict_proba``, with the same arguments."""
+        P = self._by_label(self._shifted(self._shift(class_prior), X).proba())
+        return self._shown([logarithm(p) for p in P] if isinstance(P, list) else logarithm(P), X)
+
+    @by_partition
+    def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
+        """Values that order rows and classes as the probabilities do: log-odds if the calibration is smooth.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior.labels)s
+
+        Returns
+        -------
+        ndarray or frame of shape (n, T), or list of T arrays
+            Second class minus first if every label has two classes; otherwise a list of arrays of shape (n,) or (n,
+            classes of the label).
+        """
+        return self._shown(self._by_label(self._shifted(self._shift(class_prior), X).table(), difference=True), X)
+
+    @by_partition
+    def predict(self, X: Any, *, class_prior: Any = None) -> Any:
+        """Labels, in the form in which they were given to ``fit``: array, sparse matrix or frame.
+
+        A label of two classes is assigned its second class if the probability of that is above ``threshold_``, a
+        label of more classes the most probable one.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(class_prior.labels)s
+            Thresholds do not change with it.
+
+        Returns
+        -------
+        array, sparse matrix or frame of shape (n, T)
+        """
+        P = self._shifted(self._shift(class_prior), X).proba()
+        codes = decide(to_numpy(P), self.label_index_.starts, self.threshold_)
+        return back_like(self.label_index_.decode(codes, row_index(X)), P)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows with all known labels right (subset accuracy); rows without known labels do not count."""
+        P, y, sample_weight = to_numpy(self._answer(X).proba()), bring(y), bring(sample_weight)
+        y = as_column(y) if is_flat(y) else y
+        codes = encode_known(y, self.label_index_, len(P), self.missing)
+        W = entry_weights(sample_weight, codes, self.label_index_)
+        if not W.any():
+            raise ValueError("y has no known label with a weight above 0: there is nothing to score.")
+        right = (decide(P, self.label_index_.starts, self.threshold_) == codes) | (codes < 0)
+        return subset_of(right, W)
+
+    def _by_label(self, A: Array, difference: bool = False) -> Any:
+        """One column for each label if all have two classes; otherwise a list of arrays."""
+        starts = self.label_index_.starts
+        if self.label_index_.form == "flat":
+            return A[:, 1] - A[:, 0] if difference and A.shape[1] == 2 else A
+        if self.label_index_.binary:
+            if difference:
+                return A[:, 1::2] - A[:, 0::2]
+            return np.ascontiguousarray(A[:, 1::2]) if is_numpy(A) else A[:, 1::2]
+        parts = [A[:, a:b] for a, b in pairwise(starts.tolist())]
+        return [D[:, 1] - D[:, 0] if difference and D.shape[1] == 2 else D for D in parts]
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        """Values in the container set by ``set_output``."""
+        container = container_of(self)
+        if isinstance(values, list):
+            return [v if v.ndim == 1 else self._framed(v, X, self.classes_[t]) for t, v in enumerate(values)]
+        if values.ndim == 1:
+            return values
+        if self.label_index_.form == "flat":
+            return self._framed(values, X)
+        return self.label_index_.frame(
+            values if container == "default" else to_numpy(values), container, row_index(X)
+        )
+
+    @by_partition
+    def predict_set(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        method: str = "lac",
+        by_class: bool = False,
+        allow_empty: bool = False,
+        random_state: Any = None,
+    ) -> Any:
+        """Prediction sets for each label that contain the true class with about this probability.
+
+        A set with both classes leaves the label undecided. See :mod:`leastwise.calibration.conformal`.
+
+        Parameters
+        ----------
+        %(X.new)s
+        %(coverage)s
+            It holds for each label separately, on the rows whose label is known.
+        %(method.set)s
+        %(by_class)s
+        %(allow_empty)s
+        %(random_state.set)s
+
+        Returns
+        -------
+        ndarray of bool of shape (n, T, 2), or list of T arrays
+            If every label has two classes; otherwise a list of arrays of shape (n, classes of the label). Of shape
+            (n, n_classes) if a single label was given as an array of shape (n,).
+        """
+        flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
+        wanted = SetOptions.checked(coverage, method, random_state, **flags)
+        held = held_rows(self)
+        P, labels = to_numpy(self._answer(X).proba()), self.label_index_
+        return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held, labels)
+
+    threshold_: Any
+    label_index_: Labels
 
     plan = plan
     influence = label_influence

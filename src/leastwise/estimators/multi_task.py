@@ -17,15 +17,15 @@ from leastwise.problem.targets import ClassTargets
 class MultiTaskLSPC(TaskClassifier):
     r"""Least-squares probabilistic classifier for many related tasks, tuned and calibrated in closed form.
 
-    Each task t has scores of its own, a part that all tasks share and a part of its own (Simm et al. 2011)::
+    The scores of each task t are the sum of a part shared by all tasks and a task-specific part (Simm et al. 2011)::
 
         F_y(x, t) = (beta_y0 + beta_yt)' phi(x)
 
         min  1/(2n) sum_i (F_y(x_i, t_i) - [y_i = y])^2 + lambda/2 |beta_y0|^2 + gamma/(2T) sum_t |beta_yt|^2      (4)
 
-    Here ``sharing`` is how much the tasks have in common and ``alpha`` the ridge
+    Here ``sharing`` is the share of the common part and ``alpha`` the ridge
     (:func:`leastwise.problem.coupling.from_lambda_gamma` has the relation). In the dual, Lemma 1, this is one system
-    of n unknowns with the Gram matrix ``G_ij (sharing + (1 - sharing) [t_i = t_j])``, whatever the number of tasks.
+    of n unknowns with the Gram matrix ``G_ij (sharing + (1 - sharing) [t_i = t_j])``, for any number of tasks.
     With fewer centres than rows it is a block-arrow system, whose cost is linear in the number of rows and of tasks.
 
     Parameters
@@ -46,15 +46,15 @@ class MultiTaskLSPC(TaskClassifier):
     %(metric)s
     %(categories)s
     %(norm)s
-        Held-out scores of "coefficients" cost more with many tasks, since a row takes its basis function out of every
-        task; above 100,000 rows times tasks the basis function stays.
+        Held-out scores of "coefficients" cost more with many tasks, since the basis function of a row is removed from
+        every task; above 100,000 rows times tasks the basis function stays.
     %(n_centers)s
         With ``similarity="shared"``, the cost is then linear in rows and tasks, and little memory is needed; with
         others it saves nothing. Unlike in :class:`leastwise.LSPC`, centres stay when their row is held out, and all
         folds have the ridge of the average fold.
     %(centers.class_task)s
     %(bias)s
-        It is common to all tasks. The paper has none.
+        It is shared by all tasks. The paper has none.
     %(cv)s
         %(task_folds)s
         With few centres and many rows, each fold must lie within a task.
@@ -67,9 +67,9 @@ class MultiTaskLSPC(TaskClassifier):
     solver : {"auto", "dual", "arrow"}, default="auto"
         "dual" is one system with as many unknowns as rows. "arrow" goes through the tasks one by one with a system of
         the basis functions; it needs ``n_centers`` or ``centers``, or ``kernel="linear"`` with ``norm="function"``,
-        and ``similarity="shared"``. "auto" is "arrow" where that is possible with fewer basis functions than rows.
+        and ``similarity="shared"``. "auto" is "arrow" if that is possible with fewer basis functions than rows.
     search_rows : "auto", int or None, default="auto"
-        Approximate number of rows on which sigma, alpha and sharing are searched; whole tasks where that is possible.
+        Approximate number of rows on which sigma, alpha and sharing are searched; whole tasks if possible.
         None uses all rows.
     %(degree)s
     %(coef0)s
@@ -145,9 +145,9 @@ class MultiTaskLSPC(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         norm: str = "function",
         n_centers: int | None = None,

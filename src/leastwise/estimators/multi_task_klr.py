@@ -38,7 +38,7 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
     %(metric)s
     %(categories)s
     %(bias)s
-        It is common to all tasks.
+        It is shared by all tasks.
     %(cv)s
         %(task_folds)s
     %(scoring)s
@@ -118,9 +118,9 @@ class MultiTaskKernelLogisticRegression(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         bias: str | None = "shared",
         cv: Any = 5,

@@ -13,7 +13,7 @@ from leastwise.estimators.task_streaming import fit_stream
 from leastwise.problem.targets import ClassTargets, ValueTargets
 
 #: Values of ``solver``.
-#: sharing="auto": functions of a linear kernel may be almost, but not quite, the same.
+#: sharing="auto": linear functions of tasks are often almost, but not exactly, equal.
 SHARINGS = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.998, 1.0)
 #: Variances of bias="shrunk", and, with 0 and infinity, of "auto".
 INTERCEPT_RATIOS = (0.03, 0.3)
@@ -23,15 +23,15 @@ INTERCEPT_RATIOS = (0.03, 0.3)
 class MultiTaskLSSVR(TaskRegressor):
     r"""Multi-task least-squares support vector regression, tuned in closed form.
 
-    Each task t has a function with a part that all tasks share and a part of its own, and an intercept (Xu et al.
-    2013)::
+    The function of each task t is the sum of a part shared by all tasks and a task-specific part, with an intercept
+    (Xu et al. 2013)::
 
         F(x, t) = <w_0 + v_t, phi(x)> + b_t
 
         min  1/2 |w_0|^2 + lambda/(2m) sum_t |v_t|^2 + gamma/2 sum_i (y_i - F(x_i, t_i))^2                      (20)
 
     In the dual (24) this is one system of n unknowns with the Gram matrix ``k(x_i, x_j) (sharing + (1 - sharing)
-    [t_i = t_j])``, and free intercepts are the centring of rows and targets within the tasks.
+    [t_i = t_j])``, and unpenalised intercepts correspond to centring rows and targets within the tasks.
     :func:`leastwise.problem.coupling.from_gamma_lambda` converts the parameters of the paper.
 
     Parameters
@@ -56,7 +56,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(bias.task)s
     %(cv)s
     %(scoring.values)s
-        "r2" is over all tasks, and "task_r2" the mean over tasks; the linear model is one that all tasks share.
+        "r2" is over all tasks, and "task_r2" the mean over tasks; the linear model is shared by all tasks.
     %(solver.task_lssvm)s
     %(prune)s
     %(search_rows)s
@@ -94,7 +94,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(coef_.task)s
     %(shared_coef_)s
     %(intercept_)s
-        That of unseen tasks, if tasks have intercepts of their own. In units of ``unit_``.
+        That of unseen tasks, if tasks have their own intercepts. In units of ``unit_``.
     %(task_intercept_)s
     %(unit_)s
     %(offset_)s
@@ -138,9 +138,9 @@ class MultiTaskLSSVR(TaskRegressor):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf+linear",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,
@@ -293,7 +293,7 @@ class MultiTaskLSSVC(TaskClassifier):
     %(coef_.task)s
     %(shared_coef_)s
     %(intercept_)s
-        That of unseen tasks, if tasks have intercepts of their own.
+        That of unseen tasks, if tasks have their own intercepts.
     %(task_intercept_)s
     %(calibrator_)s
     %(unseen_task_calibrator_)s
@@ -340,9 +340,9 @@ class MultiTaskLSSVC(TaskClassifier):
         task_penalty: Any = None,
         task_column: Any = None,
         unknown_task: str = "shared",
-        kernel: Any = "rbf",
-        scale: Any = None,
-        metric: Any = None,
+        kernel: Any = "auto",
+        scale: Any = "auto",
+        metric: Any = "auto",
         categories: Any = "from_dtype",
         linear_weight: Any = "auto",
         n_centers: int | None = None,

@@ -1,4 +1,4 @@
-"""The plan of a fit: the solver, and what it costs, from the parameters and the size of the data."""
+"""The plan of a fit: the solver and its costs, from the parameters and the size of the data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.checks import check_label_memory
+from leastwise.estimators.checks import check_label_memory, check_memory
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.problem.kernels import Kernel, Linear, Precomputed
-from leastwise.solvers.choose import Draft, draft, refuse_stream, timed
+from leastwise.solvers.choose import Draft, Plan, draft, refuse_stream, timed
 from leastwise.solvers.costs import Facts, ProblemSize
 from leastwise.solvers.evaluator import Settings
-from leastwise.solvers.plan import Plan
-from leastwise.sources.dask import is_dask
+from leastwise.solvers.work import ARRAYS
+from leastwise.utils.arrays import is_dask
 
 Array = np.ndarray
 
@@ -27,13 +27,23 @@ def draft_plan(spec: Spec, data: Dataset, settings: Settings) -> Draft:
     return draft(facts(spec, settings.kernel, size_of(data, settings)))
 
 
-def choose_solver(spec: Spec, data: Dataset, settings: Settings) -> str:
-    """The solver of the plan; an error, before any work, where that would not fit in memory."""
-    plan = draft_plan(spec, data, settings)
+def check_size(spec: Spec, data: Dataset, settings: Settings) -> None:
+    """Raise an error, before any work, where a fit would not fit in memory."""
+    rows, itemsize = data.rows, data.rows.X.dtype.itemsize
+    if spec.logistic:
+        b = _basis_functions(spec, size_of(data, settings))[0]
+        # The solver works in double precision whatever X has.
+        check_memory(len(rows), b, 8, ARRAYS[settings.norm] + settings.kernel.layers - 1)
+        return
     if spec.many_labels:
         labels = data.targets.labels
-        itemsize = data.rows.X.dtype.itemsize
-        check_label_memory(len(data.rows), labels.n_outputs, labels.n_labels, itemsize, spec.pair_table)
+        check_label_memory(len(rows), labels.n_outputs, labels.n_labels, itemsize, spec.pair_table)
+    draft_plan(spec, data, settings).refuse()
+
+
+def choose_solver(spec: Spec, data: Dataset, settings: Settings) -> str:
+    """The solver of the plan; an error where that would not fit in memory."""
+    plan = draft_plan(spec, data, settings)
     plan.refuse()
     if spec.verbose:
         spec.report(f"plan: {timed(plan).summary}")
@@ -41,16 +51,16 @@ def choose_solver(spec: Spec, data: Dataset, settings: Settings) -> str:
 
 
 def refuse_large_stream(spec: Spec, data: Dataset, settings: Settings, centers: int, kept: int) -> None:
-    """Raise an error where a stream with so many centres and kept rows would not fit in memory."""
+    """Raise an error if a stream with these numbers of centres and kept rows would not fit in memory."""
     refuse_stream(facts(spec, settings.kernel, size_of(data, settings)), centers, kept)
 
 
 def plan_of_shape(spec: Spec, shape: tuple[int, int], n_outputs: int | None, n_tasks: int, given: dict) -> Plan:
-    """The plan for data of this shape: all rows of the same weight, none twice."""
+    """The plan for data of this shape, with equal weights and distinct rows."""
     extra = [name for name, value in given.items() if value is not None]
     if extra:
         more = ", n_tasks=" if "tasks" in given else ""
-        raise ValueError(f"{extra[0]} cannot be given with a shape: tell numbers by n_outputs={more}.")
+        raise ValueError(f"{extra[0]} cannot be given with a shape; give the sizes with n_outputs={more} instead.")
     c = (1 if spec.targets.kind == "values" else 2) if n_outputs is None else int(n_outputs)
     n, d = (int(size) for size in shape)
     folds = int(spec.cv) if isinstance(spec.cv, Integral) and not isinstance(spec.cv, bool) else n
@@ -60,21 +70,21 @@ def plan_of_shape(spec: Spec, shape: tuple[int, int], n_outputs: int | None, n_t
 
 
 def check_plannable(spec: Spec, X: Any) -> None:
-    """Raise an error for data that a plan cannot look at without changing them."""
+    """Raise an error for data that a plan cannot inspect without changing them."""
     if is_dask(X):
         raise ValueError(
-            "X is a collection of Dask, which is fitted where its rows are: plan() is about rows in memory. Give "
-            "a shape, such as plan((1_000_000, 20)), to know what these would take here."
+            "X is a Dask collection, but plan() is for rows in memory. Give a shape, such as plan((1_000_000, 20)), "
+            "to see the costs of a fit in memory."
         )
     if isinstance(spec.cv, Iterator):
-        raise ValueError("cv is an iterator, which can be read only once: give a list to plan with.")
+        raise ValueError("cv is an iterator, which can be read only once. Pass a list of splits instead.")
 
 
 def is_shape(X: Any) -> bool:
     """True if X is a shape rather than rows: two whole numbers."""
     whole = isinstance(X, tuple) and len(X) == 2 and all(isinstance(v, Integral) for v in X)
     if whole and not all(v > 0 for v in X):
-        raise ValueError(f"X={X!r} is a shape without rows or features: both numbers must be 1 or more.")
+        raise ValueError(f"X={X!r} is a shape without rows or features; both numbers must be 1 or more.")
     return whole
 
 
@@ -98,7 +108,7 @@ def size_of(data: Dataset, settings: Settings) -> ProblemSize:
 
 
 def facts(spec: Spec, kernel: Kernel, size: ProblemSize) -> Facts:
-    """Everything that the costs of solvers depend on."""
+    """All quantities that the costs of the solvers depend on."""
     b, square = _basis_functions(spec, size)
     sigmas, alphas = spec.grids(1.0, 1.0)
     known: dict[str, Any] = {
@@ -130,7 +140,7 @@ def facts(spec: Spec, kernel: Kernel, size: ProblemSize) -> Facts:
 
 
 def _basis_functions(spec: Spec, size: ProblemSize) -> tuple[int, bool]:
-    """Number of basis functions, and whether these are all rows in order."""
+    """Number of basis functions, and whether they are exactly the rows in order."""
     if not isinstance(spec.centers, str):
         return int(np.shape(spec.centers)[0]), False
     whole = spec.basis == "full"
@@ -145,7 +155,7 @@ def _basis_functions(spec: Spec, size: ProblemSize) -> tuple[int, bool]:
 def _task_facts(spec: Spec, kernel: Kernel, size: ProblemSize) -> dict[str, Any]:
     few = spec.few_functions(kernel)
     known: dict[str, Any] = {"few": few, "alike": spec.shares_alike, "sharings": len(spec.task_sharings.values)}
-    # A linear kernel has the inputs for basis functions, where these are fewer than the rows.
+    # A linear kernel uses the features as basis functions if there are fewer features than rows.
     if few and spec.every_row and spec.solver != "dual" and (size.d < size.n or spec.solver == "arrow"):
         known |= {"b": size.d, "square": False, "cuttable": False}
     return known

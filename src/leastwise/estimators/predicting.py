@@ -1,18 +1,23 @@
-"""From a fitted model and rows to scores, probabilities and decisions, in the containers that were asked for."""
+"""From a fitted model and rows to scores, probabilities, decisions and prediction sets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.calibrators import Calibrator
+from leastwise.calibration.blend import Calibrator
+from leastwise.calibration.conformal import METHODS, Evidence, HeldRows, gather, levels, nonconformity, sets
 from leastwise.calibration.prior import Shift
-from leastwise.estimators.checks import check_range
+from leastwise.estimators.checks import check_range, choose
 from leastwise.estimators.validation import row_index
 from leastwise.problem.basis import evaluate
+from leastwise.problem.labels import Labels
 from leastwise.solvers.solve_tasks import evaluate_tasks
 from leastwise.utils.arrays import get_namespace, is_finite, is_numpy, numbers_like, to_namespace, to_numpy
 from leastwise.utils.optional import frames
@@ -22,10 +27,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Answer:
-    """Scores of some rows, how far they are trusted, and how they become probabilities.
+    """Scores of some rows, their domain weights, and their calibration.
 
-    ``strange`` marks rows of tasks that are not known, which have a calibrator of their own, ``stranger``. ``task``
-    holds the codes of the tasks, ``shift`` leads to other class shares.
+    ``unseen`` marks rows of unseen tasks, which have their own calibrator, ``unseen_task``. ``task`` holds the codes
+    of the tasks, ``shift`` changes the class shares.
     """
 
     F: Array
@@ -64,7 +69,7 @@ class Answer:
     def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
         if self.unseen is None or self.unseen_task is None or not self.unseen.any():
             return apply(self.calibrator, ...)
-        if not is_numpy(self.F):  # all rows both ways: other libraries cannot write to some rows by number
+        if not is_numpy(self.F):  # both calibrators for all rows: other libraries cannot assign to indexed rows
             unseen = get_namespace(self.F).astype(
                 numbers_like(self.unseen.astype(int), self.F), get_namespace(self.F).bool
             )
@@ -77,7 +82,7 @@ class Answer:
 
 
 def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Array]:
-    """Scores and domain weights of validated rows; ``task`` holds task codes, -1 for a task that is not known."""
+    """Scores and domain weights of validated rows; ``task`` holds task codes, -1 for an unseen task."""
     check_range(X, model.kernel_)
     centers, index = getattr(model, "centers_", None), getattr(model, "center_indices_", None)
     if task is None:
@@ -89,18 +94,20 @@ def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Ar
         intercept = model.intercept_ if own is None else np.vstack([own, model.intercept_])[task]
     F += to_namespace(intercept, F)
     if not is_finite(F):
-        raise ValueError("Scores overflow on these rows: they are far larger than the training rows were.")
+        raise ValueError(
+            "Scores overflow on these rows: their values are far larger than those of the training rows."
+        )
     extrapolation = getattr(model, "extrapolation_", None)
     return F, get_namespace(F).ones_like(nearest) if extrapolation is None else extrapolation.in_domain(nearest)
 
 
 def container_of(model: Any) -> str:
-    """What ``set_output`` asked for."""
+    """The container set by ``set_output``."""
     return getattr(model, "_sklearn_output_config", {}).get("transform", "default")
 
 
 def framed(model: Any, values: Array, X: Any, classes: Any = None) -> Any:
-    """A table of values with one column per class, in the container that ``set_output`` asked for."""
+    """A table of values with one column per class, in the container set by ``set_output``."""
     classes, container = model.classes_ if classes is None else classes, container_of(model)
     if container == "default":
         return values
@@ -116,3 +123,92 @@ def set_output(model: Any, transform: str | None) -> Any:
             raise ValueError(f"transform={transform!r} is not known: use 'default', 'pandas' or 'polars'.")
         model._sklearn_output_config = {"transform": transform}
     return model
+
+
+# -------------------------------------------------------------- sets of classes
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """The requested kind of sets."""
+
+    coverage: float
+    method: str
+    by_class: bool
+    by_task: bool
+    allow_empty: bool
+    rng: np.random.Generator
+
+    @staticmethod
+    def checked(coverage: Any, method: str, random_state: Any, **flags: bool) -> SetOptions:
+        """The arguments of ``predict_set``, checked."""
+        choose("method", method, list(METHODS))
+        number = isinstance(coverage, int | float | np.number) and not isinstance(coverage, bool)
+        if not number or not 0 < coverage < 1:
+            hint = " (Tasks are given by name: tasks=.)" if np.ndim(coverage) else ""
+            raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.{hint}")
+        rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        return SetOptions(float(coverage), method, flags["by_class"], flags["by_task"], flags["allow_empty"], rng)
+
+    def of(self, P: Array, evidence: Evidence, task: Array | None = None) -> Array:
+        """The sets of new rows with probabilities P (m x c), with or without levels by task."""
+        common, own = levels(evidence, self.coverage, self.method, self.by_class, self.by_task, self.rng)
+        level = np.tile(common, (len(P), 1))
+        for t, values in own.items():
+            level[task == t] = values
+        return sets(nonconformity(P, self.method, self.rng), level, self.allow_empty)
+
+    def of_tasks(self, P: Array, task: Array, evidence: Evidence, unseen_task: Evidence | None) -> Array:
+        """The same; unseen tasks (-1) use their own held-out probabilities if there are any."""
+        inside, unseen = self.of(P, evidence, task), task < 0
+        if unseen.any() and unseen_task is not None:
+            inside[unseen] = self.of(P[unseen], unseen_task)
+        return inside
+
+    def of_labels(self, P: Array, known: list[Array], held: HeldRows, labels: Labels) -> Any:
+        """The sets of every label, from concatenated probabilities and held-out tables of each label."""
+        parts = [P[:, a:b] for a, b in pairwise(labels.starts.tolist())]
+        made = [self.of(p, gather(known[t], held, t)) for t, p in enumerate(parts)]
+        if labels.form == "flat":
+            return made[0]
+        return np.stack(made, axis=1) if labels.binary else made
+
+
+def held_rows(model: Any) -> HeldRows:
+    """The held-out record of the training rows."""
+    check_is_fitted(model)
+    held = vars(model).get("heldout_rows_")
+    if held is None:
+        raise ValueError(
+            "Prediction sets need held-out probabilities, and cv=None holds nothing out: use cv='loo' or a "
+            "number of folds. (A model file saved with keep='predict' does not contain them: use "
+            "keep='all'.)"
+        )
+    return held
+
+
+def evidence_of(model: Any) -> Evidence:
+    """Held-out probabilities and true classes of the rows with a weight above 0."""
+    held = held_rows(model)
+    return gather(model.heldout_proba_, held)
+
+
+def unseen_task_evidence(model: Any) -> Evidence | None:
+    """The same for whole tasks held out; None if not available."""
+    held, F = held_rows(model), vars(model).get("unseen_task_scores_")
+    calibrator = vars(model).get("unseen_task_calibrator_")
+    if F is None or calibrator is None:
+        return None
+    known = ~np.isnan(F[:, 0])
+    P = np.full(F.shape, np.nan)
+    P[known] = calibrator.proba(F[known], held.in_domain[known])
+    return gather(P, held).of_unseen_tasks()
+
+
+def label_tables(P: Any, form: str) -> list[Array]:
+    """Probabilities of all classes of each label, (n, classes), from the result of ``predict_proba``."""
+    if form == "flat":
+        return [np.asarray(P, dtype=float)]
+    if isinstance(P, list):
+        return [np.asarray(p, dtype=float) for p in P]
+    return [np.column_stack([1 - p, p]) for p in np.asarray(P, dtype=float).T]

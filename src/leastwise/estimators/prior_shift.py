@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.prior import read_prior
-from leastwise.estimators.sets import label_tables
+from leastwise.estimators.predicting import label_tables
 from leastwise.utils.unwrap import core, own_params
 
 __all__ = ["estimate_class_prior"]

@@ -9,17 +9,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.families import FAMILIES
-from leastwise.calibration.heldout_rows import Evidence, HeldRows
+from leastwise.calibration.conformal import Evidence, HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
+from leastwise.calibration.maps import FAMILIES
 from leastwise.calibration.recalibration import choose_family
 from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout, read_proba, read_truth
 from leastwise.estimators.base import Classifier, TaskClassifier
 from leastwise.estimators.checks import choose
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import Answer
-from leastwise.estimators.sets import SetOptions, evidence_of, held_rows, label_tables, unseen_task_evidence
+from leastwise.estimators.predicting import (
+    Answer,
+    SetOptions,
+    evidence_of,
+    held_rows,
+    label_tables,
+    unseen_task_evidence,
+)
 from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.problem.labels import encode_known
 from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
@@ -44,12 +50,12 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         The model, or a pipeline that ends in one. It must hold rows out: ``cv=None`` leaves nothing to calibrate on.
     method : str, None or sequence of them, default="auto"
         "auto", "temperature", "vector", "beta", "quadratic", "isotonic", "structured", "dirichlet", or None for
-        unchanged probabilities: the family of maps, or several of them. Of several the simplest is taken whose
-        held-out log-loss is not significantly above the best. That may be None, unless some probabilities are 0.
-        "auto" tries "temperature" and "beta" with two classes; "temperature", "vector" and, unless tasks or labels
-        have parameters of their own, "dirichlet" with more.
+        unchanged probabilities: the family of maps, or several of them. With several, the simplest one is chosen
+        whose held-out log-loss is not significantly above the best. That may be None, unless some probabilities are
+        0. "auto" tries "temperature" and "beta" with two classes; with more it tries "temperature", "vector" and,
+        unless tasks or labels have their own parameters, "dirichlet".
     by_task : bool, default=False
-        True gives every task parameters of its own, shrunk towards those of all tasks by an amount chosen on held-out
+        True gives every task its own parameters, shrunk towards those of all tasks by an amount chosen on held-out
         rows. Labels of ``MultiLabelLSPC`` always have their own.
 
     Attributes
@@ -126,7 +132,7 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         model, _ = arrive(self.estimator_, X)
         if not hasattr(model, "heldout_proba_"):
             raise ValueError(
-                f"{type(model).__name__} held no rows out (cv=None), so there is nothing to calibrate on: set "
+                f"{type(model).__name__} has no held-out predictions to calibrate on (cv=None): set "
                 "cv='loo' or a number of folds."
             )
         self._keep_names(model)
@@ -144,8 +150,8 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if frozen or not isinstance(inner, Classifier):
             raise TypeError(
                 f"{name} keeps no held-out predictions (heldout_proba_): give a classifier of leastwise, such as "
-                "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Abstaining goes around Recalibrated, not "
-                "inside.) For other classifiers use sklearn.calibration.CalibratedClassifierCV."
+                "LSPC or MultiTaskLSPC, or a pipeline that ends in one. (Use Abstaining around Recalibrated, not "
+                "inside it.) For other classifiers use sklearn.calibration.CalibratedClassifierCV."
             )
         if self.by_task and not isinstance(inner, TaskClassifier):
             raise ValueError(f"by_task=True needs a multi-task model, and {name} is not one: use by_task=False.")
@@ -294,7 +300,7 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         if isinstance(model, TaskClassifier):
             return model._answer(rows, tasks).to_numpy()
         if tasks is not None:
-            raise ValueError(f"tasks= was given, and {type(model).__name__} is not a multi-task model: leave it out.")
+            raise ValueError(f"tasks= was given, but {type(model).__name__} is not a multi-task model: omit it.")
         return model._answer(rows).to_numpy()
 
     def _mapped(self, answer: Answer) -> Array:

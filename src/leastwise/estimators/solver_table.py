@@ -1,4 +1,4 @@
-"""The solvers of leastwise: which estimators each serves, what it needs, how it fits and what it costs.
+"""The built-in solvers: the estimators that each serves, its requirements, its fitting function and its costs.
 
 The table is :data:`leastwise.solvers.choose.SOLVERS`; messages list solvers in the order of the entries below.
 """
@@ -17,7 +17,7 @@ __all__ = ["SOLVERS"]
 
 
 def _rows(spec: Spec, kernel: Kernel) -> str | None:
-    """The reason why not, where LSPC is given a kernel matrix, or classes have centres of their own."""
+    """The reason against the solver, if the kernel is precomputed or classes have their own centres."""
     if spec.family == "single" and (isinstance(kernel, Precomputed) or spec.basis == "class"):
         return f"solver={spec.solver!r} needs rows to compute kernels from, and basis='full'."
     return None
@@ -25,9 +25,7 @@ def _rows(spec: Spec, kernel: Kernel) -> str | None:
 
 def _few_centers(spec: Spec, kernel: Kernel) -> str | None:
     if spec.every_row or isinstance(kernel, Precomputed):
-        return (
-            _rows(spec, kernel) or "solver='moments' goes with few centres: give n_centers, or an array of centers."
-        )
+        return _rows(spec, kernel) or "solver='moments' needs few centres: give n_centers, or an array of centers."
     return _rows(spec, kernel)
 
 
@@ -38,8 +36,8 @@ def _tasks_alike(spec: Spec, kernel: Kernel) -> str | None:
         return None
     with_norm = "" if spec.machine else " with norm='function'"
     return (
-        "solver='arrow' needs few basis functions and tasks that all share alike: give n_centers or centers, "
-        f"or kernel='linear'{with_norm}; and similarity='shared'. solver='dual' takes all else."
+        "solver='arrow' needs few basis functions and equal sharing between tasks: give n_centers or centers, "
+        f"or kernel='linear'{with_norm}; and similarity='shared'. Otherwise use solver='dual'."
     )
 
 
@@ -47,35 +45,35 @@ def _every_row(spec: Spec, kernel: Kernel) -> str | None:
     if spec.may_iterate(kernel):
         return None
     return (
-        "solver='cg' needs every row as a centre, and a positive definite kernel to compute from rows: leave "
-        "n_centers and centers as they are, or use solver='sylvester'."
+        "solver='cg' needs every row as a centre, and a positive definite kernel that is computed from rows: do not "
+        "set n_centers and centers, or use solver='sylvester'."
     )
 
 
 def _kernel_times_vector(spec: Spec, kernel: Kernel) -> str | None:
-    """Products with the positive definite kernel of all rows are all that conjugate gradients need."""
+    """The reason against conjugate gradients, which need products with a positive definite kernel of all rows."""
     if (reason := _rows(spec, kernel)) is not None:
         return reason
     if kernel.definite is False:
-        return f"solver='krylov' needs a kernel that is positive definite, which {spec.kernel!r} is not."
+        return f"solver='krylov' needs a positive definite kernel, and kernel={spec.kernel!r} is not."
     if isinstance(kernel, Precomputed):
-        return "solver='krylov' computes the kernel anew, block by block: give it rows, not a kernel."
+        return "solver='krylov' computes the kernel block by block: give rows instead of a precomputed kernel."
     if not spec.every_row:
-        return "solver='krylov' is for all rows as centres: leave n_centers and centers as they are."
+        return "solver='krylov' uses all rows as centres: do not set n_centers and centers."
     if spec.prune is not None:
         return "prune refits repeatedly; solver='krylov' does not support it: use solver='auto'."
     if spec.norm != "function":
-        return "solver='krylov' has the norm of the function in its ridge: use norm='function' with it."
+        return "solver='krylov' penalises the norm of the function: use norm='function' with it."
     if spec.many_tasks and spec.computes_similarity:
         return (
-            f"similarity={spec.similarity!r} compares tasks by the kernel of all rows: use solver='dual', "
-            "or give similarities as a matrix."
+            f"similarity={spec.similarity!r} needs the kernel matrix of all rows to compare tasks: use "
+            "solver='dual', or give the similarities as a matrix."
         )
     return None
 
 
 for _solver in (
-    Solver("cholesky", ("machine",), fit_direct, costs.direct),  # of LSPC, too, where solver="auto" takes it
+    Solver("cholesky", ("machine",), fit_direct, costs.direct),  # also used for LSPC by solver="auto"
     Solver("sylvester", ("labels",), fit_direct, costs.sylvester),
     Solver("dual", ("tasks", "task machine"), fit_direct, costs.dual),
     Solver("arrow", ("tasks", "task machine"), fit_direct, costs.arrow, _tasks_alike, by_blocks=True),

@@ -1,7 +1,7 @@
 """Direct solvers: choose the hyperparameters, solve by a factorisation, and prune.
 
-``Fitted`` is what every solver returns: the chosen point, the basis functions, the coefficients, and what is known of
-how they came about.
+``Fitted`` is the result of every solver: the chosen point, the basis functions, the coefficients, and details of the
+fit.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from leastwise.estimators.choosing import choose, make_problem
+from leastwise.estimators.label_problem import LabelProblem, relation_of
+from leastwise.estimators.ridge_problem import RidgeProblem, choose
 from leastwise.estimators.spec import Spec
+from leastwise.estimators.task_problem import TaskProblem, coupling_of, shared_coupling
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.objective import ValueObjective
 from leastwise.model_selection.search import SearchResult
@@ -43,26 +45,26 @@ from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
-#: Share of the rows that one step of pruning takes away.
+#: Share of the rows that one step of pruning removes.
 PRUNE_STEP = 0.2
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted model, and all that is known of how it came about.
+    """A fitted model, and details of the fit.
 
     Attributes
     ----------
     choice : SearchResult
-        With the outcome of this model.
+        Search result, with the outcome of this model.
     settings : Settings
     basis : Basis
-        Its rows are numbered among all that count.
+        Its row numbers refer to the rows with a weight above 0.
     solution : Solution, TaskSolution or LabelSolution
     plain : bool
-        Every row that counts has a coefficient, and was held out.
+        Whether every row with a weight above 0 has a coefficient and was held out.
     chosen : float
-        The alpha that was chosen for all rows; pruning changes that of the outcome.
+        The alpha chosen for all rows; pruning changes that of the outcome.
     attributes : dict
         Fitted attributes of this solver, such as ``n_iter_``.
     """
@@ -82,6 +84,16 @@ class Fitted:
 
 
 # ------------------------------------------------------------------------ direct
+
+
+def make_problem(spec: Spec, data: Dataset, settings: Settings) -> RidgeProblem:
+    """The coupled ridge of these data."""
+    if spec.many_labels:
+        return LabelProblem(spec, data, settings, relation_of(spec, data))
+    if spec.many_tasks:
+        coupling = shared_coupling(spec, data) if spec.logistic else coupling_of(spec, data)
+        return TaskProblem(spec, data, settings, coupling)
+    return RidgeProblem(spec, data, settings)
 
 
 def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dict] = ()) -> Fitted:
@@ -106,7 +118,7 @@ def fit_direct(spec: Spec, data: Dataset, settings: Settings, seen: Sequence[dic
 def _with_scores_of_all(
     spec: Spec, data: Dataset, settings: Settings, found: SearchResult
 ) -> tuple[SearchResult, TaskSolution | None]:
-    """The choice at its sharing; where it was judged on some tasks only, with held-out scores of all rows.
+    """The choice at its sharing; if only some tasks were evaluated, with held-out scores of all rows.
 
     These come with the solution.
     """
@@ -123,19 +135,19 @@ def _with_scores_of_all(
 
 
 def _solved(evaluator: Any, best: Candidate, keep: bool = False) -> Any:
-    """The exact solution of an evaluator, which is not to be used afterwards unless ``keep``."""
+    """The exact solution of an evaluator, which must not be used afterwards unless ``keep``."""
     if isinstance(evaluator.rows, LabelRows):
         return solve_labels(evaluator, best.sigma, best.alpha, best.sharing or 0.0)
     if isinstance(evaluator, CoupledEvaluator | ArrowEvaluator):
         return solve_tasks(evaluator, best.sigma, best.alpha)
-    if keep:  # the solver writes into the pairs
+    if keep:  # the solver overwrites the pairs
         evaluator = copy.copy(evaluator)
         evaluator.pairs = evaluator.pairs.copy()
     return solve(evaluator, best.sigma, best.alpha)
 
 
 def label_attributes(spec: Spec, solution: LabelSolution) -> dict[str, Any]:
-    """Iterations and residual of conjugate gradients; warns where these did not converge."""
+    """Iterations and residual of conjugate gradients; warns if they did not converge."""
     if not solution.summary:
         return {"n_iter_": 1}  # two decompositions are one step
     n_iter = max(1, *(summary.n_iter for summary in solution.summary))
@@ -143,8 +155,8 @@ def label_attributes(spec: Spec, solution: LabelSolution) -> dict[str, Any]:
     if not all(summary.converged for summary in solution.summary):
         warn_user(
             f"Conjugate gradients stopped after {n_iter} iterations with a residual of "
-            f"{residual:.1e} of the right-hand side (tol={spec.tol:g}): raise max_iter, tol or alpha; "
-            "a kernel that is not positive definite has no solution this way. Predictions are as far from exact.",
+            f"{residual:.1e} of the right-hand side (tol={spec.tol:g}): raise max_iter, tol or alpha. Conjugate "
+            "gradients need a positive definite kernel. The relative error of predictions is of that order.",
             ConvergenceWarning,
         )
     return {"n_iter_": n_iter, "residual_": residual}
@@ -154,10 +166,10 @@ def label_attributes(spec: Spec, solution: LabelSolution) -> dict[str, Any]:
 
 
 def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
-    """Remove the rows of the smallest coefficients, a few at a time, and judge what is left on all rows.
+    """Remove the rows with the smallest coefficients, a few at a time, and score the remaining model on all rows.
 
-    The ridge on the sum of the losses stays as it was. Rows that are left are held out one by one, the others are
-    predicted: the model has not seen them.
+    The ridge on the sum of the losses does not change. Remaining rows are held out one at a time; the removed ones
+    are predicted, since the model has not seen them.
     """
     evaluator, best = choice.evaluator, choice.outcome
     n, w, index = len(data.rows), data.rows.w, np.arange(len(data.rows))
@@ -180,7 +192,7 @@ def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
         objective = evaluator.settings.objective
         score, calibrator = objective(data.rows, HeldOut(F), None)
         whole = best.score
-        if isinstance(objective, ValueObjective):  # without any charge for degrees of freedom, as the pruned one
+        if isinstance(objective, ValueObjective):  # no penalty for degrees of freedom, as for the pruned model
             whole, _ = objective(data.rows, HeldOut(best.F), None)
         pruning |= {"score": whole, "pruned_score": score}
         _warn_ruined(spec, data.rows, objective, pruning)
@@ -191,7 +203,7 @@ def _prune(spec: Spec, data: Dataset, choice: SearchResult) -> Fitted:
 
 
 def _part(spec: Spec, data: Dataset, evaluator: Any, index: Array) -> Any:
-    """The evaluator of some of its rows."""
+    """The evaluator restricted to some rows."""
     settings = evaluator.settings
     rows = data.rows.take(index, isinstance(settings.kernel, Precomputed))
     basis = spec.basis_of(rows, data.seed, settings)
@@ -228,17 +240,17 @@ def _predicted(evaluator: Any, solution: Any, sigma: float, rows: Rows, gone: Ar
 
 
 def _warn_ruined(spec: Spec, rows: Rows, objective: Any, pruning: dict[str, Any]) -> None:
-    """Warn where pruning lost more than half of what there was to learn."""
+    """Warn if pruning lost more than half of the explained score."""
     mean = np.average(rows.targets(objective.n_outputs), axis=0, weights=rows.w).astype(rows.X.dtype)
     nothing, _ = objective(rows, HeldOut(np.tile(mean, (len(rows), 1))), None)
     whole, left = pruning["score"], pruning["pruned_score"]
     if whole > nothing and left - nothing < (whole - nothing) / 2:
         warn_user(
-            f"prune={spec.prune!r} ruins this model: {objective.scorer.name} on held-out rows is "
+            f"prune={spec.prune!r} degrades this model: {objective.scorer.name} on held-out rows is "
             f"{objective.scorer.shown(left):.3g} after it, {objective.scorer.shown(whole):.3g} before, and "
-            f"{objective.scorer.shown(nothing):.3g} for the mean alone. The rows of the largest weights are those "
-            f"that fit worst, noise among them. Take less away, or use n_centers={pruning['n_kept']}, "
-            "which is as fast and learns from all rows."
+            f"{objective.scorer.shown(nothing):.3g} for the mean alone. The rows with the largest weights are those "
+            f"that fit worst, including noise. Prune less, or use n_centers={pruning['n_kept']}, "
+            "which predicts as fast and is trained on all rows."
         )
 
 
@@ -252,7 +264,7 @@ def prune_sizes(n: int, kept: int) -> list[int]:
 
 
 def heaviest(size: Array, count: int, task: Array | None) -> Array:
-    """Rows of the largest coefficients, in order; of every task at least two, or all it has."""
+    """Rows with the largest coefficients, in order; at least two of every task, or all if it has fewer."""
     order, count = np.argsort(-size, kind="stable"), max(count, 2)
     if task is not None:
         rank = np.empty(len(size), dtype=int)

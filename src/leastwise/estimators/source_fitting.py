@@ -28,8 +28,8 @@ from leastwise.problem.weights import block_weights
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
-from leastwise.sources.categories import refuse_categories
 from leastwise.sources.dask import DaskSource
+from leastwise.sources.frames import refuse_categories
 from leastwise.sources.row_source import RowSource
 
 if TYPE_CHECKING:
@@ -42,11 +42,11 @@ Array = np.ndarray
 
 
 def fit_dask(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, groups: Any) -> Any:
-    """Fit to collections of Dask: no more than a sample and sums leave the workers."""
+    """Fit to Dask collections: only a sample and sums leave the workers."""
     if groups is not None:
         raise ValueError(
-            "groups= is not possible with rows that Dask has: they are held out one by one. Use fit_stream() "
-            "with group= for groups."
+            "groups= is not supported for Dask collections, whose rows are held out one at a time. Use fit_stream() "
+            "with group= instead."
         )
     fit_source(model, lambda spec: DaskSource.with_targets(X, y, sample_weight), None, SAMPLE_ROWS)
     return model
@@ -60,7 +60,7 @@ def fit_source(
     keep_rows: int,
     target_names: Any = None,
 ) -> StreamError | None:
-    """Fit to the rows of a source; the error that ended the source too early, if one did after some rows.
+    """Fit to the rows of a source; return the error that ended the source early, if any.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def fit_source(
 
 
 def sample_rows(spec: Spec, keep_rows: int) -> int:
-    """Rows of the first sample: as many as are kept, if these are any, and no fewer than the centres."""
+    """Number of rows of the first sample: as many as are kept, if any, and at least the number of centres."""
     centers = spec.n_centers or STREAM_CENTERS if isinstance(spec.centers, str) else 0
     return max(keep_rows, int(centers)) if keep_rows > 1 else SAMPLE_ROWS
 
@@ -168,7 +168,7 @@ class RowReader:
     def rows(self, block: Block) -> tuple[Any, Array, tuple[int, Any]]:
         """Rows and weights of a block, and the number and names of its columns."""
         if block.y is None:
-            raise ValueError("There are no targets: give y, or target= the name of their column.")
+            raise ValueError("There are no targets: give y, or the name of their column as target=.")
         first = self.dtype is None
         model, wanted = (copy.copy(self.model), [np.float64, np.float32]) if first else (self.model, [self.dtype])
         refuse_categories(block.X, model.categories)
@@ -193,7 +193,7 @@ def encoded(targets: Targets, y: Any, w: Array) -> Array:
     """Codes of the targets, one for each row."""
     codes = targets.encode(y)
     if len(codes) != len(w):
-        raise ValueError(f"X has {len(w)} rows and y {len(codes)}: every row needs its target.")
+        raise ValueError(f"X has {len(w)} rows and y has {len(codes)}: every row needs one target.")
     return codes
 
 
@@ -208,7 +208,7 @@ def column_attributes(n_columns: int, names: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowSummary:
-    """What some rows tell before anything is chosen; the summary of two sets of rows is the sum of theirs.
+    """Summary of some rows in the first pass; summaries of two sets of rows can be added.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class RowSummary:
     def completed(self, names: Any) -> tuple[Targets, Kept]:
         """The targets, with these names of their columns, and the sample; an error if there are no rows."""
         if not self.n_rows:
-            raise ValueError("There are no rows (of a weight above 0): there is nothing to learn from.")
+            raise ValueError("There are no rows with a weight above 0: there is nothing to learn from.")
         kept = self.sample.kept()
         targets = self.targets.completed(len(kept), names)
         return targets, kept.recoded(targets, self.targets)
@@ -300,7 +300,7 @@ class RowSums:
 
 @dataclass(frozen=True)
 class SumTask:
-    """How sums are made.
+    """Parameters of the second pass.
 
     Attributes
     ----------

@@ -21,12 +21,11 @@ from leastwise.estimators.checks import (
     parse_grid,
 )
 from leastwise.linalg.logistic import SOLVERS as LOGISTIC_SOLVERS
-from leastwise.model_selection.grid import Grid, SharingGrid
 from leastwise.model_selection.label_scoring import resolve_label_scoring
 from leastwise.model_selection.objective import ClassObjective, LabelObjective, ValueObjective
-from leastwise.model_selection.parallel import check_n_jobs
 from leastwise.model_selection.scoring import resolve_scoring, resolve_value_scoring
 from leastwise.model_selection.search import natural_height, natural_length
+from leastwise.model_selection.steps import Grid, SharingGrid, check_n_jobs
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.problem.inputs import SCALES
@@ -36,8 +35,8 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names
 from leastwise.solvers.evaluator import Objective, Rows, Settings
-from leastwise.sources.categories import check_categories
-from leastwise.utils.random import generator
+from leastwise.sources.frames import check_categories
+from leastwise.utils.hashing import generator
 
 Array = np.ndarray
 
@@ -87,9 +86,9 @@ class Spec:
     sigma: Any = "auto"
     alpha: Any = "auto"
     sharing: Any = None
-    kernel: Any = "rbf"
-    scale: Any = None
-    metric: Any = None
+    kernel: Any = "auto"
+    scale: Any = "auto"
+    metric: Any = "auto"
     categories: Any = "from_dtype"
     degree: int = 3
     coef0: float = 1.0
@@ -182,8 +181,11 @@ class Spec:
             return (self.kernel,)
         return self.auto_kernels if self.searches_sigma and self.cv is not None else self.auto_kernels[:1]
 
-    def scale_names(self, sparse: bool) -> tuple[str | None, ...]:
-        """Scales to choose from. A number for sigma is in the units of X as it is given: nothing is scaled then."""
+    def scale_names(self, sparse: bool, one_unit: bool = False) -> tuple[str | None, ...]:
+        """Scales to choose from; ``one_unit`` is True if the columns look like measurements in the same unit.
+
+        A number for sigma is in the units of X as it is given: nothing is scaled then.
+        """
         if self.scale != "auto":
             if sparse and self.scale is not None and not SCALES[self.scale].for_sparse:
                 raise ValueError(
@@ -193,7 +195,7 @@ class Spec:
             return (self.scale,)
         if not self.searches_sigma or self.cv is None:
             return (None,)
-        return (None, "standard") if sparse else ("standard", "quantile")
+        return (None, "standard") if sparse else ("standard", None if one_unit else "quantile")
 
     def scales_inputs(self, kernel: Kernel) -> bool:
         """True if X is scaled before kernels are computed."""

@@ -1,4 +1,4 @@
-"""What a fit leaves on the estimator: the only place that writes fitted attributes."""
+"""Stores the results of a fit on the estimator: the only module that writes fitted attributes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from leastwise.calibration.calibrators import (
     sample_credibility,
     search_calibration,
 )
+from leastwise.calibration.conformal import HeldRows
 from leastwise.calibration.extrapolation import (
     SOME,
     Extrapolation,
@@ -21,7 +22,6 @@ from leastwise.calibration.extrapolation import (
     further_distances,
     heldout_distances,
 )
-from leastwise.calibration.heldout_rows import HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds
 from leastwise.estimators.checks import check_threshold
 from leastwise.estimators.intervals import Residuals, residuals
@@ -29,8 +29,8 @@ from leastwise.estimators.predicting import Answer, raw_scores
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
+from leastwise.model_selection.folds import distinct_sample
 from leastwise.model_selection.search import table
-from leastwise.model_selection.subsample import distinct_sample
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Laplace, Precomputed, Scaled
 from leastwise.solvers.evaluator import Candidate, Settings
@@ -43,12 +43,12 @@ from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 
-#: With fewer tasks than this there is nothing to learn about unseen tasks.
+#: With fewer tasks than this, unseen tasks have no separate calibration.
 FEW_TASKS = 3
 
 
 def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
-    """Store the model, its calibration, and what is known of held-out rows."""
+    """Store the model, its calibration, and the held-out rows."""
     vars(model).update(fitted.attributes)
     outcome, fitted = fitted.outcome, _with_all_points(fitted)
     inputs = fitted.settings.inputs
@@ -91,7 +91,7 @@ def _with_all_points(fitted: Fitted) -> Fitted:
 
 
 def _store_coefficients(model: Any, spec: Spec, data: Dataset, fitted: Fitted, outcome: Candidate) -> None:
-    """Kernel, centres and coefficients, and what ``influence`` and ``novelty_pvalue`` need."""
+    """Kernel, centres and coefficients, and the data for ``influence`` and ``novelty_pvalue``."""
     settings, basis, solution = fitted.settings, fitted.basis, fitted.solution
     kernel = settings.kernel
     model.kernel_, model.sigma_, model.alpha_ = kernel, outcome.sigma, outcome.alpha
@@ -130,19 +130,19 @@ def _store_learned(model: Any, data: Dataset, fitted: Fitted, outcome: Candidate
 
 
 def _warn_lifted(spec: Spec, settings: Settings, solution: Any) -> None:
-    """Warn where a kernel of the user's has negative eigenvalues."""
+    """Warn if the kernel matrix has negative eigenvalues."""
     if solution.lifted and settings.kernel.definite is None:
-        instead = "" if spec.machine or spec.logistic else "; norm='coefficients' needs no such repair"
+        instead = "" if spec.machine or spec.logistic else "; with norm='coefficients' this is not needed"
         warn_user(
             f"The kernel matrix is not positive semi-definite: {solution.jitter:.2g} was added to its diagonal "
-            f"(jitter_). Held-out scores are approximate then{instead}."
+            f"(jitter_). Held-out scores are therefore approximate{instead}."
         )
 
 
 def heldout_extrapolation(
     spec: Spec, data: Dataset, basis: Basis, settings: Settings, F: Array
 ) -> tuple[Extrapolation | None, Array | None]:
-    """How far from the data scores are trusted, and the domain weight of held-out rows; None for everywhere.
+    """The extrapolation radius, and the domain weights of held-out rows; None if scores are used everywhere.
 
     Distances between rows and centres are computed in chunks, from the rows that have held-out scores F.
     """
@@ -176,7 +176,7 @@ def scores_of_all(model: Any, data: Dataset, F: Array, in_domain: Array | None =
 
 
 def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> HeldRows:
-    """True classes, weights, groups and tasks of all rows, from those of the rows that count."""
+    """True classes, weights, groups and tasks of all rows, from those of the rows with a weight above 0."""
     rows, n = data.rows, data.X.shape[0]
     every, weight = np.full((n, *codes.shape[1:]), -1), np.zeros((n, *codes.shape[1:]))
     every[data.used], weight[data.used] = codes, np.where(codes >= 0, w, 0)
@@ -206,7 +206,7 @@ def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict]
 
 
 def _store_tasks(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
-    """Ids of the tasks, how they are coupled, and the calibration of unseen tasks."""
+    """Ids of the tasks, their coupling, and the calibration of unseen tasks."""
     choice, best = fitted.choice, fitted.outcome
     assert data.tasks is not None
     model.task_index_, model.tasks_ = data.tasks, data.tasks.as_array()
@@ -224,7 +224,7 @@ def _store_tasks(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None:
 
 
 def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, evaluator: Any, best: Candidate, solution: Any) -> Any:
-    """How scores of unseen tasks become probabilities, from tasks that were held out whole."""
+    """The calibrator of unseen tasks, from tasks that were held out completely."""
     assert data.tasks is not None
     asked = spec.unknown_task == "shared" or np.any(data.task < 0)  # type: ignore[operator]
     if not asked or spec.cv is None or spec.calibration is None or len(data.tasks) < FEW_TASKS:
@@ -234,11 +234,11 @@ def _unseen_calibrator(model: Any, spec: Spec, data: Dataset, evaluator: Any, be
     if len(evaluator.rows) == len(data.rows):
         model.unseen_task_scores_ = np.full((data.X.shape[0], F.shape[1]), np.nan, dtype=F.dtype)
         model.unseen_task_scores_[data.used] = F
-    # A task counts once for what happens to unseen tasks.
+    # Each task counts once in the calibration of unseen tasks.
     sample = replace(evaluator.rows.sample(F), size=len(np.unique(evaluator.rows.task)))
-    # The search looked at rows, not at tasks held out whole: these say how sharp, the rows say whether at all.
-    believed = sample_credibility(spec.calibration, data.rows.sample(best.F), signed=signed)
-    return fit_calibrator(spec.calibration, sample, signed=signed, believed=believed)
+    # The search used rows, not whole tasks held out: the tasks determine the sharpness, the rows the credibility.
+    credibility = sample_credibility(spec.calibration, data.rows.sample(best.F), signed=signed)
+    return fit_calibrator(spec.calibration, sample, signed=signed, credibility=credibility)
 
 
 # ------------------------------------------------------------------------- values
@@ -257,11 +257,11 @@ def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None
 
 
 def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
-    """The residuals with what is known of tasks that were held out whole."""
+    """The residuals, including those of tasks that were held out completely."""
     best, settings, evaluator = fitted.outcome, fitted.settings, fitted.choice.searched
     assert data.tasks is not None
     if fitted.plain:
-        # Free intercepts are as good as very wide ones here.
+        # Unpenalised intercepts are treated as intercepts with a very large variance here.
         wide = evaluator.with_intercept_ratio(min(evaluator.intercept_ratio, WIDE))
         known.centring, known.bias = wide.centring(), settings.bias
         known.level = wide.unit_intercept_ratio * known.rho
@@ -308,7 +308,7 @@ def _store_labels(
 def _store_heldout_labels(
     model: Any, spec: Spec, data: Dataset, rows: LabelRows, F: Array, seen: list[dict], in_domain: Array | None
 ) -> None:
-    """What is known of held-out rows, and the thresholds that suit them."""
+    """The record of held-out rows, and the thresholds chosen on them."""
     known = ~np.isnan(F[:, 0])
     F, in_domain = scores_of_all(model, data, F, in_domain)
     P, D = model.calibrator_.proba(F, in_domain), model.calibrator_.decision(F, in_domain)

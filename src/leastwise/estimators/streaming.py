@@ -1,8 +1,8 @@
-"""Models of rows in blocks, and models that change by more rows or fewer; the methods are taken into class bodies.
+"""Fits to blocks of rows, and models to which rows can be added or removed; the functions are used as methods.
 
 ``fit_stream`` and the first ``partial_fit`` are :func:`~leastwise.estimators.source_fitting.fit_source` with a source
-of blocks. The sums of the rows are in ``moments_``, a sample in ``kept_``: adding rows, taking rows away and merging
-models are arithmetic on these, after which :func:`~leastwise.estimators.sums.conclude` makes the model anew.
+of blocks. The sums of the rows are in ``moments_``, a sample in ``kept_``: adding rows, removing rows and merging
+models are arithmetic on these, after which :func:`~leastwise.estimators.sums.conclude` computes the model again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block
 from leastwise.sources.bottom_k import BottomKSample, Kept
-from leastwise.sources.dask import is_dask
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.row_source import BlockSource, RowSource
-from leastwise.utils.arrays import bring
+from leastwise.utils.arrays import bring, is_dask
 from leastwise.utils.hashing import EVERY
 from leastwise.utils.warn import warn_user
 
@@ -40,7 +39,11 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Model = TypeVar("Model", bound="KernelEstimator")
 
-#: Attributes that do not change when rows come or go.
+#: Rounding of sums, relative to these.
+ROUNDING = 1e-9
+#: A model whose rows weigh less than this together has forgotten all of them.
+LEAST_MASS = 1e-100
+#: Attributes that do not change when rows are added or removed.
 UNCHANGED = ("n_features_in_", "feature_names_in_", "categories_", "label_index_")
 
 
@@ -105,7 +108,7 @@ def fit_stream(
 
 
 def _can_stream(model: KernelEstimator) -> bool:
-    """True if the parameters allow a fit from sums; an error that says why not."""
+    """True if the parameters allow a fit from sums; otherwise an error with the reason."""
     try:
         model._spec().check_stream(SAMPLE_ROWS)
     except ValueError as error:
@@ -136,7 +139,7 @@ def partial_fit(
     check_in_memory(X)
     block = as_block(X, y, sample_weight, groups)
     if not _goes_on(self):
-        # Not repeatable: the balance of the classes is not known, as more rows may come.
+        # Not repeatable: the class shares are unknown, since more rows may follow.
         fit_source(self, lambda spec: BlockSource([block], False, spec.report), classes, SAMPLE_ROWS)
         return self
     kept, targets = vars(self).get("kept_"), known_targets(self)
@@ -164,13 +167,20 @@ def unfit(self: Model, X: Any, y: Any, sample_weight: Any = None, groups: Any = 
     Returns
     -------
     %(self)s
+
+    Notes
+    -----
+    Rows that were never added are refused, and nothing is changed, if the model can tell: a row that belongs to the
+    stored sample and is not in it, or sums that no rows can have, with a negative weight of a class or a negative
+    eigenvalue.
     """
     check_sums(self, "unfit")
     check_in_memory(X)
     targets, block = known_targets(self), as_block(X, y, sample_weight, groups)
     X, codes, w = known_reader(self).encoded(block, targets.class_factors(None))
     begun, kept = begun_before(self), vars(self).get("kept_")
-    moments = self.moments_ - block_moments(X, codes, w, targets, begun)
+    removed = block_moments(X, codes, w, targets, begun)
+    moments = self.moments_ - removed
     if moments.n < 2 or moments.mass <= 1e-9 * self.moments_.mass:
         raise ValueError(
             f"unfit() of {len(w)} rows would leave {moments.n} of {self.moments_.n}, with a weight of "
@@ -181,11 +191,32 @@ def unfit(self: Model, X: Any, y: Any, sample_weight: Any = None, groups: Any = 
         kept = kept.without(Kept.all(X, codes, w, block.groups, kept.limit, count))
         if len(np.unique(kept.key)) < 2 and self.cv is not None:
             raise ValueError(
-                f"unfit() of {len(w)} rows would take away all but {len(kept)} of the rows that the model keeps, "
-                "and nothing would be left to choose alpha and to calibrate by: fit anew without them. Nothing "
+                f"unfit() of {len(w)} rows would remove all but {len(kept)} of the rows that the model keeps, "
+                "too few to choose alpha and to calibrate: fit a new model without them. Nothing "
                 "was changed."
             )
+    _check_possible(self, moments, removed, targets)
     return renew(self, begun, moments, kept, targets)
+
+
+def _check_possible(model: KernelEstimator, moments: Moments, removed: Moments, targets: Targets) -> None:
+    """Raise an error for sums that no rows can have, clearly beyond rounding."""
+    before, known = model.moments_, targets.kind == "classes"
+    if targets.signed:  # from targets of 1 and -1 to those of 1 and 0
+        moments = replace(moments, C=(moments.C + moments.p[:, None]) / 2, z=(moments.z + moments.mass) / 2)
+    # Kernel values of a row may be rounded differently in another block, and whitening multiplies the difference.
+    eps = float(np.finfo(model.intercept_.dtype).eps)
+    size, lost = (float(np.trace(m.A)) for m in (before, removed))
+    slack = np.sqrt(eps) * lost + max(ROUNDING, 10 * eps) * size
+    unit = np.sqrt(size / before.mass) or 1.0
+    weight = float(moments.z.min()) if targets.kind != "values" else 0.0
+    smallest = moments.least_eigenvalue(unit, known)
+    if weight * unit**2 < -slack or smallest < -2 * slack:
+        what = f"a weight of {weight:.3g}" if weight * unit**2 < -slack else f"an eigenvalue of {smallest:.3g}"
+        raise ValueError(
+            f"unfit() of {removed.n} rows would leave sums that no rows can have ({what}): at least one of these "
+            "rows was not added before, or with another target or less weight. Nothing was changed."
+        )
 
 
 def forget(self: Model, keep: float) -> Model:
@@ -205,18 +236,24 @@ def forget(self: Model, keep: float) -> Model:
     """
     check_sums(self, "forget")
     if isinstance(keep, bool) or not isinstance(keep, int | float | np.number) or not 0 < keep <= 1:
-        raise ValueError(f"keep={keep!r} must be a number above 0 and up to 1: what rows so far count from now on.")
+        raise ValueError(f"keep={keep!r} must be a number above 0 and at most 1, the factor of all weights so far.")
     if not self.moments_.n:  # without_rows(): there is nothing to forget
         return self
     kept = vars(self).get("kept_")
     kept = None if kept is None else kept.weighted(float(keep))
-    return renew(self, begun_before(self), self.moments_ * float(keep), kept, known_targets(self))
+    moments = self.moments_ * float(keep)
+    if moments.mass < LEAST_MASS:
+        raise ValueError(
+            f"forget(keep={keep:g}) would leave rows with a weight of {moments.mass:.3g} together, which is nothing: "
+            "use a larger factor, or start again with without_rows(). Nothing was changed."
+        )
+    return renew(self, begun_before(self), moments, kept, known_targets(self))
 
 
 def without_rows(self: Model) -> Model:
     """A copy with the same centres, kernel, sigma and classes that has not learned from any rows.
 
-    Models that are to be merged start from such a copy and continue with ``partial_fit``. Until then the copy
+    Models to be merged start from such a copy and continue with ``partial_fit``. Until then the copy
     predicts as this model does.
     """
     check_sums(self, "without_rows")
@@ -227,10 +264,10 @@ def without_rows(self: Model) -> Model:
 
 
 def check_in_memory(X: Any) -> None:
-    """Raise an error for collections of Dask, all of which would be computed here."""
+    """Raise an error for Dask collections, which would be computed in this process."""
     if is_dask(X):
         raise ValueError(
-            "partial_fit() and unfit() take rows in memory, not collections of Dask: fit() those, or give their "
+            "partial_fit() and unfit() need rows in memory, not Dask collections: use fit(), or pass the "
             "partitions one after the other."
         )
 
@@ -245,13 +282,13 @@ def as_block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
 
 
 def known_reader(model: KernelEstimator) -> RowReader:
-    """Validates rows as those that a fitted model knows."""
+    """The reader that validates rows for a fitted model."""
     scaled = not model.inputs_.identity
     return RowReader(model, known_targets(model), model.kernel_, model.intercept_.dtype, scaled)
 
 
 def known_targets(model: KernelEstimator) -> Targets:
-    """The targets that a fitted model knows."""
+    """The targets of a fitted model."""
     targets, known = model._spec().targets, vars(model)
     if targets.kind == "classes":
         return targets.with_known(classes=model.classes_)
@@ -261,7 +298,7 @@ def known_targets(model: KernelEstimator) -> Targets:
 
 
 def begun_before(model: KernelEstimator) -> StreamState:
-    """What was chosen when this model began."""
+    """The choices made when this model was started."""
     basis, known = given_basis(model.centers_, model.coef_.shape[-1]), vars(model)
     guess = Candidate(
         model.sigma_, model.alpha_, np.nan, np.empty(0), known.get("calibrator_"), known.get("sharing_")
@@ -282,16 +319,16 @@ def check_sums(model: KernelEstimator, method: str) -> None:
     check_is_fitted(model)
     if "moments_" not in vars(model):
         raise ValueError(
-            f"{method}() needs the sums of a model that was fitted by fit_stream() or partial_fit(); this one "
-            "was fitted by fit(), which keeps none, or saved with keep='predict'."
+            f"{method}() needs a model that was fitted by fit_stream() or partial_fit(); this one has no sums, "
+            "because it was fitted by fit() or saved with keep='predict'."
         )
 
 
 def _goes_on(model: KernelEstimator) -> bool:
-    """True if there is a model to go on from; warns that one of ``fit`` is lost."""
+    """True if there is a model to continue from; warns if a model fitted by ``fit`` is discarded."""
     if "coef_" in vars(model) and "moments_" not in vars(model):
         warn_user(
-            "This model keeps no sums to go on from, as it was fitted by fit(), or saved with keep='predict': "
-            "partial_fit() begins anew with these rows. Begin with fit_stream() or partial_fit() to go on."
+            "This model has no sums to continue from, because it was fitted by fit() or saved with keep='predict': "
+            "partial_fit() starts again with these rows only. Use fit_stream() or partial_fit() from the start."
         )
     return "moments_" in vars(model)

@@ -1,30 +1,30 @@
-"""Fits from sums over rows: few centres, and more rows than their design could be held for.
+"""Fits from sums over rows, for few centres and too many rows to hold the design matrix.
 
-Some rows choose the centres, the kernel and sigma (:func:`begin`). Sums are made of all rows. Held-out scores of some
-rows, from the sums of all, choose alpha and calibrate (:func:`conclude`). Rows come from memory, from blocks of a
-stream, or from partitions of Dask: the sums of two parts are added.
+The centres, the kernel and sigma are chosen on a sample (:func:`begin`). Sums are computed over all rows. Alpha is
+chosen and the calibration fitted on held-out scores of the sample, which follow from the sums over all rows
+(:func:`conclude`). Rows come from memory, from blocks of a stream, or from Dask partitions: the sums of two parts are
+added.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from leastwise.estimators.checks import check_range
-from leastwise.estimators.choosing import choose, make_problem
 from leastwise.estimators.configuring import configure
 from leastwise.estimators.label_problem import LabelProblem
 from leastwise.estimators.planning import refuse_large_stream
-from leastwise.estimators.ridge_problem import RidgeProblem
-from leastwise.estimators.solving import Fitted, label_attributes
+from leastwise.estimators.ridge_problem import RidgeProblem, choose, scaled_alphas
+from leastwise.estimators.solving import Fitted, label_attributes, make_problem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset, arrange
-from leastwise.linalg.moments import Moments
-from leastwise.linalg.whitening import Whitening
+from leastwise.linalg.moments import Moments, Whitening
+from leastwise.model_selection.folds import content_hashes
 from leastwise.model_selection.search import Search, SearchResult
-from leastwise.model_selection.subsample import content_hashes
 from leastwise.problem.basis import Basis, given_basis, row_chunks
 from leastwise.problem.inputs import Inputs
 from leastwise.problem.kernels import Kernel
@@ -47,36 +47,36 @@ from leastwise.utils.hashing import EVERY, row_hashes, threshold, unit_hashes
 
 Array = np.ndarray
 
-#: Centres where their number is not given.
+#: Number of centres if it is not given.
 STREAM_CENTERS = 1000
-#: Folds of more rows than this have sums of their own,
+#: Folds with more rows than this have their own sums,
 LARGE_FOLD = 2000
 #: if there are no more folds than this.
 MANY_FOLDS = 50
-#: Copies are merged where a sample has more rows than so many times what was asked for.
+#: Copies are merged if a sample has more rows than this many times the requested number.
 COPIES = 2
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """What was chosen on some rows.
+    """The choices made on the sample.
 
     Attributes
     ----------
     kernel : Kernel
     basis : Basis
-        Its centres are places: they stay when a row is held out.
+        Its centres are fixed points: they stay when a row is held out.
     guess : Outcome
-        Sigma, and the alpha that suits so many rows.
+        Sigma, and the alpha for ``n_rows`` rows.
     n_rows : int
     seen : list of dict
         Points of the search.
     whitening : Whitening or None
         Coordinates in which the rows of a stream are summed.
     inputs : Inputs
-        What is done to rows before they are summed.
+        Transformation of the rows before they are summed.
     tried : tuple of dict
-        Points of the choice of inputs and kernel,
+        Search points of the choice of inputs and kernel,
     chosen : dict
         and their names.
     """
@@ -105,19 +105,18 @@ class StreamState:
         return replace(self, basis=given_basis(self.basis.centers, n_outputs))
 
     def for_rows(self, n: int, ratio: float | None) -> Candidate:
-        """The guess for another number of rows: more call for a smaller ridge on the mean loss, in proportion.
+        """The guess for another number of rows: more rows need a proportionally smaller ridge on the mean loss.
 
-        Where alphas come by a ratio the guess is a power of it, whatever the way that led there.
+        If alphas form a geometric grid, the guess is rounded to a power of its ratio.
         """
         if not ratio:
             return self.guess
         alpha = self.guess.alpha * (self.n_rows or n) / n
         return replace(self.guess, alpha=float(ratio ** np.round(np.log(alpha) / np.log(ratio))))
 
-    def seen_for_rows(self, n: int, ratio: float | None) -> list[dict]:
-        """All points of the search, with alphas for another number of rows."""
-        more = (self.n_rows or n) / n if ratio else 1.0
-        return [{**point, "alpha": point["alpha"] * more} for point in self.seen]
+    def points_for_rows(self, seen: Sequence[dict], n: int, ratio: float | None) -> list[dict]:
+        """Points of a search, with alphas for another number of rows."""
+        return scaled_alphas(seen, (self.n_rows or n) / n if ratio else 1.0)
 
 
 # ---------------------------------------------------------------- begin, conclude
@@ -132,14 +131,14 @@ def begin(spec: Spec, data: Dataset, settings: Settings) -> StreamState:
 
 
 def _few_centers(spec: Spec, data: Dataset, settings: Settings) -> Basis:
-    """As many centres as were asked for, or 1,000; a linear kernel has the inputs themselves."""
+    """The requested number of centres, or 1,000; a linear kernel uses the inputs themselves."""
     directions = spec.linear_directions(len(data.rows), data.rows.X.shape[1], settings.kernel)
     few = spec if directions else spec.with_centers(STREAM_CENTERS)
     return few.basis_of(data.rows, data.seed, settings)
 
 
 def moment_evaluator(problem: RidgeProblem, rows: Rows, basis: Basis, sums: SumsBySigma) -> Any:
-    """Held-out scores of some rows by sums over all."""
+    """Held-out scores of some rows, from sums over all rows."""
     if not isinstance(problem, LabelProblem):
         return MomentEvaluator(rows, basis, problem.settings, sums)
     assert isinstance(rows, LabelRows)
@@ -147,12 +146,12 @@ def moment_evaluator(problem: RidgeProblem, rows: Rows, basis: Basis, sums: Sums
 
 
 def settle(problem: RidgeProblem, begun: StreamState, evaluator: Any, n: int) -> SearchResult:
-    """Alpha and sharing chosen, and the calibration made, on held-out rows, for n rows."""
+    """Choose alpha and sharing and fit the calibration on held-out rows, for n rows."""
     alphas = problem.grids.alphas
     guess = begun.for_rows(n, alphas.ratio)
     if problem.spec.cv is None:
         return SearchResult(guess, [], evaluator, evaluator, problem.coupling)
-    search, before = Search(evaluator), begun.seen_for_rows(n, alphas.ratio)
+    search, before = Search(evaluator), begun.points_for_rows(begun.seen, n, alphas.ratio)
     found = search.settle(guess, alphas, problem.sharings)
     # Scores from the sums of all rows rank above those of the subsample.
     seen = before + [{**point, "stage": 1} for point in search.seen]
@@ -182,11 +181,11 @@ def fitted(spec: Spec, basis: Basis, settings: Settings, choice: SearchResult) -
 
 
 def fit_by_sums(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
-    """Rows are in memory, their design is not."""
+    """Fit to rows in memory without holding their design matrix."""
     rows, targets = data.rows, data.targets
     if spec.many_labels and not (isinstance(rows, LabelRows) and rows.complete):
         raise ValueError(
-            "solver='moments' needs all labels of all rows, with one weight a row: use solver='auto' where some are "
+            "solver='moments' needs all labels of all rows, with one weight per row: use solver='auto' if some are "
             "not known."
         )
     found, n_folds = _sampled(rows)
@@ -206,7 +205,7 @@ def fit_by_sums(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
 
 
 def _sampled(rows: Rows) -> tuple[Array, int]:
-    """Rows whose held-out scores are looked at, and the number of folds that have sums of their own."""
+    """Rows whose held-out scores are used, and the number of folds with their own sums."""
     sizes = np.bincount(rows.fold)
     if sizes.max() > LARGE_FOLD and len(sizes) <= MANY_FOLDS:
         return np.sort(np.argsort(content_hashes(rows, "sample"), kind="stable")[:SAMPLE_ROWS]), len(sizes)
@@ -214,9 +213,9 @@ def _sampled(rows: Rows) -> tuple[Array, int]:
 
 
 def sampled_folds(rows: Rows, count: int) -> Array:
-    """About ``count`` row numbers, in order, whole folds of them: those with the lowest hashes.
+    """About ``count`` row numbers, in order, in whole folds: those with the lowest hashes.
 
-    Copies of a row count as one. Of groups those that have more rows than this are left out, where there are others.
+    Copies of a row count as one. Groups with more rows than this are left out if there are others.
     """
     key, sizes = row_hashes(rows.X), np.bincount(rows.fold)
     grouped = rows.group is not None
@@ -232,16 +231,16 @@ def sampled_folds(rows: Rows, count: int) -> Array:
 
 
 def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
-    """Some row numbers without those of copies, where these are many.
+    """The sampled rows, with copies merged if there are many.
 
     Returns
     -------
     rows : Rows
-        With the weights and counts of their copies, for those that stay.
+        The remaining rows, with the weights and counts of their copies.
     stay : ndarray of int
         Their numbers.
     place : ndarray of int of shape (len(sample),)
-        Which of them each row of the sample is like.
+        Index of the remaining row that is equal to each sampled row.
     """
     if len(sample) <= COPIES * SAMPLE_ROWS:
         return rows, sample, np.arange(len(sample))
@@ -249,7 +248,7 @@ def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
     w, count = rows.w.copy(), np.ones(len(rows)) if rows.count is None else rows.count.copy()
     folds = [] if rows.by_observation else [rows.fold[sample]]
     same = np.column_stack([*folds, rows.copy[sample], rows.y[sample], *values])
-    # Observations of one weight each are left out exactly; if there are too many weights, by their mean weight.
+    # Observations of equal weight are held out exactly; with too many different weights, by their mean weight.
     for alike in (np.column_stack([same, (w / count)[sample]]), same):
         _, first, place = np.unique(alike, axis=0, return_index=True, return_inverse=True)
         if len(first) <= COPIES * SAMPLE_ROWS:
@@ -260,7 +259,7 @@ def without_copies(rows: Rows, sample: Array) -> tuple[Rows, Array, Array]:
 
 
 def as_places(basis: Basis) -> Basis:
-    """The same centres, which stay when a row is held out."""
+    """The same centres as fixed points, which stay when a row is held out."""
     return replace(basis, rows=None, blocks=tuple(replace(block, own=None) for block in basis.blocks))
 
 
@@ -268,14 +267,14 @@ def as_places(basis: Basis) -> Basis:
 
 
 def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int) -> StreamState:
-    """Centres, kernel and sigma, chosen on the rows that were kept."""
+    """Centres, kernel and sigma, chosen on the kept rows."""
     data = kept_rows(spec, kept, targets, kernel, None)
     settings = spec.settings(data.kernel, targets, data.rows)
     refuse_large_stream(spec, data, settings, spec.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
     spec, data, settings = configure(spec, data, settings)
     begun = begin(spec, data, settings)
     spec.report(
-        f"{len(data.rows)} rows chose {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g} and alpha "
+        f"chosen on {len(data.rows)} rows: {begun.basis.n_functions} centres, sigma {begun.guess.sigma:.4g}, alpha "
         f"{begun.guess.alpha:.2g}"
     )
     known = center_whitening(begun.kernel, begun.basis.centers, begun.guess.sigma, settings.norm)
@@ -283,7 +282,7 @@ def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_
 
 
 def kept_rows(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, moments: Moments | None) -> Dataset:
-    """Rows that were kept as training data; with the class shares of all rows, once these are known."""
+    """The kept rows as training data; with the class shares of all rows, once these are known."""
     W = targets.row_weights(kept.w.astype(float))
     count = None if np.all(kept.count <= 1) else kept.count
     data = arrange(spec, targets, kept.X, kept.y, W, kept.group, kernel, count=count, encoded=True)
@@ -294,7 +293,7 @@ def kept_rows(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, moments:
 
 
 def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: StreamState) -> Moments:
-    """Sums over the rows of a block, of which no more than a part of the design is held at a time."""
+    """Sums over the rows of a block; only a part of the design matrix is held at a time."""
     b, c = begun.basis.n_functions, begun.n_outputs
     X, total, plain = begun.inputs(X), begun.zero(), bool(np.all(w == 1))
     check_range(X, begun.kernel)
@@ -310,18 +309,19 @@ def block_moments(X: Any, codes: Array, w: Array, targets: Targets, begun: Strea
 def conclude(
     spec: Spec, begun: StreamState, moments: Moments, kept: Kept | None, targets: Targets
 ) -> tuple[Dataset, Fitted]:
-    """The model of these sums; alpha and the calibration come from the rows that were kept."""
+    """The model of these sums; alpha and the calibration are based on the kept rows."""
     if not moments.mass > 0:
-        raise ValueError("There are no rows (of a weight above 0) to learn from: add some by partial_fit().")
+        raise ValueError("There are no rows with a weight above 0: add some with partial_fit().")
     targets = targets.with_sums(moments)
     n = begun.basis.n_functions
-    # Without rows, the centres take their place: nothing is learned from them.
+    # Without rows, the centres replace them as a placeholder: nothing is learned from them.
     some = kept or Kept.all(begun.basis.centers, targets.blank(n), np.ones(n), None, n)
     data = kept_rows(spec, some, targets, begun.kernel, moments)
     if kept:
         data = replace(data.with_inputs(begun.inputs, begun.kernel), kernel=begun.kernel)
     settings = replace(spec.settings(data.kernel, targets, data.rows), kernel=begun.kernel, inputs=begun.inputs)
-    settings = replace(settings, seen=begun.tried, chosen=begun.chosen)
+    tried = begun.points_for_rows(begun.tried, moments.n, spec.grids(1.0, 1.0)[1].ratio)
+    settings = replace(settings, seen=tuple(tried), chosen=begun.chosen)
     scaled = moments * (1 / data.rows.mass)
     problem = make_problem(spec, data, settings)
     evaluator = moment_evaluator(problem, data.rows, begun.basis, lambda sigma: [scaled])

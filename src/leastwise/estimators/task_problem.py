@@ -1,4 +1,4 @@
-"""The ridge of many tasks: how tasks are coupled and sampled, and which evaluator has their held-out scores."""
+"""The ridge of many tasks: how tasks are coupled and sampled, and which evaluator computes held-out scores."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from leastwise.estimators.checks import check_search_memory, check_similarity, c
 from leastwise.estimators.ridge_problem import RidgeProblem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.grid import Grid, SharingGrid
+from leastwise.model_selection.folds import LEAST_TASKS, content_hashes, some_units, stratified_rows
 from leastwise.model_selection.search import Search, SearchResult
-from leastwise.model_selection.subsample import LEAST_TASKS, content_hashes, some_units, stratified_rows
+from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
 from leastwise.problem.kernels import Linear, Precomputed
@@ -23,15 +23,15 @@ from leastwise.problem.targets import in_units
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.choose import task_solver
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
-from leastwise.solvers.search_rows import SETTLE_NUMBERS, search_bytes, task_rows_to_search
 from leastwise.solvers.solve_tasks import AnyTaskEvaluator, check_folds_within_tasks
 from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
+from leastwise.solvers.work import SETTLE_NUMBERS, search_bytes, task_rows_to_search
 from leastwise.utils.hashing import task_hashes
 from leastwise.utils.memory import available_memory
 
 Array = np.ndarray
 
-#: Similarities are computed on no more rows than this.
+#: Largest number of rows on which similarities are computed.
 SIMILARITY_ROWS = 1200
 
 
@@ -42,14 +42,14 @@ class TaskProblem(RidgeProblem):
     Attributes
     ----------
     allowed_ratios : tuple of float or None
-        Variances of the tasks' own intercepts that are possible for all rows, if these are some of them.
+        Variances of the tasks' intercepts that are possible for all rows, if this is a subsample.
     """
 
     allowed_ratios: tuple[float, ...] | None = None
 
     @property
     def sharings(self) -> SharingGrid | None:
-        """Sharings to try."""
+        """Values of sharing to try."""
         return self.spec.task_sharings
 
     @cached_property
@@ -61,7 +61,7 @@ class TaskProblem(RidgeProblem):
 
     @property
     def by_arrow(self) -> bool:
-        """True if the block-arrow system is the cheapest exact way."""
+        """True if the block-arrow system is the cheapest exact method."""
         few = self.spec.few_functions(self.settings.kernel)
         return task_solver(self.spec.solver, few, self.basis.n_functions, len(self)) == "arrow"
 
@@ -75,7 +75,7 @@ class TaskProblem(RidgeProblem):
         return task_rows_to_search(n, n, 10 if self.spec.cv is None else wish, by_arrow=False)
 
     def take(self, count: int) -> Self:
-        """About ``count`` rows, whole tasks if possible, since how much to share depends on how large they are."""
+        """About ``count`` rows, whole tasks if possible, since the best sharing depends on the size of the tasks."""
         rows, tasks = self.rows, self.data.tasks
         assert rows.task is not None
         assert tasks is not None
@@ -93,7 +93,7 @@ class TaskProblem(RidgeProblem):
     # -------------------------------------------------------------- evaluators
 
     def evaluator(self) -> Any:
-        """Held-out scores of these rows, by the cheapest exact way."""
+        """Held-out scores of these rows, by the cheapest exact method."""
         rows, settings, coupling = self.rows, self.settings, self.coupling
         if self.spec.logistic:
             return CoupledRefitEvaluator(rows, self.basis, settings, coupling, self.refit_options)
@@ -101,7 +101,7 @@ class TaskProblem(RidgeProblem):
         if self.by_arrow:
             assert self.data.tasks is not None
             check_task_memory(len(self.data.tasks), self.basis.n_functions, settings.n_outputs, rows.X.dtype.itemsize)
-            # Centres are places here: they have no weight, and do not belong to rows.
+            # Centres are fixed points here: they have no weight, and do not belong to rows.
             basis = replace(self.basis, square=False, weighted=False)
             evaluator = ArrowEvaluator(rows, basis, settings, coupling)
         else:
@@ -112,14 +112,14 @@ class TaskProblem(RidgeProblem):
 
     @cached_property
     def intercept_ratios(self) -> tuple[float, ...]:
-        """Variances of the tasks' own intercepts to try: possible for these rows, and for all rows."""
+        """Variances of the tasks' intercepts to try: those possible for these rows and for all rows."""
         alone = _held_out_whole(self.rows)
         size = int(np.sum(self.rows.task == alone[0])) if len(alone) else 0
         possible = intercept_ratios_without(self.spec, self.data, alone, size, len(self))
         return tuple(r for r in possible if self.allowed_ratios is None or r in self.allowed_ratios)
 
     def check_search(self, evaluator: Any, sample: RidgeProblem) -> None:
-        """Raise an error where a search on this sample is not possible."""
+        """Raise an error if a search on this sample is not possible."""
         if isinstance(evaluator, ArrowEvaluator):
             check_search_memory(len(sample), evaluator.basis.n_functions)
         if self.too_large_to_settle(evaluator):
@@ -131,12 +131,14 @@ class TaskProblem(RidgeProblem):
         return evaluator.streams and (numbers > SETTLE_NUMBERS or search_bytes(numbers) > available_memory())
 
     def relate(self, found: SearchResult) -> SearchResult:
-        """Compute the similarities of the tasks where the search ended, and choose the sharing again.
+        """Compute the similarities of the tasks at the chosen point, if requested, and choose the sharing again.
 
-        The similarities have seen the labels of all rows, so held-out scores are a little too good from here on, and
-        better for less smoothing. Hence sigma stays, and alpha may only grow.
+        The similarities use the labels of all rows, so held-out scores are slightly optimistic from here on, more so
+        with less smoothing. Hence sigma is kept, and alpha can only increase.
         """
         evaluator, best = found.evaluator, found.outcome
+        if not self.spec.computes_similarity:
+            return found
         assert isinstance(evaluator, CoupledEvaluator)
         rule, penalty = TASK_SIMILARITIES[self.spec.similarity], evaluator.coupling.penalty
         S = rule.function(_compared_rows(self.data, evaluator, best))
@@ -154,13 +156,13 @@ class TaskProblem(RidgeProblem):
 
 
 def shared_coupling(spec: Spec, data: Dataset) -> Shared:
-    """All tasks coupled alike, with the penalties that were asked for."""
+    """All tasks coupled equally, with the given penalties."""
     assert data.tasks is not None
     return Shared(task_penalties(spec.task_penalty, data.tasks))
 
 
 def coupling_of(spec: Spec, data: Dataset) -> Coupling:
-    """How the tasks are coupled, as far as that is known before the search."""
+    """The coupling of the tasks, as far as it is known before the search."""
     shared, S = shared_coupling(spec, data), spec.similarity
     assert data.tasks is not None
     if isinstance(S, str):
@@ -168,8 +170,8 @@ def coupling_of(spec: Spec, data: Dataset) -> Coupling:
         if most is not None and len(data.tasks) > most:
             others = [repr(name) for name, rule in TASK_SIMILARITIES.items() if rule.max_tasks is None]
             raise ValueError(
-                f"similarity={S!r} compares all pairs of tasks, and {len(data.tasks)} are too many for "
-                f"that: up to {most} are possible. Use {', '.join(others)} or 'shared'."
+                f"similarity={S!r} compares all pairs of tasks and supports at most {most} tasks; there are "
+                f"{len(data.tasks)}. Use {', '.join(others)} or 'shared'."
             )
         return shared
     if callable(S):
@@ -178,7 +180,7 @@ def coupling_of(spec: Spec, data: Dataset) -> Coupling:
 
 
 def given_targets(data: Dataset) -> Array:
-    """The targets of the rows that count, as they were given."""
+    """The original targets of the rows with a weight above 0."""
     targets = data.targets
     if targets.kind == "classes":
         return data.classes[data.rows.y]
@@ -186,7 +188,7 @@ def given_targets(data: Dataset) -> Array:
 
 
 def compared_targets(data: Dataset) -> Array:
-    """Targets by which tasks are compared: indicators, or values about their means in units of their deviation."""
+    """Targets by which tasks are compared: class indicators, or standardised values."""
     if data.targets.kind == "classes":
         return np.eye(len(data.classes))[data.rows.y]
     Z = np.asarray(data.rows.values, dtype=float)
@@ -198,9 +200,9 @@ def compared_targets(data: Dataset) -> Array:
 
 
 def task_basis(spec: Spec, data: Dataset, rows: Rows, settings: Settings, some: bool = False) -> Basis:
-    """Basis functions; a linear kernel has the inputs themselves, where these are fewer than the rows.
+    """Basis functions; a linear kernel uses the inputs themselves if there are fewer of them than rows.
 
-    ``some`` says that there are many more rows than these.
+    ``some`` is true if these are a small part of the rows.
     """
     d, kernel = rows.X.shape[1], settings.kernel
     linear = isinstance(kernel, Linear) and spec.few_functions(kernel) and spec.solver != "dual"
@@ -211,7 +213,7 @@ def task_basis(spec: Spec, data: Dataset, rows: Rows, settings: Settings, some: 
 
 
 def with_intercept_ratios(evaluator: AnyTaskEvaluator, ratios: tuple[float, ...]) -> AnyTaskEvaluator:
-    """The evaluator with all intercept variances that may be tried, at the middle one."""
+    """The evaluator with all intercept variances to try, set to the middle one."""
     evaluator.intercept_ratios = ratios
     return evaluator.with_intercept_ratio(ratios[len(ratios) // 2])
 
@@ -228,7 +230,7 @@ def intercept_ratios_without(spec: Spec, data: Dataset, alone: Array, size: int,
         return intercept_ratios[:-1]
     assert data.tasks is not None
     raise ValueError(
-        "bias='task' gives every task a free intercept, but holding out a fold leaves no row of some tasks "
+        "bias='task' gives every task an unpenalised intercept, but some folds contain all rows of a task "
         f"({len(alone)} of {len(data.tasks)}), such as {data.tasks.ids[alone[0]]!r} with "
         f"{size} of {n} rows. Use bias='shrunk' or 'shared', a cv that "
         "keeps a row of each task, or leave such tasks out."
@@ -236,7 +238,7 @@ def intercept_ratios_without(spec: Spec, data: Dataset, alone: Array, size: int,
 
 
 def _held_out_whole(rows: Rows) -> Array:
-    """Tasks all of whose rows are held out together."""
+    """Tasks whose rows are all held out together."""
     assert rows.task is not None
     cells = np.unique(np.stack([rows.task, rows.fold]), axis=1)
     once = np.bincount(cells[0]) == 1
@@ -249,7 +251,7 @@ def _held_out_whole(rows: Rows) -> Array:
 
 
 def _compared_rows(data: Dataset, evaluator: CoupledEvaluator, best: Candidate) -> ComparedRows:
-    """Some rows of all tasks, with their kernel matrix at the chosen point."""
+    """A sample of the rows of all tasks, with their kernel matrix at the chosen point."""
     rows = evaluator.rows
     index = np.arange(len(rows))
     if len(rows) > SIMILARITY_ROWS:

@@ -1,12 +1,12 @@
-"""Fits of many tasks to rows in blocks or in partitions of Dask.
+"""Fits of many tasks to blocks of rows or to Dask partitions.
 
-``fit_stream`` and the fit to collections of Dask are one function, :func:`fit_task_source`, with another
+``fit_stream`` and the fit to Dask collections are one function, :func:`fit_task_source`, with a different
 :class:`~leastwise.sources.row_source.RowSource`. Its passes differ from those of
 :func:`leastwise.estimators.source_fitting.fit_source`. All rows of a task have to be in one block, so the first pass
 makes statistics of the tasks of each block, and rows move. The shared system of the block-arrow problem is a sum over
 tasks that depends on alpha, so each alpha that is tried on all rows takes a pass
 (:mod:`leastwise.sources.task_workers`). A sample of whole tasks is searched in memory. Alpha is refined on all rows
-where they are not too many. Rows that can be read only once are first sorted by task on disk.
+if there are not too many. Rows that can be read only once are first sorted by task on disk.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from leastwise.estimators.checks import check_range, check_search_memory, check_task_memory, task_penalties
-from leastwise.estimators.choosing import fixed_point, for_all_rows, run_search
 from leastwise.estimators.configuring import configure
-from leastwise.estimators.ridge_problem import Grids
+from leastwise.estimators.ridge_problem import Grids, fixed_point, for_all_rows, run_search, scaled_alphas
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
@@ -37,15 +36,15 @@ from leastwise.estimators.task_problem import (
 )
 from leastwise.estimators.validation import Dataset, all_or_nothing, arrange, computed
 from leastwise.model_selection.folds import observation_counts
-from leastwise.model_selection.grid import Grid
 from leastwise.model_selection.search import Search, SearchResult
+from leastwise.model_selection.steps import Grid
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
 from leastwise.problem.tasks import Tasks, split_tasks
 from leastwise.problem.weights import check_class_weight
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
-from leastwise.solvers.search_rows import SETTLE_NUMBERS, task_rows_to_search
+from leastwise.solvers.work import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
 from leastwise.sources.dask import DaskSource
 from leastwise.sources.opening import has_names, open_blocks
@@ -70,17 +69,17 @@ Model = TypeVar("Model", "TaskClassifier", "TaskRegressor")
 
 
 class TooManyWaitError(MemoryError):
-    """Rows of tasks that lie in many blocks would take too much memory while they wait for the last of these."""
+    """Rows of tasks spread over many blocks would need too much memory until the last of these is read."""
 
 
 @dataclass(frozen=True)
 class SampledTasks:
-    """A sample of whole tasks, and all that is known of the rows of all tasks.
+    """A sample of whole tasks, and the statistics of all rows of all tasks.
 
     Attributes
     ----------
     data : Dataset
-        The sample, as if it were all.
+        The sample, treated as if it were all rows.
     remote : Remote
         All rows.
     known : TaskStatistics
@@ -99,7 +98,7 @@ class SampledTasks:
 
     @cached_property
     def among(self) -> Rows:
-        """The rows of the sample with the weights that they have among all."""
+        """The rows of the sample with their weights relative to all rows."""
         rows, known = self.data.rows, self.known
         w = rows.w.astype(float) * (rows.mass / known.mass)
         w[np.abs(w - 1) < 1e-12] = 1
@@ -107,7 +106,7 @@ class SampledTasks:
         return replace(rows, w=w.astype(rows.X.dtype), mass=known.mass, shares=shares)
 
     def with_inputs(self, data: Dataset, settings: Settings) -> SampledTasks:
-        """The same with the inputs that were chosen on the sample; workers apply them to all rows."""
+        """The same with the input transformation chosen on the sample; workers apply it to all rows."""
         remote = replace(self.remote, terms=replace(self.remote.terms, inputs=settings.inputs))
         return replace(self, data=replace(data, tasks=self.data.tasks), remote=remote)
 
@@ -119,7 +118,7 @@ class SampledTasks:
 
     @property
     def more(self) -> float:
-        """Rows for each row of the sample."""
+        """Number of rows divided by that of the sample."""
         return self.known.n / len(self.data.rows)
 
 
@@ -176,14 +175,14 @@ def fit_stream(
 
 
 def fit_dask_tasks(model: Model, spec: Spec, X: Any, y: Any, sample_weight: Any, groups: Any, tasks: Any) -> Model:
-    """Fit to collections of Dask."""
+    """Fit to Dask collections."""
     if groups is not None:
-        raise ValueError("groups= is not possible with rows that Dask has: they are held out one by one.")
+        raise ValueError("groups= is not supported for Dask collections, whose rows are held out one at a time.")
     return fit_task_source(model, spec, DaskSource.with_targets(X, y, sample_weight, tasks))
 
 
 def _as_blocks(source: Any, y: Any, names: dict[str, Any], block_rows: int | None) -> Any:
-    """Blocks of rows: a list of them as it is, all else as ``open_blocks`` has it."""
+    """Blocks of rows: a list of blocks is used directly, everything else is opened by ``open_blocks``."""
     listed = isinstance(source, Sequence) and not isinstance(source, str | bytes) and len(source)
     if listed and not isinstance(source[0], str | PathLike) and not _pair_of_paths(source[0]):
         return source
@@ -191,14 +190,14 @@ def _as_blocks(source: Any, y: Any, names: dict[str, Any], block_rows: int | Non
 
 
 def _check_named(source: Any, y: Any, names: dict[str, Any], task_column: Any) -> None:
-    """Files, tables and arrays need the names of targets and tasks."""
+    """Check that targets and tasks are given for files, tables and arrays."""
     if not has_names(source) and not hasattr(source, "__array__"):
         return
     if y is None and names["target"] is None:
-        raise StreamError("There are no targets: name their column by target=, or give them as y.")
+        raise StreamError("There are no targets: name their column with target=, or give them as y.")
     if names["task"] is None and task_column is None:
         raise StreamError(
-            "Nothing tells which task a row belongs to: name the column by task=, or give an array of ids. (Without "
+            "The tasks of the rows are missing: name their column with task=, or give an array of ids. (Without "
             "tasks, use LSPC, LSSVC or LSSVR.)"
         )
 
@@ -208,7 +207,7 @@ def _pair_of_paths(item: Any) -> bool:
 
 
 def _by_blocks(fit: Callable[[RowSource], Any], blocks: Any, folder: Any) -> None:
-    """Blocks as they are, or sorted by task on disk where too many rows would wait for others of their task."""
+    """The blocks, or rows sorted by task on disk if too many would have to be held in memory."""
     if getattr(blocks, "repeatable", True):
         try:
             fit(BlockSource(UncheckedBlocks(blocks)))
@@ -233,8 +232,10 @@ def fit_task_source(model: Model, spec: Spec, source: RowSource) -> Model:
     settings = spec.settings(begun.data.kernel, begun.data.targets, begun.data.rows)
     spec, data, settings = configure(spec, begun.alone, settings)
     begun = begun.with_inputs(data, settings)
+    if spec.grids(1.0, 1.0)[1].ratio:
+        settings = replace(settings, seen=tuple(scaled_alphas(settings.seen, 1 / begun.more)))
     choice, solution = _learn(spec, begun, settings)
-    # What unseen tasks get depends on the ridge on the sum of the losses.
+    # Predictions for unseen tasks depend on the ridge on the sum of the losses.
     chosen, evaluator = choice.outcome.alpha * begun.more, choice.evaluator
     attributes = {"n_iter_": 1} if spec.machine else {}
     fitted = Fitted(choice, evaluator.settings, evaluator.basis, solution, False, chosen, attributes)
@@ -245,7 +246,7 @@ def fit_task_source(model: Model, spec: Spec, source: RowSource) -> Model:
 def _begin(
     model: TaskClassifier | TaskRegressor, spec: Spec, source: RowSource, kernel: Kernel
 ) -> SampledTasks | Block:
-    """Statistics of all blocks, and a sample; all rows where they are so few that the sample would be all."""
+    """Statistics of all blocks, and a sample; all rows if there are few."""
     _check_parameters(spec, kernel)
     rules = _rules(model, spec, kernel)
     known = task_statistics(list(source.map(block_statistics, rules)), rules)
@@ -278,13 +279,13 @@ def _targets(spec: Spec, known: TaskStatistics) -> Targets:
 def _sampled(
     spec: Spec, sample: Sample, known: TaskStatistics, chosen: Array, kernel: Kernel, terms: WorkerConfig
 ) -> Dataset:
-    """The sample as if it were all, but for what is known of all rows: classes, tasks, the kernel's scale."""
+    """The sample as training data, with the classes, tasks and kernel scale of all rows."""
     rows, targets = sample.rows, terms.targets
     y = rows.y if terms.values else np.searchsorted(targets.classes, rows.y)
     some, task = Tasks([known.tasks.ids[k] for k in chosen]), np.searchsorted(chosen, rows.index)
     w, count = terms.weights(rows.y, rows.w), observation_counts(rows.w)
     data = arrange(spec, targets, rows.X, y, w, None, kernel, task=task, tasks=some, count=count, encoded=True)
-    # Where values are missing, the mean of all rows is not known, and the kernel is fitted to the sample.
+    # With missing values the mean of all rows is unknown, and the kernel is fitted to the sample.
     fitted = data.kernel if known.incomplete else known.fitted(kernel)
     return replace(data, kernel=fitted, task=rows.index, tasks=known.tasks)
 
@@ -296,23 +297,23 @@ def _by_task(source: RowSource, known: TaskStatistics, plan: list[Move]) -> RowS
     need, have = known.waiting(plan), available_memory()
     if source.home == "last" and need > have:
         raise TooManyWaitError(
-            f"Rows of tasks that lie in several blocks wait for the last one: that takes about {human(need)} at "
-            f"its peak; {human(have)} are available."
+            f"Rows of tasks that are spread over several blocks have to be held in memory until the last of these: "
+            f"about {human(need)} at the peak; {human(have)} are available."
         )
     return source.by_task(plan)
 
 
 def _check_parameters(spec: Spec, kernel: Kernel) -> None:
-    """Raise an error for what takes all rows at once."""
+    """Raise an error for parameters that need all rows at once."""
     if spec.solver not in ("auto", "arrow") or not spec.few_functions(kernel):
         raise ValueError(
-            "Rows in blocks are fitted by solver='arrow' (or 'auto'), which needs few basis functions and tasks "
-            "that all share alike: give n_centers or centers, or kernel='linear'; and similarity='shared'."
+            "Rows in blocks are fitted by solver='arrow' (or 'auto'), which needs few basis functions and equal "
+            "sharing between tasks: give n_centers or centers, or kernel='linear'; and similarity='shared'."
         )
     if spec.cv is not None and not (isinstance(spec.cv, str) and spec.cv == "loo"):
         raise ValueError(
-            f"cv={spec.cv!r}: rows in blocks are held out one by one. Use cv='loo', or cv=None with numbers for "
-            "all parameters."
+            f"cv={spec.cv!r} is not supported: rows in blocks are held out one at a time. Use cv='loo', or cv=None "
+            "with numbers for all hyperparameters."
         )
 
 
@@ -334,7 +335,7 @@ def _collected(spec: Spec, source: RowSource, known: TaskStatistics) -> Block:
     need, have = 2 * known.n * known.width * known.dtype.itemsize, available_memory()
     if need > have:
         raise MemoryError(
-            f"search_rows={spec.search_rows!r} takes all {known.n} rows into memory, which needs about "
+            f"search_rows={spec.search_rows!r} reads all {known.n} rows into memory, which needs about "
             f"{human(need)}; {human(have)} are available. Use search_rows='auto', or a number."
         )
     return source.collect()
@@ -353,7 +354,7 @@ def _set_columns(model: TaskClassifier | TaskRegressor, spec: Spec, known: TaskS
 
 
 def _learn(spec: Spec, begun: SampledTasks, settings: Settings) -> tuple[SearchResult, Any]:
-    """Choose on the sample, refine alpha on all rows where they are not too many, solve."""
+    """Choose on the sample, refine alpha on all rows if there are not too many, and solve."""
     coupling, hold = coupling_of(spec, begun.data), spec.cv is not None
     some = _sample_evaluator(spec, begun, settings, coupling)
     best, seen, some = _look(spec, begun, some)
@@ -378,7 +379,7 @@ def _look(spec: Spec, begun: SampledTasks, some: ArrowEvaluator) -> tuple[Candid
         return fixed_point(replace(begun.data, rows=begun.among), Grids(sigmas, alphas, sharings)), [], some
     check_search_memory(len(rows), some.basis.n_functions)
     search = Search(some)
-    # A grid that was given is one for all rows.
+    # A given grid refers to all rows.
     scaled = alphas if alphas.ratio else Grid(tuple(a * begun.more for a in alphas.values))
     guess = run_search(spec, search, sigmas, scaled, sharings)
     assert isinstance(search.evaluator, ArrowEvaluator)
@@ -386,7 +387,7 @@ def _look(spec: Spec, begun: SampledTasks, some: ArrowEvaluator) -> tuple[Candid
 
 
 def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupling: Any) -> ArrowEvaluator:
-    """The sample as if it were all."""
+    """The sample, treated as if it were all rows."""
     data, known = begun.data, begun.known
     basis = replace(task_basis(spec, data, data.rows, settings, some=True), square=False, weighted=False)
     check_task_memory(len(known.tasks), basis.n_functions, settings.n_outputs, data.rows.X.dtype.itemsize)
@@ -403,7 +404,7 @@ def _sample_evaluator(spec: Spec, begun: SampledTasks, settings: Settings, coupl
 
 
 def _whole_evaluator(begun: SampledTasks, some: ArrowEvaluator) -> PartitionEvaluator:
-    """The sample among all rows: with the weights and the shared system that it has there."""
+    """The sample within all rows: with the weights and the shared system of all rows."""
     settings, terms = some.settings, begun.remote.terms
     terms = replace(terms, centers=some.basis.centers, norm=settings.norm, n_outputs=settings.n_outputs)
     remote = replace(begun.remote, terms=terms)

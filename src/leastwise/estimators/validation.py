@@ -1,4 +1,4 @@
-"""From what users pass to ``fit`` and ``predict`` to arrays: validation, weights, folds, codes of tasks."""
+"""Convert the arguments of ``fit`` and ``predict`` to arrays: validation, weights, folds, codes of tasks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from leastwise.estimators.spec import Spec
 from leastwise.model_selection.folds import (
     distinct_rows,
     fold_ids,
+    input_hashes,
     is_leave_one_out,
     observation_counts,
     warn_of_copies,
 )
-from leastwise.model_selection.label_folds import grouped_folds, label_fold_ids
-from leastwise.model_selection.subsample import input_hashes
+from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
 from leastwise.problem.inputs import Inputs, check_sparse_missing
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed
 from leastwise.problem.targets import LabelTargets, Targets, ValueTargets
@@ -36,7 +36,7 @@ from leastwise.problem.tasks import (
 )
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.sources.categories import (
+from leastwise.sources.frames import (
     Known,
     category_codes,
     category_columns,
@@ -45,14 +45,14 @@ from leastwise.sources.categories import (
     other_columns,
 )
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
-from leastwise.utils.random import generator, seed_of
+from leastwise.utils.hashing import generator, seed_of
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
-#: What scikit-learn takes for "no y to validate".
+#: The value by which scikit-learn recognises that there is no y to validate.
 NO_TARGETS = "no_validation"
-#: Folds that replace leave-one-out where labels are known in part.
+#: Number of folds that replace leave-one-out if some labels are unknown.
 STAND_IN = 5
 
 
@@ -75,11 +75,11 @@ class Dataset:
     seed : int
         From ``random_state``.
     task : ndarray of int or None
-        Codes of the tasks of all rows; -1 for a task all of whose rows have weight 0.
+        Codes of the tasks of all rows; -1 for a task whose rows all have weight 0.
     tasks : Tasks or None
         Ids of the tasks.
     n_features : int
-        Columns of X as they were given.
+        Number of columns of X.
     categories : list
         The known values of each column of X; None for a column of numbers.
     """
@@ -112,7 +112,7 @@ class Dataset:
         return self.targets.classes
 
     def with_inputs(self, inputs: Inputs, kernel: Kernel) -> Dataset:
-        """The same rows as a kernel sees them after ``inputs``, and that kernel fitted to them."""
+        """The same rows transformed by ``inputs``, and the kernel fitted to them."""
         rows = replace(self.rows, X=inputs(self.rows.X))
         check_range(rows.X, kernel)
         X = rows.X if self.X is self.rows.X else inputs(self.X)
@@ -120,34 +120,35 @@ class Dataset:
         return replace(self, rows=rows, X=X, kernel=kernel if same else kernel.fitted(rows.X, rows.w))
 
     def rng(self, name: str) -> np.random.Generator:
-        """Random numbers for one use, such as "centers"; see :mod:`leastwise.utils.random`."""
+        """Random numbers for one use, such as "centers"; see :mod:`leastwise.utils.hashing`."""
         return generator(name, self.seed)
 
     def to_numpy(self) -> Dataset:
-        """The same with all rows in numpy arrays, for fits that hold kernels of all of them."""
+        """The same with all rows in numpy arrays, for fits that store kernel matrices."""
         return replace(self, rows=self.rows.to_numpy(), X=to_numpy(self.X))
 
 
 def all_or_nothing(fit: Callable) -> Callable:
-    """Decorate a fit: one that fails leaves the model as it was, one that succeeds leaves nothing of the last one."""
+    """Decorate a fit: the model has all of its old state until the fit is complete, and then all of its new state.
+
+    The fit works on a draft, which has the parameters of the model and no fitted attributes. One assignment replaces
+    the old state by that of the draft: an error or a signal comes either before it or after it.
+    """
 
     @wraps(fit)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        for name in [name for name in before if name.endswith("_") and not name.startswith("_")]:
-            delattr(self, name)
-        try:
-            return fit(self, *args, **kwargs)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
+        draft = object.__new__(type(self))
+        fitted = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        vars(draft).update({name: value for name, value in vars(self).items() if name not in fitted})
+        result = fit(draft, *args, **kwargs)
+        self.__dict__ = vars(draft)
+        return self if result is draft else result
 
     return wrapped
 
 
 def row_index(X: Any) -> Any:
-    """The index of a pandas frame; None for all else."""
+    """The index of a pandas frame; None for other types."""
     return X.index if hasattr(X, "iloc") else None
 
 
@@ -222,12 +223,12 @@ def arrange(
     W : ndarray of shape (n,) or (n, T)
         Weights of rows, or of all labels of rows.
     count : ndarray or None
-        Number of observations that each row stands for; None for one each.
+        Number of observations of each row; None for one each.
     encoded : bool
-        ``targets`` know all classes or units, and y holds codes (or values): the rows are some of many.
+        True if ``targets`` have all classes or units and y holds codes (or values): the rows are a part of all.
     """
     w = W if W.ndim == 1 else W.mean(axis=1)
-    if W.ndim == 2:  # a label of weight 0 is as good as unknown
+    if W.ndim == 2:  # a label of weight 0 is treated as unknown
         y = np.where(W > 0, y, -1)
     used = np.flatnonzero((w / w.max()).astype(X.dtype) > 0)
     y = y[used]
@@ -261,7 +262,7 @@ def arrange(
 
 
 def _used_tasks(task: Array, used: Array, tasks: Tasks) -> tuple[Array, Tasks]:
-    """A task all of whose rows have weight zero is not known: its rows get the code -1."""
+    """Code -1 for tasks whose rows all have weight zero: they are treated as unseen."""
     present = np.unique(task[used])
     if len(present) == len(tasks):
         return task, tasks
@@ -271,7 +272,7 @@ def _used_tasks(task: Array, used: Array, tasks: Tasks) -> tuple[Array, Tasks]:
 
 
 def _duplicate_groups(X: Any, task: Array | None, whole: bool) -> Array:
-    """Numbers of rows that are equal in X and of one task; with ``whole`` there are no rows to compare."""
+    """Codes of rows that are equal in X and task; with ``whole`` there are no rows to compare."""
     copy = np.arange(X.shape[0]) if whole else distinct_rows(X)
     if task is not None:
         copy = np.unique(copy * (int(task.max()) + 1) + task, return_inverse=True)[1]
@@ -291,14 +292,14 @@ def _read_groups(
 
 
 def _fold_ids(spec: Spec, y: Array, task: Array | None, group: Array | None, used: Array, n: int, seed: int) -> Array:
-    """Folds of the rows that count. A list of splits is about all rows, a splitter sees these alone."""
+    """Folds of the rows with a weight above 0. A list of splits refers to all rows, a splitter sees only these."""
     cv = spec.cv
     if cv is None:
         return np.arange(len(y))
     if len(y) == 1:
-        raise ValueError("n_samples=1: to hold out the only row leaves nothing to train on. Give more rows.")
+        raise ValueError("n_samples=1: holding out the only row leaves nothing to train on. Give more rows.")
     if group is not None and len(np.unique(group)) < 2:
-        raise ValueError("groups holds one group only: holding it out would leave nothing to train on.")
+        raise ValueError("groups has only one group: holding it out leaves nothing to train on.")
     if spec.many_labels and isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         return _label_fold_ids(int(cv), y, group, seed)
     if isinstance(cv, Iterable) and not isinstance(cv, str) and not hasattr(cv, "split"):
@@ -306,12 +307,12 @@ def _fold_ids(spec: Spec, y: Array, task: Array | None, group: Array | None, use
     else:
         labels = fold_ids(cv, y, group, seed, task)
     if len(np.unique(labels)) < 2:
-        raise ValueError("cv holds out all rows that count at once, which leaves nothing to train on.")
+        raise ValueError("cv holds out all rows at once, which leaves nothing to train on.")
     return labels
 
 
 def _label_fold_ids(k: int, y: Array, group: Array | None, seed: int) -> Array:
-    """K folds that spread the classes of all labels evenly."""
+    """K folds, stratified by the classes of all labels."""
     most = len(y) if group is None else len(np.unique(group))
     if k < 2 or k > most:
         what = "rows" if group is None else "groups"
@@ -325,7 +326,7 @@ def _label_fold_ids(k: int, y: Array, group: Array | None, seed: int) -> Array:
 
 
 def _label_rows(spec: Spec, rows: Rows, W: Array, targets: LabelTargets, precomputed: bool) -> LabelRows:
-    """Rows of many labels; where labels are known in part, five folds replace leave-one-out."""
+    """Rows with many labels; if some labels are unknown, five folds replace leave-one-out."""
     complete = bool((rows.y >= 0).all() and (np.ptp(W, axis=1) <= 1e-12 * W.max(axis=1)).all())
     labelled = LabelRows(**vars(rows), starts=targets.labels.starts, entries=None if complete else W)
     if complete or not isinstance(spec.cv, str):
@@ -338,7 +339,7 @@ def _label_rows(spec: Spec, rows: Rows, W: Array, targets: LabelTargets, precomp
 
 
 def computed(kernel: Kernel) -> bool:
-    """True if kernels are computed from rows, so that these may have missing values and categories."""
+    """True if the kernel is computed from rows, which may then have missing values and categories."""
     return not isinstance(kernel, Precomputed | CallableKernel)
 
 
@@ -358,7 +359,7 @@ def read_matrix(
     Parameters
     ----------
     model : estimator
-        It has, or with ``learn`` is given, the number and names of the columns, and the values of categories.
+        It has the number and names of the columns and the values of categories; with ``learn`` they are stored.
     X : array, sparse matrix or table
     kernel : Kernel
         Missing values are allowed if it is computed from rows.
@@ -416,13 +417,13 @@ def code_matrix(X: Any, known: Known, dtypes: list, model: Any = None) -> Array:
 
 
 def read_rows(model: Any, X: Any) -> Any:
-    """Rows to predict, validated; arrays of other libraries stay what they are."""
+    """Validated rows to predict; arrays of other libraries are not converted."""
     X = bring(X) if has_categories(vars(model).get("categories_")) else X
     return scaled(model, read_matrix(model, X, model.kernel_, float_dtypes(X, model.intercept_.dtype)))
 
 
 def scaled(model: Any, X: Any) -> Any:
-    """Validated rows as the kernel of a model sees them."""
+    """Validated rows, transformed for the kernel of a model."""
     return model.inputs_(X)
 
 
@@ -437,13 +438,13 @@ def _read_split(model: Any, X: Any, dtypes: list) -> tuple[Any, Any]:
     if task_column is None:
         return read_matrix(model, X, model.kernel_, dtypes), None
     whole = as_table(bring(X))
-    validate_data(model, whole, reset=False, skip_check_array=True)  # other columns than in training are named first
+    validate_data(model, whole, reset=False, skip_check_array=True)  # report wrong columns first
     X, column = split_tasks(whole, task_column)
     return read_matrix(model, X, model.kernel_, [model.intercept_.dtype], whole=whole), column
 
 
 def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
-    """Rows as an array, codes of their tasks (-1 for one that is not known), and the ids that are not known."""
+    """Rows as an array, codes of their tasks (-1 for an unseen task), and the unseen ids."""
     X = bring(X) if has_categories(vars(model).get("categories_")) else X
     X, column = _read_split(model, X, float_dtypes(X, model.intercept_.dtype))
     tasks, n = bring(tasks), X.shape[0]
@@ -455,12 +456,12 @@ def read_tasks(model: Any, X: Any, tasks: Any) -> tuple[Any, Array, list]:
 
 
 def task_codes(model: Any, X: Any, tasks: Any) -> Array:
-    """Codes of the tasks of some rows; -1 for one that is not known."""
+    """Codes of the tasks of some rows; -1 for an unseen task."""
     return read_tasks(model, X, tasks)[1]
 
 
 def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
-    """Rows as an array, and codes of their tasks; -1 for one that is not known, which may be an error."""
+    """Rows as an array, and codes of their tasks; -1 for an unseen task, which may be an error."""
     X, task, unseen = read_tasks(model, X, tasks)
     if unseen:
         _check_unseen(model, unseen, int(np.sum(task < 0)))
@@ -468,28 +469,28 @@ def read_task_rows(model: Any, X: Any, tasks: Any) -> tuple[Any, Array]:
 
 
 def _check_unseen(model: Any, unseen: list, rows: int) -> None:
-    """Raise an error for tasks that are not known, or warn where they look like known ones of another type."""
+    """Raise an error for unseen tasks, or warn if they look like known tasks of another type."""
     names = ", ".join(map(repr, unseen[:5]))
     if model.unknown_task == "error":
         raise ValueError(
-            f"{rows} rows belong to tasks that were not there in training, such as {names}. Known are "
-            f"{model.tasks_.tolist()[:20]}. With unknown_task='shared' such rows get what all tasks share."
+            f"{rows} rows belong to tasks that were not in the training data, such as {names}. Known tasks are "
+            f"{model.tasks_.tolist()[:20]}. With unknown_task='shared' such rows are predicted by the shared part."
         )
     known = {str(name) for name in model.task_index_.ids}
     alike = next((name for name in unseen if str(name) in known), None)
     if alike is not None:
         warn_user(
-            f"Task {alike!r} of type {type(alike).__name__} is not known, but one of another type that looks the "
-            "same is: give ids of the type that they had in training. These rows get what all tasks share."
+            f"Task {alike!r} of type {type(alike).__name__} is unknown, but a known task of another type looks the "
+            "same: use ids of the same type as in training. These rows are predicted by the shared part."
         )
 
 
 def check_no_column(X: Any, tasks: Any) -> None:
-    """A single id that is the name of a column is a mistake."""
+    """Raise an error for a single id that is the name of a column."""
     if isinstance(tasks, str) and tasks in list(getattr(X, "columns", [])):
         raise ValueError(
-            f"tasks={tasks!r} would be one task for all rows, and X has a column of that name: say "
-            f"task_column={tasks!r} when the model is made, or give tasks=X[{tasks!r}] and X without that column."
+            f"tasks={tasks!r} would be one task for all rows, but X has a column of that name: set "
+            f"task_column={tasks!r} on the model, or give tasks=X[{tasks!r}] and X without that column."
         )
 
 
@@ -497,8 +498,8 @@ def _one_source(column: Any, tasks: Any, n: int, name: str, task_column: Any) ->
     """The ids of the tasks, from the column or the argument; both if they agree."""
     if column is None and tasks is None:
         raise ValueError(
-            f"{name} does not know which task each row belongs to: give tasks= with an id for every row, or say with "
-            f"task_column= which column of X holds it. (Without tasks, use {name.removeprefix('MultiTask')}.)"
+            f"{name} needs the task of each row: give tasks= with an id for every row, or set "
+            f"task_column= to the column of X that holds it. (Without tasks, use {name.removeprefix('MultiTask')}.)"
         )
     if column is None or tasks is None:
         return tasks if column is None else column

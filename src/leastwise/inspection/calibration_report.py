@@ -9,7 +9,7 @@ import numpy as np
 
 from leastwise.metrics.calibration import Binned, check_whole, coded
 from leastwise.metrics.label_tables import as_truth
-from leastwise.metrics.losses import log_losses
+from leastwise.metrics.probabilities import log_losses
 from leastwise.metrics.reliability import bin_count, centred_quantiles, resampled_groups
 from leastwise.problem.tasks import encode_tasks
 from leastwise.utils.optional import frames

@@ -24,7 +24,7 @@ from leastwise.utils.unwrap import layers
 
 Array = np.ndarray
 
-#: Bisection steps of a bound by bets, which is then exact to 1e-5.
+#: Bisection steps of a betting bound, which is then accurate to 1e-5.
 BISECTIONS = 17
 
 
@@ -32,12 +32,12 @@ BISECTIONS = 17
 
 
 def outermost_with(model: Any, attribute: str) -> Any:
-    """The outermost layer that has an attribute; the model itself where none has."""
+    """The outermost layer that has an attribute; the model itself if none has."""
     return next((layer for layer in layers(model) if hasattr(layer, attribute)), model)
 
 
 def require(model: Any, attribute: str, hint: str) -> Any:
-    """The outermost layer that has an attribute; an error with a hint where none has."""
+    """The outermost layer that has an attribute; an error with a hint if none has."""
     found = outermost_with(model, attribute)
     if not hasattr(found, attribute):
         raise ValueError(f"{type(model).__name__} has no {attribute}: {hint}.")
@@ -239,7 +239,7 @@ def error_bounds(decisions: Decisions, thresholds: Array, delta: float) -> Array
 
 
 def _bet_bound(decisions: Decisions, accepted: Array, delta: float) -> float:
-    """The limit at which a bet against more errors wins 1 / delta; groups with equal results are counted together."""
+    """The error rate at which a bet against more errors wins 1 / delta; groups with equal results are combined."""
     unit = decisions.unit * accepted / decisions.most
     mass, lost = (np.bincount(decisions.member, weights=v) for v in (unit, unit * decisions.wrong))
     # A pair as one complex number: these sort far faster than rows of a table.

@@ -21,7 +21,7 @@ def dense(matrix: Any) -> Array:
 
 
 def off_diagonal(matrix: Array) -> Array:
-    """All entries but those of the diagonal."""
+    """All off-diagonal entries."""
     return matrix[~np.eye(len(matrix), dtype=bool)]
 
 
@@ -32,12 +32,12 @@ def all_equal(matrix: Array, tol: float = 1e-12) -> bool:
 
 
 def clustered_order(matrix: Array, signed: bool) -> Array:
-    """The order of the leaves of an average-linkage tree; unchanged where all pairs are equally similar."""
+    """The order of the leaves of an average-linkage tree; unchanged if all pairs are equally similar."""
     S = np.nan_to_num((matrix + matrix.T) / 2)
     if all_equal(S):
         return np.arange(len(S))
     if signed:
-        # A few pairs help each other far more than the rest; square roots let the rest count too.
+        # A few pairs help each other far more than the rest; square roots reduce their dominance.
         S = np.sign(S) * np.sqrt(np.abs(S))
     distance = off_diagonal(S).max() - S
     np.fill_diagonal(distance, 0)

@@ -14,8 +14,7 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.validation import Dataset, read_dataset
 from leastwise.inspection.task_text import ALL, ReportText
 from leastwise.metrics.calibration import equal_mass_bins, expected_calibration_error
-from leastwise.metrics.losses import class_log_losses
-from leastwise.metrics.probabilities import task_auc, task_log_loss
+from leastwise.metrics.probabilities import class_log_losses, task_auc, task_log_loss
 from leastwise.metrics.reliability import bin_count
 from leastwise.problem.weights import check_weights
 from leastwise.solvers.influence import TaskDeletions, bordered_inverse
@@ -201,9 +200,7 @@ def _checked(model: Any) -> MultiTaskLSPC:
     if not isinstance(model, MultiTaskLSPC):
         message = f"model is of type {type(model).__name__} and must be a MultiTaskLSPC"
         if isinstance(model, Pipeline):
-            message += (
-                ": give that, and X as it comes out of the pipeline's earlier steps, e.g. pipe[:-1].transform(X)"
-            )
+            message += ": give that, and X after the earlier steps of the pipeline, e.g. pipe[:-1].transform(X)"
         raise TypeError(f"{message}.")
     if model.cv is None:
         raise ValueError(

@@ -34,7 +34,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from leastwise.linalg.arrow_batches import Batch, Chunk, Source, batches, turn
-from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.decompositions import Cholesky, cholesky
 
 Array = np.ndarray
 

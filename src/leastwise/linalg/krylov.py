@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.decompositions import Cholesky, cholesky
 
 Array = np.ndarray
 Times = Callable[[Array], Array]
@@ -116,7 +116,9 @@ def block_cg(
     aim = goal if exact is None else goal / 2  # approximate products underestimate the residual
     n_iter, best, vain = 0, np.inf, 0
     while True:
-        converged, residual = _verdict(R, size, goal)
+        left = np.linalg.norm(R, axis=0)
+        share = _share(left, size)
+        converged, residual = bool(np.all(left <= goal)), np.where(np.isfinite(share), share, np.inf)
         worst = float(residual.max(initial=0))
         best, vain = min(best, worst), 0 if worst < best / 2 else vain + 1
         if converged or n_iter >= max_iter or vain > PATIENCE or np.isinf(worst):
@@ -124,13 +126,6 @@ def block_cg(
         D, steps = _descend(true if vain else H, R, size, aim, M, max_iter - n_iter, report)
         X, n_iter = X + D, n_iter + steps
         R = B - true(X)
-
-
-def _verdict(R: Array, size: Array, goal: Array) -> tuple[bool, Array]:
-    """True if all residuals are small enough; and their relative sizes."""
-    left = np.linalg.norm(R, axis=0)
-    share = _share(left, size)
-    return bool(np.all(left <= goal)), np.where(np.isfinite(share), share, np.inf)
 
 
 def _share(left: Array, size: Array) -> Array:
@@ -221,7 +216,7 @@ def three_steps(solve: Callable[[Array], Krylov], A: Array, Z: Array) -> tuple[A
     3. ``b = S^-1 eta' Z`` and ``alpha = nu - eta b``.
 
     Each of the m columns of A is another right-hand side. With an intercept for each of many tasks it is cheaper to
-    centre rows and targets within the tasks (``leastwise.problem.intercepts``), which needs no such columns.
+    centre rows and targets within the tasks (``leastwise.problem.coupling``), which needs no such columns.
 
     Parameters
     ----------

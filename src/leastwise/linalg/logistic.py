@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from leastwise.linalg.cholesky import cholesky
+from leastwise.linalg.decompositions import cholesky
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.decompositions import Cholesky, cholesky
 
 Array = np.ndarray
 Batch = Callable[[Array], tuple[Array, Array, Array]]

@@ -17,7 +17,7 @@ The multi-label LSPC minimises, for every class,
 
 whose solution is that of the Sylvester equation ``Phi' Phi Theta + rho Theta C = Phi' Z``, eq. (1) of the multi-label
 paper. Here C is given by its inverse B, which stays finite if labels are pooled, and Phi by its singular values
-(``leastwise.linalg.spectrum``). For eigenvector k, with the column v of the intercept,
+(``leastwise.linalg.decompositions``). For eigenvector k, with the column v of the intercept,
 
     theta_k = b_k Phi' (b_k G + rho)^-1 (z_k - v a_k),    a_k = v' P_k z_k / v' P_k v,    P_k = rho (b_k G + rho)^-1.
 """
@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.linalg.spectrum import Spectrum
+from leastwise.linalg.decompositions import Spectrum
 
 Array = np.ndarray
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from leastwise.metrics.label_tables import indicators, probabilities, read
 from leastwise.metrics.labels import average_precision_of, f1_of, mean_of
-from leastwise.metrics.losses import label_log_losses
+from leastwise.metrics.probabilities import label_log_losses
 from leastwise.utils.optional import frames
 
 Array = np.ndarray

@@ -209,7 +209,7 @@ def _check_whole(table: Table, known: Array, advice: str) -> None:
 
 
 def _check_signs(truth: Table, given: Table) -> None:
-    """An error for -1 beside 0 and 1, which usually means unknown, above all if it is never predicted."""
+    """Raise an error for -1 next to 0 and 1, which usually means unknown, especially if never predicted."""
     minus = _holds(truth, -1)
     if not minus.any():
         return

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.metrics.label_tables import check_average, classes, decided, indicators, probabilities, right, scores
-from leastwise.metrics.losses import label_log_losses
+from leastwise.metrics.probabilities import label_log_losses
 
 Array = np.ndarray
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.stats import beta
 
-from leastwise.metrics.calibration import Binned, equal_mass_bins
+from leastwise.metrics.calibration import Binned, ece_debias, equal_mass_bins
 
 Array = np.ndarray
 
@@ -23,6 +25,8 @@ BIN_ROWS = 10
 #: Bootstrap draws: at most ``MAX_DRAWS``, fewer where they would touch more than ``ROW_BUDGET`` rows, at least
 #: ``MIN_DRAWS``.
 ROW_BUDGET, MIN_DRAWS, MAX_DRAWS = 10_000_000, 50, 200
+#: Draws are made together up to this many counts of groups.
+DRAW_CELLS = 2_000_000
 
 
 # ------------------------------------------------------------------------------- bins
@@ -111,11 +115,6 @@ def binary_bins(p: Array, true: Array, w: Array, n_bins: int = 15) -> Binned:
     return Binned(p[:, None], true[:, None], equal_mass_bins(p, n_bins, w)[:, None], n_bins)
 
 
-def debiased_error(p: Array, true: Array, w: Array) -> float:
-    """The debiased calibration error of probabilities of one event; values below zero, which are chance, become 0."""
-    return max(binary_bins(p, true, w).error(0, w, debiased=True), 0.0)
-
-
 # -------------------------------------------------------------------------- intervals
 
 
@@ -149,15 +148,72 @@ def centred_quantiles(draws: Array, value: Any, level: float) -> tuple[Any, Any]
     return low, high
 
 
-def debiased_error_interval(
-    p: Array, true: Array, w: Array, group: Array | None, level: float = 0.95, seed: int = 0
-) -> tuple[float, float, float]:
-    """The debiased calibration error and a bootstrap interval, clipped at 0; rows of a group are drawn together."""
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def calibration_errors(
+    codes: Array, P: Array, w: Array | None = None, group: Array | None = None, level: float = 0.95, seed: int = 0
+) -> tuple[Interval, Interval]:
+    """The calibration error of the most probable class, and the mean of those of all classes, with intervals.
+
+    This is the definition that the command line, the report and evaluations share: debiased, over 15 bins of equal
+    mass (fewer where a bin would have fewer than 10 rows), with bootstrap intervals in which rows of a group are
+    drawn together. All values are at least 0.
+    """
+    w = np.ones(len(codes)) if w is None else w
+    binned = Binned.of(codes, P, w, bin_count(len(codes)))
+    values = np.array([binned.error(k, w, debiased=True) for k in range(binned.p.shape[1])])
+    draws = _error_draws(binned, w, group, seed)
+    return (
+        _centred_interval(values[0], draws[0], level),
+        _centred_interval(values[1:].mean(), draws[1:].mean(axis=0), level),
+    )
+
+
+def event_calibration_error(
+    p: Array, true: Array, w: Array, group: Array | None = None, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """The same for the probabilities p of one event that is ``true`` or not."""
     bins = binary_bins(p, true, w)
-    value = bins.error(0, w, debiased=True)
-    member = np.arange(len(p)) if group is None else np.unique(group, return_inverse=True)[1]
-    draws = int(np.clip(ROW_BUDGET // max(len(p), 1), MIN_DRAWS, MAX_DRAWS))
-    resamples = resampled_groups(int(member.max()) + 1, draws, np.random.default_rng(seed))
-    errors = np.array([bins.error(0, w * times[member], debiased=True) for times in resamples])
-    low, high = centred_quantiles(errors, value, level)
-    return max(value, 0.0), max(float(low), 0.0), max(float(high), 0.0)
+    return _centred_interval(bins.error(0, w, debiased=True), _error_draws(bins, w, group, seed)[0], level)
+
+
+def _centred_interval(value: float, draws: Array, level: float) -> Interval:
+    """A debiased value below 0 is chance, and becomes 0; the draws are centred on the result."""
+    value = max(float(value), 0.0)
+    low, high = centred_quantiles(draws, value, level)
+    return Interval(value, max(float(low), 0.0), max(float(high), 0.0))
+
+
+def _error_draws(binned: Binned, w: Array, group: Array | None, seed: int) -> Array:
+    """Debiased calibration errors of every column in bootstrap draws of rows or groups, of shape (columns, draws)."""
+    member = np.arange(len(w)) if group is None else np.unique(group, return_inverse=True)[1]
+    m, columns = int(member.max()) + 1, range(binned.p.shape[1])
+    count = int(np.clip(ROW_BUDGET // max(len(columns) * len(w), 1), MIN_DRAWS, MAX_DRAWS))
+    resamples = resampled_groups(m, count, np.random.default_rng(seed))
+    sums = [_bin_sums(binned, column, w, member, m) for column in columns]
+    draws = []
+    while times := list(islice(resamples, max(DRAW_CELLS // m, 1))):
+        T = np.column_stack(times).astype(float)
+        draws.append([_drawn_errors(mass @ T, p @ T, gap @ T, squares @ T**2) for mass, p, gap, squares in sums])
+    return np.concatenate([np.array(some) for some in draws], axis=1)
+
+
+def _bin_sums(binned: Binned, column: int, w: Array, member: Array, m: int) -> list[Any]:
+    """Sums over bins (rows) of the rows of each group (columns): weight, weighted p, gap, and squared weight."""
+    p, place = binned.p[:, column], (binned.bins[:, column], member)
+    values = (w, w * p, w * (p - binned.hit[:, column]), w**2)
+    return [sparse.csr_array((v, place), shape=(binned.n_bins, m)) for v in values]
+
+
+def _drawn_errors(mass: Array, p_sum: Array, gap: Array, squares: Array) -> Array:
+    """The debiased error of every draw, from the sums of its bins, of shape (bins, draws)."""
+    full = np.where(mass > 0, mass, 1.0)
+    bias = ece_debias(full**2 / np.where(mass > 0, squares, 1.0), p_sum / full, gap / full)
+    return np.sum(np.abs(gap) - mass * bias, axis=0) / mass.sum(axis=0)

@@ -35,7 +35,7 @@ from leastwise.calibration.label_thresholds import (
     row_f1_curve,
 )
 from leastwise.metrics.labels import Ranking, auc_of, average_precision_of, f1_of, mean_of, subset_of
-from leastwise.metrics.losses import log_losses
+from leastwise.metrics.probabilities import log_losses
 from leastwise.model_selection.scoring import takes_weights
 
 Array = np.ndarray

@@ -1,7 +1,7 @@
-"""What a search maximises: a name or a function, turned into one number for held-out predictions.
+"""The objective of a search: a name or a function, evaluated on held-out predictions.
 
-``CLASS_SCORINGS`` and ``VALUE_SCORINGS`` are the only lists of our names that ``scoring=`` takes. A new one is a
-function under a name, greater is better::
+``CLASS_SCORINGS`` and ``VALUE_SCORINGS`` list all names that ``scoring=`` accepts in addition to scikit-learn's. A
+new one is a function registered under a name; greater is better::
 
     @register_class_scoring("spherical")
     def spherical(sample, calibrator, classes):
@@ -23,15 +23,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import f1_score, get_scorer, get_scorer_names
 
-from leastwise.calibration.calibrators import Calibrator, Sample
-from leastwise.metrics.losses import class_log_losses
-from leastwise.metrics.probabilities import task_auc
+from leastwise.calibration.blend import Calibrator, Sample
+from leastwise.metrics.probabilities import class_log_losses, task_auc
 
 Array = np.ndarray
 ClassFunction = Callable[[Sample, Calibrator, Array], float]
 ValueFunction = Callable[[Array, Array, Array, Array | None], float]
 
-#: Our short names for scikit-learn's long ones.
+#: Short names of scikit-learn's scorers.
 ALIASES = {"auc": "roc_auc_ovr_weighted"}
 
 
@@ -47,7 +46,7 @@ class Scorer:
         return self.function(sample, calibrator, classes)
 
     def shown(self, score: float) -> float:
-        """The score as people know it: losses with their own sign."""
+        """The score with the usual sign: losses are positive."""
         return -score if self.loss else score
 
 
@@ -56,7 +55,7 @@ CLASS_SCORINGS: dict[str, Scorer] = {}
 
 
 def register_class_scoring(name: str, loss: bool = False) -> Callable[[ClassFunction], ClassFunction]:
-    """Decorator that makes a function a scoring of classes; ``loss`` if it is minus a loss."""
+    """Decorator that registers a scoring for classification; ``loss`` if it is minus a loss."""
 
     def add(function: ClassFunction) -> ClassFunction:
         CLASS_SCORINGS[name] = Scorer(name, function, loss)
@@ -88,7 +87,7 @@ def accuracy(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
 
 @register_class_scoring("f1")
 def f1(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
-    """F1 of the second class where there are two, the mean over classes where there are more."""
+    """F1 of the second class with two classes, otherwise the mean over classes."""
     binary = len(classes) == 2
     predicted = calibrator.proba(sample.F).argmax(axis=1)
     average = "binary" if binary else "macro"
@@ -97,9 +96,9 @@ def f1(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
 
 @register_class_scoring("task_auc")
 def task_mean_auc(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
-    """Mean over the tasks of the area under the ROC curve; tasks that have one class only do not count."""
+    """Mean over the tasks of the area under the ROC curve; tasks with a single class do not count."""
     if sample.task is None:
-        raise ValueError("scoring='task_auc' is the mean over tasks, and there are none here: use 'auc'.")
+        raise ValueError("scoring='task_auc' needs tasks, and there are none: use 'auc'.")
     decision = calibrator.decision(sample.F)
     score = decision[:, 1] - decision[:, 0] if len(classes) == 2 else calibrator.proba(sample.F)
     areas = task_auc(sample.y, score, sample.task, labels=np.arange(len(classes)), sample_weight=sample.w)
@@ -111,10 +110,10 @@ def task_mean_auc(sample: Sample, calibrator: Calibrator, classes: Array) -> flo
 
 @dataclass(frozen=True)
 class ValueScorer:
-    """``scorer(values, predictions, weights, tasks)`` of quantities (n x outputs), greater is better.
+    """``scorer(values, predictions, weights, tasks)`` of regression targets (n x outputs), greater is better.
 
-    ``unit_free`` says that the unit of the quantities makes no difference, ``cautious`` that degrees of freedom are
-    charged for (see ``leastwise.model_selection.objective``), ``loss`` that it is minus a loss.
+    ``unit_free`` is true if the unit of the targets makes no difference, ``cautious`` if degrees of freedom are
+    penalised (see ``leastwise.model_selection.objective``), ``loss`` if it is minus a loss.
     """
 
     name: str
@@ -130,7 +129,7 @@ class ValueScorer:
         return value
 
     def shown(self, score: float) -> float:
-        """The score as people know it: losses with their own sign."""
+        """The score with the usual sign: losses are positive."""
         return -score if self.loss else score
 
 
@@ -139,7 +138,7 @@ VALUE_SCORINGS: dict[str, ValueScorer] = {}
 
 
 def register_value_scoring(name: str, **options: bool) -> Callable[[ValueFunction], ValueFunction]:
-    """Decorator that makes a function a scoring of values; options are fields of :class:`ValueScorer`."""
+    """Decorator that registers a scoring for regression; options are fields of :class:`ValueScorer`."""
 
     def add(function: ValueFunction) -> ValueFunction:
         VALUE_SCORINGS[name] = ValueScorer(name, function, **options)
@@ -166,22 +165,22 @@ def explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> floa
     """1 - mean squared error / variance of the targets, the mean over the outputs that vary."""
     variance = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
     error = np.average((Z - F) ** 2, axis=0, weights=w)
-    varies = np.ptp(Z, axis=0) > 1e-12 * np.abs(Z).max(axis=0)  # a mean of equal values may be rounded
+    varies = np.ptp(Z, axis=0) > 1e-12 * np.abs(Z).max(axis=0)  # the mean of equal values may have a rounding error
     return float(np.mean(1 - error[varies] / variance[varies])) if varies.any() else -float(error.sum())
 
 
 @register_value_scoring("task_r2", unit_free=True)
 def task_explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> float:
-    """The mean over tasks of the explained variance of each; tasks of one value only do not count."""
+    """The mean over tasks of their explained variance; tasks with a single value do not count."""
     if task is None:
-        raise ValueError("scoring='task_r2' is the mean over tasks, and there are none here: use 'r2'.")
+        raise ValueError("scoring='task_r2' needs tasks, and there are none: use 'r2'.")
     each = [task == t for t in np.unique(task)]
     shares = [explained_variance(Z[i], F[i], w[i], None) for i in each if np.ptp(Z[i], axis=0).any()]
     return float(np.mean(shares)) if shares else -float(np.average(np.sum((Z - F) ** 2, axis=1), weights=w))
 
 
 class HeldoutValues(RegressorMixin, BaseEstimator):
-    """A fitted regressor that has already predicted: what scikit-learn's scorers are shown."""
+    """A fitted regressor with fixed predictions, to be passed to scikit-learn's scorers."""
 
     def __init__(self, values: Array) -> None:
         self.values = values
@@ -194,7 +193,7 @@ class HeldoutValues(RegressorMixin, BaseEstimator):
 
 
 def resolve_value_scoring(scoring: Any) -> ValueScorer:
-    """The scorer of quantities behind a name of ours, a name of scikit-learn's, or a callable."""
+    """The regression scorer for one of our names, a scikit-learn name, or a callable."""
     if isinstance(scoring, str) and scoring in VALUE_SCORINGS:
         return VALUE_SCORINGS[scoring]
     if callable(scoring):
@@ -208,7 +207,7 @@ def resolve_value_scoring(scoring: Any) -> ValueScorer:
 
 
 def _borrowed_values(scorer: Callable) -> ValueFunction:
-    """A scorer that wants an estimator, served with held-out predictions."""
+    """A scorer that takes an estimator, applied to held-out predictions."""
     weighted = takes_weights(scorer)
 
     def score(Z: Array, F: Array, w: Array, task: Array | None) -> float:
@@ -218,15 +217,15 @@ def _borrowed_values(scorer: Callable) -> ValueFunction:
             return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
         except (AttributeError, ValueError) as error:
             raise ValueError(
-                f"scoring={scorer!r} cannot be had from predicted quantities ({error}): use one of "
-                f"{sorted(VALUE_SCORINGS)}, or a scorer of scikit-learn's for regression."
+                f"scoring={scorer!r} cannot be computed from predicted values ({error}): use one of "
+                f"{sorted(VALUE_SCORINGS)}, or a regression scorer of scikit-learn."
             ) from error
 
     return score
 
 
 def takes_weights(scorer: Callable) -> bool:
-    """Whether a scorer can be told the weights of rows."""
+    """Whether a scorer accepts sample weights."""
     try:
         return "sample_weight" in inspect.signature(scorer).parameters
     except (TypeError, ValueError):  # a function written in C
@@ -234,7 +233,7 @@ def takes_weights(scorer: Callable) -> bool:
 
 
 class HeldoutPredictions(ClassifierMixin, BaseEstimator):
-    """A fitted classifier that has already predicted: what scikit-learn's scorers are shown."""
+    """A fitted classifier with fixed predictions, to be passed to scikit-learn's scorers."""
 
     def __init__(self, proba: Array, decision: Array, classes: Array) -> None:
         self.proba = proba
@@ -259,7 +258,7 @@ class HeldoutPredictions(ClassifierMixin, BaseEstimator):
 
 
 def resolve_scoring(scoring: Any) -> Scorer:
-    """The scorer behind a name of ours, a name of scikit-learn's, or a callable ``f(estimator, X, y)``."""
+    """The scorer for one of our names, a scikit-learn name, or a callable ``f(estimator, X, y)``."""
     if isinstance(scoring, str) and scoring in CLASS_SCORINGS:
         return CLASS_SCORINGS[scoring]
     if callable(scoring):
@@ -273,7 +272,7 @@ def resolve_scoring(scoring: Any) -> Scorer:
 
 
 def _borrowed(scorer: Callable) -> ClassFunction:
-    """A scorer that wants an estimator, served with held-out predictions."""
+    """A scorer that takes an estimator, applied to held-out predictions."""
     weighted = takes_weights(scorer)
 
     def score(sample: Sample, calibrator: Calibrator, classes: Array) -> float:

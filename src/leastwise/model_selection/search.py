@@ -1,23 +1,129 @@
-"""Search over sigma, alpha, sharing and other hyperparameters by held-out scores."""
+"""Search over sigma, alpha, sharing and other hyperparameters by held-out scores, with checkpoints.
+
+An interrupted search can be resumed. Inside :func:`checkpointing`, a listener is passed every finished step of a
+search, and may supply the result of a step from an earlier run. Steps come in the same order for the same data and
+parameters, so that a step is identified by its number and its hyperparameters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from leastwise.model_selection.checkpoint import CheckpointEntry, next_step
-from leastwise.model_selection.grid import Grid, OptionGrid, SharingGrid, best_of, explore, walk
-from leastwise.model_selection.parallel import MIDDLE, GridJob, Prefetch, full_grid, grid_jobs, make_step
-from leastwise.model_selection.subsample import distinct_sample
+from leastwise.model_selection.folds import distinct_sample
+from leastwise.model_selection.steps import (
+    MIDDLE,
+    Grid,
+    GridJob,
+    OptionGrid,
+    Prefetch,
+    SharingGrid,
+    best_of,
+    explore,
+    full_grid,
+    grid_jobs,
+    make_step,
+    walk,
+)
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
 
 Array = np.ndarray
+
+# ------------------------------------------------------------------ checkpoints
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """A step of a search: all alphas at one sigma and sharing.
+
+    Attributes
+    ----------
+    number : int
+        Number of steps before it since the checkpoint was opened.
+    sigma, sharing : float or None
+    n_rows : int
+    what : str
+        Description of the other settings that it depends on.
+    """
+
+    number: int
+    sigma: float
+    sharing: float | None
+    n_rows: int
+    what: str
+
+
+@dataclass(frozen=True)
+class CheckpointEntry:
+    """Result of a step: best point, all evaluated points, a line for the progress report, and a warm start."""
+
+    step: SearchStep
+    outcome: Any
+    seen: list[dict]
+    line: str
+    warm_start: Any = None
+
+
+class CheckpointListener(Protocol):
+    """Stores the steps of a search."""
+
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
+        """The result of this step from an earlier run; None if there is none."""
+        ...
+
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
+        """Store a finished step."""
+        ...
+
+
+class _NoCheckpoint:
+    """Stores nothing."""
+
+    def load(self, step: SearchStep) -> CheckpointEntry | None:
+        return None
+
+    def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
+        pass
+
+
+@dataclass
+class _Active:
+    """The listener of the current context, and the number of steps so far."""
+
+    listener: CheckpointListener
+    steps: int = 0
+
+
+_ACTIVE: ContextVar[_Active | None] = ContextVar("leastwise_checkpoint", default=None)
+
+
+@contextmanager
+def checkpointing(listener: CheckpointListener) -> Iterator[None]:
+    """Pass every step of the searches made inside this context to ``listener``."""
+    token = _ACTIVE.set(_Active(listener))
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, SearchStep]:
+    """The listener, and the step that begins."""
+    active = _ACTIVE.get() or _Active(_NoCheckpoint())
+    step = SearchStep(active.steps, sigma, sharing, n_rows, what)
+    active.steps += 1
+    return active.listener, step
+
+
+# ----------------------------------------------------------------------- search
+
 
 #: Hyperparameters of a point of a search, and the names of the public parameters.
 PARAMETERS = {
@@ -42,7 +148,7 @@ class SearchResult:
     seen : list of dict
         All points.
     evaluator : Evaluator or None
-        Evaluator of all rows; None where all rows are too many for one.
+        Evaluator of all rows; None if there are too many rows.
     searched : Evaluator
         Evaluator that the search ended on.
     coupling : Coupling, Relation or None
@@ -120,8 +226,14 @@ class Search:
         return walk(sharings, start.sharing, at, known=found)
 
     def descend(self, start: Candidate, ratio: float, alphas: Grid, sharings: SharingGrid | None) -> Candidate:
-        """Settle alpha and sharing at the sigma of ``start``, then follow sigma in steps of ``ratio``."""
-        found = self.settle(start, alphas, sharings)
+        """Settle alpha and sharing at the sigma of ``start``, then follow sigma in steps of ``ratio``.
+
+        A start with held-out scores of as many rows was settled on these rows before.
+        """
+        options = start.weight, start.intercept_ratio
+        same = options == (self.evaluator.weight, getattr(self.evaluator, "intercept_ratio", None))
+        known = same and len(start.F) == len(self.evaluator.rows)
+        found = start if known else self.settle(start, alphas, sharings)
 
         def at(sigma: float, last: Candidate | None) -> Candidate:
             return self.refine(replace(last or found, sigma=sigma), alphas)
@@ -162,18 +274,16 @@ class Search:
         entry = listener.load(step)
         if entry is None:
             made = (ahead and ahead.find(sigma, sharing)) or make_step(evaluator, sigma, strategy, count)
-            evaluator.set_warm_start(sigma, made.warm_start)
-            line = self._report_line(made.outcome, f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s", shared)
-            entry = CheckpointEntry(step, made.outcome, made.seen, line)
+            how = f"{what}{len(evaluator.rows)} rows, {made.seconds:.2f} s"
+            scorer = self.evaluator.settings.objective.scorer
+            score = f"{scorer.name} {scorer.shown(made.outcome.score):.5g}"
+            line = f"sigma {made.outcome.sigma:.4g}{shared}: best alpha {made.outcome.alpha:.2g}, {score} ({how})"
+            entry = CheckpointEntry(step, made.outcome, made.seen, line, made.warm_start)
             listener.save(step, entry)
+        evaluator.set_warm_start(sigma, entry.warm_start)
         self.seen.extend(entry.seen)
         self.evaluator.settings.report(entry.line)
         return entry.outcome
-
-    def _report_line(self, found: Candidate, how: str, shared: str) -> str:
-        scorer = self.evaluator.settings.objective.scorer
-        score = f"{scorer.name} {scorer.shown(found.score):.5g}"
-        return f"sigma {found.sigma:.4g}{shared}: best alpha {found.alpha:.2g}, {score} ({how})"
 
 
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration import maps
-from leastwise.calibration.calibrators import Blend, ClipNormalise, Isotonic, Signed
+from leastwise.calibration.blend import Blend
+from leastwise.calibration.calibrators import ClipNormalise, Isotonic, Signed
 from leastwise.calibration.label_blend import by_width
 from leastwise.calibration.label_calibrators import LabelBlend, LabelClip, LabelIsotonic
 from leastwise.calibration.prior import Shift

@@ -14,9 +14,8 @@ from scipy import sparse
 
 from leastwise.calibration.extrapolation import Extrapolation
 from leastwise.onnx.calibrators import label_probabilities, recalibrate, shift_prior
-from leastwise.onnx.encoders import split_tasks
+from leastwise.onnx.encoders import convert_inputs, split_tasks
 from leastwise.onnx.graph import Graph, Value
-from leastwise.onnx.inputs import convert_inputs
 from leastwise.onnx.registry import calibrators, kernels
 from leastwise.onnx.transformers import Columns, unwrap
 from leastwise.problem.coupling import CouplingMatrix

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.conformal import ROUNDING, levels
-from leastwise.calibration.heldout_rows import Evidence, gather
+from leastwise.calibration.conformal import ROUNDING, Evidence, gather, levels
 from leastwise.calibration.label_blend import by_width
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
@@ -17,8 +16,8 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
+from leastwise.estimators.predicting import label_tables
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.estimators.sets import label_tables
 from leastwise.onnx.calibrators import join_label_blocks
 from leastwise.onnx.graph import Graph, Value
 from leastwise.onnx.models import Predictions, model_probabilities, model_scores

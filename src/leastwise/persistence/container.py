@@ -311,7 +311,9 @@ def _is_length(value: Any) -> bool:
 def read_array(file: BinaryIO, stored: StoredArray, mapped: Array | None, verify: bool) -> Array:
     """Read one array; a view of ``mapped``, the mapped file, if that is given and the array is large."""
     if verify:
-        _check_padding(file, stored.padding, stored.offset)
+        file.seek(stored.padding)
+        if file.read(stored.offset - stored.padding) != bytes(stored.offset - stored.padding):
+            raise FileError(f"the padding at byte {stored.padding} is not zero: it is damaged")
     if mapped is not None and stored.size >= MAPPED:
         if verify and _hash_range(file, stored.offset, stored.size) != stored.sha256:
             raise _damaged(stored)
@@ -330,12 +332,6 @@ def read_array(file: BinaryIO, stored: StoredArray, mapped: Array | None, verify
     if array.dtype.kind == "U" and array.size and as_bytes(array).view("<u4").max() > 0x10FFFF:
         raise FileError("it has a text array with invalid code points")
     return array
-
-
-def _check_padding(file: BinaryIO, start: int, stop: int) -> None:
-    file.seek(start)
-    if file.read(stop - start) != bytes(stop - start):
-        raise FileError(f"the padding at byte {start} is not zero: it is damaged")
 
 
 def _hash_range(file: BinaryIO, start: int, size: int) -> str:

@@ -25,8 +25,7 @@ from leastwise.persistence.container import (
     read_array_entries,
     set_offsets,
 )
-from leastwise.persistence.decode import Decoder
-from leastwise.persistence.encode import Encoder
+from leastwise.persistence.encoding import Decoder, Encoder
 from leastwise.utils.atomic_files import write_atomically
 
 KEEP = ("all", "predict")

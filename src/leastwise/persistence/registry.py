@@ -110,8 +110,8 @@ def register(cls: type | str, name: str, **options: Any) -> None:
     known = ENTRIES.get(name)
     if known is not None and _qualified_name(known) != _qualified_name(entry):  # else a module that was reloaded
         raise ValueError(f"The name {name!r} is already registered for {_qualified_name(known)}: use another name.")
-    kernels = [kernel.name for kernel in _registered_elsewhere()]
-    if isinstance(cls, type) and (other := find(cls)) is not None and other.name not in (name, *kernels):
+    elsewhere = [entry.name for entry in _registered_elsewhere()]
+    if isinstance(cls, type) and (other := find(cls)) is not None and other.name not in (name, *elsewhere):
         raise ValueError(f"{cls.__qualname__} is already registered under the name {other.name!r}.")
     ENTRIES[name] = entry
 
@@ -279,7 +279,7 @@ _part("kernel.Sigmoid", "problem.kernels:Sigmoid")
 _part("kernel.Precomputed", "problem.kernels:Precomputed")
 _part("kernel.Sum", "problem.kernels:Sum")
 _part("calibrator.ClipNormalise", "calibration.calibrators:ClipNormalise")
-_part("calibrator.Blend", "calibration.calibrators:Blend")
+_part("calibrator.Blend", "calibration.blend:Blend")
 _part("calibrator.Isotonic", "calibration.calibrators:Isotonic")
 _part("calibrator.Signed", "calibration.calibrators:Signed")
 _part("calibrator.Softmax", "solvers.newton:Softmax")
@@ -287,7 +287,7 @@ _part("calibrator.LabelClip", "calibration.label_calibrators:LabelClip", check=c
 _part("calibrator.LabelBlend", "calibration.label_calibrators:LabelBlend", check=checks.check_label_starts)
 _part("calibrator.LabelIsotonic", "calibration.label_calibrators:LabelIsotonic", check=checks.check_label_starts)
 _part("calibrator.Extrapolation", "calibration.extrapolation:Extrapolation")
-_part("recalibration.Setting", "calibration.families:Setting", exact=True)
+_part("recalibration.Setting", "calibration.maps:Setting", exact=True)
 _part("recalibration.Identity", "calibration.maps:Unchanged", exact=True)
 _part("recalibration.Linear", "calibration.maps:Linear", exact=True)
 _part("recalibration.Quadratic", "calibration.maps:Quadratic", exact=True)
@@ -310,22 +310,22 @@ _part("labels.Labels", "problem.labels:Labels", exact=True)
 _part("labels.LabelGroup", "solvers.label_modes:LabelGroup")
 _part("labels.CoupledLabels", "solvers.label_modes:CoupledLabels")
 _part("labels.Modes", "linalg.sylvester:Modes")
-_part("heldout.HeldoutRows", "calibration.heldout_rows:HeldRows")
-_part("heldout.Centring", "problem.intercepts:Centring", exact=True)
+_part("heldout.HeldoutRows", "calibration.conformal:HeldRows")
+_part("heldout.Centring", "problem.coupling:Centring", exact=True)
 _part("heldout.Residuals", "estimators.intervals:Residuals", exact=True, skip=("inverse", "same"))
 _part("heldout.Neighbourhood", "calibration.extrapolation:Neighbourhood")
 _part("heldout.RiskCoverage", "calibration.risk:RiskCoverage", exact=True)
 _part("influence.TrainingRecord", "solvers.influence:TrainingRecord")
 _part("influence.LabelTrainingRecord", "solvers.label_influence:LabelTrainingRecord")
 _part("stream.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments)
-_part("stream.Whitening", "linalg.whitening:Whitening", exact=True, check=checks.check_whitening)
+_part("stream.Whitening", "linalg.moments:Whitening", exact=True, check=checks.check_whitening)
 _part("stream.RowSample", "sources.bottom_k:Kept", exact=True, check=checks.check_row_sample)
 _part("table.Column", "tables.columns:Column", exact=True)
 _part("splitter.StratifiedTaskKFold", "model_selection:StratifiedTaskKFold")
 _part("splitter.StratifiedLabelKFold", "model_selection:StratifiedLabelKFold")
 _part("search.Candidate", "solvers.evaluator:Candidate", exact=True)
-_part("search.CheckpointEntry", "model_selection.checkpoint:CheckpointEntry", exact=True)
-_part("search.CheckpointStep", "model_selection.checkpoint:SearchStep", exact=True)
+_part("search.CheckpointEntry", "model_selection.search:CheckpointEntry", exact=True)
+_part("search.CheckpointStep", "model_selection.search:SearchStep", exact=True)
 
 # --------------------------------------------------------------------- scikit-learn
 

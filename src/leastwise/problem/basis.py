@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.linalg.spectrum import Spectrum, design_spectrum, gram_spectrum, square_spectrum
-from leastwise.linalg.whitening import Whitening
+from leastwise.linalg.decompositions import Spectrum, design_spectrum, gram_spectrum, square_spectrum
+from leastwise.linalg.moments import Whitening
 from leastwise.problem.centers import Recipe, center_rows, cluster_centers, given_centers
 from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, on_host, to_namespace, widest
@@ -78,10 +78,6 @@ class Basis:
         if isinstance(kernel, Precomputed):
             return X if self.square else X[:, self.rows]
         return kernel.pairs(X, X if self.square else self.centers)
-
-    def center_pairs(self, kernel: Kernel, pairs: Array) -> Array:
-        """Distances or inner products between the centres."""
-        return pairs[self.rows] if self.rows is not None else kernel.pairs(self.centers, self.centers)
 
 
 def make_basis(

@@ -31,6 +31,8 @@ Array = np.ndarray
 
 #: Quantile scaling interpolates between at most this many values of a column.
 KNOTS = 200
+#: Fewest columns that may share a unit.
+UNIT_COLUMNS = 5
 #: Values of a category with a column of their own: the most frequent ones; all others share one.
 OWN_COLUMNS = 50
 
@@ -218,8 +220,8 @@ def _largest(X: Any) -> Array:
 
 
 def _nonzero(a: Array) -> Array:
-    """``a`` with ones in place of zeros."""
-    return np.where(a > 0, a, 1.0)
+    """``a`` with ones in place of zeros, and of numbers so small that their reciprocals overflow."""
+    return np.where(a > np.finfo(float).tiny, a, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -436,6 +438,21 @@ def _same(a: Any, b: Any) -> bool:
     if type(a) is not type(b) or not is_dataclass(a):
         return np.array_equal(a, b)
     return all(_same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+
+
+def have_one_unit(X: Array, categories: Sequence[int] = ()) -> bool:
+    """True if the columns of a dense X look like measurements in the same unit, such as pixels or words.
+
+    That is, if there are at least ``UNIT_COLUMNS`` columns of numbers that vary, and at least half of them have a
+    range of at least half of the largest one. Then a column that varies little may well matter little.
+    """
+    numbers = np.delete(np.asarray(X), np.asarray(categories, dtype=int), axis=1)
+    known = ~np.isnan(numbers)
+    low, high = (f(numbers, axis=0, initial=start, where=known) for f, start in ((np.min, np.inf), (np.max, -np.inf)))
+    ranges = (high / 2 - low / 2)[high > low]
+    if len(ranges) < UNIT_COLUMNS:
+        return False
+    return bool(np.median(ranges) >= ranges.max() / 2)
 
 
 def column_ranges(X: Any) -> Array:

@@ -164,7 +164,7 @@ def _check_missing(missing: Any) -> Any:
     if _absent(missing):
         return None
     if not isinstance(missing, PLAIN):
-        raise ValueError(f"missing={missing!r} must be NaN, or a number or string that stands for an unknown label.")
+        raise ValueError(f"missing={missing!r} must be NaN, or a number or string that marks unknown labels.")
     return missing
 
 

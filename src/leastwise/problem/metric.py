@@ -24,6 +24,9 @@ Array = np.ndarray
 #: Weights are the mean squared gradient to this power.
 POWER = 0.25
 
+#: More outputs than these are replaced by main components with this share of their squared norm.
+FEW_OUTPUTS, ENERGY = 8, 0.95
+
 #: The parts of a kernel with a gradient: a weight and the kernel.
 Parts = list[tuple[float, Kernel]]
 
@@ -64,25 +67,36 @@ def mean_squared_gradient(
     for weight, _, matrix in matrices:
         K += weight * matrix
     K[np.diag_indices(n)] += n * alpha / w
-    A = cho_solve(cho_factor(K, overwrite_a=True), Z - np.average(Z, axis=0, weights=w))
-    total = np.zeros(X.shape[1])
-    ones = couple(np.ones((n, n)))
-    for a in A.T:
-        G = np.zeros_like(X)
-        for weight, part, matrix in matrices:
-            if isinstance(part, RBF):
+    A = _main_components(cho_solve(cho_factor(K, overwrite_a=True), Z - np.average(Z, axis=0, weights=w)))
+    G = np.zeros((A.shape[1], *X.shape))
+    for weight, part, matrix in matrices:
+        if isinstance(part, RBF):
+            for g, a in zip(G, A.T, strict=True):
                 W = matrix * a
-                G += weight / sigma**2 * (W @ X - X * W.sum(axis=1)[:, None])
-            elif isinstance(part, Laplace):
-                W = matrix * a
-                for j in range(X.shape[1]):
-                    G[:, j] += weight / sigma * np.sum(W * np.sign(X[:, j] - X[:, j, None]), axis=1)
-            else:
-                assert isinstance(part, Scaled)
-                origin = 0 if part.origin is None else part.origin
-                G += weight / part.height * ((ones * a) @ (X - origin))
-        total += w @ G**2 / w.sum()
-    return total
+                g += weight / sigma**2 * (W @ X - X * W.sum(axis=1)[:, None])
+        elif isinstance(part, Laplace):
+            for j, x in enumerate(X.T):  # all outputs at once: the signs are what costs
+                G[:, :, j] += weight / sigma * ((matrix * np.sign(x - x[:, None])) @ A).T
+        else:
+            assert isinstance(part, Scaled)
+            origin = 0 if part.origin is None else part.origin
+            ones = couple(np.ones((n, n)))
+            for g, a in zip(G, A.T, strict=True):
+                g += weight / part.height * ((ones * a) @ (X - origin))
+    return np.einsum("i,cij->j", w, G**2) / w.sum()
+
+
+def _main_components(A: Array) -> Array:
+    """Few combinations of the outputs with nearly all of the squared norm of the coefficients.
+
+    The sum over outputs of squared gradients does not change if the outputs are rotated; for many labels most of the
+    rotated ones are negligible.
+    """
+    if A.shape[1] <= FEW_OUTPUTS:
+        return A
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    kept = 1 + int(np.searchsorted(np.cumsum(s**2), ENERGY * np.sum(s**2)))
+    return U[:, :kept] * s[:kept]
 
 
 def weights_of(mean_square: Array) -> Array:

@@ -61,7 +61,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.decompositions import Cholesky, cholesky
 
 Array = np.ndarray
 

@@ -118,7 +118,7 @@ def _classifier_data(
 
 
 def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[str]]:
-    """Names and values of what is known of the fit; the last two are when and by what the report was written."""
+    """Names and values of the details of the fit; the last two are the date and the version of the report."""
     from leastwise import __version__
 
     model = subject.model

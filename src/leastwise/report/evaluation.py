@@ -14,18 +14,19 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.heldout_rows import Evidence, HeldRows, gather
+from leastwise.calibration.conformal import Evidence, HeldRows, gather
 from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.base import KernelEstimator, Regressor
-from leastwise.estimators.labels import LabelClassifier
+from leastwise.estimators.multi_label import MultiLabelLSPC
+from leastwise.estimators.predicting import label_tables
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.estimators.sets import label_tables
 from leastwise.estimators.validation import task_codes
-from leastwise.metrics.losses import class_log_losses
+from leastwise.metrics.probabilities import class_log_losses
 from leastwise.metrics.reliability import (
-    debiased_error,
-    debiased_error_interval,
+    Interval,
+    calibration_errors,
+    event_calibration_error,
     exact_interval,
     merged_width_bins,
     reliability_bins,
@@ -39,7 +40,7 @@ Array = np.ndarray
 
 #: Level of all intervals.
 LEVEL = 0.95
-#: At most this many classes or labels have a reliability diagram of their own.
+#: At most this many classes or labels have their own reliability diagram.
 MAX_DIAGRAMS = 12
 
 
@@ -126,7 +127,7 @@ def subject_of(given: Any, names: Any = None) -> Subject:
     if isinstance(model, Regressor):
         kind = "values"
     else:
-        several = isinstance(model, LabelClassifier) and model.label_index_.form != "flat"
+        several = isinstance(model, MultiLabelLSPC) and model.label_index_.form != "flat"
         kind = "labels" if several else "classes"
     display_names = Names(names, "tasks" if kind == "values" else kind)
     return Subject(whole, model, kind, tuple(wrappers), names=display_names, **found)
@@ -328,19 +329,34 @@ def measures(evaluation: Evaluation) -> dict[str, Any]:
     """Errors, log-loss, Brier score and calibration error over rows, or over known labels, with intervals."""
     parts, events = evaluation.known, evaluation.events()
     loss, brier, wrong = (np.concatenate([getattr(p, name) for p in parts]) for name in ("loss", "brier", "wrong"))
-    error, low, high = debiased_error_interval(events.p, events.true, events.w, events.unit, LEVEL)
     return {
         "rows": len(np.unique(np.concatenate([part.rows for part in parts]))),
         "entries": len(loss),
         "error": share_interval(wrong, events.w, events.unit),
         "log_loss": mean_interval(loss, events.w, events.unit),
         "brier": mean_interval(brier, events.w, events.unit),
-        "ece": {"value": plain(error), "low": plain(low), "high": plain(high)},
+        **_calibration(evaluation),
     }
 
 
-def reliability_curve(p: Array, true: Array, w: Array, name: str = "") -> dict[str, Any]:
+def _calibration(evaluation: Evaluation) -> dict[str, Any]:
+    """The calibration error over rows or known labels; of classes, the mean over classes too."""
+    if evaluation.by_label:
+        events = evaluation.events()
+        return {"ece": plain_interval(event_calibration_error(events.p, events.true, events.w, events.unit, LEVEL))}
+    e = evaluation.known[0].evidence
+    top, classwise = calibration_errors(e.codes, e.P, e.w, e.group, LEVEL)
+    return {"ece": plain_interval(top), "classwise_ece": plain_interval(classwise)}
+
+
+def plain_interval(found: Interval) -> dict[str, Any]:
+    """A value with its interval, as plain numbers."""
+    return {"value": plain(found.value), "low": plain(found.low), "high": plain(found.high)}
+
+
+def reliability_curve(events: Events, name: str = "") -> dict[str, Any]:
     """A reliability diagram: bins with exact intervals, a histogram of p, and the debiased calibration error."""
+    p, true, w = events.p, events.true, events.w
     bins = reliability_bins(p, true, merged_width_bins(p), w)
     low, high = bins.exact_interval(LEVEL)
     return {
@@ -350,7 +366,7 @@ def reliability_curve(p: Array, true: Array, w: Array, name: str = "") -> dict[s
         "high": plain_list(high),
         "rows": bins.counts.tolist(),
         "histogram": plain_list(np.histogram(p, bins=20, range=(0, 1), weights=w)[0] / w.sum()),
-        "ece": plain(debiased_error(p, true, w)),
+        "ece": plain_interval(event_calibration_error(p, true, w, events.unit, LEVEL)),
         "name": name,
     }
 
@@ -359,15 +375,15 @@ def reliability(evaluation: Evaluation) -> dict[str, Any]:
     """The diagram of all rows, and one for each class or label; of many, those with the largest errors."""
     by_label, parts, events = evaluation.by_label, evaluation.known, evaluation.events()
     if by_label:
-        each = [(part.events(True), part.name) for part in parts]
-        panels = [reliability_curve(e.p, e.true, e.w, name) for e, name in each]
+        panels = [reliability_curve(part.events(True), part.name) for part in parts]
     else:
         e, names = parts[0].evidence, parts[0].classes
         classes = [1] if e.P.shape[1] == 2 else range(e.P.shape[1])  # with two classes one diagram is enough
-        panels = [reliability_curve(e.P[:, k], e.codes == k, e.w, names[k]) for k in classes]
-    shown = sorted(panels, key=lambda panel: -panel["ece"])[:MAX_DIAGRAMS] if len(panels) > MAX_DIAGRAMS else panels
+        panels = [reliability_curve(Events(e.P[:, k], e.codes == k, e.w, e.group), names[k]) for k in classes]
+    worst = sorted(panels, key=lambda panel: -panel["ece"]["value"])[:MAX_DIAGRAMS]
+    shown = worst if len(panels) > MAX_DIAGRAMS else panels
     return {
-        "all": reliability_curve(events.p, events.true, events.w),
+        "all": reliability_curve(events),
         "by": "label" if by_label else "class",
         "panels": shown,
         "left_out": len(panels) - len(shown),

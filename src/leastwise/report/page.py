@@ -58,7 +58,7 @@ def write_report(
         Display names of classes, such as ``{0: "healthy", 1: "ill"}``, of labels, or of the tasks of a regressor; or
         ``{"classes": ..., "tasks": ..., "labels": ...}`` with a mapping for each. Others keep their names.
     rows : frame, mapping of columns, or array, optional
-        Columns that are shown beside the rows to check, at most ten: one entry for each training row, or for each row
+        Columns to show for the rows to check, at most ten: one entry for each training row, or for each row
         of X. The file contains what it shows: do not pass columns that its readers should not see.
     X, y : optional
         Rows that the model was not trained on, and their true values. By default the report is on held-out rows.
@@ -192,13 +192,20 @@ def _live_data(data: dict[str, Any]) -> dict[str, Any]:
     return {"tables": tables, "thresholds": data.get("thresholds")}
 
 
+def with_ends(found: dict[str, Any], show: Any) -> str:
+    """A value with its interval, as text."""
+    return f"{show(found['value'])} ({show(found['low'])} to {show(found['high'])})"
+
+
 def comparison_table(data: dict[str, Any]) -> dict[str, Any]:
-    """The measures of given rows beside those of held-out rows."""
+    """The measures of given rows, next to those of held-out rows."""
     measures = [("Errors", "error", percent), ("Log-loss", "log_loss", number), ("Brier score", "brier", number)]
     measures.append(("Calibration error", "ece", number))
+    if "classwise_ece" in data["measures"]:
+        measures.append(("Classwise ECE", "classwise_ece", number))
     columns = [column("Rows", "text"), *(column(title, "text") for title, _, _ in measures)]
     lines = [
-        [rows, *(show(m[key]["value"]) for _, key, show in measures)]
+        [rows, *(with_ends(m[key], show) for _, key, show in measures)]
         for rows, m in (("given", data["measures"]), ("held out", data["heldout_measures"]))
     ]
     return table("Compared with the held-out training rows", columns, lines, "lines")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.conformal import upper_quantile
-from leastwise.calibration.heldout_rows import independent_weights
+from leastwise.calibration.extrapolation import independent_weights
 from leastwise.estimators.validation import task_codes
 from leastwise.metrics.reliability import resampled_groups
 from leastwise.report.evaluation import LEVEL, Subject, call_with_tasks, mean_interval

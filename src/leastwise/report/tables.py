@@ -15,8 +15,8 @@ from leastwise.inspection.similarity import (
     extreme_pairs,
     off_diagonal,
 )
-from leastwise.metrics.reliability import debiased_error, exact_interval
-from leastwise.report.evaluation import LEVEL, Evaluation, Predictions, Subject, share_interval
+from leastwise.metrics.reliability import event_calibration_error, exact_interval
+from leastwise.report.evaluation import LEVEL, Evaluation, Events, Predictions, Subject, share_interval
 from leastwise.report.formatting import MISSING, clean, column, plain, plain_list, table
 
 Array = np.ndarray
@@ -52,12 +52,18 @@ def _auc(part: Predictions) -> float | None:
     return plain(area_under_roc(e.codes == 1, e.P[:, 1], e.w))
 
 
-def _calibration(part: Predictions, by_label: bool) -> float | None:
-    """The debiased calibration error; None where there are too few rows."""
-    if len(part) < MIN_ROWS:
-        return None
-    events = part.events(by_label)
-    return plain(debiased_error(events.p, events.true, events.w))
+#: Columns of a calibration error.
+ECE_COLUMNS = (column("ECE"), column("ECE, high", about="upper end of the 95% interval of the calibration error"))
+
+
+def _calibration(part: Predictions, by_label: bool) -> list:
+    """The calibration error and the upper end of its interval; None where there are too few rows."""
+    return _event_calibration(part.events(by_label)) if len(part) >= MIN_ROWS else [None, None]
+
+
+def _event_calibration(events: Events) -> list:
+    found = event_calibration_error(events.p, events.true, events.w, events.unit, LEVEL)
+    return [plain(found.value), plain(found.high)]
 
 
 def _mean(values: Array, part: Predictions) -> float | None:
@@ -93,7 +99,7 @@ def task_table(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
         column("Errors, high", "percent", 1, "upper end of the 95% interval of the error rate"),
         column("Log-loss"),
         column("Mean confidence", "percent", 1),
-        column("ECE"),
+        *ECE_COLUMNS,
     ]
     columns += [column("AUC")] if binary else []
     lines = []
@@ -103,7 +109,7 @@ def task_table(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
             line: list = [name, len(own), *([_mean(own.evidence.codes == 1, own)] if binary else [])]
             ends = exact_interval(own.wrong.sum(), len(own), LEVEL)
             line += [_mean(own.wrong, own), *map(plain, ends), _mean(own.loss, own), _mean(own.confidence, own)]
-            lines.append([*line, _calibration(own, False), *([_auc(own)] if binary else [])])
+            lines.append([*line, *_calibration(own, False), *([_auc(own)] if binary else [])])
     return table("By task", columns, _worst_first(lines, 3 if binary else 2), "tasks")
 
 
@@ -111,13 +117,13 @@ def label_table(evaluation: Evaluation) -> dict[str, Any]:
     """A line for every label, those with the most errors first."""
     columns = [column("Label", "text"), column("Known", "whole")]
     columns += [column(name, "percent", 1) for name in ("Share", "Errors", "Precision", "Recall")]
-    columns += [column("F1"), column("AUC"), column("Log-loss"), column("ECE"), column("Threshold")]
+    columns += [column("F1"), column("AUC"), column("Log-loss"), *ECE_COLUMNS, column("Threshold")]
     lines = []
     for part in evaluation.known:
         e, binary = part.evidence, part.evidence.P.shape[1] == 2
         line = [part.name, len(part), _mean(e.codes == 1, part) if binary else None, _mean(part.wrong, part)]
         line += [*_precision_recall_f1(part, 1), _auc(part)] if binary else [None, None, None, None]
-        line += [_mean(part.loss, part), _calibration(part, True), plain(part.threshold) if binary else None]
+        line += [_mean(part.loss, part), *_calibration(part, True), plain(part.threshold) if binary else None]
         lines.append(line)
     return table("By label", columns, _worst_first(lines, 3), "labels")
 
@@ -128,12 +134,12 @@ def class_table(evaluation: Evaluation) -> dict[str, Any]:
     e = part.evidence
     columns = [column("Class", "text"), column("Rows", "whole")]
     columns += [column(name, "percent", 1) for name in ("Share", "Mean probability", "Precision", "Recall")]
-    columns += [column("F1"), column("ECE")]
+    columns += [column("F1"), *ECE_COLUMNS]
     lines = []
     for k, name in enumerate(part.classes):
         shares = [_mean(e.codes == k, part), _mean(e.P[:, k], part)]
-        error = plain(debiased_error(e.P[:, k], e.codes == k, e.w))
-        lines.append([name, int((e.codes == k).sum()), *shares, *_precision_recall_f1(part, k), error])
+        error = _event_calibration(Events(e.P[:, k], e.codes == k, e.w, e.group))
+        lines.append([name, int((e.codes == k).sum()), *shares, *_precision_recall_f1(part, k), *error])
     return table("Each class against the rest", columns, lines, "classes")
 
 
@@ -141,7 +147,7 @@ def class_table(evaluation: Evaluation) -> dict[str, Any]:
 
 
 class ShownColumns:
-    """Columns of the user's that are shown beside rows: from a frame, a mapping of columns, or a 2-D array."""
+    """The user's columns to show with the rows: from a frame, a mapping of columns, or a 2-D array."""
 
     def __init__(self, rows: Any, n: int) -> None:
         names, columns = ([], []) if rows is None else _named_columns(rows)

@@ -28,10 +28,9 @@ import numpy as np
 
 from leastwise.linalg.arrow import Decomposed, Factors, System, decompose
 from leastwise.linalg.arrow_batches import Chunk, fill, like_sizes, turn
-from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.linalg.moments import Whitening, whitening
 from leastwise.problem.basis import Basis, double_kernel
-from leastwise.problem.coupling import Coupling, CouplingMatrix
-from leastwise.problem.intercepts import Centring
+from leastwise.problem.coupling import Centring, Coupling, CouplingMatrix
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.task_evaluators import TaskEvaluator
@@ -342,6 +341,11 @@ class ArrowEvaluator(TaskEvaluator):
         self.coupling_matrix = coupling.at(1.0)
         self.stream = Stream.of(rows, len(coupling.penalty), basis, settings)
         self._cached: dict[tuple[float, float], Decomposed] = {}
+
+    @property
+    def matrix_rows(self) -> int:
+        """Basis functions: tasks are eliminated one by one, or in small batches."""
+        return self.basis.n_functions
 
     def with_linear_weight(self, weight: float) -> Self:
         """Copy with this weight of the linear part of a sum of kernels."""

@@ -1,4 +1,4 @@
-"""What a plan has to know of the data and the parameters.
+"""Data sizes and parameters that a plan depends on.
 
 Steps of fits of a single task: by factors, by sums over rows, by descent, by iterations.
 
@@ -12,14 +12,23 @@ from typing import Any
 
 from leastwise.problem.basis import SUM_CHUNK
 from leastwise.solvers.arrow import CHUNK
-from leastwise.solvers.krylov import kernel_budget, preconditioner_rank
 from leastwise.solvers.moments import SAMPLE_ROWS
-from leastwise.solvers.plan import Work, eigen, factor, inverse, judged, kernel, points, singular
-from leastwise.solvers.search_rows import (
+from leastwise.solvers.work import (
     SEARCH_ROWS,
     SETTLE_NUMBERS,
+    Work,
     count_rows_to_search,
+    eigen,
+    factor,
+    inverse,
+    judged,
+    kernel,
+    kernel_budget,
+    points,
+    preconditioner_rank,
+    rows_to_refine,
     search_bytes,
+    singular,
     task_rows_to_search,
 )
 from leastwise.utils.memory import available_memory, block_bytes
@@ -36,14 +45,14 @@ class ProblemSize:
     itemsize : int
         Bytes of a number.
     distinct : int
-        Rows that differ; 0 where that is not known.
+        Number of distinct rows; 0 if unknown.
     folds, largest : int
         Number of folds, and rows of the largest.
     exact : bool
-        Equal weights, and labels that are all known.
+        Whether weights are equal and all labels known.
     tasks, labels : int
     stored : int
-        Numbers of a sparse row, with their places; 0 where all features are there.
+        Numbers of a sparse row, including their indices; 0 for dense rows.
     """
 
     n: int
@@ -76,17 +85,17 @@ class Facts:
     square : bool
         Every row is a centre.
     cuttable : bool
-        Centres may be fewer than they are: they are rows, and kernels are computed.
+        Whether the number of centres can be reduced: they are rows, and kernels are computed.
     sums : bool
-        Centres are few by themselves, and kernels are computed: sums over rows will do.
+        Whether sums over rows are possible: there are few centres, and kernels are computed.
     iterates : bool
         Conjugate gradients are possible.
     few : bool
-        Tasks share few basis functions, so that the block-arrow system applies.
+        Whether there are few basis functions, so that the block-arrow system applies.
     alike : bool
-        It would apply if there were few.
+        Whether it would apply with few basis functions.
     blocks : int
-        Classes with centres of their own, or 1.
+        Number of classes with their own centres, or 1.
     norm, layers, search_rows, max_passes
         As in the estimators.
     sigmas, alphas, sharings, options : int
@@ -98,13 +107,13 @@ class Facts:
     folds, largest : int
         Number of folds, and rows of the largest.
     exact : bool
-        Equal weights, and labels that are all known: a few alphas can be judged by Cholesky factors.
+        Whether weights are equal and all labels known: a few alphas can then be evaluated by Cholesky factors.
     rival : int
-        Features of a linear model that iterations have to beat; 0 for none.
+        Features of a linear model that the iterative model is compared with; 0 for none.
     pairs : bool
-        There is a table of all pairs of labels.
+        Whether a table of all pairs of labels is needed.
     stored : int
-        Numbers of a sparse row, with their places; 0 where all features are there.
+        Numbers of a sparse row, including their indices; 0 for dense rows.
     """
 
     family: str
@@ -152,7 +161,7 @@ class Facts:
         return [max(1, self.b // self.blocks)] * self.blocks
 
     def with_centers(self, count: int) -> Facts:
-        """The same with so many centres, for each class where classes have their own."""
+        """The same with this number of centres, per class if classes have their own."""
         b = min(self.n, count * self.blocks)
         return replace(self, b=b, square=False, sums=self.cuttable, iterates=False, few=self.alike)
 
@@ -171,7 +180,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a fit, before it is known how fast the machine is."""
+    """One step of a fit, without times."""
 
     what: str
     rows: int
@@ -180,13 +189,13 @@ class Stage:
     peak_bytes: float
 
 
-#: Alphas that are looked at from a good start, and sigmas beyond a grid that may grow.
+#: Average number of alphas evaluated in a refinement, and of sigmas beyond the initial grid.
 REFINED, BEYOND = 4.0, 0.5
-#: Arrays of the size of the design, by what is done: measured peaks, see benchmarks/plan.py.
+#: Arrays of the size of the design matrix, by method: measured peaks, see benchmarks/plan.py.
 SPECTRAL, DESIGN, FACTORED, SOLVED = 6.5, 12.0, 3.5, 3.0
-#: Where every class has centres of its own.
+#: The same if every class has its own centres.
 BY_CLASS = 9.5
-#: Iterations of conjugate gradients and passes of a descent, as a rule.
+#: Typical numbers of conjugate gradient iterations and gradient descent passes.
 ITERATIONS, PASSES = 25.0, 40.0
 
 
@@ -194,11 +203,11 @@ def direct(f: Facts) -> list[Stage]:
     """Eigendecompositions or singular values on some rows, then factors on all."""
     if not f.chooses:
         return [solve(f)]
-    given = f.sigmas == f.alphas == 1 and not f.grows  # nothing to look for on fewer rows
+    given = f.sigmas == f.alphas == 1 and not f.grows  # nothing to search
     m, k = (f.n, f.b) if given else f.searched("cholesky")
     stages = [search(f, m, k)]
     if m < f.n:
-        stages.append(refinement(f))
+        stages.append(refinement(f, m))
     return [*stages, solve(f)]
 
 
@@ -217,7 +226,7 @@ def search(f: Facts, m: int, k: int, square: bool | None = None) -> Stage:
 
 
 def beyond(f: Facts) -> float:
-    """Sigmas that are tried because the best lies on the border, as a rule."""
+    """Average number of sigmas tried because the best one lies on the border."""
     return BEYOND if f.grows and f.sigmas > 1 else 0.0
 
 
@@ -243,13 +252,18 @@ def by_factors(f: Facts, m: int, alphas: float) -> Work:
     return (factor(m) + inverse(m) + square + Work(numbers=4 * m**2)) * alphas + judged(alphas, m, f.c)
 
 
-def refinement(f: Facts) -> Stage:
-    """Alpha again, on all rows."""
+def refinement(f: Facts, m: int) -> Stage:
+    """Alpha again, after a search on m rows: on all rows, or on some and once on all."""
+    rows = rows_to_refine(m, f.n, f.square) if f.grows else f.n
     suits = f.square and f.exact and f.largest <= max(f.n / 50, 2)
-    each = by_factors(f, f.n, REFINED) if suits else spectrum(f, f.n, f.b, REFINED, f.square)
+
+    def each(rows: int, alphas: float) -> Work:
+        return by_factors(f, rows, alphas) if suits else spectrum(f, rows, min(f.b, rows), alphas, f.square)
+
+    work = each(f.n, REFINED if rows == f.n else 1.0) + (each(rows, REFINED) if m < rows < f.n else Work())
     arrays = (FACTORED + 1.5 * (f.norm == "coefficients") if suits else SPECTRAL) if f.square else design(f)
     room = (arrays + 2 * (f.layers - 1)) * f.n * f.b + side(f, f.n, f.b, f.square)
-    return Stage("refinement", f.n, 1, kernel(f.n, f.b, f.width) + each, f.itemsize * room)
+    return Stage("refinement", f.n, 1, kernel(f.n, f.b, f.width) + work, f.itemsize * room)
 
 
 def solve(f: Facts) -> Stage:
@@ -264,12 +278,12 @@ def solve(f: Facts) -> Stage:
 
 
 def side(f: Facts, n: int, b: int, square: bool) -> float:
-    """Numbers beside those of the design: centres among themselves, scores of all rows, copies of the rows."""
+    """Numbers in addition to the design: kernel of the centres, scores of all rows, copies of the rows."""
     return (0 if square else 3 * b**2) + 8 * n * f.c + 2 * n * f.width
 
 
 def moments(f: Facts) -> list[Stage]:
-    """Sums over all rows in blocks, held-out scores of some."""
+    """Sums over all rows in blocks, and held-out scores of a sample."""
     m, _ = f.searched("moments")
     block = block_bytes(SUM_CHUNK) * 2.0
     folds = f.folds if f.largest > 2000 else 1
@@ -283,7 +297,7 @@ def moments(f: Facts) -> list[Stage]:
     return [
         *first,
         Stage("sums over rows", f.n, 1, sums, block + (5 + folds) * square + data),
-        Stage("settle", rows, 1, settle, held * f.chooses + (8 + folds) * square + data),
+        Stage("choose alpha", rows, 1, settle, held * f.chooses + (8 + folds) * square + data),
     ]
 
 
@@ -296,11 +310,11 @@ def descent(f: Facts) -> list[Stage]:
     start = kernel(sample, f.b, f.width) + Work(products=2 * sample * f.b**2) + eigen(f.b)
     room = f.itemsize * (2 * (sample + f.b) * f.b + side(f, f.n, f.b, False))
     first = [search(f, m, k, square=f.b >= m)] if f.chooses else []
-    return [*first, Stage("descent", f.n, passes, start + once * passes, room)]
+    return [*first, Stage("gradient descent", f.n, passes, start + once * passes, room)]
 
 
 def iterations(f: Facts) -> list[Stage]:
-    """Conjugate gradients with a kernel that is not held as a whole, or half of it."""
+    """Conjugate gradients with a kernel matrix that is stored in part, at most half of it."""
     if f.family == "task machine":
         return task_iterations(f)
     m, k = f.searched("krylov")
@@ -335,12 +349,12 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     return Stage("iterations", f.n, solves * ITERATIONS, work * solves, room)
 
 
-#: Sharings that are tried with every sigma, as a rule, where not every one has to be; and where alpha is settled.
+#: Typical number of sharings tried with every sigma, and in the refinement of alpha.
 WALKED, SETTLED = 2.7, 3.0
 
 
 def tries(f: Facts) -> float:
-    """Points of sigma and sharing that a search visits, as a rule."""
+    """Typical number of points of sigma and sharing in a search."""
     sigmas = f.sigmas + beyond(f)
     if f.sharings == 1:
         return sigmas + f.options - 1
@@ -354,7 +368,7 @@ def dual(f: Facts) -> list[Stage]:
         m, _ = f.searched("dual")
         stages = [dual_search(f, m)]
         if m < f.n:
-            stages.append(dual_settling(f))
+            stages.append(dual_settling(f, m))
     work = factor(f.n) + Work(numbers=4 * f.n**2)
     room = (SOLVED + 1 + 2 * (f.layers - 1)) * f.n**2 + side(f, f.n, f.b, f.square)
     return [*stages, Stage("solve", f.n, 1, work, f.itemsize * room)]
@@ -371,15 +385,20 @@ def dual_search(f: Facts, m: int) -> Stage:
     return Stage("search", m, tries(f), work, f.itemsize * room)
 
 
-def dual_settling(f: Facts) -> Stage:
-    """Alpha and sharing on all rows."""
-    walked = min(SETTLED, f.sharings)
-    each = factor(f.n) + inverse(f.n) + Work(numbers=10 * f.n**2)
-    if f.norm == "coefficients" or not f.square:
-        each = each + Work(products=2 * f.n**2 * f.b) * (1 / REFINED)
-    work = kernel(f.n, f.b, f.width) + (each * 3.0 + judged(3.0, f.n, f.c)) * walked
+def dual_settling(f: Facts, m: int) -> Stage:
+    """Alpha and sharing after a search on m rows: on all rows, or on some and once on all."""
+    rows, walked = rows_to_refine(m, f.n, f.square) if f.grows else f.n, min(SETTLED, f.sharings)
+
+    def points_on(n: int, count: float) -> Work:
+        each = factor(n) + inverse(n) + Work(numbers=10 * n**2)
+        if f.norm == "coefficients" or not f.square:
+            each = each + Work(products=2 * n**2 * min(f.b, n)) * (1 / REFINED)
+        return kernel(n, min(f.b, n), f.width) + each * count + judged(count, n, f.c)
+
+    work = points_on(f.n, 3.0 * walked if rows == f.n else 1.0)
+    work = work + (points_on(rows, 3.0 * walked) if m < rows < f.n else Work())
     room = (FACTORED + 2.5 + 2 * (f.layers - 1)) * f.n**2 + side(f, f.n, f.b, f.square)
-    return Stage("settling", f.n, walked, work, f.itemsize * room)
+    return Stage("refinement", f.n, walked if rows == f.n else 1, work, f.itemsize * room)
 
 
 def arrow(f: Facts) -> list[Stage]:
@@ -389,7 +408,7 @@ def arrow(f: Facts) -> list[Stage]:
         m, _ = f.searched("arrow")
         stages = [arrow_search(f, m, "search", tries(f), f.alphas / 2)]
         if m < f.n and f.n * f.b <= SETTLE_NUMBERS and search_bytes(f.n * f.b) <= available_memory():
-            stages.append(arrow_search(f, f.n, "settling", min(SETTLED, f.sharings), 2.0))
+            stages.append(arrow_search(f, f.n, "refinement", min(SETTLED, f.sharings), 2.0))
     block = 3.0 * min(block_bytes(CHUNK), 8 * f.n * f.b)
     room = block + 8 * 6 * f.b**2 + f.itemsize * (2 * (f.tasks + 1) * f.b * f.c + side(f, f.n, 0, True))
     work = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
@@ -417,12 +436,12 @@ def sylvester(f: Facts) -> list[Stage]:
     m, k = f.searched("cholesky")
     stages = [label_search(f, m, k, "search", f.sigmas + beyond(f), f.alphas)]
     if m < f.n or not f.exact:
-        stages.append(label_search(f, f.n, f.b, "settling", 1.0 if f.exact else 5.0, REFINED))
+        stages.append(label_search(f, f.n, f.b, "refinement", 1.0 if f.exact else 5.0, REFINED))
     return [*stages, last]
 
 
 def tables(f: Facts) -> float:
-    """Numbers that are kept of all labels: of their scores, and of all pairs."""
+    """Numbers stored for all labels: their scores, and all pairs."""
     return 10 * f.n * f.c + f.pairs * 5 * f.labels**2 * 8 / f.itemsize
 
 
@@ -440,7 +459,7 @@ def label_search(f: Facts, m: int, k: int, what: str, sigmas: float, alphas: flo
 
 
 def conjugate(f: Facts) -> list[Stage]:
-    """Many labels of many rows, by iterations."""
+    """Many labels and many rows, by iterations."""
     m, _ = f.searched("cg")
     narrow = replace(f, square=True)
     first = [label_search(narrow, m, m, "search", f.sigmas + beyond(f), f.alphas)] if f.chooses else []

@@ -10,15 +10,14 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from leastwise.calibration.calibrators import Sample, class_shares
-from leastwise.linalg.cholesky import cholesky
-from leastwise.linalg.whitening import Whitening, full_whitening, whitening
+from leastwise.calibration.blend import Sample, class_shares
+from leastwise.linalg.decompositions import cholesky
+from leastwise.linalg.moments import Whitening, full_whitening, whitening
 from leastwise.problem.basis import Basis, Block, Design, block_design, double_kernel, row_chunks
 from leastwise.problem.inputs import Inputs
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
-from leastwise.solvers.dense import CholeskyHeldout, RefitHeldout, SpectralHeldout
-from leastwise.solvers.heldout import Folds, HeldOut, Problem
-from leastwise.solvers.search_rows import ARRAYS, FEW_ALPHAS, cheaper_to_refit
+from leastwise.solvers.heldout import CholeskyHeldout, Folds, HeldOut, Problem, RefitHeldout, SpectralHeldout
+from leastwise.solvers.work import ARRAYS, FEW_ALPHAS, cheaper_to_refit
 from leastwise.utils.arrays import is_numpy, to_numpy
 
 Array = np.ndarray
@@ -284,6 +283,11 @@ class Evaluator:
         """Peak memory of a search step in bytes."""
         s, numbers = self.settings, len(self.rows) * self.basis.n_functions
         return ARRAYS[s.norm] * numbers * self.rows.X.dtype.itemsize
+
+    @property
+    def matrix_rows(self) -> int:
+        """Rows of the largest matrix that is factorized."""
+        return len(self.rows)
 
     def with_sharing(self, sharing: float | None) -> Evaluator:
         """Copy with this sharing between tasks; itself for a single task."""

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.linalg.cholesky import cholesky
-from leastwise.problem.intercepts import Centring, shrunk_means
+from leastwise.linalg.decompositions import cholesky
+from leastwise.problem.coupling import Centring, shrunk_means
 from leastwise.solvers.heldout import Folds
 from leastwise.utils.text_format import LINE, NAME, shortened
 

@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.linalg.cholesky import pivoted_cholesky, ridge_inverse
+from leastwise.linalg.decompositions import pivoted_cholesky, ridge_inverse
 from leastwise.linalg.krylov import Krylov, Times, block_cg, three_steps
-from leastwise.problem.coupling import CouplingMatrix
-from leastwise.problem.intercepts import Centring, shrunk_means
+from leastwise.problem.coupling import Centring, CouplingMatrix, shrunk_means
 from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.solvers.evaluator import Rows, Settings
-from leastwise.utils.memory import available_memory
-from leastwise.utils.random import generator
+from leastwise.solvers.work import kernel_budget, preconditioner_rank
+from leastwise.utils.hashing import generator
 
 Array = np.ndarray
 
@@ -114,7 +113,7 @@ class KernelTimes:
         self.X = X.tocsr() if sparse.issparse(X) else X
         self.root = np.ones(self.n, dtype=X.dtype) if root is None else root
         if coupling_matrix is not None and task is None:
-            raise ValueError("tie requires the task codes of the rows.")
+            raise ValueError("coupling_matrix requires the task codes of the rows.")
         self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
         # A precomputed kernel is in memory already; others need memory for the current block too.
         work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
@@ -205,8 +204,6 @@ def _side(n: int, d: int, itemsize: int, budget: int) -> int:
     return max(1, min(SIDE, n, int(room**0.5), room // max(d, 1)))
 
 
-#: Rank of the preconditioner for 2,500 rows; it grows like the square root of the number of rows.
-RANK = 500
 #: Budget in bytes that suffices to compute a block of the kernel.
 SMALL = 2**22
 
@@ -360,14 +357,3 @@ def solve_by_krylov(
 ) -> KrylovSolution:
     """Solve a :class:`KrylovProblem` at one alpha."""
     return KrylovProblem(rows, settings, sigma, row_coupling, solver_options).solve(alpha, start)
-
-
-def kernel_budget() -> int:
-    """Bytes of kernel values to cache: a quarter of the available memory."""
-    return max(available_memory() // 4, 2**24)
-
-
-def preconditioner_rank(n: int, itemsize: int) -> int:
-    """Rank of the preconditioner: proportional to the square root of n, in an eighth of the available memory."""
-    room = max(available_memory() // 8, 2**24) // (n * itemsize)
-    return max(1, min(n, room, int(RANK * (n / 2500) ** 0.5)))

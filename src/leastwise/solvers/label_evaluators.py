@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from leastwise.calibration.label_blend import LabelSample, class_counts
+from leastwise.linalg.decompositions import Spectrum
 from leastwise.linalg.kronecker import solve_spectral
-from leastwise.linalg.spectrum import Spectrum
-from leastwise.linalg.whitening import Whitening
+from leastwise.linalg.moments import Whitening
 from leastwise.problem.basis import Basis, Design
 from leastwise.problem.label_coupling import Relation
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings

@@ -17,10 +17,9 @@ from functools import cached_property
 
 import numpy as np
 
-from leastwise.linalg.spectrum import Spectrum
+from leastwise.linalg.decompositions import Spectrum
 from leastwise.linalg.sylvester import Modes, solve_sylvester
-from leastwise.solvers.dense import RefitHeldout, SpectralHeldout
-from leastwise.solvers.heldout import HeldOut, Problem, split_counts
+from leastwise.solvers.heldout import HeldOut, Problem, RefitHeldout, SpectralHeldout, split_counts
 
 Array = np.ndarray
 

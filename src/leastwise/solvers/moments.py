@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.linalg.moments import Moments, MomentSpectrum, moment_spectrum
-from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.linalg.moments import Moments, MomentSpectrum, Whitening, moment_spectrum, whitening
 from leastwise.problem.basis import Basis, chunks_there, double_kernel, row_chunks
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.label_coupling import Relation

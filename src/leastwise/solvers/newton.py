@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from leastwise.linalg.cholesky import Cholesky, cholesky
+from leastwise.linalg.decompositions import Cholesky, cholesky
 from leastwise.linalg.logistic import Logistic, Stop, Task, solve_logistic
-from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.linalg.moments import Whitening, whitening
 from leastwise.problem.basis import Basis
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import HeldOut
@@ -85,13 +85,16 @@ class RefitEvaluator(Evaluator):
         return super().room * 8 // self.rows.X.dtype.itemsize
 
     def warm_start(self, sigma: float) -> Any:
-        """Solutions at this sigma, and the points among them that did not converge."""
-        return self.past[sigma], {point for point in self.unconverged if point[0] == sigma}
+        """Held-out scores by alpha, last parameters by fold, and alphas that did not converge, as lists."""
+        known, starts = self.past[sigma]
+        unconverged = [alpha for other, alpha in self.unconverged if other == sigma]
+        return [list(known), list(known.values()), list(starts), list(starts.values()), sorted(unconverged)]
 
     def set_warm_start(self, sigma: float, state: Any) -> None:
-        """Take over what a copy has left behind."""
-        self.past[sigma], unconverged = state
-        self.unconverged |= unconverged
+        """Adopt the past solutions of a copy, or of a checkpoint."""
+        alphas, scores, folds, starts, unconverged = state
+        self.past[sigma] = dict(zip(alphas, scores, strict=True)), dict(zip(folds, starts, strict=True))
+        self.unconverged |= {(sigma, alpha) for alpha in unconverged}
 
     def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
         """Whitened features of all rows, without the centres ``gone``."""

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.linalg.cholesky import pivoted_cholesky, solve_design, solve_gram, solve_square
+from leastwise.linalg.decompositions import pivoted_cholesky, solve_design, solve_gram, solve_square, square_spectrum
 from leastwise.linalg.kronecker import solve_matrix_free
 from leastwise.linalg.sgd import Descent, descend
-from leastwise.linalg.spectrum import square_spectrum
 from leastwise.linalg.sylvester import solve_sylvester
 from leastwise.problem.basis import Basis, Design, evaluate, row_chunks
 from leastwise.solvers.evaluator import Evaluator, Rows, Settings
-from leastwise.solvers.krylov import RANK, KernelTimes, SolverOptions, kernel_budget
+from leastwise.solvers.krylov import KernelTimes, SolverOptions
 from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import CoupledLabels
-from leastwise.utils.random import generator
+from leastwise.solvers.work import RANK, kernel_budget
+from leastwise.utils.hashing import generator
 
 Array = np.ndarray
 
@@ -86,11 +86,6 @@ def _solve_block(design: Design, Z: Array, rho: float, bias: Array | None) -> tu
     return design.back(A), b, spectrum.jitter
 
 
-def sgd_sample(n: int, b: int) -> int:
-    """Number of rows that the preconditioner is computed from."""
-    return min(n, max(2 * b, 1000))
-
-
 def solve_by_sgd(
     rows: Rows, basis: Basis, settings: Settings, sigma: float, alpha: float, rng: Any, **options: Any
 ) -> Solution:
@@ -106,7 +101,7 @@ def solve_by_sgd(
 
     R = np.zeros((b + s.bias, b + s.bias), dtype=Z.dtype)
     R[:b, :b] = s.kernel(basis.centers, basis.centers, sigma) if s.norm == "function" else np.eye(b)
-    sample = np.sort(rng.permutation(n)[: sgd_sample(n, b)])
+    sample = np.sort(rng.permutation(n)[: min(n, max(2 * b, 1000))])
     descent = descend(batch, n, R, alpha, sample, rng=rng, report=s.report, **options)
     theta = descent.theta
     intercept = theta[b] if s.bias else np.zeros(theta.shape[1], dtype=theta.dtype)

@@ -11,12 +11,10 @@ import numpy as np
 
 from leastwise.linalg.arrow import Arrow, System, arrow_system, decompose
 from leastwise.linalg.arrow_batches import Chunk
-from leastwise.linalg.cholesky import solve_gram
-from leastwise.linalg.spectrum import gram_spectrum
-from leastwise.linalg.whitening import Whitening
+from leastwise.linalg.decompositions import gram_spectrum, solve_gram
+from leastwise.linalg.moments import Whitening
 from leastwise.problem.basis import evaluate
-from leastwise.problem.coupling import CouplingMatrix
-from leastwise.problem.intercepts import Centring, shrunk_means
+from leastwise.problem.coupling import Centring, CouplingMatrix, shrunk_means
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout
 from leastwise.solvers.evaluator import Rows

@@ -22,15 +22,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.linalg.spectrum import Spectrum, gram_spectrum
-from leastwise.linalg.whitening import Whitening, whitening
+from leastwise.linalg.decompositions import Spectrum, gram_spectrum
+from leastwise.linalg.moments import Whitening, whitening
 from leastwise.problem.basis import Basis, Design
-from leastwise.problem.coupling import Coupling, CouplingMatrix
-from leastwise.problem.intercepts import Centring
+from leastwise.problem.coupling import Centring, Coupling, CouplingMatrix
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows, Settings
 from leastwise.solvers.heldout import HeldOut, Inverse, Problem, delete_block
 from leastwise.solvers.newton import RefitEvaluator, RefitOptions
-from leastwise.solvers.search_rows import ARRAYS
+from leastwise.solvers.work import ARRAYS
 
 Array = np.ndarray
 

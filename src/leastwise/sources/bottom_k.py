@@ -125,7 +125,9 @@ class Kept:
     def without(self, gone: Kept) -> Kept:
         """The sample without some rows; an error if a row whose key is below the bound is not in the sample."""
         if len(self) and (gone.group is None) != (self.group is None):
-            raise ValueError("Groups were given for all added rows, or for none: give them here alike.")
+            raise ValueError(
+                "Groups were given for the added rows and not here, or the other way round: give both or neither."
+            )
         places, w, most = defaultdict(list), self.w.astype(float), float(self.w.max(initial=0.0))
         count = self.count.copy()
         for i, name in enumerate(self._names()):

@@ -5,10 +5,8 @@ Work runs on the scheduler that is in use (threads, processes, a cluster), one t
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce, wraps
 from inspect import signature
@@ -20,43 +18,14 @@ import numpy as np
 from leastwise.sources.blocks import Block
 from leastwise.sources.row_source import BlockFunction, error_context, gather
 from leastwise.sources.task_reading import Move
+from leastwise.utils.arrays import is_dask
 from leastwise.utils.optional import frames, needed
+from leastwise.utils.threads import BLAS_LIMIT
 
 Array = np.ndarray
 
 #: Number of sums that one task adds: small enough for a worker's memory, large enough for a shallow tree.
 FAN_IN = 8
-
-_LOCK = threading.Lock()
-#: Number of running tasks, and the object that restores the thread limits, which hold for the whole process.
-_RUNNING: dict[str, Any] = {"tasks": 0, "limits": None}
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Use one thread for matrix products, as Dask runs as many tasks at a time as there are threads.
-
-    The first task to enter sets the limit; the last one to leave restores it.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with _LOCK:
-        if _RUNNING["tasks"] == 0:
-            _RUNNING["limits"] = threadpool_limits(limits=1)
-        _RUNNING["tasks"] += 1
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _RUNNING["tasks"] -= 1
-            if _RUNNING["tasks"] == 0:
-                _RUNNING["limits"].restore_original_limits()
-
-
-def is_dask(A: Any) -> bool:
-    """True for Dask collections; Dask is not imported for the check."""
-    return type(A).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(A, "__dask_graph__")
-
 
 # ---------------------------------------------------------------------- source
 
@@ -154,7 +123,7 @@ def computed(todo: list[Any]) -> tuple:
 
 def on_worker(function: BlockFunction, place: int, block: Block, own: Any, shared: Any) -> Any:
     """The result for one block, with one thread."""
-    with one_thread(), error_context(f"partition {place}"):
+    with BLAS_LIMIT.at(1), error_context(f"partition {place}"):
         return function(block, own, shared)
 
 
@@ -264,7 +233,7 @@ def _block_result(model: Any, name: str, X: Any, tasks: Any, options: dict, empt
         return empty
     if tasks is not None:
         options = {**options, "tasks": tasks}
-    with one_thread(), error_context(f"partition {place}"):
+    with BLAS_LIMIT.at(1), error_context(f"partition {place}"):
         return getattr(model, name)(X, **options)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from leastwise.sources.blocks import Block, Place, StreamError, reason_of, rows_per_block
 from leastwise.sources.formats.arrow import ArrowReader, ParquetReader
 from leastwise.sources.formats.csv import CsvReader
-from leastwise.sources.frames import ArrowColumns, Layout, Roles, layout_of
+from leastwise.sources.frames import ArrowColumns
+from leastwise.sources.layout import Layout, Roles, layout_of
 from leastwise.sources.memory import ArraySource
 from leastwise.utils.optional import frames
 
@@ -158,7 +159,7 @@ def _regrouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
 
 
 def extension(path: str) -> str:
-    """The extension that tells the format; an error lists those that are known."""
+    """The extension that determines the format; an error lists the known ones."""
     name = path.lower()
     found = Path(name.removesuffix(".gz")).suffix
     if found not in READERS and found != ".npy":

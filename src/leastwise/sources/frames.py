@@ -1,21 +1,25 @@
-"""Tables of pandas, polars and pyarrow, and mappings, through one interface; and the roles of their columns.
+"""Tables of pandas, polars and pyarrow, and mappings, through one interface; and their category columns, as codes.
 
-:func:`columns_of` gives the adapter of a table. A :class:`Layout` says which columns are inputs, targets, weights,
-tasks and groups; it is fixed by the first table and checked against later ones.
+:func:`columns_of` gives the adapter of a table. A table becomes a matrix of floats: the values of a category column
+are replaced by their positions 0, 1, ... among the known values, which are sorted; -1 is an unknown value,
+NaN a missing one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from leastwise.sources.blocks import Array, Block, StreamError, array_of
+from leastwise.sources.blocks import StreamError, array_of
 from leastwise.utils.optional import frames
+
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -263,143 +267,145 @@ def stack_rows(parts: list[Any]) -> Any:
     return np.concatenate(parts) if isinstance(first, np.ndarray) else [v for part in parts for v in part]
 
 
-# ----------------------------------------------------------------------- roles
+# ------------------------------------------------------------------- categories
 
 
-@dataclass(frozen=True)
-class Roles:
-    """Column names as requested; ``several`` if the targets were given as a list."""
-
-    targets: tuple = ()
-    several: bool = False
-    features: tuple | None = None
-    weight: Any = None
-    task: Any = None
-    group: Any = None
-
-    @property
-    def beside(self) -> tuple:
-        """Columns that are not inputs."""
-        return (*self.targets, *(name for name in (self.weight, self.task, self.group) if name is not None))
+#: The known values of each column; None for a column of numbers.
+Known = list[list | None]
 
 
-def roles_of(target: Any, features: Any, weight: Any, task: Any, group: Any) -> Roles:
-    """The roles; an error if a column has two of them."""
-    several = _is_list(target)
-    if hasattr(target, "dtype") and (target.dtype.kind in "biuf" or len(set(target)) < len(target)):
-        raise StreamError("target= must be a column name or a list of names: pass an array of targets as y.")
-    targets = () if target is None else tuple(target) if several else (target,)
-    if features is not None and not _is_list(features):
-        raise StreamError(f"features={features!r} must be a list of column names.")
-    roles = Roles(targets, several, None if features is None else tuple(features), weight, task, group)
-    taken = [*roles.beside, *(roles.features or ())]
-    double = next((name for name in taken if taken.count(name) > 1), None)
-    if double is not None:
-        raise StreamError(f"Column {double!r} is used twice: each column has one role.")
-    if roles.features == ():
-        raise StreamError("features=[] leaves no inputs: name at least one column.")
-    return roles
+def category_columns(X: Any, categories: Any) -> list[int]:
+    """Positions of the category columns of X.
+
+    Parameters
+    ----------
+    X : table, array or anything else that a fit takes
+    categories : "from_dtype", sequence of names or positions, or None
+        "from_dtype" are the columns of a table that hold text, categories or booleans. Objects that are all numbers
+        are numbers.
+    """
+    if categories is None:
+        return []
+    if isinstance(categories, str) and categories == "from_dtype":
+        columns, names = _adapter(X), _names(X)
+        if columns is None or len(set(names)) < len(names):
+            return []
+        kinds = columns.schema(X)
+        return [j for j, name in enumerate(names) if _is_category(columns, X, name, kinds[name].name)]
+    if sparse.issparse(X):
+        raise ValueError(f"categories={categories!r}: sparse X has no categories. Give a frame or a dense array.")
+    width = np.shape(X)[1] if np.ndim(X) == 2 or hasattr(X, "shape") else len(X[0])
+    return sorted({_position(entry, _names(X), width) for entry in categories})
 
 
-def _is_list(names: Any) -> bool:
-    return isinstance(names, Iterable) and not isinstance(names, str | bytes)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The columns that are read, in order; fixed by the first table."""
-
-    roles: Roles
-    features: tuple
-    dtype: np.dtype
-    every: tuple
-
-    @property
-    def wanted(self) -> list:
-        """All columns that are read."""
-        return [*self.features, *self.roles.beside]
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the inputs, if they are all strings."""
-        return list(self.features) if all(isinstance(n, str) for n in self.features) else None
-
-    def check(self, schema: Schema, source: str) -> None:
-        """A later table must have the same columns, in any order."""
-        lacking = [name for name in self.wanted if name not in schema]
-        if lacking:
-            raise StreamError(
-                f"{source}: there is no column {lacking[0]!r}, which the first table has.",
-                where=source,
-                column=lacking[0],
-            )
-        extra = [name for name in _without_index(schema) if name not in self.every]
-        if extra and self.roles.features is None:
-            raise StreamError(
-                f"{source}: column {extra[0]!r} is not in the first table: remove it, or set features=.",
-                where=source,
-                column=extra[0],
-            )
-        _check_numeric(self.features, schema, source)
-
-    def block(self, columns: Columns, table: Any, n: int) -> Block:
-        """A block of the n rows of a table."""
-        X = np.empty((n, len(self.features)), dtype=self.dtype)
-        for k, name in enumerate(self.features):
-            X[:, k] = columns.numbers(table, name, self.dtype)
-        roles = self.roles
-        beside: list[Any] = [
-            None if name is None else columns.values(table, name) for name in (roles.weight, roles.task, roles.group)
-        ]
-        targets = [columns.values(table, name) for name in roles.targets]
-        if roles.several:
-            y = np.column_stack([_missing_as_nan(values) for values in targets]) if targets else None
-        else:
-            y = targets[0] if targets else None
-        return Block(X, y, *beside)
-
-
-def _missing_as_nan(values: Array) -> Array:
-    """Numeric objects with missing values as floats; other objects unchanged."""
-    if values.dtype.kind != "O" or any(isinstance(v, str | bytes) for v in values):
-        return values
-    return np.array([np.nan if v is None or v != v else float(v) for v in values])
-
-
-def layout_of(schema: Schema, roles: Roles, source: str) -> Layout:
-    """The layout by the first table."""
-    for name in [*roles.beside, *(roles.features or ())]:
-        if name not in schema:
-            near = get_close_matches(str(name), [str(n) for n in schema], 1, 0.7)
-            meant = f" (did you mean {near[0]!r}?)" if near else ""
-            listed = f"the columns are {list(schema)[:20]}."
-            raise StreamError(f"{source}: there is no column {name!r}{meant}; {listed}", where=source, column=name)
-    features = roles.features
-    if features is None:
-        features = tuple(n for n in _without_index(schema) if n not in set(roles.beside))
-    if "" in features:
-        raise StreamError(
-            f"{source}: a column has no name (pandas writes its index like this): write the file with index=False, "
-            "or name the inputs with features=.",
-            where=source,
+def check_categories(categories: Any) -> None:
+    """Raise an error for a parameter ``categories`` that is never possible."""
+    if categories is None or (isinstance(categories, str) and categories == "from_dtype"):
+        return
+    if isinstance(categories, str) or not isinstance(categories, Iterable) or isinstance(categories, Mapping):
+        raise ValueError(
+            f"categories={categories!r} is not known: use 'from_dtype', a list of column names or positions, or None."
         )
-    if not features:
-        raise StreamError(f"{source}: no column is left for the inputs; there are {list(schema)}.", where=source)
-    _check_numeric(features, schema, source)
-    single = all(schema[name].type == "float32" for name in features)
-    return Layout(roles, features, np.dtype(np.float32 if single else np.float64), tuple(schema))
 
 
-def _without_index(schema: Schema) -> list:
-    return [n for n, kind in schema.items() if not kind.index and not str(n).startswith("__index_level_")]
-
-
-def _check_numeric(features: tuple, schema: Schema, source: str) -> None:
-    for name in features:
-        if not schema[name].numeric:
-            raise StreamError(
-                f'{source}: column "{name}" holds {schema[name].type}, not numbers: encode it first (TableModel '
-                "does, in memory), or choose the inputs with features=.",
-                where=source,
-                column=name,
+def refuse_categories(X: Any, categories: Any) -> None:
+    """Raise an error that names the first category column of a block; booleans are numbers there."""
+    by_dtype = categories is None or isinstance(categories, str)
+    places, names, columns = category_columns(X, "from_dtype" if by_dtype else categories), _names(X), _adapter(X)
+    for j in places:
+        kind = columns.schema(X)[names[j]] if by_dtype and columns is not None else Kind("category", "categories")
+        if not kind.numeric:
+            raise ValueError(
+                f"Column {names[j] if names else j!r} holds {kind.type}, but rows in blocks must be numeric: encode "
+                "it first, for example with sklearn.preprocessing.OneHotEncoder, or pass all rows to fit()."
             )
+
+
+def _adapter(X: Any) -> Columns | None:
+    return None if isinstance(X, Mapping) else columns_of(X)
+
+
+def _names(X: Any) -> list:
+    return list(getattr(X, "column_names", getattr(X, "columns", [])))
+
+
+def _position(entry: Any, names: list, width: int) -> int:
+    """The position of a column that is given by its name or position."""
+    if entry in names:
+        return names.index(entry)
+    whole = isinstance(entry, Integral) and not isinstance(entry, bool)
+    if whole and -width <= entry < width:
+        return int(entry) % width
+    known = f"the columns are {names[:20]}" if names else f"X has {width} columns without names"
+    raise ValueError(f"categories names the column {entry!r}, which X does not have: {known}.")
+
+
+def _is_category(columns: Columns, X: Any, name: Any, kind: str) -> bool:
+    if kind != "text":
+        return kind in ("category", "boolean")
+    values = columns.values(X, name)
+    if values.dtype.kind != "O":
+        return True
+    known = [v for v in values.tolist() if not is_missing(v)]
+    return not known or any(isinstance(v, bool) or not isinstance(v, Real | Decimal) for v in known)
+
+
+# ------------------------------------------------------------------------ values
+
+
+def learn_categories(X: Any, places: Sequence[int], width: int) -> Known:
+    """The known values of each column."""
+    known: Known = [None] * width
+    for j in places:
+        values = set(_values(X, j)) - {None}
+        try:
+            known[j] = sorted(values)
+        except TypeError:  # values of several types
+            known[j] = sorted(values, key=lambda value: (type(value).__name__, str(value)))
+    return known
+
+
+def has_categories(known: Known | None) -> bool:
+    """True if some column is a category."""
+    return known is not None and any(values is not None for values in known)
+
+
+def category_codes(X: Any, j: int, known: list) -> Array:
+    """Codes of column j: positions among the known values, -1 for others, NaN where missing."""
+    place = {value: float(code) for code, value in enumerate(known)}
+    place[None] = np.nan
+    return np.array([place.get(value, -1.0) for value in _values(X, j)], dtype=float)
+
+
+def other_columns(X: Any, places: Sequence[int]) -> Any:
+    """X without some columns."""
+    rest = [j for j in range(X.shape[1]) if j not in set(places)]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, rest]
+    return X.select(rest) if hasattr(X, "column_names") else X[:, rest]
+
+
+def _values(X: Any, j: int) -> list:
+    """The values of a column, None where missing."""
+    columns = _adapter(X)
+    values = X[:, j] if columns is None else columns.values(X, _names(X)[j])
+    listed = values.tolist()
+    if values.dtype.kind in "biuU":
+        return listed
+    try:
+        meaning = {v: None if is_missing(v) else v.item() if isinstance(v, np.generic) else v for v in set(listed)}
+    except TypeError:
+        name = j if columns is None else _names(X)[j]
+        odd = next(type(v).__name__ for v in listed if getattr(v, "__hash__", None) is None)
+        raise ValueError(
+            f"Column {name!r} holds objects of type {odd}, which cannot be categories: remove the column, or turn "
+            "its values into text or numbers."
+        ) from None
+    return [meaning[v] for v in listed]
+
+
+def is_missing(value: Any) -> bool:
+    """True for None, NA, NaN and other values that are not equal to themselves."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    return not isinstance(value, np.ndarray) and bool(value != value)

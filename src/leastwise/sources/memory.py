@@ -20,7 +20,8 @@ from leastwise.sources.blocks import (
     rows_per_block,
     width_of,
 )
-from leastwise.sources.frames import ArrowColumns, Columns, Layout, PolarsColumns, Roles, columns_of, layout_of
+from leastwise.sources.frames import ArrowColumns, Columns, PolarsColumns, columns_of
+from leastwise.sources.layout import Layout, Roles, layout_of
 
 
 @dataclass
@@ -76,7 +77,7 @@ def _check_lengths(beside: dict[str, Any], n: int, what: str, source: str) -> No
 
 @dataclass
 class TableSource:
-    """A table in memory; ``beside`` may hold arrays for what is not a column of it."""
+    """A table in memory; ``beside`` may hold arrays for y, weights, tasks or groups that are not columns."""
 
     table: Any
     columns: Columns

@@ -1,4 +1,4 @@
-"""One function that opens every source of rows, and the table of what it opens.
+"""One function that opens every source of rows, and the table of the kinds of sources.
 
 ``SOURCES`` is the only list. A new kind of source is a test of whether an object is one, and a function that opens it
 as a :class:`~leastwise.sources.blocks.Source`::
@@ -20,7 +20,8 @@ from scipy import sparse
 
 from leastwise.sources.blocks import Blocks, CheckedBlocks, Source, StreamError, rows_per_block
 from leastwise.sources.files import FileSource, PairSource, extension, paths_of
-from leastwise.sources.frames import Roles, columns_of, layout_of, roles_of
+from leastwise.sources.frames import columns_of
+from leastwise.sources.layout import Roles, layout_of, roles_of
 from leastwise.sources.memory import ArraySource, DatasetSource, IteratorSource, LazySource, TableSource
 
 Opener = Callable[[Any, Roles, dict[str, Any], int | None], Source]
@@ -37,7 +38,7 @@ class SourceKind:
     matches : callable
         True for objects of this kind.
     open : callable
-        ``open(source, roles, beside, block_rows)``: the source, the columns that were asked for, arrays for y,
+        ``open(source, roles, beside, block_rows)``: the source, the requested columns, arrays for y,
         sample_weight, tasks and groups or None, and the largest number of rows of a block.
     named : callable
         ``named(source)`` is True if its columns have names.
@@ -49,12 +50,12 @@ class SourceKind:
     named: Callable[[Any], bool]
 
 
-#: What ``open_blocks`` opens; the first kind that matches is taken.
+#: Kinds of sources that ``open_blocks`` opens; the first one that matches is used.
 SOURCES: list[SourceKind] = []
 
 
 def register_source(what: str, matches: Callable[[Any], bool], named: bool = False) -> Callable[[Opener], Opener]:
-    """Decorator that makes a function open a kind of source, before all kinds that are known so far."""
+    """Decorator that registers a function to open a kind of source, before all kinds registered so far."""
 
     def add(function: Opener) -> Opener:
         SOURCES.insert(0, SourceKind(what, matches, function, lambda source: named))
@@ -74,7 +75,7 @@ def open_blocks(
     group: Any = None,
     block_rows: int | None = None,
 ) -> Blocks:
-    """Open arrays, tables, files or iterators as blocks of rows, in memory that does not grow with the rows.
+    """Open arrays, tables, files or iterators as blocks of rows, in memory independent of the number of rows.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def open_blocks(
     Returns
     -------
     Blocks
-        Nothing but the header of the first file has been read yet.
+        Only the header of the first file has been read yet.
 
     Raises
     ------

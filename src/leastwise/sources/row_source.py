@@ -179,7 +179,7 @@ class BlockSource:
         return total
 
     def _usable(self, total: Any) -> bool:
-        """True if the rows before an error are to be used, and there are any."""
+        """True if the rows before an error should be used, and there are any."""
         return self.until_error and total is not None and total.n_rows > 0
 
     def by_task(self, plan: Sequence[Move]) -> BlockSource:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
-from leastwise.model_selection.subsample import lowest_of_cells
+from leastwise.model_selection.folds import lowest_of_cells
 from leastwise.problem.inputs import check_sparse_missing
 from leastwise.problem.tasks import factor_tasks, split_tasks
 from leastwise.sources.blocks import Block, size_of
-from leastwise.sources.categories import refuse_categories
+from leastwise.sources.frames import refuse_categories
 from leastwise.sources.row_source import gather, numbered, take_block
 from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 
@@ -223,7 +223,7 @@ def _split_tasks(block: Block, column: Any) -> tuple[Any, Any]:
 def kept_rows(rows: Clean, code: Array, share: float, fewest: int, classes: Array | None) -> Array:
     """Indices of about this share of the rows of each task and class, at least ``fewest``, in order.
 
-    These are the rows that a fit in memory takes (``model_selection.subsample``): the choice depends on the content
+    These are the rows that a fit in memory takes (``model_selection.folds``): the choice depends on the content
     of the rows, not on their position. ``classes`` is None for regression targets.
     """
     n = len(code)

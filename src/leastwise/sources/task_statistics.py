@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.model_selection.folds import observation_counts
-from leastwise.model_selection.subsample import LEAST_TASKS, choose_units
+from leastwise.model_selection.folds import LEAST_TASKS, choose_units, observation_counts
 from leastwise.problem.kernels import Kernel, Scaled, Sum, squared_norms
 from leastwise.problem.tasks import Tasks
 from leastwise.problem.weights import balanced_factors, check_class_weight, is_balanced, mapped_factors
@@ -314,7 +313,7 @@ class BlockData:
 def choose_tasks(known: TaskStatistics, count: int) -> tuple[Array, float, int]:
     """Indices of tasks that have about ``count`` rows together, and how many of their rows to take.
 
-    The same tasks as in memory, whatever the blocks; see ``model_selection.subsample.choose_units``.
+    The same tasks as in memory, whatever the blocks; see ``model_selection.folds.choose_units``.
     """
     task, label, rows, weight = known.cells
     cells = task.astype(int), label.astype(int), rows, weight

@@ -19,12 +19,11 @@ import numpy as np
 
 from leastwise.linalg.arrow import Arrow, Sums, System, Triangle, arrow_sums, arrow_triangle
 from leastwise.linalg.arrow_batches import Chunk
-from leastwise.linalg.whitening import Whitening
+from leastwise.linalg.moments import Whitening
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.basis import Basis, given_basis
-from leastwise.problem.coupling import Coupling, CouplingMatrix
+from leastwise.problem.coupling import Centring, Coupling, CouplingMatrix
 from leastwise.problem.inputs import Inputs
-from leastwise.problem.intercepts import Centring
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.arrow import ArrowEvaluator, Stream
 from leastwise.solvers.evaluator import Rows, Settings
@@ -89,12 +88,12 @@ class WorkerConfig:
 
     @property
     def values(self) -> bool:
-        """Whether the targets are quantities."""
+        """Whether the targets are regression targets."""
         return self.targets.kind == "values"
 
     @property
     def taken(self) -> tuple[float, int, Array | None]:
-        """What tells which rows are in the sample; see ``kept_rows``."""
+        """The keys that decide which rows are in the sample; see ``kept_rows``."""
         return self.share, self.fewest, None if self.values else self.targets.classes
 
     def weights(self, y: Array, w: Array) -> Array:
@@ -124,7 +123,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Width:
-    """Stands in for an objective where nothing is scored."""
+    """Placeholder for an objective when nothing is scored."""
 
     n_outputs: int
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +20,18 @@ FEW_TEXTS = 10
 FEW_CODES = 20
 #: if at least this share of the cells are numbers.
 MOSTLY = 0.9
-#: A column 0, 1, 2, ... with at least this many rows is a row number.
+#: A column 0, 1, 2, ... is a row number, and distinct integers in a column called id are ids, with this many rows.
 COUNTED = 10
+#: Columns that pandas adds for the index of a frame.
+_INDEX_NAME = re.compile(r"__index_level_\d+__|Unnamed: 0(\.\d+)*")
+#: Last words of names of ids.
+ID_WORDS = frozenset(
+    ("id", "ids", "idx", "index", "key", "code", "nr", "no", "mrn", "ssn", "uid", "uuid", "guid", "barcode", "serial")
+)
+#: The name that the reader of text files gives to a first column without one, such as an index that pandas wrote.
+_FIRST_UNNAMED = "unnamed_1"
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
 
 
 # ----------------------------------------------------------------------- cells
@@ -92,6 +104,8 @@ _DATES = ColumnKind("date", "read as days since 1970-01-01")
 def find_kind(table: Table, name: str) -> ColumnKind:
     """The kind of a column according to its cells, and to what its file declares."""
     column = table[name]
+    if _INDEX_NAME.fullmatch(name):
+        return ColumnKind("ignore", "the index of a pandas frame")
     if table.declared.get(name) == "category":
         return ColumnKind("category") if any(t is not None for t in text_cells(column)) else _EMPTY
     if column.dtype.kind == "b":
@@ -100,8 +114,10 @@ def find_kind(table: Table, name: str) -> ColumnKind:
         return _DATES if not np.isnat(column).all() else _EMPTY
     if column.dtype.kind == "O":
         return _kind_of_text(table, name)
+    if column.dtype.kind in "iu" and len(column) and max(abs(int(column.min())), abs(int(column.max()))) > EXACT:
+        return _kind_of_codes(len(np.unique(column)), len(column), "integers of more than 15 digits")
     values = column[~np.isnan(column)] if column.dtype.kind == "f" else column
-    return _kind_of_numbers(values.astype(float), len(column)) if len(values) else _EMPTY
+    return _kind_of_numbers(name, values.astype(float), len(column)) if len(values) else _EMPTY
 
 
 def _kind_of_text(table: Table, name: str) -> ColumnKind:
@@ -111,22 +127,60 @@ def _kind_of_text(table: Table, name: str) -> ColumnKind:
         return _EMPTY
     numbers = {cell: value for cell, text in texts.items() if (value := number(text)) is not None}
     if len(numbers) == len(texts):
-        return _kind_of_numbers(np.array([numbers[cell] for cell in cells if cell in numbers]), len(cells))
+        why = _codes_in_digits(texts.values())
+        if why:
+            return _kind_of_codes(len(set(texts.values())), sum(cell in texts for cell in cells), why)
+        return _kind_of_numbers(name, np.array([numbers[cell] for cell in cells if cell in numbers]), len(cells))
     for read, found in ((boolean, ColumnKind("boolean")), (date, _DATES)):
         if all(read(text) is not None for text in texts.values()):
             return found
     known = [cell for cell in cells if cell in texts]
     _check_mistakes(table, name, numbers, known)
     values = len(set(texts.values()))
-    if values > max(FEW_TEXTS, len(known) / 2):
+    if _mostly_distinct(values, len(known)):
         return ColumnKind("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
     return ColumnKind("category")
 
 
-def _kind_of_numbers(values: Array, n: int) -> ColumnKind:
+def _mostly_distinct(n_values: int, n: int) -> bool:
+    return n_values > max(FEW_TEXTS, n / 2)
+
+
+def _kind_of_numbers(name: str, values: Array, n: int) -> ColumnKind:
     if n >= COUNTED and len(values) == n and (np.diff(values) == 1).all():
         return ColumnKind("ignore", "increases by one from row to row: a row number")
+    if not (values == np.round(values)).all():
+        return ColumnKind("number")
+    if len(values) >= COUNTED and is_id_name(name) and len(np.unique(values)) == len(values):
+        return ColumnKind("ignore", "a different integer in every row, and the name of an id")
     return ColumnKind("number")
+
+
+def is_id_name(name: str) -> bool:
+    """True if the last word of a name is one for ids, or the first is "id": patient_id, PatientID, Case Nr, mrn."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    return name == _FIRST_UNNAMED or (bool(words) and (words[-1] in ID_WORDS or words[0] == "id"))
+
+
+def leading_zeros(texts: Iterable[str | None]) -> bool:
+    """True if some numbers have leading zeros: codes such as 007."""
+    return any(text is not None and _LEADING_ZERO.fullmatch(text) is not None for text in texts)
+
+
+def _codes_in_digits(texts: Collection[str]) -> str:
+    """What shows that digits are codes and not quantities; empty if nothing does."""
+    if not all(text.lstrip("+-").isdecimal() for text in texts):
+        return ""
+    if leading_zeros(texts):
+        return "leading zeros"
+    return "integers of more than 15 digits" if any(abs(int(text)) > EXACT for text in texts) else ""
+
+
+def _kind_of_codes(n_values: int, n: int, why: str) -> ColumnKind:
+    """Codes written in digits have the rules of text: they are ids, or categories if they are repeated."""
+    if _mostly_distinct(n_values, n):
+        return ColumnKind("ignore", f"{why}, {n_values} distinct values in {n} rows: ids")
+    return ColumnKind("category", f"{why}: codes")
 
 
 def _check_mistakes(table: Table, name: str, numbers: dict[Any, float], known: list) -> None:
@@ -162,7 +216,7 @@ class Column:
     mean, scale : float
         Numbers and dates become ``(value - mean) / scale``. With a scale of 0, the column is constant and left out.
     categories : tuple of str
-        Values with a feature of their own.
+        Values with their own feature.
     pooled : tuple of str
         Rare values, which share a feature.
     note : str
@@ -197,7 +251,7 @@ def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, 
     if found.kind == "ignore":
         return Column(name, "ignore", note=found.note)
     if found.kind == "category":
-        return _fit_category(table, name, max_categories, min_share)
+        return _fit_category(table, name, found.note, max_categories, min_share)
     values = values_of(table, name, found.kind)
     known = values[~np.isnan(values)]
     counts: dict[str, Any] = {"n_missing": len(values) - len(known), "n_values": len(np.unique(known))}
@@ -213,7 +267,7 @@ def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, 
     return Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=found.note)
 
 
-def _fit_category(table: Table, name: str, max_categories: int, min_share: float) -> Column:
+def _fit_category(table: Table, name: str, why: str, max_categories: int, min_share: float) -> Column:
     texts = [text for text in text_cells(table[name]) if text is not None]
     counts = Counter(texts)
     enough = max(2, min_share * len(texts))
@@ -221,7 +275,7 @@ def _fit_category(table: Table, name: str, max_categories: int, min_share: float
     kept = tuple(sorted(value for value in frequent if counts[value] >= enough))
     pooled, missing = tuple(sorted(set(counts) - set(kept))), len(table) - len(texts)
     if len(counts) > 1 and kept:
-        note = f"{len(pooled)} rare values pooled as (other)" if pooled else ""
+        note = "; ".join(filter(None, [why, f"{len(pooled)} rare values pooled as (other)" if pooled else ""]))
         return Column(name, "category", missing, len(counts), categories=kept, pooled=pooled, note=note)
     note = "constant" if len(counts) == 1 else f"{len(counts)} values, all of them rare" if texts else "no values"
     return Column(name, "category" if missing and texts else "ignore", missing, len(counts), note=note)

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import KINDS, Column, ColumnKind, find_kind, fit_column, text_cells, values_of
 from leastwise.tables.table import Array, Table
@@ -66,9 +67,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ignore : sequence of str, default=()
         Columns that are not used.
     max_categories : int, default=50
-        Maximum number of values of a category with a feature of their own, the most frequent ones.
+        Maximum number of values of a category with their own feature, the most frequent ones.
     min_share : float, default=0.005
-        Values in a smaller share of the rows, or in a single row, have no feature of their own. They share one.
+        Values in a smaller share of the rows, or in a single row, share one feature.
 
     Attributes
     ----------
@@ -112,6 +113,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fit
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Find the kinds of the columns, and learn their encoding.
 
@@ -123,6 +125,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         return self._learn(table, np.arange(len(table)))
 
+    @all_or_nothing
     def fit_rows(self, table: Table, rows: Array) -> TableEncoder:
         """Like ``fit``, but learn the encoding from some rows only; kinds are found from all of them."""
         return self._learn(self._table(table, reset=True), rows)

@@ -1,22 +1,158 @@
-"""Scores of a table model on a table and on held-out rows, and its summary, as JSON values.
+"""Predictions of a table model as columns of a table, and its scores on a table and on held-out rows, as JSON values.
 
-Every score stands beside that of a baseline that uses no input.
+Every score is compared with that of a baseline that uses no input.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from leastwise.metrics.calibration import calibration_error
 from leastwise.metrics.label_report import label_report
-from leastwise.metrics.losses import class_log_losses
-from leastwise.metrics.probabilities import brier_score, task_auc
+from leastwise.metrics.probabilities import brier_score, class_log_losses, task_auc
+from leastwise.metrics.reliability import calibration_errors
 from leastwise.sources.blocks import TableError
+from leastwise.sources.formats.cells import object_column
 from leastwise.tables.columns import values_of
 from leastwise.tables.prepare import known_classes, read_labels
-from leastwise.tables.table import Array, Table
+from leastwise.tables.table import Array, Table, text_of
+from leastwise.utils.unwrap import arrive
+
+# ------------------------------------------------------------------ predictions
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions of all rows.
+
+    Attributes
+    ----------
+    prediction : ndarray of shape (n,) or (n, T)
+        Numbers, class codes, or 0 and 1 for labels.
+    proba : ndarray of shape (n, c) or (n, T), optional
+        Class probabilities, or the probability of each label.
+    decided : ndarray of bool of the shape of ``prediction``, optional
+        True where the model decides.
+    inside : ndarray of bool of shape (n, c) or (n, T, 2), optional
+        Prediction sets.
+    intervals : ndarray of shape (n, 2), optional
+        Prediction intervals.
+    in_domain, novelty : ndarray of shape (n,), optional
+        The domain weight, and the p-value of the test that a row comes from the distribution of the training rows.
+    tasks : ndarray of shape (n,), optional
+    known_task : ndarray of bool of shape (n,), optional
+        True where the task occurred in training.
+    notes : tuple of str
+    """
+
+    prediction: Array
+    proba: Array | None = None
+    decided: Array | None = None
+    inside: Array | None = None
+    intervals: Array | None = None
+    in_domain: Array | None = None
+    novelty: Array | None = None
+    tasks: Array | None = None
+    known_task: Array | None = None
+    notes: tuple[str, ...] = ()
+
+    def columns(self, model: Any) -> dict[str, Array]:
+        """Columns of a table."""
+        if model.kind_ == "numbers":
+            ends = self.intervals
+            limits = {} if ends is None else {"interval_lower": ends[:, 0], "interval_upper": ends[:, 1]}
+            columns = {"prediction": self.prediction, **limits}
+        elif model.kind_ == "labels":
+            columns = self._label_columns(list(model.labels))
+        else:
+            columns = self._class_columns(model.classes_)
+        last = {"in_domain": self.in_domain, "novelty": self.novelty, "known_task": self.known_task}
+        return columns | {name: values for name, values in last.items() if values is not None}
+
+    def _class_columns(self, classes: Array) -> dict[str, Array]:
+        assert self.proba is not None
+        names = np.array([text_of(c) for c in classes], dtype=object)
+        values = classes if classes.dtype.kind in "iub" else names
+        columns = {"prediction": values[self.prediction]}
+        columns |= {f"p_{name}": self.proba[:, k] for k, name in enumerate(names)}
+        columns["confidence"] = self.proba[np.arange(len(self.proba)), self.prediction]
+        if self.decided is not None:
+            columns["decision"] = _decisions(self.decided, names[self.prediction])
+        if self.inside is not None:
+            columns["set"] = _set_texts(self.inside, names)
+        return columns
+
+    def _label_columns(self, labels: list[str]) -> dict[str, Array]:
+        assert self.proba is not None
+        columns: dict[str, Array] = {}
+        digits = np.array(["0", "1"], dtype=object)
+        for t, name in enumerate(labels):
+            columns |= {name: self.prediction[:, t], f"p_{name}": self.proba[:, t]}
+            if self.decided is not None:
+                columns[f"decision_{name}"] = _decisions(self.decided[:, t], digits[self.prediction[:, t]])
+            if self.inside is not None:
+                columns[f"set_{name}"] = _set_texts(self.inside[:, t], digits)
+        return columns
+
+
+def _decisions(decided: Array, names: Array) -> Array:
+    """Names, None where undecided."""
+    out = names.copy()
+    out[~decided] = None
+    return out
+
+
+def _set_texts(inside: Array, names: Array) -> Array:
+    """Sets as text, separated by bars."""
+    return object_column(["|".join(names[row].tolist()) for row in inside])
+
+
+def predict_classes(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
+    """Probabilities, decisions, sets and domain weight of rows."""
+    P = np.asarray(model.model_.predict_proba(X, **params), dtype=float)
+    decided = None if model.decider_ is None else model.decider_.accepts(X, **params)
+    return Predictions(P.argmax(axis=1), P, decided, _sets(model, X, params), in_domain=_in_domain(model, X, params))
+
+
+def predict_labels(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
+    """Probabilities, decisions, sets and domain weight of rows with several labels."""
+    P = np.asarray(model.model_.predict_proba(X), dtype=float)
+    decided = None if model.decider_ is None else model.decider_.accepts(X)
+    codes = (np.broadcast_to(model._predictor.threshold_, P.shape) < P).astype(int)
+    return Predictions(codes, P, decided, _sets(model, X, params), in_domain=_in_domain(model, X, params))
+
+
+def predict_numbers(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
+    """Numbers with prediction intervals."""
+    values = np.asarray(model.model_.predict(X, **params), dtype=float)
+    inner, rows = arrive(model.model_, X)
+    if not hasattr(inner, "predict_interval"):
+        return Predictions(values)
+    ends = inner.predict_interval(rows, coverage=model.coverage, **params).astype(float)
+    return Predictions(values, intervals=ends)
+
+
+def _sets(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
+    """Prediction sets, if the model has them."""
+    inner, rows = arrive(model.model_, X)
+    if not hasattr(inner, "predict_set") or not hasattr(inner, "heldout_rows_"):
+        return None
+    return inner.predict_set(rows, coverage=model.coverage, **params)
+
+
+def novelty_pvalues(model: Any, X: Array) -> Array | None:
+    """The novelty p-values of the rows, if the model has what they need."""
+    inner, rows = arrive(model.model_, X, through=True)
+    return inner.novelty_pvalue(rows) if getattr(inner, "neighbourhood_", None) is not None else None
+
+
+def _in_domain(model: Any, X: Array, params: dict[str, Any]) -> Array | None:
+    """How close the rows are to the training rows, if the model has it."""
+    inner, rows = arrive(model.model_, X, through=True)
+    return np.asarray(inner.in_domain(rows, **params), dtype=float) if hasattr(inner, "in_domain") else None
+
 
 # ----------------------------------------------------------------------- scores
 
@@ -29,9 +165,19 @@ def class_scores(codes: Array, P: Array) -> dict[str, float]:
         "rows": len(codes),
         "log_loss": float(class_log_losses(P, codes).mean()),
         "brier": brier_score(codes, P, classes=classes),
-        "ece": max(calibration_error(codes, P, classes=classes), 0.0),  # debiased
         "accuracy": float(np.mean(P.argmax(axis=1) == codes)),
         "auc": float(task_auc(codes, score, np.zeros(len(codes)), average="pooled", labels=classes)),  # type: ignore[arg-type]
+    }
+
+
+def calibration_scores(codes: Array, P: Array, w: Array | None = None, group: Array | None = None) -> dict[str, Any]:
+    """Calibration errors with their intervals, those that reports have."""
+    top, classwise = calibration_errors(codes, P, w, group)
+    return {
+        "ece": top.value,
+        "ece_interval": [top.low, top.high],
+        "classwise_ece": classwise.value,
+        "classwise_ece_interval": [classwise.low, classwise.high],
     }
 
 
@@ -95,13 +241,13 @@ def by_task(tasks: Array, score: Any) -> dict[str, dict[str, float]]:
 # ------------------------------------------------------------------- evaluation
 
 
-def evaluate_model(model: Any, table: Table) -> dict[str, Any]:
+def evaluate_model(model: Any, table: Table, strict: bool = False) -> dict[str, Any]:
     """Scores of a model on a table that includes the target."""
     needed = list(model.labels) if model.labels else [model.target]
     absent = [name for name in needed if name not in table.columns]
     if absent:
         raise table.missing_error(absent, "the evaluation needs")
-    predicted = model.answer(table)
+    predicted = model.answer(table, strict)
     evaluate = {"classes": _evaluate_classes, "numbers": _evaluate_numbers, "labels": _evaluate_labels}[model.kind_]
     scores = evaluate(model, table, predicted)
     return {**scores, "left_out": len(table) - scores["rows"], "notes": list(predicted.notes)}
@@ -111,7 +257,7 @@ def _evaluate_classes(model: Any, table: Table, predicted: Any) -> dict[str, Any
     target = known_classes(table, model.target, model.classes_)
     y, rows = target.y, _target_rows(target.known, model.target)
     P, prediction = predicted.proba[rows], predicted.prediction[rows]
-    scores: dict[str, Any] = class_scores(y, P)
+    scores: dict[str, Any] = class_scores(y, P) | calibration_scores(y, P)
     if predicted.inside is not None:
         scores |= set_scores(y, predicted.inside[rows])
     if predicted.decided is not None:
@@ -169,7 +315,10 @@ def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
         return number_scores(y, heldout)
     if model.kind_ == "labels":
         return label_scores(y, heldout, model._predictor.threshold_, list(model.labels))
-    return class_scores(np.searchsorted(model.classes_, y), heldout)
+    codes, held = np.searchsorted(model.classes_, y), getattr(model._inner, "heldout_rows_", None)
+    w, group = (None, None) if held is None else (held.weight, held.group)
+    calibration = calibration_scores(codes, heldout, *(None if a is None else a.ravel()[rows] for a in (w, group)))
+    return class_scores(codes, heldout) | calibration
 
 
 # -------------------------------------------------------------------- summary

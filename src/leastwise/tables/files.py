@@ -67,8 +67,8 @@ def read_table(
     decimal : {".", ","}, optional
         The decimal mark of CSV and TSV; by default detected.
     encoding : str, optional
-        The encoding of text; by default according to the byte order mark, else UTF-8 or UTF-16, else latin-1 with a
-        warning.
+        The encoding of text; by default according to the byte order mark, else UTF-8 or UTF-16, else cp1252 or
+        latin-1 with a warning.
     header : bool, default=True
         True if the first line of CSV and TSV has the column names; otherwise these are column_1 and so on.
 

@@ -21,9 +21,18 @@ from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
-from leastwise.tables.evaluation import evaluate_model, heldout_scores, json_values, summarize_model
-from leastwise.tables.predictions import Predictions, predict_classes, predict_labels, predict_numbers
-from leastwise.tables.prepare import Roles, Target, prepare, task_ids
+from leastwise.tables.evaluation import (
+    Predictions,
+    evaluate_model,
+    heldout_scores,
+    json_values,
+    novelty_pvalues,
+    predict_classes,
+    predict_labels,
+    predict_numbers,
+    summarize_model,
+)
+from leastwise.tables.prepare import Roles, Target, prepare, task_ids, unseen_task_notes
 from leastwise.tables.table import Array, Table
 from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
 
@@ -49,7 +58,7 @@ class TableModel(BaseEstimator):
         The column with the task of each row, such as a site, person or product.
     group : str, optional
         Rows with the same value are held out together, such as rows of one person. A row with a missing value is a
-        group of its own. "duplicates", if there is no such column, holds equal rows out together.
+        group of its own. "duplicates", if there is no such column, holds out equal rows together.
     weight : str, optional
         The column with the sample weights.
     id : str or sequence of str, optional
@@ -58,7 +67,8 @@ class TableModel(BaseEstimator):
         The kind of the target; by default found.
     model : estimator, optional
         The estimator, of this library or another; by default ``LSPC`` for classes, ``LSSVR`` for numbers,
-        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task.
+        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task, each with
+        ``scale=None``, as the encoder scales the columns.
     kinds, ignore
         As in :class:`TableEncoder`.
     max_error : float, optional
@@ -197,7 +207,8 @@ class TableModel(BaseEstimator):
             ("numbers", True): MultiTaskLSSVR,
             ("labels", False): MultiLabelLSPC,
         }
-        return classes[self.kind_, task is not None](n_centers=centers, random_state=self.random_state)
+        # The encoder has scaled the columns.
+        return classes[self.kind_, task is not None](scale=None, n_centers=centers, random_state=self.random_state)
 
     def _store(self, target: Target, roles: Roles, w: Array) -> None:
         """Set label names, classes, baseline and held-out scores."""
@@ -257,8 +268,8 @@ class TableModel(BaseEstimator):
 
     # -------------------------------------------------------------- predict
 
-    def answer(self, table: Any) -> Predictions:
-        """Predictions for the rows of a table, as arrays."""
+    def answer(self, table: Any, strict: bool = False) -> Predictions:
+        """Predictions for the rows of a table, as arrays; ``strict`` as in :meth:`predict_table`."""
         check_is_fitted(self)
         roles, table = Roles.of(self), Table.of(table)
         if not len(table):
@@ -266,17 +277,25 @@ class TableModel(BaseEstimator):
         if roles.task and roles.task not in table.columns:
             raise table.missing_error([roles.task], "the model needs its task in")
         encoded = self.encoder_.encode(table.without(roles.all))
-        params, notes = {}, list(encoded.notes)
+        params, notes, known = {}, list(encoded.notes), None
         if roles.task:
             params["tasks"] = task_ids(table, roles.task)
-            unseen = ~np.isin(params["tasks"], self._inner.tasks_)
-            if unseen.any():
-                notes.append(f"{unseen.sum()} rows belong to tasks that did not occur in training.")
+            known = np.isin(params["tasks"], self._inner.tasks_)
+            notes += unseen_task_notes(table, roles.task, params["tasks"], known, self._inner.tasks_, strict)
         make = {"classes": predict_classes, "labels": predict_labels, "numbers": predict_numbers}[self.kind_]
-        return replace(make(self, encoded.X, params), notes=tuple(notes), tasks=params.get("tasks"))
+        novelty = novelty_pvalues(self, encoded.X)
+        made = make(self, encoded.X, params)
+        return replace(made, novelty=novelty, notes=tuple(notes), tasks=params.get("tasks"), known_task=known)
 
-    def predict_table(self, table: Any) -> Table:
+    def predict_table(self, table: Any, strict: bool = False) -> Table:
         """Predictions, one row for each row.
+
+        Parameters
+        ----------
+        table : Table, frame or mapping of columns
+        strict : bool, default=False
+            Raise an error for rows of tasks that did not occur in training; by default they have the shared model,
+            and a warning names ids that differ only in upper and lower case, spaces or leading zeros from known ones.
 
         Returns
         -------
@@ -285,10 +304,12 @@ class TableModel(BaseEstimator):
             class, ``confidence`` (the probability of the prediction), ``decision`` (the prediction, or empty where a
             person has to decide; only with ``max_error`` or ``min_confidence``), ``set`` (the prediction set, its
             classes separated by a bar) and ``in_domain`` (from 1, near the training rows, to 0). For numbers
-            ``prediction``, ``lower`` and ``upper``. For labels the name of each, the same with the prefixes ``p_``,
-            ``decision_`` and ``set_``, and ``in_domain``.
+            ``prediction``, ``interval_lower`` and ``interval_upper``. For labels the name of each, the same with the
+            prefixes ``p_``, ``decision_`` and ``set_``, and ``in_domain``. Last, if the model has them, ``novelty``
+            (the p-value of :meth:`leastwise.LSPC.novelty_pvalue`: small for rows unlike the training rows) and, with
+            a task, ``known_task``: false where the task did not occur in training.
         """
-        predicted, given = self.answer(table), Table.of(table)
+        predicted, given = self.answer(table, strict), Table.of(table)
         ids = Roles.of(self).ids
         kept = {name: given[name] for name in ids} if ids else {"row": np.arange(1, len(given) + 1)}
         columns = predicted.columns(self)
@@ -297,19 +318,23 @@ class TableModel(BaseEstimator):
             raise TableError(f"the columns {double} are in the table and in the predictions: rename them.")
         return Table({**kept, **columns}, notes=predicted.notes)
 
-    def evaluate(self, table: Any) -> dict[str, Any]:
+    def evaluate(self, table: Any, strict: bool = False) -> dict[str, Any]:
         """Scores on a table that includes the target; rows without it are left out.
+
+        ``strict`` is as in :meth:`predict_table`.
 
         Returns
         -------
         dict
-            For classes ``rows``, ``log_loss``, ``brier``, ``ece`` (debiased, 0 at least),
-            ``accuracy``, ``auc``, ``set_coverage``, ``set_size``, ``decided`` and ``error_of_decided``; for numbers
-            ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and ``interval_width``; for labels those of each and of
-            all. ``baseline`` has those of the class frequencies, or of the mean; ``tasks`` some for each task;
-            ``notes`` what was unusual about the rows. Rows are not weighted.
+            For classes ``rows``, ``log_loss``, ``brier``, ``accuracy``, ``auc``, ``ece`` (the calibration error of
+            the most probable class, debiased, 0 at least), ``classwise_ece`` (its mean over classes), the ends of
+            their 95 % intervals (``ece_interval``, ``classwise_ece_interval``), ``set_coverage``, ``set_size``,
+            ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and
+            ``interval_width``; for labels those of each and of all. ``baseline`` has those of the class frequencies,
+            or of the mean; ``tasks`` some for each task; ``notes`` what was unusual about the rows. Rows are not
+            weighted.
         """
-        return evaluate_model(self, Table.of(table))
+        return evaluate_model(self, Table.of(table), strict)
 
     def summary(self) -> dict[str, Any]:
         """A summary of the fit, as JSON values."""

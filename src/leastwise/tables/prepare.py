@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
-from leastwise.tables.columns import find_kind, text_cells, values_of
+from leastwise.tables.columns import find_kind, leading_zeros, text_cells, values_of
 from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.table import Array, Table, text_of
 
@@ -74,6 +76,7 @@ class Roles:
             )
         taken = {
             "in_domain",
+            "novelty",
             *(() if self.ids else ("row",)),
             *(part + name for part in ("p_", "decision_", "set_") for name in self.labels),
         }
@@ -116,7 +119,7 @@ def read_target(table: Table, name: str, kind: str | None) -> Target:
         numbers = [number(text) for text in texts if text is not None]
         if table[name].dtype.kind == "b":
             y = table[name][known]
-        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers):
+        elif all(v is not None and v.is_integer() and abs(v) < 2**53 for v in numbers) and not leading_zeros(texts):
             y = np.array(numbers, dtype=float).astype(np.int64)
         else:
             y = np.array([text for text in texts if text is not None])
@@ -207,6 +210,43 @@ def task_ids(table: Table, name: str) -> Array:
     return np.array([NO_TASK if text is None else text for text in text_cells(table[name])], dtype=object)
 
 
+def unseen_task_notes(
+    table: Table, name: str, tasks: Array, known: Array, trained: Array, strict: bool = False
+) -> list[str]:
+    """A note on rows of tasks that did not occur in training; a warning names ids that are almost those of training.
+
+    Where ``strict`` is true, the first such row is an error.
+    """
+    unseen = list(dict.fromkeys(tasks[~known].tolist()))
+    if not unseen:
+        return []
+    meant: dict[str, str] = {}
+    for task in map(str, trained):
+        meant.setdefault(_task_key(task), task)
+    near = {task: meant[_task_key(task)] for task in unseen if _task_key(task) in meant}
+    if strict:
+        row = int(np.argmin(known))
+        hint = f" (did you mean {quoted(near[tasks[row]])}?)" if tasks[row] in near else ""
+        raise table.error(row, name, f"the task {quoted(tasks[row])} did not occur in training{hint}.")
+    if near:
+        pairs = [f"{quoted(task)} (training has {quoted(other)})" for task, other in list(near.items())[:5]]
+        more = f" and {len(near) - 5} more" if len(near) > 5 else ""
+        warnings.warn(
+            f'Column "{name}" has tasks that did not occur in training, but are almost those of training: '
+            f"{', '.join(pairs)}{more}. Their rows have the shared model; correct the ids if they are misspelt.",
+            UserWarning,
+            stacklevel=4,
+        )
+    shown = ", ".join(map(quoted, unseen[:5])) + (f" and {len(unseen) - 5} more" if len(unseen) > 5 else "")
+    return [f"{(~known).sum()} rows belong to tasks that did not occur in training: {shown}."]
+
+
+def _task_key(task: str) -> str:
+    """An id without differences of case, spaces and leading zeros."""
+    small = re.sub(r"[\s_-]+", "", task.casefold())
+    return re.sub(r"\d+", lambda digits: digits[0].lstrip("0") or "0", small.removesuffix(".0"))
+
+
 def group_numbers(table: Table, name: str) -> Array:
     """Group numbers; a row with a missing group is a group of its own."""
     texts = text_cells(table[name])
@@ -290,10 +330,27 @@ def prepare(model: Any, table: Table) -> Prepared:
     kinds = {name: kind for name, kind in (model.kinds or {}).items() if name not in roles.all}
     encoder = TableEncoder(kinds=kinds, ignore=[name for name in model.ignore if name not in roles.all])
     encoder.fit_rows(inputs, np.flatnonzero(target.known))
+    if target.kind == "classes":
+        _warn_single_rows(target.y, roles.target)
     if not any(column.features for column in encoder.columns_):
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
         raise TableError(f"there is no usable input column ({found}).")
     return Prepared(roles, used, target, left_out, params, encoder)
+
+
+def _warn_single_rows(y: Array, name: str) -> None:
+    """Warn of classes with one row: where it is held out, nothing is known of its class."""
+    classes, counts = np.unique(y, return_counts=True)
+    single = [quoted(text_of(c)) for c in classes[counts == 1]]
+    if single:
+        shown = ", ".join(single[:5]) + (f" and {len(single) - 5} more" if len(single) > 5 else "")
+        which = f"class {shown} has a single row" if len(single) == 1 else f"classes {shown} have a single row each"
+        warnings.warn(
+            f'Column "{name}": {which}. Held-out predictions say nothing about such a class: give more rows of it, '
+            "or leave it out.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _check_decisions(model: Any, kind: str, roles: Roles) -> None:

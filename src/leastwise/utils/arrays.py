@@ -38,6 +38,11 @@ def foreign(A: Any) -> bool:
     )
 
 
+def is_dask(A: Any) -> bool:
+    """True for Dask collections; Dask is not imported for the check."""
+    return type(A).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(A, "__dask_graph__")
+
+
 def get_namespace(A: Any) -> Any:
     """The array API namespace of an array; numpy for numpy arrays and sparse matrices."""
     if is_numpy(A):

@@ -18,7 +18,12 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
     directly.
     """
     if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
-        _pass_on(path, parts)
+        try:
+            with open(path, "wb") as file:
+                for part in parts:
+                    file.write(part)
+        except OSError as error:  # errors of writing do not name the file
+            raise type(error)(error.errno, error.strerror or str(error), path) from error
         return
     path = os.path.realpath(path)  # keep symbolic links
     if os.path.isdir(path):
@@ -40,12 +45,6 @@ def write_atomically(path: str, parts: Iterable[Any]) -> None:
         _remove(new)
         raise
     _settle(folder)
-
-
-def _pass_on(path: str, parts: Iterable[Any]) -> None:
-    with open(path, "wb") as file:
-        for part in parts:
-            file.write(part)
 
 
 def _start(name: str) -> str:

@@ -1,10 +1,10 @@
-r"""Hashes (keys) of rows that depend on their content only.
+"""Hashes (keys) of rows that depend on their content only.
 
 The rows with the smallest keys are a random sample that does not depend on the order of the rows, or on how they are
 distributed over blocks, files and machines: it is a bottom-k sample of the samples of the parts. Duplicates of a row
 have the same key, so that the sample contains all of them or none.
 
-If duplicates are to be sampled independently, as needed for rows of few distinct values, :func:`sample_keys` numbers
+If duplicates must be sampled independently, as for rows with few distinct values, :func:`sample_keys` numbers
 the duplicates and includes the number in the hash: groups of equal rows are sampled in proportion to their sizes.
 
 The key of a row x of d entries is a multilinear hash of its bits, mixed to spread it evenly over 64 bits::
@@ -12,6 +12,9 @@ The key of a row x of d entries is a multilinear hash of its bits, mixed to spre
     key(x) = mix(a_0 + sum_j a_j mix(bits(x_j))  mod 2^64),     mix(0) = 0,
 
 with odd random numbers a_j. Zeros add nothing: a sparse row has the key of the same dense row.
+
+Random numbers come from a separate generator for each purpose, derived from ``random_state`` and a name. The draws
+for one purpose (centers, folds, stochastic gradients) do not depend on the draws for others.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from zlib import crc32
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_random_state
 
 from leastwise.utils.arrays import DeviceRows, bits_of, get_namespace, numbers_like, shows_bits, to_numpy, widest
 
@@ -215,3 +219,17 @@ def _sparse_keys(X: Any, factors: Array) -> Array:
     terms = _mix(_bits(X.data)) * factors[X.indices]
     total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
     return _mix(total[X.indptr[1:]] - total[X.indptr[:-1]] + BASE)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed behind the parameter ``random_state``.
+
+    ``None`` is a fixed seed, not the global generator of numpy: the same data give the same model. A ``RandomState``
+    is advanced by one draw, as in scikit-learn.
+    """
+    return 0 if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def generator(name: str, seed: int = 0) -> np.random.Generator:
+    """The generator for one purpose; equal names and seeds give equal numbers."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)))

@@ -39,12 +39,10 @@ def element(tag: str, *children: str, **attributes: Any) -> Markup:
     Attributes that are None are left out. In their names a trailing underscore is dropped and the others become
     hyphens: ``class_``, ``aria_label``.
     """
-    written = "".join(f' {_attribute_name(k)}="{_attribute(v)}"' for k, v in attributes.items() if v is not None)
+    written = "".join(
+        f' {k.rstrip("_").replace("_", "-")}="{_attribute(v)}"' for k, v in attributes.items() if v is not None
+    )
     return Markup(f"<{tag}{written}>{join_markup(*children)}</{tag}>" if children else f"<{tag}{written}/>")
-
-
-def _attribute_name(name: str) -> str:
-    return name.rstrip("_").replace("_", "-")
 
 
 def _attribute(value: Any) -> str:

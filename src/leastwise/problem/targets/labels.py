@@ -81,7 +81,7 @@ class LabelTargets(Targets):
         return replace(self, labels=replace(self.labels, constant=tuple(constant)))
 
     def encode(self, y: Any) -> Array:
-        """Codes of rows all of whose labels are known."""
+        """Codes of rows whose labels are all known."""
         table = as_column(y) if is_flat(y) else y
         codes = encode_known(table, self.labels, np.shape(table)[0], self.missing)
         if (codes < 0).any():

@@ -48,7 +48,7 @@ class ValueTargets(Targets):
         return len(self.unit)
 
     def check_raw(self, y: Any) -> None:
-        """Raise an error for dates and text before scikit-learn looks at y."""
+        """Raise an error for dates and text before scikit-learn validates y."""
         kind = np.asarray(y).dtype.kind
         if kind in "mM":
             raise ValueError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import warnings
 import zlib
 from collections import Counter
@@ -39,7 +40,8 @@ from leastwise.sources.formats.cells import (
     spellings,
     strip_cell,
 )
-from leastwise.sources.frames import Kind, Layout, Schema
+from leastwise.sources.frames import Kind, Schema
+from leastwise.sources.layout import Layout
 from leastwise.utils.optional import frames
 
 #: Delimiters that are tried, the likeliest first.
@@ -52,8 +54,12 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", 
 # ------------------------------------------------------------------ characters
 
 
+#: Bytes that are characters in cp1252, such as the euro sign, and control codes in latin-1; and those in neither.
+_WINDOWS, _UNDEFINED = re.compile(rb"[\x80-\x9f]"), re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+
+
 def decode(data: bytes, encoding: str | None, source: str) -> str:
-    """The text of a file: by its byte order mark, else UTF-8 or UTF-16, else latin-1 with a warning."""
+    """The text of a file: by its byte order mark, else UTF-8 or UTF-16, else cp1252 or latin-1 with a warning."""
     mark = next(((m, name) for m, name in _MARKS if data.startswith(m)), None)
     if mark is not None and encoding is None:
         data, encoding = data[len(mark[0]) :], mark[1]
@@ -67,13 +73,14 @@ def decode(data: bytes, encoding: str | None, source: str) -> str:
         byte = f"byte 0x{data[error.start]:02x}"
         if encoding != "utf-8" or mark is not None:
             raise error_at(f"{byte} is not {encoding}: give the encoding of the file.", source, line=line) from None
+        single = "cp1252" if _WINDOWS.search(data) and not _UNDEFINED.search(data) else "latin-1"
         warnings.warn(
-            f"{source}, line {line}: {byte} is not UTF-8; the file is read as latin-1. Give encoding= if characters "
+            f"{source}, line {line}: {byte} is not UTF-8; the file is read as {single}. Give encoding= if characters "
             "look wrong.",
             UserWarning,
             stacklevel=4,
         )
-        return data.decode("latin-1")
+        return data.decode(single)
 
 
 def _guess_encoding(data: bytes) -> str:

@@ -1,30 +1,153 @@
-"""Search steps, and their parallel execution by joblib.
+"""Steps of a search: grids, line searches, the evaluation of one step, and steps in parallel.
 
-A step evaluates all alphas at one sigma and sharing. ``Prefetch`` computes steps in parallel ahead of their turn,
-with the same results as a sequential search. Jobs share the BLAS threads and the memory limit of the process.
+A grid is fixed, or extended while the best value lies on the border. A step evaluates all alphas at one sigma and
+sharing. ``Prefetch`` computes steps in parallel ahead of their turn, with the same results as a sequential search.
+Jobs share the BLAS threads and the memory limit of the process.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Container, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from threading import Lock
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from joblib import cpu_count
 from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
-from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from leastwise.model_selection.grid import Grid, SharingGrid, explore, walk
 from leastwise.solvers.evaluator import Candidate, Evaluator
 from leastwise.utils.memory import available_memory, memory_limit, told_memory
+from leastwise.utils.threads import BLAS_LIMIT, blas_threads, threads_for
+
+#: Maximal number of steps by which a grid is extended beyond each border.
+GROWTH = 8
+
+
+class Comparable(Protocol):
+    """A result that can be compared with others."""
+
+    def better_than(self, other) -> bool:  # type: ignore[no-untyped-def]
+        """True if this one is preferred."""
+        ...
+
+    def clearly_better(self, other) -> bool:  # type: ignore[no-untyped-def]
+        """True if this one has a better score, not just a smoother model."""
+        ...
+
+
+T = TypeVar("T", bound=Comparable)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values in increasing order; ``ratio`` is the step by which the grid may be extended, None if it is fixed."""
+
+    values: tuple[float, ...]
+    ratio: float | None = None
+
+    @property
+    def single(self) -> bool:
+        """True if there is only one value."""
+        return len(self.values) == 1 and self.ratio is None
+
+    def around(self, start: float) -> Callable[[int], float | None]:
+        """A function from a number of steps to the value that many steps from ``start``; None beyond the grid."""
+        if self.ratio:
+            ratio, far = self.ratio, self.ratio ** (GROWTH + 0.5)
+            low, high = self.values[0] / far, self.values[-1] * far
+            start = min(max(start, low), high)
+            return lambda steps: v if low <= (v := start * ratio**steps) <= high else None
+        place = min(range(len(self.values)), key=lambda i: abs(math.log(self.values[i] / start)))
+        return lambda steps: dict(enumerate(self.values)).get(place + steps)
+
+
+def best_of(found: list[T]) -> T:
+    """The best of some results."""
+    first, *others = found
+    for outcome in others:
+        first = outcome if outcome.better_than(first) else first
+    return first
+
+
+def _leads(found: list[T], end: int) -> bool:
+    """True if the result at this end is the best, and clearly better than its neighbour."""
+    inner = found[1 if end == 0 else -2] if len(found) > 1 else None
+    return best_of(found) is found[end] and (inner is None or found[end].clearly_better(inner))
+
+
+def explore(grid: Grid, visit: Callable[[float, T | None], T], grow: bool = True) -> T:
+    """Visit all values, then, if the grid may be extended, continue beyond a border while the best value lies on it.
+
+    The border must be clearly better than its neighbour, so that a plateau ends the search. ``visit(value, last)`` is
+    passed the result of the neighbouring value for a warm start.
+    """
+    found: list[T] = []
+    for value in grid.values:
+        found.append(visit(value, found[-1] if found else None))
+    for end, step in ((0, -1), (-1, 1)):
+        beyond = grid.around(grid.values[end])
+        steps = step
+        while grow and grid.ratio and _leads(found, end) and (further := beyond(steps)) is not None:
+            found.insert(0 if step < 0 else len(found), visit(further, found[end]))
+            steps += step
+    return best_of(found)
+
+
+@dataclass(frozen=True)
+class SharingGrid:
+    """Values from 0 to 1 in increasing order; ``every`` is True if all of them must be tried."""
+
+    values: tuple[float, ...]
+    every: bool = True
+
+    def around(self, start: float) -> Callable[[int], float | None]:
+        """As in ``Grid``, from the value closest to ``start``."""
+        place = min(range(len(self.values)), key=lambda i: abs(self.values[i] - start))
+        return lambda steps: dict(enumerate(self.values)).get(place + steps)
+
+
+@dataclass(frozen=True)
+class OptionGrid:
+    """Any values in increasing order, including infinity."""
+
+    values: tuple[float, ...]
+
+    def around(self, start: float) -> Callable[[int], float | None]:
+        """As in ``Grid``; ``start`` must be one of the values."""
+        place = self.values.index(start)
+        return lambda steps: dict(enumerate(self.values)).get(place + steps)
+
+
+def walk(
+    grid: Grid | SharingGrid | OptionGrid, start: float, visit: Callable[[float, T | None], T], known: T | None = None
+) -> T:
+    """Line search from the value closest to ``start``: downwards while it improves; if it never does, upwards.
+
+    ``known`` is the result at the start, if available.
+    """
+    value = grid.around(start)
+    first = value(0)
+    assert first is not None
+    here = visit(first, None) if known is None else known
+    for way in (-1, 1):
+        steps = way
+        while (there := value(steps)) is not None:
+            outcome = visit(there, here)
+            if not outcome.clearly_better(here):
+                break
+            here, steps = outcome, steps + way
+        if steps != way:
+            break
+    return here
+
+
+# ---------------------------------------------------------------- parallel jobs
 
 
 def check_n_jobs(value: Any) -> int | None:
@@ -54,6 +177,8 @@ def jobs_allowed(n_jobs: int | None, tasks: int, need: int) -> int:
         return 1
     backend, usual = get_active_backend(prefer="threads")
     requested = backend.effective_n_jobs(usual if n_jobs is None else n_jobs)
+    if requested < 2:  # to ask for the free memory takes longer than a small step
+        return 1
     return max(1, min(requested, tasks, available_memory() // max(need, 1)))
 
 
@@ -85,55 +210,20 @@ def in_order(function: Callable, tasks: Sequence[tuple], jobs: int) -> Generator
     lazy = getattr(backend, "supports_return_generator", False)
     how = {"return_as": "generator"} if lazy else {}
     share, memory = max(1, blas_threads() // jobs), told_memory()
-    with _LIMIT.at(share):
+    with BLAS_LIMIT.at(share):
         run = Parallel(n_jobs=jobs, prefer="threads", **how)
         yield from run(delayed(_limited)(share, memory, function, task) for task in tasks)
 
 
-def blas_threads() -> int:
-    """Number of BLAS threads of this process."""
-    counts = [pool["num_threads"] for pool in ThreadpoolController().select(user_api="blas").info()]
-    return min([cpu_count(), *counts])
-
-
 def _limited(share: int, memory: int | None, function: Callable, task: tuple) -> Any:
     """Run a task with the limits of the caller, which neither threads nor processes inherit."""
-    with _LIMIT.at(share), memory_limit(memory):
+    with BLAS_LIMIT.at(share), memory_limit(memory):
         return function(*task)
-
-
-class _Limit:
-    """Reference-counted limit of the BLAS threads of a process: the last user removes it.
-
-    If each thread restored the limit that it found, it could restore the limit set by another thread.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._users, self._limits = Lock(), 0, None
-
-    @contextmanager
-    def at(self, threads: int) -> Iterator[None]:
-        """Limit BLAS to ``threads`` threads; an existing limit stays in force."""
-        with self._lock:
-            if self._users == 0:
-                self._limits = threadpool_limits(threads, user_api="blas")
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0 and self._limits is not None:
-                    self._limits.restore_original_limits()
-                    self._limits = None
-
-
-_LIMIT = _Limit()
 
 
 #: Recorded attributes of a point of a search.
 NAMES = ("sigma", "alpha", "sharing", "intercept_ratio", "weight", "score")
-#: Up to this many rows the predictions of all points are stored, for ``leastwise.model_selection.optimism``.
+#: Up to this many rows the predictions of all points are stored, for ``leastwise.model_selection.objective``.
 FEW_ROWS = 1000
 #: Default start of the line search over sharings.
 MIDDLE = 0.5
@@ -151,19 +241,21 @@ class StepResult:
 
 def make_step(evaluator: Evaluator, sigma: float, strategy: Callable, count: int) -> StepResult:
     """Evaluate about ``count`` alphas, in the order given by ``strategy``."""
-    began, seen = time.perf_counter(), []
-    heldout = evaluator.heldout(sigma, count)
+    began, seen = time.perf_counter(), list[dict]()
 
     def point(alpha: float, last: Candidate | None) -> Candidate:
         held = heldout(alpha)
         outcome = evaluator.objective(sigma, alpha, held, last)
-        found = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(evaluator.rows)}
+        record = {**{name: getattr(outcome, name) for name in NAMES}, "rows": len(evaluator.rows)}
         if not evaluator.settings.objective.of_classes and len(evaluator.rows) <= FEW_ROWS:
-            found |= {"F": outcome.F, "dof": held.dof}
-        seen.append(found)
+            record |= {"F": outcome.F, "dof": held.dof}
+        seen.append(record)
         return outcome
 
-    return StepResult(strategy(point), seen, time.perf_counter() - began, evaluator.warm_start(sigma))
+    with threads_for(evaluator.matrix_rows):
+        heldout = evaluator.heldout(sigma, count)
+        found = strategy(point)
+    return StepResult(found, seen, time.perf_counter() - began, evaluator.warm_start(sigma))
 
 
 def full_grid(alphas: Grid) -> Callable:

@@ -1,4 +1,6 @@
-"""Cholesky factors: with jitter where needed, ridge solutions by one factor, and partial pivoted factors.
+"""Dense decompositions: Cholesky factors, partial pivoted factors, and spectra of ridge problems.
+
+**Cholesky.** Factors get jitter where needed, and one factor gives the solution of a ridge problem.
 
 ``pivoted_cholesky`` evaluates r columns of a positive semi-definite G and returns ``G ~ L L'`` with L of shape (n,
 r). ``ridge_inverse(L, rho)`` then approximates ``(G + rho I)^-1``; in the span of L it is exact. It is the
@@ -13,6 +15,17 @@ outliers, conjugate gradients then needed up to a quarter more iterations.
 5,000 rows of letters, digits and normal variables (r of 500 and 1,500, alpha of 1e-4 and 1e-6) they needed the same
 number of iterations within a tenth where there were more than ten, and up to a quarter more on letters. Three times
 the columns halved the iterations at best.
+
+**Spectra.** One decomposition, then each ridge costs one product. Notation (docs/notation.md): a design Phi (n x b),
+targets Z (n x c), a ridge rho. The Gram matrix is ``G = Phi Phi' = U diag(g) U'`` and the coefficients are
+
+    theta(rho) = V diag(s / (g + rho)) U' Z,
+
+with ``s = sqrt(g)`` and V the right singular vectors of Phi, or ``s = 1`` and ``V = U`` where the problem is
+posed in the Gram matrix itself (a penalty on the function, one coefficient per row).
+
+Spectra and their products use numpy's BLAS only. NumPy and SciPy bring one BLAS each, whose threads spin for a while
+after every call: alternating between the two slows both down.
 """
 
 from __future__ import annotations
@@ -82,7 +95,7 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
     unit = float(info.eps) * max(float(np.abs(diagonal).mean()), float(info.tiny))
     for _ in range(20):
         np.fill_diagonal(work, diagonal + A.dtype.type(ridge + jitter))
-        # The transpose of a symmetric matrix is the same matrix in the column order that LAPACK wants.
+        # The transpose of a symmetric matrix is the same matrix in the column order that LAPACK needs.
         L, failed = potrf(work.T, lower=1, clean=0, overwrite_a=1)
         if not failed and np.isfinite(jitter + L[-1, -1]):
             return Cholesky(_lower(L), jitter)
@@ -282,3 +295,85 @@ def ridge_inverse(L: Array, rho: float) -> Callable[[Array], Array]:
         return (np.concatenate(rest) / rho).astype(V.dtype, copy=False)
 
     return inverse
+
+
+# ---------------------------------------------------------- eigendecompositions
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A decomposed ridge problem.
+
+    Attributes
+    ----------
+    U : ndarray of shape (n, k)
+        Orthonormal directions in the space of the rows.
+    g : ndarray of shape (k,)
+        Eigenvalues of the Gram matrix, non-negative.
+    V : ndarray of shape (b, k)
+        Directions in the space of the coefficients.
+    s : ndarray of shape (k,)
+        Numerators of the coefficients.
+    jitter : float
+        Added to make the Gram matrix positive semi-definite.
+    """
+
+    U: Array
+    g: Array
+    V: Array
+    s: Array
+    jitter: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """True if U is square, so that it spans all rows."""
+        return self.U.shape[0] == self.U.shape[1]
+
+    def coefficients(self, rho: float, Z: Array, bias: Array | None = None) -> tuple[Array, Array]:
+        """Coefficients (b x c) and intercepts (c) at the ridge rho; ``bias`` is the column of the intercept."""
+        e, UZ = 1 / (self.g + Z.dtype.type(rho)), self.U.T @ Z
+        b = np.zeros(Z.shape[1], dtype=Z.dtype)
+        if bias is not None:
+            # The intercept is the projection of the residual of Z onto that of the bias column:
+            # b = v'PZ / v'Pv with P = I - U diag(g e) U' = rho U diag(e) U' + (I - UU'), both parts without
+            # cancellation, since v'Pv is tiny with a small ridge.
+            Uv = self.U.T @ bias
+            out, inside = bias - self.U @ Uv, Z.dtype.type(rho) * e * Uv
+            b = (inside @ UZ + out @ Z) / (inside @ Uv + out @ out)
+            UZ = UZ - np.outer(Uv, b)
+        return self.V @ ((self.s * e)[:, None] * UZ), b
+
+
+def gram_spectrum(K: Array) -> Spectrum:
+    """Penalty on the function: G = K."""
+    g, U, jitter = _psd_eigh(K)
+    return Spectrum(U, g, U, np.ones_like(g), jitter)
+
+
+def square_spectrum(K: Array) -> Spectrum:
+    """Penalty on the coefficients, as many basis functions as rows: Phi = K, symmetric, so G = K^2."""
+    s, U = np.linalg.eigh(K)
+    return Spectrum(U, s**2, U, s)
+
+
+def design_spectrum(Phi: Array) -> Spectrum:
+    """Any design, with the ridge on theta' theta.
+
+    The singular values of Phi are used, not the eigenvalues of Phi'Phi: squaring would lose the digits that
+    leave-one-out needs with a small ridge. After QR, the small factor is decomposed in double precision.
+    """
+    if Phi.shape[0] <= 2 * Phi.shape[1]:
+        U, s, Vt = np.linalg.svd(Phi, full_matrices=False)
+        return Spectrum(U, s**2, Vt.T, s)
+    Q, R = np.linalg.qr(Phi)
+    U, s, Vt = np.linalg.svd(R.astype(float, copy=False), full_matrices=False)
+    U, g, V, s = (A.astype(Phi.dtype, copy=False) for A in (U, s**2, Vt.T, s))
+    return Spectrum(Q @ U, g, V, s)
+
+
+def _psd_eigh(K: Array) -> tuple[Array, Array, float]:
+    """Eigenvalues, shifted so that none is negative, eigenvectors, and the shift (0 within rounding)."""
+    g, U = np.linalg.eigh(K)
+    rounding = len(g) * np.finfo(K.dtype).eps * max(abs(g[-1]), abs(g[0]))
+    jitter = float(-g[0]) if g[0] < -rounding else 0.0
+    return np.maximum(g + K.dtype.type(jitter), 0), U, jitter

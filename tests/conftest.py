@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("leastwise", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "leastwise",
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),  # the same examples in every run, so that a failure is due to the change
+)
 settings.load_profile("leastwise")
 
 #: The papers' data sets, where they are: tests that need them are skipped elsewhere.

@@ -499,7 +499,7 @@ SAVED = {
     "gaps": ({}, X, GAPS),
     "frame": ({"threshold": {"ash": 0.2}}, ROWS, FRAME),
     "polars": ({}, X, pl.DataFrame(Y, schema=NAMES)),
-    "sparse": ({"similarity": sparse.eye_array(T)}, sparse.csr_matrix(X), sparse.csr_matrix(Y)),
+    "sparse": ({"similarity": sparse.csr_array(np.eye(T))}, sparse.csr_matrix(X), sparse.csr_matrix(Y)),
     "words": ({"calibration": "isotonic", "similarity": "shared"}, X, MORE["words"]),
     "iterated": ({"solver": "cg"}, X, Y),
 }

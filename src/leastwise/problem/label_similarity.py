@@ -123,10 +123,15 @@ def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
         )
     S = _numbers(value)
     _check_entries(S, value, names, T)
-    own = sparse.diags_array(S.diagonal()) if sparse.issparse(S) else np.diag(np.diagonal(S))
-    S = S - own
+    S = S - _diagonal(S, S.diagonal())
     S = (S + S.T) / (2 * (S.max() or 1.0))
-    return (S + sparse.eye_array(T)).tocsr() if sparse.issparse(S) else S + np.eye(T)
+    S = S + _diagonal(S, np.ones(T))
+    return S.tocsr() if sparse.issparse(S) else S
+
+
+def _diagonal(S: Any, values: np.ndarray) -> Any:
+    """A diagonal matrix, sparse if S is. (``diags_array`` needs scipy 1.12.)"""
+    return sparse.dia_array((values[None], [0]), shape=S.shape) if sparse.issparse(S) else np.diag(values)
 
 
 def is_edges(value: Any) -> bool:

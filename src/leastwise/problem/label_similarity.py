@@ -126,7 +126,12 @@ def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
     S = S - _diagonal(S, S.diagonal())
     S = (S + S.T) / (2 * (S.max() or 1.0))
     S = S + _diagonal(S, np.ones(T))
-    return S.tocsr() if sparse.issparse(S) else S
+    return _with_short_indices(S.tocsr()) if sparse.issparse(S) else S
+
+
+def _with_short_indices(S: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix with 32-bit indices, which ``connected_components`` needs before scipy 1.12."""
+    return sparse.csr_array((S.data, S.indices.astype(np.int32), S.indptr.astype(np.int32)), shape=S.shape)
 
 
 def _diagonal(S: Any, values: np.ndarray) -> Any:

@@ -38,6 +38,7 @@ from benchmarks import (
     stream_scale,
     task_peers,
     task_scale,
+    task_study,
 )
 from benchmarks._common import RESULTS
 from papers import PAPERS, DataAbsent, reproduce
@@ -54,6 +55,7 @@ SCRIPTS = (
     discrete,
     intervals,
     task_peers,
+    task_study,
     task_scale,
     dask_tasks,
     lssvm_peers,

@@ -25,7 +25,7 @@ Estimators, sums of kernels, error messages and model files read this list. Expo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
@@ -146,6 +146,7 @@ class Kernel:
     has_sigma: ClassVar[bool] = True
     definite: ClassVar[bool | None] = True
     distance: ClassVar[bool] = False
+    file_fields: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
@@ -199,11 +200,16 @@ KernelClass = TypeVar("KernelClass", bound=type[Kernel])
 KERNELS: dict[str, type[Kernel]] = {}
 
 
-def register_kernel(name: str) -> Callable[[KernelClass], KernelClass]:
-    """Decorator that registers a kernel class under a name, replacing an earlier one."""
+def register_kernel(name: str, fields: Mapping[str, Any] | None = None) -> Callable[[KernelClass], KernelClass]:
+    """Decorator that registers a kernel class under a name, replacing an earlier one.
+
+    ``fields`` declares the values that its fields take in model files (:mod:`leastwise.persistence.fields`); plain
+    booleans, integers, floats and strings need no declaration.
+    """
 
     def add(cls: KernelClass) -> KernelClass:
         KERNELS[name] = cls
+        cls.file_fields = dict(fields or {})
         return cls
 
     return add

@@ -259,8 +259,8 @@ def _numeric_features(g: Graph, step: TableEncoder, columns: Columns, which: lis
         with np.errstate(over="ignore"):
             low, high = (np.nan_to_num(mean + side * FAR * scale) for side in (-1, 1))
         near = X.maximum(low).minimum(high)  # of NaN, some runtimes make a number
-        Z = Columns.of(g.where(g.node("Or", missing, infinite), X, near), len(known))
-        return {j: Z.pick([k]) for k, j in enumerate(which)}
+        numbers = Columns.of(g.where(g.node("Or", missing, infinite), X, near), len(known))
+        return {j: numbers.pick([k]) for k, j in enumerate(which)}
     Z = ((g.where(missing, fill, X) - mean) / np.where(scale > 0, scale, 1.0)).maximum(-FAR).minimum(FAR)
     values, flags = (Block(g.where(infinite, np.inf, part), len(known)) for part in (Z, missing.cast(g.dtype)))
     features = {}

@@ -550,7 +550,7 @@ def _step(number, score):
 
     from leastwise.model_selection.search import CheckpointEntry, SearchStep
 
-    step = SearchStep(number, 1.0, None, 1000, "3 alphas")
+    step = SearchStep(f"{number:032x}", number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"
     return step, CheckpointEntry(step, SimpleNamespace(score=score), [], line)
 

@@ -278,6 +278,14 @@ class Evaluator:
     def set_warm_start(self, sigma: float, state: Any) -> None:
         """Adopt the warm-start state of a copy."""
 
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on, except sigma and alpha.
+
+        Rows that are known by their sums only are not part of it.
+        """
+        s = self.settings
+        return type(self), self.rows, self.basis, s.kernel, s.norm, s.bias, s.objective
+
     @property
     def room(self) -> int:
         """Peak memory of a search step in bytes."""

@@ -204,6 +204,10 @@ class TaskEvaluator(Evaluator):
         intercept_ratio = f", intercept ratio {self.intercept_ratio:.3g}" if self.intercept_ratios else ""
         return f", sharing {self.coupling_matrix.sharing:.3g}{intercept_ratio}{super().description()}"
 
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on, except sigma and alpha."""
+        return *super().identity(sigma), self.coupling_matrix, self.intercept_ratio
+
     def with_intercept_ratio(self, intercept_ratio: float) -> Self:
         """Copy with this prior variance of task intercepts."""
         other = copy.copy(self)

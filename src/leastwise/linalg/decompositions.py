@@ -32,11 +32,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 Array = np.ndarray
+
+
+@cache
+def _lapack(name: str, dtype: np.dtype) -> Callable[..., Any]:
+    """The LAPACK function for a type; to look it up takes as long as a small factorisation."""
+    return get_lapack_funcs((name,), dtype=dtype)[0]
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,11 @@ class Cholesky:
 
     def solve(self, B: Array) -> Array:
         """``(A + jitter I)^-1 B``."""
-        (potrs,) = get_lapack_funcs(("potrs",), (self.L, B))
-        return potrs(self.L, B, lower=1)[0]
+        return _lapack("potrs", np.result_type(self.L, B))(self.L, B, lower=1)[0]
 
     def inverse_factor(self, overwrite: bool = False) -> Array:
         """``L^-1``, lower triangular; with ``overwrite`` it replaces L, which cannot be used afterwards."""
-        (trtri,) = get_lapack_funcs(("trtri",), (self.L,))
-        return trtri(self.L, lower=1, overwrite_c=overwrite)[0]
+        return _lapack("trtri", self.L.dtype)(self.L, lower=1, overwrite_c=overwrite)[0]
 
     def whiten(self, Phi: Array) -> Array:
         """``Phi L'^-1``: the columns of Phi in coordinates where the penalty is the identity."""
@@ -88,7 +94,7 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
     overwrite : bool
         Overwrite A with the factor if A is C-contiguous. Saves one n x n array.
     """
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
+    potrf = _lapack("potrf", A.dtype)
     work = A if overwrite and A.flags.c_contiguous else np.array(A, order="C")
     diagonal = np.array(np.diagonal(A))
     info = np.finfo(A.dtype)
@@ -106,10 +112,16 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
 
 
 def _lower(L: Array) -> Array:
-    """Zeros above the diagonal, in place and column by column."""
-    for j in range(1, L.shape[1]):
-        L[:j, j] = 0
+    """Zeros above the diagonal, in place and by blocks of columns."""
+    for j in range(0, L.shape[1], len(_TRIANGLE)):
+        L[:j, j : j + len(_TRIANGLE)] = 0
+        block = L[j : j + len(_TRIANGLE), j : j + len(_TRIANGLE)]
+        block[_TRIANGLE[: len(block), : len(block)]] = 0
     return L
+
+
+#: Mask of the entries above the diagonal of a block.
+_TRIANGLE = ~np.tri(32, dtype=bool)
 
 
 #: Number of entries that are converted to double precision at a time.

@@ -135,7 +135,8 @@ class Blend:
         Their ratio is averaged over all directions in which probabilities sum to one, in the Fisher metric: the trace
         of ``diag(shares) - shares shares'`` divided by the number of classes minus one.
         """
-        return self.sharpness * float(mean_share(self.shares, np.array([0, len(self.shares)]))[0]) + self.power
+        squares = float(np.sum(self.shares.astype(float) ** 2))
+        return self.sharpness * (1 - squares) / max(len(self.shares) - 1, 1) + self.power
 
 
 def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:

@@ -102,15 +102,20 @@ class Rows:
         Rows without a score (NaN) only count for the class shares.
         """
         known = ~np.isnan(F[:, 0])
-        if known.all() and self.shares is None:
-            return Sample(F, self.y, self.w, self.size, task=self.task)
         shares = self.class_shares(F.shape[1]).astype(F.dtype)
+        if known.all():
+            return Sample(F, self.y, self.w, self.size, shares, self.task)
         part = self.part(np.flatnonzero(known))
         return Sample(F[known], part.y, part.w, part.size, shares, part.task)
 
     def class_shares(self, n_classes: int) -> Array:
         """Weighted class shares."""
-        return class_shares(self.y, self.w, n_classes) if self.shares is None else self.shares
+        if self.shares is not None:
+            return self.shares
+        known = self.__dict__.setdefault("_own_shares", {})  # the same at all points of a search
+        if n_classes not in known:
+            known[n_classes] = class_shares(self.y, self.w, n_classes)
+        return known[n_classes]
 
     def targets(self, n_outputs: int) -> Array:
         """Target matrix: ``values``, or one-hot class indicators."""

@@ -54,7 +54,7 @@ GRID = {"sigma": [0.7, 1.5], "alpha": [0.01, 0.1], "random_state": 0}
 def frame():
     """A table with text and missing cells."""
     pandas = __import__("pandas")
-    table = pandas.DataFrame(X, columns=["a", "b", "c"])
+    table = pandas.DataFrame(X.copy(), columns=["a", "b", "c"])
     table.loc[3, "a"] = np.nan
     table["kind"] = pandas.Series(SITES, dtype=object)
     table.loc[5, "kind"] = None

@@ -49,8 +49,8 @@ def positions(g: Graph, x: Value, keys: list) -> Value:
 
 def first_true(g: Graph, same: Value) -> Value:
     """The index of the first true entry of each row; -1 if there is none."""
-    hit = same.cast(np.int64)
-    return g.where(hit.max(keep=False).equal(np.array(1)), hit.argmax(), np.array(-1))
+    hit = same.cast(np.int32)  # ArgMax of int64 needs onnxruntime 1.20
+    return g.where(hit.max(keep=False).cast(np.int64).equal(np.array(1)), hit.argmax(), np.array(-1))
 
 
 # --------------------------------------------------------------------- task ids

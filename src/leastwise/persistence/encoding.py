@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import UserList
 from collections.abc import Callable
 from typing import Any
 
@@ -99,6 +100,8 @@ class Encoder:
         """The JSON node of a value; ``exact`` keeps its precision, ``path`` names it in errors."""
         if depth > MAX_DEPTH:
             raise FileError(f"{path}: values are nested more than {MAX_DEPTH} deep, or contain themselves.")
+        if isinstance(value, UserList):  # of ColumnTransformer in scikit-learn 1.6; later versions have a list there
+            value = value.data
         kind = type(value)
         if value is None or kind in (bool, str):
             return value

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from leastwise.utils.hashing import id_keys, row_hashes, threshold
+from leastwise.utils.hashing import id_keys, row_hashes, sample_hashes, threshold
 
 
 @given(arrays(float, (12, 3), elements=st.sampled_from([0.0, -0.0, 1.0, 2.5, -1e300, 5e-324])))
@@ -84,3 +84,13 @@ def test_as_many_rows_as_there_is_room_for(count):
     assert len(kept) <= count or len(np.unique(kept)) == 2
     if len(above) and len(np.unique(kept)) > 2:
         assert len(kept) + np.sum(keys == above[0]) > count
+
+
+def test_a_duplicate_changes_no_key_of_another_row():
+    """Distinct rows take a shorter path; it must give the keys of the other."""
+    x = row_hashes(np.random.default_rng(4).normal(size=(30, 2)))
+    kind, weight = [np.arange(30) % 3], [np.arange(30.0)]
+    keys = sample_hashes(x, kind, weight, "test")
+    more = sample_hashes(np.append(x, x[7]), [np.append(kind[0], kind[0][7])], [np.append(weight[0], 99.0)], "test")
+    assert np.array_equal(more[:30], keys)
+    assert more[30] not in keys

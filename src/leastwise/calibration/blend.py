@@ -265,9 +265,7 @@ class _Likelihood:
         return step_x, step_y, -(a * step_x + b * step_y)
 
 
-def _nonnegative_step(
-    a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float
-) -> tuple[float, float]:
+def _nonnegative_step(a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float) -> tuple[float, float]:
     """:func:`nonnegative_step` of one function, in numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
     jitter = 1e-12 * (aa + bb) + 1e-100
     aa, bb = aa + jitter, bb + jitter

@@ -413,13 +413,20 @@ _part(
     exact=True,
 )
 OUTPUTS = Floats("n_rows", "n_outputs")
+
+
+def _check_residuals(state: State, sizes: Sizes) -> str | None:
+    present = np.unique(state["fold"])
+    return None if np.array_equal(present, np.arange(len(present))) else "fold has gaps in the numbers of its folds"
+
+
 _part(
     "heldout.Residuals",
     "estimators.intervals:Residuals",
     "part",
     {
         "residual": Floats("n_rows", "n_outputs", finite=False),
-        "fold": Ints("n_rows", low=-1),
+        "fold": Ints("n_rows", low=0),
         "w": WEIGHTS,
         "rho": POSITIVE,
         "centring": Maybe(Part("heldout.Centring", sizes=("n_rows",))),
@@ -431,10 +438,11 @@ _part(
         "group": GROUPS,
         "count": Maybe(WEIGHTS),
         "excess": Maybe(OUTPUTS),
-        "inflation": POSITIVE,
+        "inflation": ANY_WEIGHT,
     },
     exact=True,
     skip=("inverse", "same"),
+    check=_check_residuals,
 )
 _part(
     "heldout.Neighbourhood",
@@ -524,7 +532,7 @@ _part(
     "part",
     {
         "key": Array("u", "n_rows"),
-        "X": Rows("n_rows", "n_features"),
+        "X": Rows("n_rows", "n_features", finite=False),  # before missing values are filled
         "y": OneOf(Array("if", "n_rows"), Array("if", "n_rows", None)),
         "w": WEIGHTS,
         "group": Maybe(Names("n_rows")),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -297,7 +297,9 @@ class Search:
 
 
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:
-    return walk(alphas, start.alpha, visit, start if known else None)
+    """The calibrator of the first point is fitted from that of the start, the others from that of the last point."""
+    first = start if known else None
+    return walk(alphas, start.alpha, lambda alpha, last: visit(alpha, last or start), first)
 
 
 def table(seen: list[dict]) -> dict[str, Array]:
@@ -334,7 +336,7 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
         )
     X = rows.X[some]
     norms = squared_norms(X)
-    pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
+    pairs = kernel.pairs(X, X).ravel()[_upper_triangle(X.shape[0])] if kernel.distance else norms
     length = kernel.length(pairs, norms)
     if not length > 0:
         raise ValueError(
@@ -342,6 +344,12 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
             "Give features that vary, scale them, or give a number for sigma."
         )
     return length
+
+
+@lru_cache(maxsize=4)
+def _upper_triangle(n: int) -> Array:
+    """Flat indices of the entries above the diagonal; the folds and rounds of a fit ask for the same ones."""
+    return np.flatnonzero(~np.tri(n, dtype=bool))
 
 
 def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> float:

@@ -59,7 +59,7 @@ class OwnBasisHeldout:
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
-        F = np.empty_like(problem.Z)
+        F = np.zeros_like(problem.Z)
         for rows in self._batches():
             rho = alpha * (len(F) - problem.single_weights(rows))
             for r in np.unique(rho):

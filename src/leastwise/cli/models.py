@@ -36,6 +36,7 @@ def predict(
     keep: list[str] | None,
     coverage: float | None,
     output_format: str | None,
+    formulas: bool,
     strict: bool,
     **reader_options: Any,
 ) -> None:
@@ -53,7 +54,7 @@ def predict(
     predicted = _with_columns(table, keep, predicted, Roles.of(loaded).ids or ["row"])
     for note in predicted.notes:
         output.note(note)
-    write_table(predicted, predictions, format)
+    write_table(predicted, predictions, format, formulas=formulas)
     accepted = _accepted(predicted)
     output.result |= {"rows": len(predicted), "output": predictions}
     output.result |= {} if accepted is None else {"accepted": accepted}

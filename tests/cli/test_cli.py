@@ -287,11 +287,11 @@ def test_warnings_of_the_library_are_notes(made, tmp_path, monkeypatch):
 
     predict = TableModel.predict_table
 
-    def warned(self, table, strict):
+    def warned(self, table, strict, class_prior):
         for _ in range(2):
             warnings.warn("something with encoding= is\n odd", UserWarning, stacklevel=2)
         warnings.warn("not for people", DeprecationWarning, stacklevel=2)
-        return predict(self, table, strict)
+        return predict(self, table, strict, class_prior)
 
     monkeypatch.setattr(TableModel, "predict_table", warned)
     _, out, err = spoken("predict", made / "cases.lw", made / "new.csv", "-o", tmp_path / "o.csv", "--json")

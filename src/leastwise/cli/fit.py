@@ -7,11 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from leastwise.cli.checkpoint import ProgressListener, SearchCheckpoint, fingerprint
-from leastwise.cli.options import check_fraction, check_input, check_output, column_names, open_table, same_file
+from leastwise.cli.options import (
+    check_fraction,
+    check_input,
+    check_output,
+    column_names,
+    named_numbers,
+    open_table,
+    same_file,
+    shown_rows,
+)
 from leastwise.cli.output import Output, UsageError, show_data, show_model
+from leastwise.estimators.checks import choose
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence import save
-from leastwise.tables import Table, TableError, TableModel
+from leastwise.problem.kernels import resolve_kernel
+from leastwise.problem.label_similarity import LABEL_SIMILARITIES
+from leastwise.problem.similarity import TASK_SIMILARITIES
+from leastwise.tables import Table, TableModel
 from leastwise.tables.columns import KINDS
 from leastwise.tables.prepare import Roles
 
@@ -48,7 +61,8 @@ def run(
         from leastwise.report import write_report
 
         title = model.target if model.target is not None else ", ".join(list(model.labels or [])[:3])
-        write_report(model, report, title=f"{title}, from {data}", rows=_training_rows(table, model, show_rows))
+        rows = shown_rows(table.take(model.rows_used_), model, show_rows)
+        write_report(model, report, title=f"{title}, from {data}", rows=rows)
     seconds = time.monotonic() - started
     output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
     output.result |= {"steps_resumed": checkpoint.n_read, **model.summary()}
@@ -92,6 +106,7 @@ def _make_model(
     column: list[str] | None,
     kind: Any,
     centers: int | None,
+    threshold: list[str] | None,
     seed: int,
     **parameters: Any,
 ) -> TableModel:
@@ -99,7 +114,7 @@ def _make_model(
     labels = [text for text in labels or [] if text.strip(" ,")]
     if (target is None) == (not labels):
         raise UsageError("give either --target COLUMN, to predict one column, or --labels A,B,C, to predict labels.")
-    for name in ("coverage", "max_error", "min_confidence"):
+    for name in ("coverage", "max_error", "min_confidence", "cost", "confidence"):
         check_fraction(f"--{name.replace('_', '-')}", parameters[name])
     if centers is not None and centers < 1:
         raise UsageError(f"--centers {centers}: must be at least 1.")
@@ -111,13 +126,27 @@ def _make_model(
         kind=None if kind is None else kind.value,
         n_centers="auto" if centers is None else centers,
         random_state=seed,
+        threshold=_threshold(threshold),
         **parameters,
     )
     try:
         Roles.of(model)
-    except TableError as error:
+        if parameters["kernel"] not in (None, "auto"):
+            resolve_kernel(parameters["kernel"])
+        if parameters["similarity"] is not None:
+            known = LABEL_SIMILARITIES if labels else ("shared", *TASK_SIMILARITIES)
+            choose("similarity", parameters["similarity"], known)
+    except ValueError as error:
         raise UsageError(str(error)) from None
     return model
+
+
+def _threshold(values: list[str] | None) -> Any:
+    """A number, "auto", or numbers by label."""
+    try:
+        return check_fraction("--threshold", float((values or [""])[0]))
+    except ValueError:
+        return named_numbers("--threshold", values, ("auto",))
 
 
 def _column_kind(text: str) -> tuple[str, str]:
@@ -136,10 +165,3 @@ def _model_path(data: str, model_file: Path | None) -> Path:
     if data == "-":
         raise UsageError("a table from stdin has no file name: give the model file with -o MODEL.lw.")
     return Path(data.removesuffix(".gz")).with_suffix(".lw")
-
-
-def _training_rows(table: Table, model: TableModel, show: bool) -> dict[str, Any]:
-    """Line numbers of the training rows, for lists of rows in the report; on request the columns that are inputs."""
-    used = table.take(model.rows_used_)
-    columns = {column.name: used[column.name] for column in model.columns_ if show and column.features}
-    return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **columns}

@@ -72,6 +72,13 @@ Encoding = Annotated[
     str | None,
     option(help="Text encoding; default: detect UTF-8, UTF-16, cp1252 or latin-1.", metavar="NAME", panel=READING),
 ]
+ClassPrior = Annotated[
+    list[str] | None,
+    option(
+        help="Class shares of the new rows, if not those of training: a=0.1,b=0.9; uniform; or estimate.",
+        metavar="SHARES",
+    ),
+]
 NoHeader = Annotated[
     bool, flag("--no-header", help="The first line is data; columns are named column_1, ...", panel=READING)
 ]
@@ -95,6 +102,28 @@ def column_names(values: Sequence[str] | None, table: Table) -> list[str]:
         split = value not in table.columns and any(part in table.columns for part in parts)
         names += parts if split else [value]
     return list(dict.fromkeys(names))
+
+
+def named_numbers(option: str, values: Sequence[str] | None, words: Sequence[str]) -> str | dict[str, float] | None:
+    """The value of an option: one of some words, or numbers by name, A=0.1,B=0.9; it can be repeated."""
+    if not values:
+        return None
+    if len(values) == 1 and values[0] in words:
+        return values[0]
+    found: dict[str, float] = {}
+    for value in values:
+        parts = value.split(",")
+        for part in parts if all("=" in part for part in parts) else [value]:  # names may contain commas
+            name, equals, number = part.rpartition("=")
+            try:
+                found[name.strip()] = float(number)
+            except ValueError:
+                equals = ""
+            if not equals:
+                raise UsageError(
+                    f"{option} {value}: expected {', '.join(words)} or NAME=NUMBER, such as a=0.1,b=0.9."
+                )
+    return found
 
 
 def check_fraction(option: str, value: float | None) -> float | None:
@@ -167,3 +196,9 @@ def open_model(path: Path) -> TableModel:
             "by `leastwise fit`, or a leastwise.TableModel. Open the file in Python with leastwise.load."
         )
     return model
+
+
+def shown_rows(used: Table, model: TableModel, show: bool) -> dict[str, Any]:
+    """Line numbers of rows, for lists of rows in a report; on request the columns that are inputs."""
+    columns = {column.name: used[column.name] for column in model.columns_ if show and column.features}
+    return {f"{used.unit} of {Path(used.source).name or 'the table'}": used.line_numbers(), **columns}

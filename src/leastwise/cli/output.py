@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 #: Exit codes.
-DONE, BUG, USAGE, DATA, MODEL, SYSTEM, EXTRA, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+DONE, BUG, USAGE, DATA, MODEL, SYSTEM, EXTRA, DRIFT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 
 MEANING = {
     DONE: "success",
@@ -35,6 +35,7 @@ MEANING = {
     MODEL: "invalid model file",
     SYSTEM: "a file cannot be read or written",
     EXTRA: "a library is missing",
+    DRIFT: "drift found by `check`",
     INTERRUPTED: "interrupted",
 }
 
@@ -46,8 +47,8 @@ OPTIONS = {
     "header": "--no-header",
     **{name: f"--{name}" for name in ("format", "encoding", "delimiter", "decimal", "ignore", "kind", "target")},
     **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage", "data")},
-    "max_error": "--max-error",
-    "min_confidence": "--min-confidence",
+    **{name: f"--{name}" for name in ("cost", "confidence", "threshold", "similarity", "kernel", "recalibrate")},
+    **{name: "--" + name.replace("_", "-") for name in ("max_error", "min_confidence", "by_task", "class_prior")},
 }
 #: A parameter and its value. Text in double quotes is quoted from the table and stays unchanged.
 _PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=('[^']*'|"[^"]*"|[-\w.]*\w)?""")
@@ -96,7 +97,7 @@ def with_option_names(text: str) -> str:
         name, value = match.group(1), match.group(2)
         if name is None:
             return match.group(0)
-        return OPTIONS[name] + ("" if value in (None, "False") else " " + value.strip("'\""))
+        return OPTIONS[name] + ("" if value in (None, "False", "True") else " " + value.strip("'\""))
 
     return _PARAMETER.sub(option, text)
 
@@ -147,12 +148,15 @@ class Output:
         Printed at the end with ``--json``.
     warnings : list of str
         Warnings of the library, each once.
+    code : int
+        The exit code of a command that has not failed.
     """
 
     quiet: bool = False
     json: bool = False
     result: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    code: int = DONE
 
     def __post_init__(self) -> None:
         from rich.console import Console

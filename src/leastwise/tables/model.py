@@ -21,6 +21,8 @@ from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
+from leastwise.tables.comparison import compare_models
+from leastwise.tables.drift import check_drift, read_class_prior, reference_of
 from leastwise.tables.evaluation import (
     Predictions,
     evaluate_model,
@@ -31,8 +33,17 @@ from leastwise.tables.evaluation import (
     predict_labels,
     predict_numbers,
     summarize_model,
+    true_target,
 )
-from leastwise.tables.prepare import Roles, Target, prepare, task_ids, unseen_task_notes
+from leastwise.tables.prepare import (
+    RULES,
+    Roles,
+    Target,
+    label_thresholds,
+    prepare,
+    task_ids,
+    unseen_task_notes,
+)
 from leastwise.tables.table import Array, Table
 from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
 
@@ -76,6 +87,20 @@ class TableModel(BaseEstimator):
         :class:`leastwise.Abstaining`.
     min_confidence : float, optional
         Minimum probability of a decision.
+    cost : float, optional
+        Cost of leaving a row undecided, in units of the cost of an error. Give at most one of ``max_error``,
+        ``min_confidence`` and ``cost``.
+    confidence : float, default=0.95
+        Probability, over the draw of the training rows, that ``max_error`` is kept.
+    by_task : bool, default=False
+        True gives every task its own threshold and, with ``recalibrate``, its own calibration.
+    threshold : float, "auto" or mapping of labels to numbers, optional
+        For labels: a label is predicted where its probability is above this; by default 0.5. "auto" chooses the
+        thresholds on held-out rows.
+    similarity : str, optional
+        Which tasks, or labels, share: the names that ``MultiTaskLSPC`` and ``MultiLabelLSPC`` take.
+    kernel : str, optional
+        The kernel, such as "rbf", "laplace", "linear" or "rbf+linear"; by default chosen on held-out rows.
     coverage : float, default=0.9
         Coverage of prediction sets and intervals.
     recalibrate : bool, default=False
@@ -105,6 +130,8 @@ class TableModel(BaseEstimator):
         Number of training rows, and of rows left out, by reason.
     rows_used_ : ndarray of int
         Indices of the training rows in the table.
+    reference_ : dict
+        How the training rows are distributed over bins of every column, for :meth:`check_drift`.
     heldout_ : dict
         Scores of held-out predictions, slightly optimistic as they also chose the hyperparameters.
     notes_ : list of str
@@ -137,6 +164,12 @@ class TableModel(BaseEstimator):
         ignore: Sequence[str] = (),
         max_error: float | None = None,
         min_confidence: float | None = None,
+        cost: float | None = None,
+        confidence: float = 0.95,
+        by_task: bool = False,
+        threshold: Any = None,
+        similarity: str | None = None,
+        kernel: str | None = None,
         coverage: float = 0.9,
         recalibrate: bool = False,
         n_centers: Any = "auto",
@@ -154,6 +187,12 @@ class TableModel(BaseEstimator):
         self.ignore = ignore
         self.max_error = max_error
         self.min_confidence = min_confidence
+        self.cost = cost
+        self.confidence = confidence
+        self.by_task = by_task
+        self.threshold = threshold
+        self.similarity = similarity
+        self.kernel = kernel
         self.coverage = coverage
         self.recalibrate = recalibrate
         self.n_centers = n_centers
@@ -179,6 +218,7 @@ class TableModel(BaseEstimator):
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         self._fit_model(X, target.y, params, roles)
         self._store(target, roles, params.get("sample_weight", np.ones(len(used))))
+        self.reference_ = reference_of(self, used, params)
         self.notes_ = self._notes(table)
         return self
 
@@ -189,9 +229,10 @@ class TableModel(BaseEstimator):
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
         model = self._chosen(len(X), roles.task)
         if self.recalibrate:
-            model = Recalibrated(model)
-        if self.max_error is not None or self.min_confidence is not None:
-            model = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
+            model = Recalibrated(model, by_task=self.by_task)
+        rule = {name: getattr(self, name) for name in RULES if getattr(self, name) is not None}
+        if rule:
+            model = Abstaining(model, **rule, confidence=self.confidence, by_task=self.by_task)
         self.fitted_ = fit_inside(model, X, y, *split_params(model, params))
 
     def _chosen(self, n: int, task: str | None) -> Any:
@@ -207,8 +248,12 @@ class TableModel(BaseEstimator):
             ("numbers", True): MultiTaskLSSVR,
             ("labels", False): MultiLabelLSPC,
         }
+        given = {name: getattr(self, name) for name in ("kernel", "similarity") if getattr(self, name) is not None}
+        if self.threshold is not None:
+            given["threshold"] = label_thresholds(self.threshold, list(self.labels or ()))
         # The encoder has scaled the columns.
-        return classes[self.kind_, task is not None](scale=None, n_centers=centers, random_state=self.random_state)
+        options = {"scale": None, "n_centers": centers, "random_state": self.random_state, **given}
+        return classes[self.kind_, task is not None](**options)
 
     def _store(self, target: Target, roles: Roles, w: Array) -> None:
         """Set label names, classes, baseline and held-out scores."""
@@ -268,8 +313,8 @@ class TableModel(BaseEstimator):
 
     # -------------------------------------------------------------- predict
 
-    def answer(self, table: Any, strict: bool = False) -> Predictions:
-        """Predictions for the rows of a table, as arrays; ``strict`` as in :meth:`predict_table`."""
+    def answer(self, table: Any, strict: bool = False, class_prior: Any = None) -> Predictions:
+        """Predictions for the rows of a table, as arrays; parameters as in :meth:`predict_table`."""
         check_is_fitted(self)
         roles, table = Roles.of(self), Table.of(table)
         if not len(table):
@@ -283,11 +328,16 @@ class TableModel(BaseEstimator):
             known = np.isin(params["tasks"], self._inner.tasks_)
             notes += unseen_task_notes(table, roles.task, params["tasks"], known, self._inner.tasks_, strict)
         make = {"classes": predict_classes, "labels": predict_labels, "numbers": predict_numbers}[self.kind_]
+        prior = read_class_prior(self, class_prior, encoded.X, params)
+        if prior is not None:
+            notes.append(
+                "Limits of errors are for the class shares of training, and so are sets, which are left out."
+            )
         novelty = novelty_pvalues(self, encoded.X)
-        made = make(self, encoded.X, params)
+        made = make(self, encoded.X, params, {} if prior is None else {"class_prior": prior})
         return replace(made, novelty=novelty, notes=tuple(notes), tasks=params.get("tasks"), known_task=known)
 
-    def predict_table(self, table: Any, strict: bool = False) -> Table:
+    def predict_table(self, table: Any, strict: bool = False, class_prior: Any = None) -> Table:
         """Predictions, one row for each row.
 
         Parameters
@@ -296,6 +346,10 @@ class TableModel(BaseEstimator):
         strict : bool, default=False
             Raise an error for rows of tasks that did not occur in training; by default they have the shared model,
             and a warning names ids that differ only in upper and lower case, spaces or leading zeros from known ones.
+        class_prior : mapping, "uniform" or "estimate", optional
+            Class shares of the new rows, if they differ from those of training: by class, or by label the share of
+            1. "estimate" finds them from the predicted probabilities, see :func:`leastwise.estimate_class_prior`.
+            Then there are no prediction sets, whose coverage holds for the shares of training.
 
         Returns
         -------
@@ -309,7 +363,7 @@ class TableModel(BaseEstimator):
             (the p-value of :meth:`leastwise.LSPC.novelty_pvalue`: small for rows unlike the training rows) and, with
             a task, ``known_task``: false where the task did not occur in training.
         """
-        predicted, given = self.answer(table, strict), Table.of(table)
+        predicted, given = self.answer(table, strict, class_prior), Table.of(table)
         ids = Roles.of(self).ids
         kept = {name: given[name] for name in ids} if ids else {"row": np.arange(1, len(given) + 1)}
         columns = predicted.columns(self)
@@ -318,10 +372,10 @@ class TableModel(BaseEstimator):
             raise TableError(f"the columns {double} are in the table and in the predictions: rename them.")
         return Table({**kept, **columns}, notes=predicted.notes)
 
-    def evaluate(self, table: Any, strict: bool = False) -> dict[str, Any]:
+    def evaluate(self, table: Any, strict: bool = False, class_prior: Any = None) -> dict[str, Any]:
         """Scores on a table that includes the target; rows without it are left out.
 
-        ``strict`` is as in :meth:`predict_table`.
+        ``strict`` and ``class_prior`` are as in :meth:`predict_table`.
 
         Returns
         -------
@@ -331,10 +385,67 @@ class TableModel(BaseEstimator):
             their 95 % intervals (``ece_interval``, ``classwise_ece_interval``), ``set_coverage``, ``set_size``,
             ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and
             ``interval_width``; for labels those of each and of all. ``baseline`` has those of the class frequencies,
-            or of the mean; ``tasks`` some for each task; ``notes`` what was unusual about the rows. Rows are not
-            weighted.
+            or of the mean; ``tasks`` some for each task, among them ``decided`` and
+            ``error_of_decided``; ``notes`` what was unusual about the rows. Rows are not weighted.
         """
-        return evaluate_model(self, Table.of(table), strict)
+        return evaluate_model(self, Table.of(table), strict, class_prior)
+
+    def compare(self, other: TableModel, table: Any, strict: bool = False) -> dict[str, Any]:
+        """Scores of this model and another one on a table that includes the target, and their paired differences.
+
+        Parameters
+        ----------
+        other : TableModel
+            A model of the same target.
+        table : Table, frame or mapping of columns
+            Rows that neither model was trained on.
+        strict : bool, default=False
+            As in :meth:`predict_table`.
+
+        Returns
+        -------
+        dict
+            ``scores`` has, by the name of each score, ``first`` (this model), ``second``, ``difference`` (second
+            minus first), its 95 % bootstrap ``interval`` and ``better``: "first", "second", or None where the
+            interval contains 0. Rows of one group are drawn together if the table has the column ``group``.
+        """
+        check_is_fitted(self)
+        return compare_models(self, other, Table.of(table), strict)
+
+    def check_drift(self, table: Any, tolerance: float = 0.1, level: float = 0.01) -> dict[str, Any]:
+        """Compare a new table with the training table: columns, categories, ranges, tasks, novelty and predictions.
+
+        Parameters
+        ----------
+        table : Table, frame or mapping of columns
+            It needs no target.
+        tolerance : float, default=0.1
+            Distance of two distributions up to which they count as equal: the share of rows that would have to
+            change to make them equal.
+        level : float, default=0.01
+            Probability of any false alarm, if the rows are independent draws from the distribution of training.
+
+        Returns
+        -------
+        dict
+            ``drift`` lists what has changed; ``checks`` has for every column, the tasks, novelty and the predictions
+            ``distance`` (None if a column is missing or cannot be read), ``p_value``, ``drift`` and ``note``.
+        """
+        check_is_fitted(self)
+        return check_drift(self, Table.of(table), tolerance, level)
+
+    def labelled_rows(self, table: Any, strict: bool = False) -> dict[str, Any]:
+        """``X``, ``y`` and ``tasks`` of the rows with a known target, for :func:`leastwise.report.write_report`."""
+        check_is_fitted(self)
+        table = Table.of(table)
+        target, roles = true_target(self, table), Roles.of(self)
+        used = table.take(np.flatnonzero(target.known))
+        y = self.classes_[target.y] if self.kind_ == "classes" else target.y
+        tasks = task_ids(used, roles.task) if roles.task else None
+        if roles.task and tasks is not None:
+            known = np.isin(tasks, self._inner.tasks_)
+            unseen_task_notes(used, roles.task, tasks, known, self._inner.tasks_, strict)
+        return {"X": self.encoder_.transform(used.without(roles.all)), "y": y, "tasks": tasks, "used": used}
 
     def summary(self) -> dict[str, Any]:
         """A summary of the fit, as JSON values."""

@@ -111,6 +111,14 @@ def fit(
     centers: Annotated[
         int | None, option(help="Number of centers; default: by the number of rows.", metavar="N", panel=LEARNING)
     ] = None,
+    time_limit: Annotated[
+        str | None,
+        option(help="Time for training, about: 90, 10m or 2h; default: none.", metavar="TIME", panel=LEARNING),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        option(help="Memory for training: 4GB; default: what is free.", metavar="SIZE", panel=LEARNING),
+    ] = None,
     seed: Annotated[int, option(help="Seed of the random numbers.", metavar="N", panel=LEARNING)] = 0,
     kernel: Annotated[
         str | None,

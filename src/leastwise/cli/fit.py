@@ -10,7 +10,9 @@ from leastwise.cli.checkpoint import ProgressListener, SearchCheckpoint, fingerp
 from leastwise.cli.options import (
     check_fraction,
     check_input,
+    check_memory,
     check_output,
+    check_time,
     column_names,
     named_numbers,
     open_table,
@@ -27,6 +29,7 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableModel
 from leastwise.tables.columns import KINDS
 from leastwise.tables.prepare import Roles
+from leastwise.utils.memory import memory_limit as limited_memory
 
 #: Options of the table's reader.
 READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")
@@ -40,9 +43,11 @@ def run(
     report: Path | None,
     show_rows: bool,
     resume: bool,
+    memory_limit: str | None,
     **options: Any,
 ) -> None:
     """Read the table, train, write the model file and the report, and print the results."""
+    limit = check_memory(memory_limit)
     check_input(data)
     path = _model_path(data, model_file)
     for file in (path, report):
@@ -53,8 +58,10 @@ def run(
     model, started = _make_model(**options), time.monotonic()
     table = open_table(output, data, **reader_options)
     model.set_params(labels=column_names(model.labels, table) or None, ignore=column_names(model.ignore, table))
-    show_data(output, model.look(table))
-    checkpoint = _train(output, model, table, path, resume)
+    with limited_memory(limit):
+        found = model.look(table)
+        show_data(output, found)
+        checkpoint = _train(output, model, table, path, resume, found["plan"])
     save(model, path)
     checkpoint.remove()
     if report is not None:
@@ -65,22 +72,24 @@ def run(
         write_report(model, report, title=f"{title}, from {data}", rows=rows)
     seconds = time.monotonic() - started
     output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
-    output.result |= {"steps_resumed": checkpoint.n_read, **model.summary()}
+    output.result |= {"steps_resumed": checkpoint.n_read, "plan": found["plan"], **model.summary()}
     # the other notes, on columns and rows that are not used, were printed before the search
-    show_model(output, model, lambda note: note.startswith("Of "))
+    show_model(output, model, lambda note: note.startswith(("Of ", "The search ")))
     output.print(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {seconds:.1f} s.")
     if report is not None:
         output.print(f"Report: {report}")
 
 
-def _train(output: Output, model: TableModel, table: Table, path: Path, resume: bool) -> SearchCheckpoint:
+def _train(
+    output: Output, model: TableModel, table: Table, path: Path, resume: bool, plan: dict[str, Any] | None
+) -> SearchCheckpoint:
     """Fit the model with a checkpoint beside the model file."""
     checkpoint = SearchCheckpoint(path.with_name(path.name + ".checkpoint"), fingerprint(model, table))
     note = checkpoint.open(resume)
     if resume:
         output.note(note)
     with (
-        output.spinner(f"training on {len(table):,} rows") as spinner,
+        output.spinner(f"training on {len(table):,} rows", None if plan is None else plan["seconds"]) as spinner,
         checkpointing(ProgressListener(spinner, checkpoint)),
     ):
         try:
@@ -108,6 +117,7 @@ def _make_model(
     centers: int | None,
     threshold: list[str] | None,
     seed: int,
+    time_limit: str | None,
     **parameters: Any,
 ) -> TableModel:
     """Create the model from the options; labels and ignored columns are as given, not yet split at commas."""
@@ -126,6 +136,7 @@ def _make_model(
         kind=None if kind is None else kind.value,
         n_centers="auto" if centers is None else centers,
         random_state=seed,
+        time_limit=check_time(time_limit),
         threshold=_threshold(threshold),
         **parameters,
     )

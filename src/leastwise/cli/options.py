@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,10 @@ class Paper(StrEnum):
 
 #: Groups of options in the help.
 READING, LEARNING, DECIDING = "Reading the table", "Training", "Decisions, sets and intervals"
+
+
+#: Seconds of the units of time.
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def option(*names: str, help: str, metavar: str | None = None, panel: str | None = None) -> Any:
@@ -131,6 +136,36 @@ def check_fraction(option: str, value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
         raise UsageError(f"{option} {value:g}: must be between 0 and 1, such as 0.9.")
     return value
+
+
+def check_time(text: str | None) -> float | None:
+    """Seconds of a time such as 90, 90s, 10m or 1.5h."""
+    if text is None:
+        return None
+    given = text.strip().lower()
+    unit = UNITS.get(given[-1:], 0)
+    try:
+        seconds = float(given[:-1] if unit else given) * (unit or 1)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--time-limit {text}: expected a time, such as 90 (seconds), 10m or 2h.")
+    return seconds
+
+
+def check_memory(text: str | None) -> int | None:
+    """Bytes of a size such as 4GB."""
+    from leastwise.utils.memory import parse_size
+
+    if text is None:
+        return None
+    try:
+        size = parse_size(text)
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise UsageError(f"--memory-limit {text}: expected a size, such as 500MB or 4GB.")
+    return size
 
 
 def check_input(data: str) -> None:

@@ -45,6 +45,7 @@ OPTIONS = {
     "n_centers": "--centers",
     "random_state": "--seed",
     "header": "--no-header",
+    "time_limit": "--time-limit",
     **{name: f"--{name}" for name in ("format", "encoding", "delimiter", "decimal", "ignore", "kind", "target")},
     **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage", "data")},
     **{name: f"--{name}" for name in ("cost", "confidence", "threshold", "similarity", "kernel", "recalibrate")},
@@ -52,6 +53,10 @@ OPTIONS = {
 }
 #: A parameter and its value. Text in double quotes is quoted from the table and stays unchanged.
 _PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=('[^']*'|"[^"]*"|[-\w.]*\w)?""")
+
+
+#: Advice on memory that cannot be followed on the command line.
+_IN_PYTHON = re.compile("fit_stream|float32|LEASTWISE_MEMORY|solver='auto'")
 
 
 class UsageError(Exception):
@@ -85,9 +90,19 @@ def _classify(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError):  # without the number of the error
         named = error.filename is not None
         return SYSTEM, f"{error.filename}: {error.strerror}" if named else str(error.strerror or error)
-    if isinstance(error, ValueError | MemoryError):  # raised by estimators for data that they cannot use
-        return DATA, str(error) or "not enough memory for this table."
+    if isinstance(error, MemoryError):
+        return DATA, _memory_text(str(error))
+    if isinstance(error, ValueError):  # raised by estimators for data that they cannot use
+        return DATA, str(error)
     return BUG, "".join(traceback.format_exception(error)) + "This is a bug in leastwise; please report it."
+
+
+def _memory_text(text: str) -> str:
+    """What is needed and what is available, without advice that is for Python only."""
+    if not text:
+        return "not enough memory for this table."
+    sentences = [s for s in re.split(r"(?<=\.) (?=[(A-Za-z])", text) if not _IN_PYTHON.search(s)]
+    return " ".join([*sentences, "--memory-limit allows more, --ignore leaves columns out."])
 
 
 def with_option_names(text: str) -> str:
@@ -206,8 +221,11 @@ class Output:
             print(json.dumps(as_json(result), indent=2, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def spinner(self, text: str) -> Iterator[Any]:
-        """On a terminal, show a spinner, the elapsed time and a line of text, which ``update`` changes."""
+    def spinner(self, text: str, expected: float | None = None) -> Iterator[Any]:
+        """On a terminal, show a spinner, the elapsed time and a line of text, which ``update`` changes.
+
+        With the expected seconds, also show a bar and the time that is left.
+        """
         if self.quiet or not self.stderr.is_terminal:
             yield NoSpinner()
             return
@@ -217,8 +235,42 @@ class Output:
         rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # the text is cut, spinner and time are not
         line = TextColumn("{task.description}", markup=False, table_column=rest)
         time = TimeElapsedColumn(table_column=Column(no_wrap=True))
-        with Progress(SpinnerColumn(), time, line, console=self.stderr, transient=True, expand=True) as progress:
+        columns = [SpinnerColumn(), time, *([] if expected is None else _remaining(expected)), line]
+        with Progress(*columns, console=self.stderr, transient=True, expand=True) as progress:
             yield Spinner(progress, progress.add_task(text, total=None))
+
+
+def _remaining(expected: float) -> list[Any]:
+    """A bar of the elapsed share of the expected seconds, and the time that is left: columns of a progress line."""
+    from rich.progress import ProgressColumn
+    from rich.progress_bar import ProgressBar
+    from rich.table import Column
+    from rich.text import Text
+
+    class Bar(ProgressColumn):
+        """The elapsed share; never full, as the end is not known."""
+
+        def render(self, task: Any) -> ProgressBar:
+            return ProgressBar(total=expected, completed=min(task.elapsed or 0.0, 0.99 * expected), width=20)
+
+    class TimeLeft(ProgressColumn):
+        """The expected time less the elapsed time."""
+
+        def render(self, task: Any) -> Text:
+            return Text(time_left(expected, task.elapsed or 0.0))
+
+    whole = Column(no_wrap=True)
+    return [Bar(table_column=whole), TimeLeft(table_column=whole)]
+
+
+def time_left(expected: float, elapsed: float) -> str:
+    """How long it still takes, in round numbers."""
+    left = expected - elapsed
+    if left < 1:
+        return "soon done" if elapsed < 1.5 * expected + 2 else "longer than planned"
+    if left < 90:
+        return f"about {left:.0f} s left"
+    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
 
 
 class NoSpinner:
@@ -287,6 +339,18 @@ def show_data(output: Output, found: dict[str, Any]) -> None:
     tasks = f" of {found['tasks']:,} tasks" if "tasks" in found else ""
     left_out = "".join(f", {count:,} left out ({why})" for why, count in found["left_out"].items() if count)
     output.note(f"Training data: {found['rows']:,} rows{tasks}{left_out}")
+    if found["plan"] is not None:
+        output.note(f"Plan: {plan_text(found['plan'])}")
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    """Centres, time and memory of a fit."""
+    from leastwise.solvers.choose import duration
+    from leastwise.utils.memory import human
+
+    every = plan["n_centers"] >= plan["n_rows"]
+    centers = "all rows are kernel centres" if every else f"{plan['n_centers']:,} kernel centres"
+    return f"{centers}, about {duration(plan['seconds'])} and {human(plan['peak_bytes'])} of memory"
 
 
 def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) -> None:

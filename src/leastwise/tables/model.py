@@ -19,6 +19,8 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
+from leastwise.model_selection.search import search_time
+from leastwise.solvers.choose import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
 from leastwise.tables.comparison import compare_models
@@ -35,8 +37,10 @@ from leastwise.tables.evaluation import (
     summarize_model,
     true_target,
 )
+from leastwise.tables.planning import check_time_limit, sized_model, warn_time_limit
 from leastwise.tables.prepare import (
     RULES,
+    Prepared,
     Roles,
     Target,
     label_thresholds,
@@ -46,11 +50,6 @@ from leastwise.tables.prepare import (
 )
 from leastwise.tables.table import Array, Table
 from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
-
-#: With more rows than this, classifiers have fewer kernel centres than rows,
-MANY_ROWS = 5000
-#: namely this many.
-CENTERS = 500
 
 
 @shows_fit
@@ -106,7 +105,11 @@ class TableModel(BaseEstimator):
     recalibrate : bool, default=False
         Calibrate again on held-out predictions, see :class:`leastwise.Recalibrated`.
     n_centers : "auto", int or None, default="auto"
-        Number of kernel centres. "auto" uses all rows; for classes and labels with more than 5,000 rows, 500.
+        Number of kernel centres. "auto" uses all rows, with more than 5,000 rows 500, and fewer where the memory
+        (see :func:`leastwise.set_memory_limit`) or ``time_limit`` does not suffice.
+    time_limit : float, optional
+        Seconds that the fit may take. The number of centres follows it, and the search stops there with the best
+        point so far. Times are planned, see :meth:`plan`, so the limit is kept approximately.
     random_state : int, RandomState or None, default=0
         For random centres. None is a fixed seed, too.
 
@@ -132,6 +135,8 @@ class TableModel(BaseEstimator):
         Indices of the training rows in the table.
     reference_ : dict
         How the training rows are distributed over bins of every column, for :meth:`check_drift`.
+    stopped_ : bool
+        Whether the search stopped at ``time_limit``.
     heldout_ : dict
         Scores of held-out predictions, slightly optimistic as they also chose the hyperparameters.
     notes_ : list of str
@@ -173,6 +178,7 @@ class TableModel(BaseEstimator):
         coverage: float = 0.9,
         recalibrate: bool = False,
         n_centers: Any = "auto",
+        time_limit: float | None = None,
         random_state: Any = 0,
     ) -> None:
         self.target = target
@@ -196,6 +202,7 @@ class TableModel(BaseEstimator):
         self.coverage = coverage
         self.recalibrate = recalibrate
         self.n_centers = n_centers
+        self.time_limit = time_limit
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fit
@@ -214,33 +221,50 @@ class TableModel(BaseEstimator):
         found = prepare(self, table)
         roles, used, target, params = found.roles, found.used, found.target, found.params
         self.left_out_, self.encoder_ = found.left_out, found.encoder
-        X = self.encoder_.transform(used)
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
-        self._fit_model(X, target.y, params, roles)
+        model, plan = self._planned(found)
+        warn_time_limit(plan, self.time_limit)
+        with search_time(self.time_limit) as limit:
+            self.fitted_ = fit_inside(model, self.encoder_.transform(used), target.y, *split_params(model, params))
+        self.stopped_ = limit.n_skipped > 0
         self._store(target, roles, params.get("sample_weight", np.ones(len(used))))
         self.reference_ = reference_of(self, used, params)
         self.notes_ = self._notes(table)
         return self
 
     def look(self, table: Any) -> dict[str, Any]:
-        """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes."""
-        return json_values(prepare(self, Table.of(table)).summary())
+        """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes.
 
-    def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
-        model = self._chosen(len(X), roles.task)
+        ``plan`` has the solver, centres, expected seconds and memory as in :meth:`plan`, or None.
+        """
+        found = prepare(self, Table.of(table))
+        plan = self._planned(found)[1]
+        return json_values(found.summary() | {"plan": None if plan is None else plan.as_dict()})
+
+    def plan(self, table: Any) -> Plan | None:
+        """Solver, operations, memory and time that ``fit`` would need; None if ``model`` has no method ``plan``.
+
+        Tables take time to be read and encoded, which is not included.
+        """
+        return self._planned(prepare(self, Table.of(table)))[1]
+
+    def _planned(self, found: Prepared) -> tuple[Any, Plan | None]:
+        """The estimator before its fit, and the plan of the fit."""
+        check_time_limit(self.time_limit)
+        kind, task = found.target.kind, found.roles.task
+        n_centers = self.n_centers if self.model is None else None
+        model, plan = sized_model(lambda count: self._chosen(kind, task, count), found, n_centers, self.time_limit)
         if self.recalibrate:
             model = Recalibrated(model, by_task=self.by_task)
         rule = {name: getattr(self, name) for name in RULES if getattr(self, name) is not None}
         if rule:
             model = Abstaining(model, **rule, confidence=self.confidence, by_task=self.by_task)
-        self.fitted_ = fit_inside(model, X, y, *split_params(model, params))
+        return model, plan
 
-    def _chosen(self, n: int, task: str | None) -> Any:
+    def _chosen(self, kind: str, task: str | None, centers: int | None) -> Any:
         """The given estimator, or the default for this kind of target."""
         if self.model is not None:
             return clone(self.model)
-        many = n > MANY_ROWS and self.kind_ != "numbers"  # regression has a solver for many rows
-        centers = (CENTERS if many else None) if self.n_centers == "auto" else self.n_centers
         classes: dict[tuple[str, bool], Any] = {
             ("classes", False): LSPC,
             ("classes", True): MultiTaskLSPC,
@@ -253,7 +277,7 @@ class TableModel(BaseEstimator):
             given["threshold"] = label_thresholds(self.threshold, list(self.labels or ()))
         # The encoder has scaled the columns.
         options = {"scale": None, "n_centers": centers, "random_state": self.random_state, **given}
-        return classes[self.kind_, task is not None](**options)
+        return classes[kind, task is not None](**options)
 
     def _store(self, target: Target, roles: Roles, w: Array) -> None:
         """Set label names, classes, baseline and held-out scores."""
@@ -278,6 +302,10 @@ class TableModel(BaseEstimator):
         if self.model is None and centers is not None and centers < self.n_rows_:
             notes.append(
                 f"{centers} of {self.n_rows_} rows are kernel centres (n_centers); all rows are used for training."
+            )
+        if self.stopped_ and self.time_limit is not None:
+            notes.append(
+                f"The search stopped at the time limit of {duration(self.time_limit)}, with the best point so far."
             )
         return notes
 

@@ -235,5 +235,5 @@ def open_model(path: Path) -> TableModel:
 
 def shown_rows(used: Table, model: TableModel, show: bool) -> dict[str, Any]:
     """Line numbers of rows, for lists of rows in a report; on request the columns that are inputs."""
-    columns = {column.name: used[column.name] for column in model.columns_ if show and column.features}
+    columns = {column.name: used[column.name] for column in model.columns_ if show and column.used}
     return {f"{used.unit} of {Path(used.source).name or 'the table'}": used.line_numbers(), **columns}

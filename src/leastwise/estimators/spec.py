@@ -481,7 +481,7 @@ class Spec:
         threshold = check_threshold(self.threshold, targets.labels)
         if self.cv is None and isinstance(threshold, str):
             raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose threshold='auto' by: give a number."
+                f"cv=None holds nothing out, so there is nothing to choose threshold={threshold!r} by: give a number."
             )
         return LabelObjective(targets.labels.starts, self.calibration, self.scorer, threshold)
 

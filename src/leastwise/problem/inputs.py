@@ -17,7 +17,7 @@ under a name. Estimators, error messages and model files learn of it from there;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -47,6 +47,7 @@ class Scale:
     """
 
     for_sparse: ClassVar[bool] = True
+    file_fields: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def fit(cls, X: Any, w: Array) -> Self:
@@ -64,11 +65,15 @@ ScaleClass = TypeVar("ScaleClass", bound=type[Scale])
 SCALES: dict[str, type[Scale]] = {}
 
 
-def register_scale(name: str) -> Callable[[ScaleClass], ScaleClass]:
-    """Decorator that makes a class of rules known by a name, instead of any that had it."""
+def register_scale(name: str, fields: Mapping[str, Any] | None = None) -> Callable[[ScaleClass], ScaleClass]:
+    """Decorator that makes a class of rules known by a name, instead of any that had it.
+
+    ``fields`` declares the values that its fields take in model files (:mod:`leastwise.persistence.fields`).
+    """
 
     def add(cls: ScaleClass) -> ScaleClass:
         SCALES[name] = cls
+        cls.file_fields = dict(fields or {})
         return cls
 
     return add

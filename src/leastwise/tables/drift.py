@@ -58,7 +58,7 @@ def reference_of(model: Any, used: Table, params: dict[str, Any]) -> dict[str, A
     """The distribution of the training rows over bins, for every column that is used, the tasks and predictions."""
     columns = {}
     for column in model.encoder_.columns_:
-        if column.features:
+        if column.used:
             edges = _edges(values_of(used, column.name, column.kind)) if column.kind in ("number", "date") else []
             columns[column.name] = {"edges": edges, "shares": _column_shares(used, column, edges).tolist()}
     reference: dict[str, Any] = {"columns": columns}
@@ -124,7 +124,7 @@ def check_drift(model: Any, table: Table, tolerance: float, level: float) -> dic
     if reference is None:
         raise TableError("this model file has no summary of its training data: save the model with keep='all'.")
     roles = Roles.of(model)
-    lines = [_column_line(model, table, column, reference) for column in model.columns_ if column.features]
+    lines = [_column_line(model, table, column, reference) for column in model.columns_ if column.used]
     if roles.task:
         lines.append(_task_line(model, table, roles.task, reference))
     unreadable = any(line["distance"] is None for line in lines)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from leastwise.utils.hashing import fingerprint, id_keys, row_hashes, threshold
+from leastwise.utils.hashing import fingerprint, id_keys, row_hashes, sample_hashes, threshold
 
 
 @given(arrays(float, (12, 3), elements=st.sampled_from([0.0, -0.0, 1.0, 2.5, -1e300, 5e-324])))
@@ -130,3 +130,13 @@ def test_fingerprints_depend_on_content_and_not_on_caches_or_order():
         for seed in ("1", "2")
     ]
     assert runs[0].stdout == runs[1].stdout
+
+
+def test_a_duplicate_changes_no_key_of_another_row():
+    """Distinct rows take a shorter path; it must give the keys of the other."""
+    x = row_hashes(np.random.default_rng(4).normal(size=(30, 2)))
+    kind, weight = [np.arange(30) % 3], [np.arange(30.0)]
+    keys = sample_hashes(x, kind, weight, "test")
+    more = sample_hashes(np.append(x, x[7]), [np.append(kind[0], kind[0][7])], [np.append(weight[0], 99.0)], "test")
+    assert np.array_equal(more[:30], keys)
+    assert more[30] not in keys

@@ -45,7 +45,7 @@ from leastwise.sources.frames import (
     other_columns,
 )
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
-from leastwise.utils.hashing import generator, seed_of
+from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -273,7 +273,9 @@ def _used_tasks(task: Array, used: Array, tasks: Tasks) -> tuple[Array, Tasks]:
 
 def _duplicate_groups(X: Any, task: Array | None, whole: bool) -> Array:
     """Codes of rows that are equal in X and task; with ``whole`` there are no rows to compare."""
-    copy = np.arange(X.shape[0]) if whole else distinct_rows(X)
+    if whole or all_distinct(row_hashes(X)):
+        return np.arange(X.shape[0])
+    copy = distinct_rows(X)
     if task is not None:
         copy = np.unique(copy * (int(task.max()) + 1) + task, return_inverse=True)[1]
     return copy

@@ -150,6 +150,8 @@ def sample_hashes(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpos
     ndarray of uint64 of shape (n,)
     """
     n = len(x)
+    if all_distinct(x):
+        return _salted(pair_hashes(x, np.zeros(n, dtype=np.uint64)), purpose)
     order = np.lexsort((*reversed(ties), *kind, x))
     fresh = np.ones(n, dtype=bool)
     for column in (x, *kind):
@@ -158,6 +160,11 @@ def sample_hashes(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpos
     place, number = np.arange(n), np.empty(n, dtype=np.uint64)
     number[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
     return _salted(pair_hashes(x, number), purpose)
+
+
+def all_distinct(keys: Array) -> bool:
+    """True if no two keys are equal."""
+    return len(np.unique(keys)) == len(keys)
 
 
 def unit_hashes(x: Array, unit: Array, purpose: str) -> Array:

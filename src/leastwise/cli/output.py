@@ -122,6 +122,8 @@ def with_option_names(text: str) -> str:
 
 #: Width of output that does not go to a terminal: no line is folded.
 UNLIMITED = 10_000
+#: Terminals of this width have room for a bar beside the line of progress.
+WIDE = 110
 #: Tables show this many columns of the data.
 MAX_COLUMNS = 60
 #: Inputs whose feature weights are shown.
@@ -237,12 +239,13 @@ class Output:
         rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # the text is cut, spinner and time are not
         line = TextColumn("{task.description}", markup=False, table_column=rest)
         time = TimeElapsedColumn(table_column=Column(no_wrap=True))
-        columns = [SpinnerColumn(), time, *([] if expected is None else _remaining(expected)), line]
+        left = [] if expected is None else _remaining(expected, bar=self.stderr.width >= WIDE)
+        columns = [SpinnerColumn(), time, *left, line]
         with Progress(*columns, console=self.stderr, transient=True, expand=True) as progress:
             yield Spinner(progress, progress.add_task(text, total=None))
 
 
-def _remaining(expected: float) -> list[Any]:
+def _remaining(expected: float, bar: bool) -> list[Any]:
     """A bar of the elapsed share of the expected seconds, and the time that is left: columns of a progress line."""
     from rich.progress import ProgressColumn
     from rich.progress_bar import ProgressBar
@@ -262,7 +265,7 @@ def _remaining(expected: float) -> list[Any]:
             return Text(time_left(expected, task.elapsed or 0.0))
 
     whole = Column(no_wrap=True)
-    return [Bar(table_column=whole), TimeLeft(table_column=whole)]
+    return [*([Bar(table_column=whole)] if bar else []), TimeLeft(table_column=whole)]
 
 
 def time_left(expected: float, elapsed: float) -> str:

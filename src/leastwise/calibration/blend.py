@@ -158,7 +158,7 @@ def fit_blend(
 
 
 def blend_credibility(sample: Sample, start: Calibrator | None = None, use_power: bool = True) -> float:
-    """The credibility of the blend of maximum likelihood, from its gain on the held-out rows over the class shares."""
+    """The credibility of the blend of maximum likelihood, by its gain on the held-out rows over the class shares."""
     return _credibility(sample, *_fit(sample, start, use_power))
 
 
@@ -266,7 +266,11 @@ class _Likelihood:
 
 
 def _nonnegative_step(a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float) -> tuple[float, float]:
+<<<<<<< HEAD
     """:func:`nonnegative_step` of one function, in plain numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
+=======
+    """:func:`nonnegative_step` of one function, in numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
+>>>>>>> main
     jitter = 1e-12 * (aa + bb) + 1e-100
     aa, bb = aa + jitter, bb + jitter
     det = aa * bb - ab**2

@@ -401,8 +401,8 @@ def _check_table(state: State, sizes: Sizes) -> str | None:
     """The encoder makes as many features as the model takes."""
     if (found := _wrapped_problem(state, "fitted_")) is not None or "fitted_" not in state:
         return found
-    inner, encoder = _innermost(state["fitted_"]), state["encoder_"]
-    made, taken = len(encoder.get_feature_names_out()), inner.n_features_in_
+    inner = _innermost(state["fitted_"])
+    made, taken = len(state["encoder_"].get_feature_names_out()), inner.n_features_in_
     if made != taken and not hasattr(state["fitted_"], "steps"):
         return f"encoder_ makes {made} features for a model of {taken}"
     labels = getattr(inner, "labels_", None)

@@ -266,11 +266,7 @@ class _Likelihood:
 
 
 def _nonnegative_step(a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float) -> tuple[float, float]:
-<<<<<<< HEAD
-    """:func:`nonnegative_step` of one function, in plain numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
-=======
     """:func:`nonnegative_step` of one function, in numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
->>>>>>> main
     jitter = 1e-12 * (aa + bb) + 1e-100
     aa, bb = aa + jitter, bb + jitter
     det = aa * bb - ab**2

@@ -93,8 +93,16 @@ def fit(
     column: Annotated[
         list[str] | None,
         option(
-            help="The kind of a column: zip=category; or number, boolean, date. Can be repeated.",
+            help="The kind of a column: zip=category; number, boolean, date, when=date:%d/%m/%Y. Can be repeated.",
             metavar="A=KIND",
+            panel=LEARNING,
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        option(
+            help="A word that marks a missing cell, such as unknown or -999; can be repeated.",
+            metavar="WORD",
             panel=LEARNING,
         ),
     ] = None,

@@ -26,8 +26,8 @@ from leastwise.persistence import save
 from leastwise.problem.kernels import resolve_kernel
 from leastwise.problem.label_similarity import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
-from leastwise.tables import Table, TableModel
-from leastwise.tables.columns import KINDS
+from leastwise.tables import Table, TableError, TableModel
+from leastwise.tables.columns import KINDS, ColumnKind
 from leastwise.tables.prepare import Roles
 from leastwise.utils.memory import memory_limit as limited_memory
 
@@ -113,6 +113,7 @@ def _make_model(
     labels: list[str] | None,
     ignore: list[str] | None,
     column: list[str] | None,
+    missing: list[str] | None,
     kind: Any,
     centers: int | None,
     threshold: list[str] | None,
@@ -132,6 +133,7 @@ def _make_model(
         target,
         labels=labels or None,
         ignore=ignore or [],
+        missing=missing or [],
         kinds=dict(_column_kind(text) for text in column or []),
         kind=None if kind is None else kind.value,
         n_centers="auto" if centers is None else centers,
@@ -165,8 +167,11 @@ def _column_kind(text: str) -> tuple[str, str]:
     name, equals, kind = text.rpartition("=")
     if not equals or not name:
         raise UsageError(f"--column {text}: expected NAME=KIND, such as zip=category.")
-    if kind not in KINDS:
-        raise UsageError(f"--column {text}: the kind must be one of {', '.join(KINDS)}.")
+    try:
+        ColumnKind.given(name, kind)
+    except TableError:
+        kinds = ", ".join(KINDS)
+        raise UsageError(f"--column {text}: the kind must be one of {kinds}, or date:%d/%m/%Y.") from None
     return name, kind
 
 

@@ -362,17 +362,8 @@ class Search:
 
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:
     """The calibrator of the first point is fitted from that of the start, the others from that of the last point."""
-<<<<<<< HEAD
-    return walk(
-        alphas,
-        start.alpha,
-        lambda alpha, last: visit(alpha, start if last is None else last),
-        start if known else None,
-    )
-=======
     first = start if known else None
     return walk(alphas, start.alpha, lambda alpha, last: visit(alpha, last or start), first)
->>>>>>> main
 
 
 def table(seen: list[dict]) -> dict[str, Array]:

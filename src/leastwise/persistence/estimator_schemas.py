@@ -491,6 +491,7 @@ register(
         "model": Maybe(PREDICTOR),
         "kinds": Maybe(KINDS),
         "ignore": TEXTS,
+        "missing": OneOf(Text(), TEXTS),
         "max_error": Maybe(SHARE),
         "min_confidence": Maybe(SHARE),
         "cost": Maybe(SHARE),

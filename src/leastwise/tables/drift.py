@@ -59,7 +59,8 @@ def reference_of(model: Any, used: Table, params: dict[str, Any]) -> dict[str, A
     columns = {}
     for column in model.encoder_.columns_:
         if column.used:
-            edges = _edges(values_of(used, column.name, column.kind)) if column.kind in ("number", "date") else []
+            ordered = column.kind in ("number", "date")
+            edges = _edges(values_of(used, column.name, column.kind, column.format)) if ordered else []
             columns[column.name] = {"edges": edges, "shares": _column_shares(used, column, edges).tolist()}
     reference: dict[str, Any] = {"columns": columns}
     if "tasks" in params:
@@ -93,7 +94,7 @@ def _value_shares(values: Array, edges: list[float]) -> Array:
 def _column_shares(table: Table, column: Column, edges: list[float]) -> Array:
     """Shares of the rows over the bins of a column; the last bin is missing cells."""
     if column.kind in ("number", "date"):
-        return _value_shares(values_of(table, column.name, column.kind), edges)
+        return _value_shares(values_of(table, column.name, column.kind, column.format), edges)
     if column.kind == "boolean":
         values = values_of(table, column.name, "boolean")
         return np.array([np.mean(values == 0), np.mean(values == 1), np.isnan(values).mean()])

@@ -85,6 +85,8 @@ class TableModel(BaseEstimator):
         a frame; others get the features of :class:`TableEncoder`.
     kinds, ignore
         As in :class:`TableEncoder`.
+    missing : sequence of str, default=()
+        Words that mark a missing cell in any column, beside those of the page "Tables": "unknown", "-999".
     max_error : float, optional
         Maximum error rate of the decisions; rows are left undecided to keep it, see
         :class:`leastwise.Abstaining`.
@@ -173,6 +175,7 @@ class TableModel(BaseEstimator):
         model: Any = None,
         kinds: Mapping[str, str] | None = None,
         ignore: Sequence[str] = (),
+        missing: Sequence[str] = (),
         max_error: float | None = None,
         min_confidence: float | None = None,
         cost: float | None = None,
@@ -197,6 +200,7 @@ class TableModel(BaseEstimator):
         self.model = model
         self.kinds = kinds
         self.ignore = ignore
+        self.missing = missing
         self.max_error = max_error
         self.min_confidence = min_confidence
         self.cost = cost
@@ -223,7 +227,7 @@ class TableModel(BaseEstimator):
             Including the target.
         y : ignored
         """
-        table = Table.of(table)
+        table = self._read(table)
         found = prepare(self, table)
         roles, used, target, params = found.roles, found.used, found.target, found.params
         self.left_out_, self.encoder_ = found.left_out, found.encoder
@@ -238,12 +242,16 @@ class TableModel(BaseEstimator):
         self.notes_ = self._notes(table)
         return self
 
+    def _read(self, table: Any) -> Table:
+        """The table, with the words of ``missing`` as missing cells."""
+        return Table.of(table).with_missing([self.missing] if isinstance(self.missing, str) else self.missing)
+
     def look(self, table: Any) -> dict[str, Any]:
         """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes.
 
         ``plan`` has the solver, centres, expected seconds and memory as in :meth:`plan`, or None.
         """
-        found = prepare(self, Table.of(table))
+        found = prepare(self, self._read(table))
         plan = self._planned(found)[1]
         return json_values(found.summary() | {"plan": None if plan is None else plan.as_dict()})
 
@@ -252,7 +260,7 @@ class TableModel(BaseEstimator):
 
         Tables take time to be read and encoded, which is not included.
         """
-        return self._planned(prepare(self, Table.of(table)))[1]
+        return self._planned(prepare(self, self._read(table)))[1]
 
     def _planned(self, found: Prepared) -> tuple[Any, Plan | None]:
         """The estimator before its fit, and the plan of the fit."""
@@ -362,7 +370,7 @@ class TableModel(BaseEstimator):
     def answer(self, table: Any, strict: bool = False, class_prior: Any = None) -> Predictions:
         """Predictions for the rows of a table, as arrays; parameters as in :meth:`predict_table`."""
         check_is_fitted(self)
-        roles, table = Roles.of(self), Table.of(table)
+        roles, table = Roles.of(self), self._read(table)
         if not len(table):
             raise TableError("there are no rows to predict.")
         if roles.task and roles.task not in table.columns:
@@ -434,7 +442,7 @@ class TableModel(BaseEstimator):
             or of the mean; ``tasks`` some for each task, among them ``decided`` and
             ``error_of_decided``; ``notes`` what was unusual about the rows. Rows are not weighted.
         """
-        return evaluate_model(self, Table.of(table), strict, class_prior)
+        return evaluate_model(self, self._read(table), strict, class_prior)
 
     def compare(self, other: TableModel, table: Any, strict: bool = False) -> dict[str, Any]:
         """Scores of this model and another one on a table that includes the target, and their paired differences.
@@ -456,7 +464,7 @@ class TableModel(BaseEstimator):
             interval contains 0. Rows of one group are drawn together if the table has the column ``group``.
         """
         check_is_fitted(self)
-        return compare_models(self, other, Table.of(table), strict)
+        return compare_models(self, other, self._read(table), strict)
 
     def check_drift(self, table: Any, tolerance: float = 0.1, level: float = 0.01) -> dict[str, Any]:
         """Compare a new table with the training table: columns, categories, ranges, tasks, novelty and predictions.
@@ -478,12 +486,12 @@ class TableModel(BaseEstimator):
             ``distance`` (None if a column is missing or cannot be read), ``p_value``, ``drift`` and ``note``.
         """
         check_is_fitted(self)
-        return check_drift(self, Table.of(table), tolerance, level)
+        return check_drift(self, self._read(table), tolerance, level)
 
     def labelled_rows(self, table: Any, strict: bool = False) -> dict[str, Any]:
         """``X``, ``y`` and ``tasks`` of the rows with a known target, for :func:`leastwise.report.write_report`."""
         check_is_fitted(self)
-        table = Table.of(table)
+        table = self._read(table)
         target, roles = true_target(self, table), Roles.of(self)
         used = table.take(np.flatnonzero(target.known))
         y = self.classes_[target.y] if self.kind_ == "classes" else target.y

@@ -1,6 +1,7 @@
 """Sessions with messy cells: dates in common formats, words for missing values and for yes and no."""
 
 import io
+import zipfile
 from datetime import datetime
 
 import numpy as np
@@ -147,3 +148,87 @@ def test_words_of_labels(tmp_path, words):
     assert code == DONE, err
     scores = answered("evaluate", tmp_path / "l.lw", tmp_path / "l.csv")
     assert scores["accuracy"] > 0.9
+
+
+# ------------------------------------------------------------------------------ Excel
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def workbook(path, rows, sheet=None):
+    """A workbook as Excel writes it: shared texts, a style for dates (1), and numbers."""
+    texts = sorted({cell for row in rows for cell in row if isinstance(cell, str)})
+
+    def cell(i, j, value):
+        place = f'r="{chr(65 + j)}{i}"'
+        if isinstance(value, str):
+            return f'<c {place} t="s"><v>{texts.index(value)}</v></c>'
+        if isinstance(value, bool):
+            return f'<c {place} t="b"><v>{int(value)}</v></c>'
+        if isinstance(value, datetime):
+            return f'<c {place} s="1"><v>{(value - datetime(1899, 12, 30)).total_seconds() / 86400}</v></c>'
+        return "" if value is None else f"<c {place}><v>{value}</v></c>"
+
+    lines = [
+        f'<row r="{i}">{"".join(cell(i, j, v) for j, v in enumerate(row))}</row>' for i, row in enumerate(rows, 1)
+    ]
+    parts = {
+        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}">'
+        '<sheets><sheet name="a" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Id="r1" '
+        'Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{"".join(f"<si><t>{t}</t></si>" for t in texts)}</sst>',
+        "xl/styles.xml": f'<styleSheet xmlns="{MAIN}">'
+        '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>',
+        "xl/worksheets/sheet1.xml": sheet
+        or f'<worksheet xmlns="{MAIN}"><sheetData>{"".join(lines)}</sheetData></worksheet>',
+    }
+    with zipfile.ZipFile(path, "w") as book:
+        for name, text in parts.items():
+            book.writestr(name, text)
+
+
+def test_a_workbook_of_excel(tmp_path):
+    days = [day.astype("datetime64[s]").astype(object) for day in DAYS]
+    rows = [
+        [d, s if k % 9 else None, bool(s > 0), "late" if c else "early"]
+        for k, (d, s, c) in enumerate(zip(days, SIZE, LATE, strict=True))
+    ]
+    workbook(tmp_path / "b.xlsx", [["when", "size", "up", "finding"], *rows])
+    table = read_table(tmp_path / "b.xlsx")
+    assert table["when"].tolist() == [str(day) for day in DAYS]
+    said = answered("fit", tmp_path / "b.xlsx", "-t", "finding", "--kernel", "rbf")
+    assert [c["kind"] for c in said["columns"]] == ["date", "number", "boolean"]
+    assert said["columns"][1]["missing"] == 9
+    code, out, err = spoken("predict", tmp_path / "b.lw", tmp_path / "b.xlsx")
+    assert code == DONE, err
+    assert len(out.splitlines()) == 81
+    workbook(tmp_path / "n.xlsx", [["when", "size", "up"], [days[0], 1, True], [days[0], "big", False]])
+    code, _, err = spoken("predict", tmp_path / "b.lw", tmp_path / "n.xlsx")
+    assert code == DATA
+    assert 'n.xlsx, row 3, column "size": "big" is not a number.' in err
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([["a", "b"]], "has no rows below its names"),
+        ([["a", "a"], [1, 2]], 'two columns are called "a"'),
+        ([["a"], [1, 2]], "row 2: a cell stands to the right of the 1 named columns"),
+    ],
+)
+def test_workbooks_that_are_no_tables(tmp_path, rows, message):
+    workbook(tmp_path / "b.xlsx", rows)
+    code, _, err = spoken("fit", tmp_path / "b.xlsx", "-t", "a")
+    assert code == DATA
+    assert message in err
+
+
+def test_files_that_are_no_workbooks(tmp_path):
+    (tmp_path / "b.xlsx").write_text("a,b\n1,2\n")
+    assert "not a readable Excel workbook" in spoken("fit", tmp_path / "b.xlsx", "-t", "a")[2]
+    workbook(tmp_path / "c.xlsx", [["a"], [1]], sheet="<worksheet>")
+    assert "not a readable Excel workbook" in spoken("fit", tmp_path / "c.xlsx", "-t", "a")[2]
+    (tmp_path / "c.csv").write_bytes((tmp_path / "c.xlsx").read_bytes())
+    assert "in xlsx format, not text: give --format xlsx" in spoken("fit", tmp_path / "c.csv", "-t", "a")[2]

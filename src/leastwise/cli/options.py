@@ -62,7 +62,7 @@ Strict = Annotated[bool, flag("--strict", help="Refuse rows of tasks that did no
 Format = Annotated[
     str | None,
     option(
-        help="csv, tsv, parquet, arrow, arff or libsvm; default: by the file's suffix.",
+        help="csv, tsv, parquet, arrow, arff, libsvm or xlsx; default: by the file's suffix.",
         metavar="NAME",
         panel=READING,
     ),
@@ -89,7 +89,7 @@ NoHeader = Annotated[
 ]
 Model = Annotated[Path, typer.Argument(help="A model file written by `leastwise fit`.", metavar="MODEL")]
 Data = Annotated[
-    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF or libsvm; - is stdin.", metavar="DATA")
+    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF, libsvm or Excel; - is stdin.", metavar="DATA")
 ]
 
 

@@ -78,7 +78,7 @@ def test_columns_are_shown_before_the_search(made, tmp_path, monkeypatch):
     code, out, err = spoken("fit", made / "cases.csv", "--target", "finding", "-o", tmp_path / "m.lw")
     assert (code, out) == (130, "")
     assert "shade   number" in err
-    assert err.endswith("Training data: 120 rows\nleastwise: interrupted\n")
+    assert re.search(r"\nTraining data: 120 rows\nPlan: all rows are .* of memory\nleastwise: interrupted\n$", err)
 
 
 def test_predictions_as_text_have_few_digits(made, tmp_path):
@@ -306,11 +306,11 @@ def test_warnings_of_the_library_are_notes(made, tmp_path, monkeypatch):
 
     predict = TableModel.predict_table
 
-    def warned(self, table, strict):
+    def warned(self, table, strict, class_prior):
         for _ in range(2):
             warnings.warn("something with encoding= is\n odd", UserWarning, stacklevel=2)
         warnings.warn("not for people", DeprecationWarning, stacklevel=2)
-        return predict(self, table, strict)
+        return predict(self, table, strict, class_prior)
 
     monkeypatch.setattr(TableModel, "predict_table", warned)
     _, out, err = spoken("predict", made / "cases.lw", made / "new.csv", "-o", tmp_path / "o.csv", "--json")

@@ -429,8 +429,8 @@ def test_names_in_both_tables_are_an_error():
 
 
 def test_many_rows_stand_on_some_centres(monkeypatch):
-    monkeypatch.setattr("leastwise.tables.model.MANY_ROWS", 100)
-    monkeypatch.setattr("leastwise.tables.model.CENTERS", 20)
+    monkeypatch.setattr("leastwise.tables.planning.MANY_ROWS", 100)
+    monkeypatch.setattr("leastwise.tables.planning.CENTERS", (20,))
     model = model_of(target="finding").fit(TRAIN)
     assert model.model_.centers_.shape[0] == 20
     assert f"20 of {N} rows are kernel centres (n_centers); all rows are used for training." in model.notes_

@@ -7,6 +7,7 @@ rows, targets, weights, folds, kernel, objective and hyperparameters.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
@@ -132,8 +133,53 @@ def next_step(
     return active.listener, step
 
 
+# ------------------------------------------------------------------- time limits
+
+
+@dataclass
+class TimeLimit:
+    """A limit of the time of searches.
+
+    Attributes
+    ----------
+    seconds : float
+        From the start of the context.
+    n_skipped : int
+        Steps that were skipped as the time was up.
+    """
+
+    seconds: float
+    n_skipped: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_up(self) -> bool:
+        """True if no time is left."""
+        return time.monotonic() - self.started > self.seconds
+
+
+_LIMIT: ContextVar[TimeLimit | None] = ContextVar("leastwise_time_limit", default=None)
+
+
+@contextmanager
+def search_time(seconds: float | None) -> Iterator[TimeLimit]:
+    """Limit the time of the searches made inside this context; None is no limit.
+
+    Every search takes at least one step. Steps after the limit are skipped, and the best point so far is the result.
+    """
+    limit = TimeLimit(np.inf if seconds is None else seconds)
+    token = _LIMIT.set(limit)
+    try:
+        yield limit
+    finally:
+        _LIMIT.reset(token)
+
+
 # ----------------------------------------------------------------------- search
 
+
+#: A skipped step has a score so much worse than the best one, relative to its magnitude.
+SKIPPED = 1e9
 
 #: Hyperparameters of a point of a search, and the names of the public parameters.
 PARAMETERS = {
@@ -174,10 +220,14 @@ class SearchResult:
 
 @dataclass
 class Search:
-    """A search with one evaluator; ``seen`` lists all evaluated points."""
+    """A search with one evaluator; ``seen`` lists all evaluated points.
+
+    ``made`` has the results of all steps by sigma and sharing.
+    """
 
     evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
+    made: dict[tuple[float, float | None], Candidate] = field(default_factory=dict)
 
     def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
         """Evaluate every sigma with every alpha, then refine alpha at the best point, also beyond the border.
@@ -267,7 +317,8 @@ class Search:
 
         tried = {start: (self, found)}
         best = walk(OptionGrid(tuple(sorted(options))), start, at, found)
-        self.evaluator = next(search.evaluator for search, outcome in tried.values() if outcome is best)
+        chosen = next(search for search, outcome in tried.values() if outcome is best)
+        self.evaluator, self.made = chosen.evaluator, chosen.made
         return best
 
     def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Candidate:
@@ -277,7 +328,11 @@ class Search:
     def _at(
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
     ) -> Candidate:
-        """One search step: one sigma and sharing, about ``count`` alphas."""
+        """One search step: one sigma and sharing, about ``count`` alphas; skipped if the time is up."""
+        limit = _LIMIT.get()
+        if limit is not None and self.made and limit.is_up:
+            limit.n_skipped += 1
+            return self._skipped(sigma, sharing)
         evaluator = self.evaluator.with_sharing(sharing)
         shared = evaluator.description()
         listener, step = next_step(evaluator, sigma, sharing, strategy, f"{what}{count} alphas{shared}")
@@ -293,7 +348,16 @@ class Search:
         evaluator.set_warm_start(sigma, entry.warm_start)
         self.seen.extend(entry.seen)
         self.evaluator.settings.report(entry.line)
+        self.made[sigma, sharing] = entry.outcome
         return entry.outcome
+
+    def _skipped(self, sigma: float, sharing: float | None) -> Candidate:
+        """The result of a step that is not made: the known one at this point, or one that is never the best."""
+        if (sigma, sharing) in self.made:
+            return self.made[sigma, sharing]
+        best = best_of(list(self.made.values()))
+        worse = best.score - SKIPPED * (best.scale + abs(best.score))
+        return replace(best, sigma=sigma, sharing=sharing, score=worse)
 
 
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:

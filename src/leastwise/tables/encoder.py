@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
-from leastwise.tables.columns import KINDS, Column, ColumnKind, find_kind, fit_column, text_cells, values_of
+from leastwise.tables.columns import Column, ColumnKind, find_kind, fit_column, text_cells, values_of
 from leastwise.tables.table import Array, Table
 from leastwise.utils.memory import available_memory, human
 
@@ -65,7 +65,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        Kinds of columns, to override what is found: "number", "date", "boolean", "category" or "ignore".
+        Kinds of columns, to override what is found: "number", "date" (or "date:%d/%m/%Y"), "boolean", "category" or
+        "ignore".
     ignore : sequence of str, default=()
         Columns that are not used.
     max_categories : int, default=50
@@ -156,13 +157,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         absent = [name for name in given if name not in table.columns]
         if absent:
             raise table.missing_error(absent, "kinds= and ignore= name")
-        for name, kind in given.items():
-            if kind not in KINDS:
-                raise TableError(f'kinds= has {kind!r} for column "{name}": use one of {list(KINDS)}.')
-        return {
-            name: ColumnKind(given[name], "as specified") if name in given else find_kind(table, name)
-            for name in table.names
-        }
+        known = {name: ColumnKind.given(name, kind) for name, kind in given.items()}
+        return {name: known[name] if name in known else find_kind(table, name) for name in table.names}
 
     def _table(self, X: Any, reset: bool) -> Table:
         """A table; arrays have the columns x0, x1, ..."""
@@ -257,7 +253,7 @@ def _codes(table: Table, column: Column) -> tuple[Array, int]:
     Codes of a category count first the values with their own feature, then the pooled ones; -1 is an unseen value.
     """
     if column.kind != "category":
-        values = values_of(table, column.name, column.kind)
+        values = values_of(table, column.name, column.kind, column.format)
         if column.kind == "boolean":
             return values, 0
         with np.errstate(over="ignore"):

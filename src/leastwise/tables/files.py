@@ -15,6 +15,7 @@ from leastwise.sources.formats.arff import read_arff
 from leastwise.sources.formats.arrow import MAGIC, read_arrow, write_arrow
 from leastwise.sources.formats.csv import DELIMITERS, decode, read_csv, write_csv
 from leastwise.sources.formats.libsvm import read_libsvm_columns
+from leastwise.sources.formats.xlsx import read_xlsx
 from leastwise.tables.table import Table
 from leastwise.utils.atomic_files import write_atomically
 from leastwise.utils.memory import available_memory, human
@@ -34,8 +35,9 @@ EXTENSIONS = {
     ".libsvm": "libsvm",
     ".svm": "libsvm",
     ".svmlight": "libsvm",
+    ".xlsx": "xlsx",
 }
-FORMATS = ("csv", "tsv", "parquet", "arrow", "arff", "libsvm")
+FORMATS = ("csv", "tsv", "parquet", "arrow", "arff", "libsvm", "xlsx")
 WRITTEN = ("csv", "tsv", "parquet", "arrow")
 _GZIP = b"\x1f\x8b"
 
@@ -59,7 +61,7 @@ def read_table(
     ----------
     source : path, "-" or stream
         "-" is the standard input. Text may be gzipped.
-    format : {"csv", "tsv", "parquet", "arrow", "arff", "libsvm"}, optional
+    format : {"csv", "tsv", "parquet", "arrow", "arff", "libsvm", "xlsx"}, optional
         By default according to the file extension, and CSV for streams. "arrow" is the IPC format, also of Feather
         files. Parquet and Arrow need the extra ``frames``.
     delimiter : str, optional
@@ -99,6 +101,11 @@ def read_table(
     data = _content(source, name)
     if format in ("parquet", "arrow"):
         return _read_binary(data, format, name)
+    if format == "xlsx":
+        if isinstance(data, str):
+            raise TableError(f"{name}: format='xlsx' needs a binary stream, but this is a text stream.")
+        sheet = read_xlsx(data, name)
+        return Table(sheet.columns, name, sheet.lines, "row")
     text = data if isinstance(data, str) else decode(_uncompressed(data, name), encoding, name)
     if format == "arff":
         found = read_arff(text, name)
@@ -207,7 +214,8 @@ def _content(source: Any, name: str) -> bytes | str:
 
 def _uncompressed(data: bytes, name: str) -> bytes:
     """Text, decompressed up to a limit of memory; an error if the file has another format."""
-    other = next((format for mark, format in MAGIC.items() if data.startswith(mark)), None)
+    marks = {**MAGIC, b"PK\x03\x04": "xlsx"}
+    other = next((format for mark, format in marks.items() if data.startswith(mark)), None)
     if other is not None:
         raise TableError(f"{name}: this is a file in {other} format, not text: give format={other!r}.")
     if not data.startswith(_GZIP):

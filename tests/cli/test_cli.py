@@ -50,7 +50,7 @@ def test_fit_shows_columns_before_and_results_after(made):
     out, err = (made / "fit.out").read_text(), (made / "fit.err").read_text()
     lines = err.splitlines()
     assert lines[0] == "Columns"
-    assert re.fullmatch(r"line +category +\d+ +3 +4", lines[5])
+    assert re.fullmatch(r"line +category +\d+ +3 +1", lines[5])
     assert lines[6:8] == [
         f"Target: finding (classes): fault ({_count(made, 'fault')}), fine ({_count(made, 'fine')})",
         "Training data: 120 rows of 3 tasks",
@@ -78,7 +78,7 @@ def test_columns_are_shown_before_the_search(made, tmp_path, monkeypatch):
     code, out, err = spoken("fit", made / "cases.csv", "--target", "finding", "-o", tmp_path / "m.lw")
     assert (code, out) == (130, "")
     assert "shade   number" in err
-    assert err.endswith("Training data: 120 rows\nleastwise: interrupted\n")
+    assert re.search(r"\nTraining data: 120 rows\nPlan: all rows are .* of memory\nleastwise: interrupted\n$", err)
 
 
 def test_predictions_as_text_have_few_digits(made, tmp_path):
@@ -145,6 +145,25 @@ def test_evaluate_and_inspect(made):
     told = answered("inspect", made / "cases.lw")
     assert told["file"]["model"] == "TableModel"
     assert told["tasks"] == ["site 0", "site 1", "site 2"]
+
+
+def test_inspect_and_report_have_the_feature_weights_by_name(tmp_path):
+    from leastwise import LSPC, save
+    from leastwise.tables import TableModel
+
+    rng = np.random.default_rng(0)
+    size, noise = rng.normal(size=(2, 120))
+    table = {"noise": noise, "size": size, "finding": np.where(size > 0, "fault", "fine")}
+    save(TableModel("finding", model=LSPC(metric="diagonal")).fit(table), tmp_path / "table.lw")
+    save(LSPC(metric="diagonal").fit(np.c_[noise, size], size > 0), tmp_path / "array.lw")
+    for file, name in (("table", "size"), ("array", "column 1")):
+        told = answered("inspect", tmp_path / f"{file}.lw")["feature_weights"]
+        assert next(iter(told)) == name
+        assert told[name] > 2 * min(told.values())
+        _, out, _ = spoken("inspect", tmp_path / f"{file}.lw")
+        assert re.search(rf"Feature weights\n.*{name} +\d", out, re.S)
+    assert answered("report", tmp_path / "table.lw", "-o", tmp_path / "r.html")["report"]
+    assert re.search(r"Largest feature weights.{0,60}size \d", (tmp_path / "r.html").read_text(), re.S)
 
 
 def test_report_and_export(made, tmp_path):
@@ -252,7 +271,7 @@ def test_arff_libsvm_and_options_of_reading(tmp_path):
     (tmp_path / "a.arff").write_text(
         "@relation r\n@attribute 'a b' numeric\n@attribute c {u,v}\n@attribute y {p,q}\n@data\n" + rows
     )
-    assert answered("fit", tmp_path / "a.arff", "-t", "y")["features"] == ["a b", "c=u", "c=v"]
+    assert answered("fit", tmp_path / "a.arff", "-t", "y")["features"] == ["a b", "c"]
     (tmp_path / "b.libsvm").write_text("".join(f"{int(v > 0)} 1:{v} 3:1\n" for v in x))
     assert answered("fit", tmp_path / "b.libsvm", "-t", "y")["features"] == ["x1"]
     text = rows.replace(".", ";").replace(",", "|").replace(";", ",").replace("|", "#")
@@ -287,11 +306,11 @@ def test_warnings_of_the_library_are_notes(made, tmp_path, monkeypatch):
 
     predict = TableModel.predict_table
 
-    def warned(self, table, strict):
+    def warned(self, table, strict, class_prior):
         for _ in range(2):
             warnings.warn("something with encoding= is\n odd", UserWarning, stacklevel=2)
         warnings.warn("not for people", DeprecationWarning, stacklevel=2)
-        return predict(self, table, strict)
+        return predict(self, table, strict, class_prior)
 
     monkeypatch.setattr(TableModel, "predict_table", warned)
     _, out, err = spoken("predict", made / "cases.lw", made / "new.csv", "-o", tmp_path / "o.csv", "--json")
@@ -531,7 +550,7 @@ def _step(number, score):
 
     from leastwise.model_selection.search import CheckpointEntry, SearchStep
 
-    step = SearchStep(number, 1.0, None, 1000, "3 alphas")
+    step = SearchStep(f"{number:032x}", number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"
     return step, CheckpointEntry(step, SimpleNamespace(score=score), [], line)
 

@@ -67,7 +67,7 @@ def test_numbers_as_python_writes_them(value):
 
 
 def test_booleans_and_dates():
-    assert [boolean(t) for t in ("true", "Yes", "FALSE", "no", "1", "y")] == [1, 1, 0, 0, None, None]
+    assert [boolean(t) for t in ("true", "Yes", "FALSE", "no", "1", "maybe")] == [1, 1, 0, 0, None, None]
     assert date("1970-01-02") == 1
     assert date("1970-01-01 12:00") == date("1970-01-01T12:00:00.0") == 0.5
     assert date("1970-01-01T12:00:00+12:00") == date("1970-01-01T00:00Z") == 0
@@ -231,6 +231,20 @@ def test_values_that_training_has_not_seen_are_counted():
     pooled = TableEncoder().fit({"k": ["x", "x", "y", "y", "z"]}).encode({"k": ["z", "new"]})
     assert pooled.X.tolist() == [[0, 0, 1], [0, 0, 1]]
     assert pooled.unseen == {"k": 1}
+
+
+def test_codes_are_numbers_as_they_are_and_positions_of_categories():
+    table = csv("size,line,ok\n1.5,north,yes\n,south,no\n-3,,\n2,south,no\n2,north,yes\n4,rare,no\n")
+    encoder = TableEncoder(output="codes").fit(table)
+    assert encoder.get_feature_names_out().tolist() == ["size", "line", "ok"]
+    assert encoder.nominal_ == [1, 2]
+    assert encoder.describe()["features"].tolist() == [1, 1, 1]
+    new = encoder.encode(csv("ok,line,size\nno,rare,7\n?,west,\nyes,north,1e300\n"))
+    far = encoder.columns_[0].mean + 1e6 * encoder.columns_[0].scale
+    np.testing.assert_array_equal(new.X, [[7, 2, 0], [np.nan, -1, np.nan], [far, 0, 1]])
+    assert new.unseen == {"line": 1}
+    with pytest.raises(TableError, match=r"output='numbers' is unknown: use one of \['features', 'codes'\]"):
+        TableEncoder(output="numbers").fit(table)
 
 
 # ------------------------------------------------------------------ prediction

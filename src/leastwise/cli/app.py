@@ -26,6 +26,7 @@ from leastwise import __version__
 from leastwise.cli.options import (
     DECIDING,
     LEARNING,
+    ClassPrior,
     Data,
     Decimal,
     Delimiter,
@@ -41,7 +42,7 @@ from leastwise.cli.options import (
     flag,
     option,
 )
-from leastwise.cli.output import BUG, DONE, INTERRUPTED, MEANING, USAGE, Output, explain
+from leastwise.cli.output import BUG, DONE, INTERRUPTED, MEANING, USAGE, Output, explain, visible
 
 app = typer.Typer(
     name="leastwise",
@@ -92,8 +93,16 @@ def fit(
     column: Annotated[
         list[str] | None,
         option(
-            help="The kind of a column: zip=category; or number, boolean, date. Can be repeated.",
+            help="The kind of a column: zip=category; number, boolean, date, when=date:%d/%m/%Y. Can be repeated.",
             metavar="A=KIND",
+            panel=LEARNING,
+        ),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        option(
+            help="A word that marks a missing cell, such as unknown or -999; can be repeated.",
+            metavar="WORD",
             panel=LEARNING,
         ),
     ] = None,
@@ -110,7 +119,29 @@ def fit(
     centers: Annotated[
         int | None, option(help="Number of centers; default: by the number of rows.", metavar="N", panel=LEARNING)
     ] = None,
+    time_limit: Annotated[
+        str | None,
+        option(help="Time for training, about: 90, 10m or 2h; default: none.", metavar="TIME", panel=LEARNING),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        option(help="Memory for training: 4GB; default: what is free.", metavar="SIZE", panel=LEARNING),
+    ] = None,
     seed: Annotated[int, option(help="Seed of the random numbers.", metavar="N", panel=LEARNING)] = 0,
+    kernel: Annotated[
+        str | None,
+        option(
+            help="The kernel: rbf, laplace, linear, rbf+linear, ...; default: chosen.", metavar="NAME", panel=LEARNING
+        ),
+    ] = None,
+    similarity: Annotated[
+        str | None,
+        option(
+            help="Which tasks share: shared, learned, correlation, inputs; or labels: correlation, ...",
+            metavar="NAME",
+            panel=LEARNING,
+        ),
+    ] = None,
     recalibrate: Annotated[
         bool, flag("--recalibrate", help="Calibrate once more, with the best-fitting method.", panel=LEARNING)
     ] = False,
@@ -120,6 +151,24 @@ def fit(
     ] = None,
     min_confidence: Annotated[
         float | None, option(help="Smallest probability of a decision.", metavar="SHARE", panel=DECIDING)
+    ] = None,
+    cost: Annotated[
+        float | None,
+        option(help="Cost of a row left for review, in units of the cost of an error.", metavar="X", panel=DECIDING),
+    ] = None,
+    confidence: Annotated[
+        float, option(help="Probability that --max-error is kept.", metavar="SHARE", panel=DECIDING)
+    ] = 0.95,
+    by_task: Annotated[
+        bool, flag("--by-task", help="A threshold, and a calibration, for every task.", panel=DECIDING)
+    ] = False,
+    threshold: Annotated[
+        list[str] | None,
+        option(
+            help="A label is predicted where its probability is above this: 0.3; auto; or a=0.3,b=0.6.",
+            metavar="X",
+            panel=DECIDING,
+        ),
     ] = None,
     coverage: Annotated[
         float, option(help="Coverage of sets of classes, or of intervals.", metavar="SHARE", panel=DECIDING)
@@ -161,6 +210,10 @@ def predict(
     output_format: Annotated[
         str | None, option(help="Format of the output; default: by its suffix.", metavar="NAME")
     ] = None,
+    formulas: Annotated[
+        bool, flag("--formulas", help="Write text as it is, also where a spreadsheet would run it as a formula.")
+    ] = False,
+    class_prior: ClassPrior = None,
     strict: Strict = False,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -178,6 +231,7 @@ def predict(
 def evaluate(
     model: Model,
     data: Data,
+    class_prior: ClassPrior = None,
     strict: Strict = False,
     format: Format = None,
     delimiter: Delimiter = None,
@@ -187,8 +241,48 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Score a model on new rows with known targets."""
+    """Score a model on new rows with known targets: overall, and for every task or label."""
     _run("models:evaluate", quiet, json, locals())
+
+
+@app.command()
+def compare(
+    model: Model,
+    other: Annotated[Path, typer.Argument(help="A second model file, of the same target.", metavar="OTHER")],
+    data: Data,
+    strict: Strict = False,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Compare two models on the same new rows with known targets: paired differences with intervals."""
+    _run("new_tables:compare", quiet, json, locals())
+
+
+@app.command()
+def check(
+    model: Model,
+    data: Data,
+    tolerance: Annotated[
+        float, option(help="Share of rows that may differ in a column, without being drift.", metavar="SHARE")
+    ] = 0.1,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Check a new table for drift: columns, categories, ranges, tasks, novelty and predicted class shares.
+
+    The table needs no target. The exit code is 7 if there is drift.
+    """
+    _run("new_tables:check", quiet, json, locals())
 
 
 @app.command()
@@ -200,12 +294,23 @@ def inspect(model: Model, quiet: Quiet = False, json: Json = False) -> None:
 @app.command()
 def report(
     model: Model,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="New rows with known targets; default: held-out training rows.", metavar="[DATA]"),
+    ] = None,
     page: Annotated[Path, option("--output", "-o", help="The page to write.", metavar="FILE")] = Path("report.html"),
     title: Annotated[str | None, option(help="The heading.", metavar="TEXT")] = None,
+    show_rows: Annotated[bool, flag("--show-rows", help="Show input columns of single rows of DATA.")] = False,
+    strict: Strict = False,
+    format: Format = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    no_header: NoHeader = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Write a report on a model: one self-contained HTML page."""
+    """Write a report on a model, on held-out training rows or on new rows: one self-contained HTML page."""
     _run("models:report", quiet, json, locals())
 
 
@@ -303,8 +408,12 @@ def _run(work: str, quiet: bool, json: bool, options: dict[str, Any]) -> None:
             getattr(import_module(f"leastwise.cli.{module}"), function)(output, **options)
             output.print_result()
             sys.stdout.flush()
+        if output.code != DONE:
+            raise CommandFailed(output.code)
     except BrokenPipeError:  # the reader of stdout has closed it, as `head` does
         _discard_stdout()
+    except CommandFailed:
+        raise
     except (KeyboardInterrupt, Exception) as error:
         code, message = explain(error, source)
         _print_error(message if code == BUG else f"leastwise: {message}", code, json)
@@ -327,7 +436,7 @@ def _discard_stdout() -> None:
 def _print_error(line: str, code: int, json: bool) -> None:
     """Print an error on stderr, and with ``--json`` as an object on stdout too."""
     if sys.stderr is not None:
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)
     if sys.stdout is None:
         return
     try:

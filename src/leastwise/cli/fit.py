@@ -7,13 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from leastwise.cli.checkpoint import ProgressListener, SearchCheckpoint, fingerprint
-from leastwise.cli.options import check_fraction, check_input, check_output, column_names, open_table, same_file
+from leastwise.cli.options import (
+    check_fraction,
+    check_input,
+    check_memory,
+    check_output,
+    check_time,
+    column_names,
+    named_numbers,
+    open_table,
+    same_file,
+    shown_rows,
+)
 from leastwise.cli.output import Output, UsageError, show_data, show_model
+from leastwise.estimators.checks import choose
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence import save
+from leastwise.problem.kernels import resolve_kernel
+from leastwise.problem.label_similarity import LABEL_SIMILARITIES
+from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
-from leastwise.tables.columns import KINDS
+from leastwise.tables.columns import KINDS, ColumnKind
 from leastwise.tables.prepare import Roles
+from leastwise.utils.memory import memory_limit as limited_memory
 
 #: Options of the table's reader.
 READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")
@@ -27,9 +43,11 @@ def run(
     report: Path | None,
     show_rows: bool,
     resume: bool,
+    memory_limit: str | None,
     **options: Any,
 ) -> None:
     """Read the table, train, write the model file and the report, and print the results."""
+    limit = check_memory(memory_limit)
     check_input(data)
     path = _model_path(data, model_file)
     for file in (path, report):
@@ -40,33 +58,38 @@ def run(
     model, started = _make_model(**options), time.monotonic()
     table = open_table(output, data, **reader_options)
     model.set_params(labels=column_names(model.labels, table) or None, ignore=column_names(model.ignore, table))
-    show_data(output, model.look(table))
-    checkpoint = _train(output, model, table, path, resume)
+    with limited_memory(limit):
+        found = model.look(table)
+        show_data(output, found)
+        checkpoint = _train(output, model, table, path, resume, found["plan"])
     save(model, path)
     checkpoint.remove()
     if report is not None:
         from leastwise.report import write_report
 
         title = model.target if model.target is not None else ", ".join(list(model.labels or [])[:3])
-        write_report(model, report, title=f"{title}, from {data}", rows=_training_rows(table, model, show_rows))
+        rows = shown_rows(table.take(model.rows_used_), model, show_rows)
+        write_report(model, report, title=f"{title}, from {data}", rows=rows)
     seconds = time.monotonic() - started
     output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
-    output.result |= {"steps_resumed": checkpoint.n_read, **model.summary()}
+    output.result |= {"steps_resumed": checkpoint.n_read, "plan": found["plan"], **model.summary()}
     # the other notes, on columns and rows that are not used, were printed before the search
-    show_model(output, model, lambda note: note.startswith("Of "))
+    show_model(output, model, lambda note: note.startswith(("Of ", "The search ")))
     output.print(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {seconds:.1f} s.")
     if report is not None:
         output.print(f"Report: {report}")
 
 
-def _train(output: Output, model: TableModel, table: Table, path: Path, resume: bool) -> SearchCheckpoint:
+def _train(
+    output: Output, model: TableModel, table: Table, path: Path, resume: bool, plan: dict[str, Any] | None
+) -> SearchCheckpoint:
     """Fit the model with a checkpoint beside the model file."""
     checkpoint = SearchCheckpoint(path.with_name(path.name + ".checkpoint"), fingerprint(model, table))
     note = checkpoint.open(resume)
     if resume:
         output.note(note)
     with (
-        output.spinner(f"training on {len(table):,} rows") as spinner,
+        output.spinner(f"training on {len(table):,} rows", None if plan is None else plan["seconds"]) as spinner,
         checkpointing(ProgressListener(spinner, checkpoint)),
     ):
         try:
@@ -90,16 +113,19 @@ def _make_model(
     labels: list[str] | None,
     ignore: list[str] | None,
     column: list[str] | None,
+    missing: list[str] | None,
     kind: Any,
     centers: int | None,
+    threshold: list[str] | None,
     seed: int,
+    time_limit: str | None,
     **parameters: Any,
 ) -> TableModel:
     """Create the model from the options; labels and ignored columns are as given, not yet split at commas."""
     labels = [text for text in labels or [] if text.strip(" ,")]
     if (target is None) == (not labels):
         raise UsageError("give either --target COLUMN, to predict one column, or --labels A,B,C, to predict labels.")
-    for name in ("coverage", "max_error", "min_confidence"):
+    for name in ("coverage", "max_error", "min_confidence", "cost", "confidence"):
         check_fraction(f"--{name.replace('_', '-')}", parameters[name])
     if centers is not None and centers < 1:
         raise UsageError(f"--centers {centers}: must be at least 1.")
@@ -107,17 +133,33 @@ def _make_model(
         target,
         labels=labels or None,
         ignore=ignore or [],
+        missing=missing or [],
         kinds=dict(_column_kind(text) for text in column or []),
         kind=None if kind is None else kind.value,
         n_centers="auto" if centers is None else centers,
         random_state=seed,
+        time_limit=check_time(time_limit),
+        threshold=_threshold(threshold),
         **parameters,
     )
     try:
         Roles.of(model)
-    except TableError as error:
+        if parameters["kernel"] not in (None, "auto"):
+            resolve_kernel(parameters["kernel"])
+        if parameters["similarity"] is not None:
+            known = LABEL_SIMILARITIES if labels else ("shared", *TASK_SIMILARITIES)
+            choose("similarity", parameters["similarity"], known)
+    except ValueError as error:
         raise UsageError(str(error)) from None
     return model
+
+
+def _threshold(values: list[str] | None) -> Any:
+    """A number, "auto", or numbers by label."""
+    try:
+        return check_fraction("--threshold", float((values or [""])[0]))
+    except ValueError:
+        return named_numbers("--threshold", values, ("auto",))
 
 
 def _column_kind(text: str) -> tuple[str, str]:
@@ -125,8 +167,11 @@ def _column_kind(text: str) -> tuple[str, str]:
     name, equals, kind = text.rpartition("=")
     if not equals or not name:
         raise UsageError(f"--column {text}: expected NAME=KIND, such as zip=category.")
-    if kind not in KINDS:
-        raise UsageError(f"--column {text}: the kind must be one of {', '.join(KINDS)}.")
+    try:
+        ColumnKind.given(name, kind)
+    except TableError:
+        kinds = ", ".join(KINDS)
+        raise UsageError(f"--column {text}: the kind must be one of {kinds}, or date:%d/%m/%Y.") from None
     return name, kind
 
 
@@ -136,10 +181,3 @@ def _model_path(data: str, model_file: Path | None) -> Path:
     if data == "-":
         raise UsageError("a table from stdin has no file name: give the model file with -o MODEL.lw.")
     return Path(data.removesuffix(".gz")).with_suffix(".lw")
-
-
-def _training_rows(table: Table, model: TableModel, show: bool) -> dict[str, Any]:
-    """Line numbers of the training rows, for lists of rows in the report; on request the columns that are inputs."""
-    used = table.take(model.rows_used_)
-    columns = {column.name: used[column.name] for column in model.columns_ if show and column.features}
-    return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **columns}

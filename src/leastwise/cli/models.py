@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_regressor
 
-from leastwise.cli.options import check_fraction, check_output, column_names, open_model, open_table
-from leastwise.cli.output import Output, UsageError, label, score_text, show_columns, show_model
+from leastwise.cli.options import (
+    check_fraction,
+    check_output,
+    column_names,
+    named_numbers,
+    open_model,
+    open_table,
+    shown_rows,
+)
+from leastwise.cli.output import Output, UsageError, label, score_text, show_columns, show_feature_weights, show_model
+from leastwise.inspection.feature_weights import named_feature_weights
 from leastwise.persistence import FileError, info, load
 from leastwise.tables import Table, TableError, TableModel, write_table
 from leastwise.tables.files import WRITTEN, checked_format
@@ -22,6 +31,8 @@ from leastwise.utils.unwrap import core
 
 #: In text formats: decimals of probabilities, confidence and domain weight, and significant digits of numbers.
 DECIMALS, DIGITS = 6, 7
+#: Words for class shares of new rows.
+PRIORS = ("uniform", "estimate")
 #: Columns of predicted numbers.
 NUMBER_COLUMNS = ("prediction", "interval_lower", "interval_upper")
 
@@ -35,6 +46,8 @@ def predict(
     keep: list[str] | None,
     coverage: float | None,
     output_format: str | None,
+    formulas: bool,
+    class_prior: list[str] | None,
     strict: bool,
     **reader_options: Any,
 ) -> None:
@@ -42,17 +55,18 @@ def predict(
     if output.json and predictions == "-":
         raise UsageError("--json prints to stdout: write the predictions to a file with -o FILE.")
     format = _check_format(predictions, output_format, data, model)
+    prior = named_numbers("--class-prior", class_prior, PRIORS)
     loaded = open_model(model)
     loaded.coverage = check_fraction("--coverage", coverage) or loaded.coverage
     table = open_table(output, data, **reader_options)
     with output.spinner(f"predicting {len(table):,} rows"):
-        predicted = loaded.predict_table(table, strict)
+        predicted = loaded.predict_table(table, strict, prior)
     if format in ("csv", "tsv"):
         predicted = _rounded(predicted, loaded)
     predicted = _with_columns(table, keep, predicted, Roles.of(loaded).ids or ["row"])
     for note in predicted.notes:
         output.note(note)
-    write_table(predicted, predictions, format)
+    write_table(predicted, predictions, format, formulas=formulas)
     accepted = _accepted(predicted)
     output.result |= {"rows": len(predicted), "output": predictions}
     output.result |= {} if accepted is None else {"accepted": accepted}
@@ -128,11 +142,14 @@ def _format_number(value: float) -> str:
     return str(float(f"{value:.{DIGITS}g}"))
 
 
-def evaluate(output: Output, *, model: Path, data: str, strict: bool, **reader_options: Any) -> None:
+def evaluate(
+    output: Output, *, model: Path, data: str, class_prior: list[str] | None, strict: bool, **reader_options: Any
+) -> None:
     """Score a model on rows with known targets."""
+    prior = named_numbers("--class-prior", class_prior, PRIORS)
     loaded, table = open_model(model), open_table(output, data, **reader_options)
     with output.spinner(f"predicting {len(table):,} rows"):
-        scores = loaded.evaluate(table, strict)
+        scores = loaded.evaluate(table, strict, prior)
     output.result |= scores
     for note in scores["notes"]:
         output.note(note)
@@ -155,7 +172,7 @@ def _cell(scores: dict[str, Any], name: str) -> Any:
 
 
 def inspect(output: Output, *, model: Path) -> None:
-    """Show the header of a model file, and for a TableModel its columns and scores."""
+    """Show the header of a model file, the feature weights, and for a TableModel its columns and scores."""
     header, loaded = info(model), load(model)
     arrays = {"count": len(header.arrays), "bytes": sum(size for _, _, size in header.arrays)}
     output.result |= {"file": {**asdict(header), "arrays": arrays}}
@@ -180,6 +197,11 @@ def inspect(output: Output, *, model: Path) -> None:
         show_columns(output, output.result["columns"], stderr=False)
         output.print("")
         show_model(output, loaded)
+        show_feature_weights(output, loaded.feature_weights_)
+    else:
+        weights = named_feature_weights(loaded)
+        output.result |= {} if weights is None else {"feature_weights": weights}
+        show_feature_weights(output, weights)
 
 
 def _stored_rows(model: Any) -> tuple[int, int]:
@@ -193,13 +215,32 @@ def _stored_rows(model: Any) -> tuple[int, int]:
     return n_centers - means + n_near + (0 if kept is None else len(kept)), means
 
 
-def report(output: Output, *, model: Path, page: Path, title: str | None) -> None:
-    """Write a report on a model."""
+def report(
+    output: Output,
+    *,
+    model: Path,
+    data: str | None,
+    page: Path,
+    title: str | None,
+    show_rows: bool,
+    strict: bool,
+    **reader_options: Any,
+) -> None:
+    """Write a report on a model, on held-out rows or on those of a table."""
     from leastwise.report import write_report
 
-    check_output(page, model)
-    write_report(load(model), page, title=title or f"{model.name}")
-    output.result |= {"report": str(page)}
+    check_output(page, model, *([] if data is None else [data]))
+    given: dict[str, Any] = {}
+    if data is None:
+        loaded = load(model)
+    else:
+        loaded = open_model(model)
+        given = loaded.labelled_rows(open_table(output, data, **reader_options), strict)
+        given["rows"] = shown_rows(given.pop("used"), loaded, show_rows)
+    name = model.name if data is None else f"{model.name} on {data}"
+    with output.spinner("writing the report"):
+        write_report(loaded, page, title=title or name, **given)
+    output.result |= {"report": str(page), "rows": len(given["y"]) if given else None}
     output.print(f"Report: {page}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,10 @@ class Paper(StrEnum):
 READING, LEARNING, DECIDING = "Reading the table", "Training", "Decisions, sets and intervals"
 
 
+#: Seconds of the units of time.
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
 def option(*names: str, help: str, metavar: str | None = None, panel: str | None = None) -> Any:
     """Declare an option with a value."""
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel)
@@ -57,7 +62,7 @@ Strict = Annotated[bool, flag("--strict", help="Refuse rows of tasks that did no
 Format = Annotated[
     str | None,
     option(
-        help="csv, tsv, parquet, arrow, arff or libsvm; default: by the file's suffix.",
+        help="csv, tsv, parquet, arrow, arff, libsvm or xlsx; default: by the file's suffix.",
         metavar="NAME",
         panel=READING,
     ),
@@ -72,12 +77,19 @@ Encoding = Annotated[
     str | None,
     option(help="Text encoding; default: detect UTF-8, UTF-16, cp1252 or latin-1.", metavar="NAME", panel=READING),
 ]
+ClassPrior = Annotated[
+    list[str] | None,
+    option(
+        help="Class shares of the new rows, if not those of training: a=0.1,b=0.9; uniform; or estimate.",
+        metavar="SHARES",
+    ),
+]
 NoHeader = Annotated[
     bool, flag("--no-header", help="The first line is data; columns are named column_1, ...", panel=READING)
 ]
 Model = Annotated[Path, typer.Argument(help="A model file written by `leastwise fit`.", metavar="MODEL")]
 Data = Annotated[
-    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF or libsvm; - is stdin.", metavar="DATA")
+    str, typer.Argument(help="A table: CSV, TSV, Parquet, Arrow, ARFF, libsvm or Excel; - is stdin.", metavar="DATA")
 ]
 
 
@@ -97,11 +109,63 @@ def column_names(values: Sequence[str] | None, table: Table) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def named_numbers(option: str, values: Sequence[str] | None, words: Sequence[str]) -> str | dict[str, float] | None:
+    """The value of an option: one of some words, or numbers by name, A=0.1,B=0.9; it can be repeated."""
+    if not values:
+        return None
+    if len(values) == 1 and values[0] in words:
+        return values[0]
+    found: dict[str, float] = {}
+    for value in values:
+        parts = value.split(",")
+        for part in parts if all("=" in part for part in parts) else [value]:  # names may contain commas
+            name, equals, number = part.rpartition("=")
+            try:
+                found[name.strip()] = float(number)
+            except ValueError:
+                equals = ""
+            if not equals:
+                raise UsageError(
+                    f"{option} {value}: expected {', '.join(words)} or NAME=NUMBER, such as a=0.1,b=0.9."
+                )
+    return found
+
+
 def check_fraction(option: str, value: float | None) -> float | None:
     """Return the value of an option, which must be None or between 0 and 1."""
     if value is not None and not 0 < value < 1:
         raise UsageError(f"{option} {value:g}: must be between 0 and 1, such as 0.9.")
     return value
+
+
+def check_time(text: str | None) -> float | None:
+    """Seconds of a time such as 90, 90s, 10m or 1.5h."""
+    if text is None:
+        return None
+    given = text.strip().lower()
+    unit = UNITS.get(given[-1:], 0)
+    try:
+        seconds = float(given[:-1] if unit else given) * (unit or 1)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--time-limit {text}: expected a time, such as 90 (seconds), 10m or 2h.")
+    return seconds
+
+
+def check_memory(text: str | None) -> int | None:
+    """Bytes of a size such as 4GB."""
+    from leastwise.utils.memory import parse_size
+
+    if text is None:
+        return None
+    try:
+        size = parse_size(text)
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise UsageError(f"--memory-limit {text}: expected a size, such as 500MB or 4GB.")
+    return size
 
 
 def check_input(data: str) -> None:
@@ -167,3 +231,9 @@ def open_model(path: Path) -> TableModel:
             "by `leastwise fit`, or a leastwise.TableModel. Open the file in Python with leastwise.load."
         )
     return model
+
+
+def shown_rows(used: Table, model: TableModel, show: bool) -> dict[str, Any]:
+    """Line numbers of rows, for lists of rows in a report; on request the columns that are inputs."""
+    columns = {column.name: used[column.name] for column in model.columns_ if show and column.used}
+    return {f"{used.unit} of {Path(used.source).name or 'the table'}": used.line_numbers(), **columns}

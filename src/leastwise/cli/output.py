@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 #: Exit codes.
-DONE, BUG, USAGE, DATA, MODEL, SYSTEM, EXTRA, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+DONE, BUG, USAGE, DATA, MODEL, SYSTEM, EXTRA, DRIFT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 
 MEANING = {
     DONE: "success",
@@ -35,6 +35,7 @@ MEANING = {
     MODEL: "invalid model file",
     SYSTEM: "a file cannot be read or written",
     EXTRA: "a library is missing",
+    DRIFT: "drift found by `check`",
     INTERRUPTED: "interrupted",
 }
 
@@ -44,13 +45,18 @@ OPTIONS = {
     "n_centers": "--centers",
     "random_state": "--seed",
     "header": "--no-header",
+    "time_limit": "--time-limit",
     **{name: f"--{name}" for name in ("format", "encoding", "delimiter", "decimal", "ignore", "kind", "target")},
     **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage", "data")},
-    "max_error": "--max-error",
-    "min_confidence": "--min-confidence",
+    **{name: f"--{name}" for name in ("cost", "confidence", "threshold", "similarity", "kernel", "recalibrate")},
+    **{name: "--" + name.replace("_", "-") for name in ("max_error", "min_confidence", "by_task", "class_prior")},
 }
 #: A parameter and its value. Text in double quotes is quoted from the table and stays unchanged.
 _PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=('[^']*'|"[^"]*"|[-\w.]*\w)?""")
+
+
+#: Advice on memory that cannot be followed on the command line.
+_IN_PYTHON = re.compile("fit_stream|float32|LEASTWISE_MEMORY|solver='auto'")
 
 
 class UsageError(Exception):
@@ -84,9 +90,19 @@ def _classify(error: BaseException) -> tuple[int, str]:
     if isinstance(error, OSError):  # without the number of the error
         named = error.filename is not None
         return SYSTEM, f"{error.filename}: {error.strerror}" if named else str(error.strerror or error)
-    if isinstance(error, ValueError | MemoryError):  # raised by estimators for data that they cannot use
-        return DATA, str(error) or "not enough memory for this table."
+    if isinstance(error, MemoryError):
+        return DATA, _memory_text(str(error))
+    if isinstance(error, ValueError):  # raised by estimators for data that they cannot use
+        return DATA, str(error)
     return BUG, "".join(traceback.format_exception(error)) + "This is a bug in leastwise; please report it."
+
+
+def _memory_text(text: str) -> str:
+    """What is needed and what is available, without advice that is for Python only."""
+    if not text:
+        return "not enough memory for this table."
+    sentences = [s for s in re.split(r"(?<=\.) (?=[(A-Za-z])", text) if not _IN_PYTHON.search(s)]
+    return " ".join([*sentences, "--memory-limit allows more, --ignore leaves columns out."])
 
 
 def with_option_names(text: str) -> str:
@@ -96,7 +112,7 @@ def with_option_names(text: str) -> str:
         name, value = match.group(1), match.group(2)
         if name is None:
             return match.group(0)
-        return OPTIONS[name] + ("" if value in (None, "False") else " " + value.strip("'\""))
+        return OPTIONS[name] + ("" if value in (None, "False", "True") else " " + value.strip("'\""))
 
     return _PARAMETER.sub(option, text)
 
@@ -104,10 +120,24 @@ def with_option_names(text: str) -> str:
 # ----------------------------------------------------------------------- output
 
 
+def visible(text: str) -> str:
+    r"""Text with control characters and marks of direction as escapes, such as ``\x1b``; line breaks and tabs stay.
+
+    A terminal would obey them: names of columns and classes could recolour it, move its cursor or reorder its text.
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 #: Width of output that does not go to a terminal: no line is folded.
 UNLIMITED = 10_000
+#: Terminals of this width have room for a bar beside the line of progress.
+WIDE = 110
 #: Tables show this many columns of the data.
 MAX_COLUMNS = 60
+#: Inputs whose feature weights are shown.
+MAX_WEIGHTS = 20
 #: Characters of a row of the table of columns, without the name.
 BESIDE_NAME = 48
 
@@ -147,12 +177,15 @@ class Output:
         Printed at the end with ``--json``.
     warnings : list of str
         Warnings of the library, each once.
+    code : int
+        The exit code of a command that has not failed.
     """
 
     quiet: bool = False
     json: bool = False
     result: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    code: int = DONE
 
     def __post_init__(self) -> None:
         from rich.console import Console
@@ -163,18 +196,18 @@ class Output:
 
     def note(self, text: str) -> None:
         """Print a note on stderr."""
-        self.stderr.print(with_option_names(text), markup=False)
+        self.stderr.print(visible(with_option_names(text)), markup=False)
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr, also with ``--quiet``; the same text only once."""
         text = " ".join(with_option_names(text).split())
         if text not in self.warnings:
             self.warnings.append(text)
-            self.always.print(f"warning: {text}", markup=False)
+            self.always.print(f"warning: {visible(text)}", markup=False)
 
     def print(self, text: str) -> None:
         """Print a line of results on stdout, except with ``--json``."""
-        self.stdout.print(text, markup=False)
+        self.stdout.print(visible(text), markup=False)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], stderr: bool = False) -> None:
         """Print a table on stdout or stderr, columns of numbers aligned right."""
@@ -184,12 +217,12 @@ class Output:
         grid = Grid(header_style="bold", box=None, pad_edge=False, show_header=any(header))
         for k, name in enumerate(header):
             right = any(isinstance(row[k], Number) for row in rows)
-            grid.add_column(name, justify="right" if right else "left", overflow="fold")
+            grid.add_column(Text(visible(name)), justify="right" if right else "left", overflow="fold")
         for row in rows:
-            grid.add_row(*(Text(as_text(cell)) for cell in row))
+            grid.add_row(*(Text(visible(as_text(cell))) for cell in row))
         console = self.stderr if stderr else self.stdout
         if title:
-            console.print(Text(title, style="bold"))
+            console.print(Text(visible(title), style="bold"))
         with console.capture() as drawn:
             console.print(grid)
         lines = "\n".join(line.rstrip() for line in drawn.get().splitlines())
@@ -202,8 +235,11 @@ class Output:
             print(json.dumps(as_json(result), indent=2, ensure_ascii=False, allow_nan=False))
 
     @contextmanager
-    def spinner(self, text: str) -> Iterator[Any]:
-        """On a terminal, show a spinner, the elapsed time and a line of text, which ``update`` changes."""
+    def spinner(self, text: str, expected: float | None = None) -> Iterator[Any]:
+        """On a terminal, show a spinner, the elapsed time and a line of text, which ``update`` changes.
+
+        With the expected seconds, also show a bar and the time that is left.
+        """
         if self.quiet or not self.stderr.is_terminal:
             yield NoSpinner()
             return
@@ -213,8 +249,43 @@ class Output:
         rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # the text is cut, spinner and time are not
         line = TextColumn("{task.description}", markup=False, table_column=rest)
         time = TimeElapsedColumn(table_column=Column(no_wrap=True))
-        with Progress(SpinnerColumn(), time, line, console=self.stderr, transient=True, expand=True) as progress:
+        left = [] if expected is None else _remaining(expected, bar=self.stderr.width >= WIDE)
+        columns = [SpinnerColumn(), time, *left, line]
+        with Progress(*columns, console=self.stderr, transient=True, expand=True) as progress:
             yield Spinner(progress, progress.add_task(text, total=None))
+
+
+def _remaining(expected: float, bar: bool) -> list[Any]:
+    """A bar of the elapsed share of the expected seconds, and the time that is left: columns of a progress line."""
+    from rich.progress import ProgressColumn
+    from rich.progress_bar import ProgressBar
+    from rich.table import Column
+    from rich.text import Text
+
+    class Bar(ProgressColumn):
+        """The elapsed share; never full, as the end is not known."""
+
+        def render(self, task: Any) -> ProgressBar:
+            return ProgressBar(total=expected, completed=min(task.elapsed or 0.0, 0.99 * expected), width=20)
+
+    class TimeLeft(ProgressColumn):
+        """The expected time less the elapsed time."""
+
+        def render(self, task: Any) -> Text:
+            return Text(time_left(expected, task.elapsed or 0.0))
+
+    whole = Column(no_wrap=True)
+    return [*([Bar(table_column=whole)] if bar else []), TimeLeft(table_column=whole)]
+
+
+def time_left(expected: float, elapsed: float) -> str:
+    """How long it still takes, in round numbers."""
+    left = expected - elapsed
+    if left < 1:
+        return "soon done" if elapsed < 1.5 * expected + 2 else "longer than planned"
+    if left < 90:
+        return f"about {left:.0f} s left"
+    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
 
 
 class NoSpinner:
@@ -283,6 +354,18 @@ def show_data(output: Output, found: dict[str, Any]) -> None:
     tasks = f" of {found['tasks']:,} tasks" if "tasks" in found else ""
     left_out = "".join(f", {count:,} left out ({why})" for why, count in found["left_out"].items() if count)
     output.note(f"Training data: {found['rows']:,} rows{tasks}{left_out}")
+    if found["plan"] is not None:
+        output.note(f"Plan: {plan_text(found['plan'])}")
+
+
+def plan_text(plan: dict[str, Any]) -> str:
+    """Centres, time and memory of a fit."""
+    from leastwise.solvers.choose import duration
+    from leastwise.utils.memory import human
+
+    every = plan["n_centers"] >= plan["n_rows"]
+    centers = "all rows are kernel centres" if every else f"{plan['n_centers']:,} kernel centres"
+    return f"{centers}, about {duration(plan['seconds'])} and {human(plan['peak_bytes'])} of memory"
 
 
 def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) -> None:
@@ -294,6 +377,18 @@ def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) ->
     if others:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in others.items())
         (output.note if stderr else output.print)(f"... and {sum(others.values()):,} more columns: {kinds}")
+
+
+def show_feature_weights(output: Output, weights: dict[str, float] | None) -> None:
+    """Print the inputs with the largest feature weights; nothing if there are no weights."""
+    if weights is None:
+        return
+    largest = list(weights.items())[:MAX_WEIGHTS]
+    width = output.stdout.width - BESIDE_NAME
+    output.print("")
+    output.table("Feature weights", ["", ""], [[_shorten(name, width), f"{weight:.3g}"] for name, weight in largest])
+    if len(weights) > len(largest):
+        output.print(f"... and {len(weights) - len(largest):,} more columns with smaller weights")
 
 
 def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] = lambda note: True) -> None:

@@ -206,10 +206,15 @@ def _one_vs_rest_auc(hot: Array, S: Array, w: Array) -> float:
 
 def _auc(positive: Array, score: Array, w: Array) -> float:
     """Probability that a positive row scores above a negative one, ties counting half."""
-    _, place = np.unique(score, return_inverse=True)
+    return placed_auc(positive, np.unique(score, return_inverse=True)[1], w)
+
+
+def placed_auc(positive: Array, place: Array, w: Array) -> float:
+    """The same from the ranks of the scores, equal ones with equal rank; NaN if all rows are of one class."""
     up, down = np.bincount(place, w * positive), np.bincount(place, w * ~positive)
     below = np.cumsum(down) - down
-    return float(up @ (below + down / 2) / (up.sum() * down.sum()))
+    pairs = up.sum() * down.sum()
+    return float(up @ (below + down / 2) / pairs) if pairs > 0 else float("nan")
 
 
 # ------------------------------------------------------------------ checking

@@ -1,17 +1,18 @@
 """Search over sigma, alpha, sharing and other hyperparameters by held-out scores, with checkpoints.
 
 An interrupted search can be resumed. Inside :func:`checkpointing`, a listener is passed every finished step of a
-search, and may supply the result of a step from an earlier run. Steps come in the same order for the same data and
-parameters, so that a step is identified by its number and its hyperparameters.
+search, and may supply the result of a step from an earlier run. A step is identified by a fingerprint of its problem:
+rows, targets, weights, folds, kernel, objective and hyperparameters.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +34,7 @@ from leastwise.model_selection.steps import (
 )
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
+from leastwise.utils.hashing import fingerprint
 
 Array = np.ndarray
 
@@ -45,15 +47,18 @@ class SearchStep:
 
     Attributes
     ----------
+    key : str
+        Fingerprint of everything that the result depends on.
     number : int
-        Number of steps before it since the checkpoint was opened.
+        Number of steps before it since the checkpoint was opened, for progress reports.
     sigma, sharing : float or None
     n_rows : int
     what : str
         Description of the other settings that it depends on.
     """
 
-    number: int
+    key: str
+    number: int = field(compare=False)
     sigma: float
     sharing: float | None
     n_rows: int
@@ -114,16 +119,67 @@ def checkpointing(listener: CheckpointListener) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, SearchStep]:
-    """The listener, and the step that begins."""
-    active = _ACTIVE.get() or _Active(_NoCheckpoint())
-    step = SearchStep(active.steps, sigma, sharing, n_rows, what)
+def next_step(
+    evaluator: Evaluator, sigma: float, sharing: float | None, strategy: Callable, what: str
+) -> tuple[CheckpointListener, SearchStep]:
+    """The listener, and the step that begins; without a checkpoint, its key is empty."""
+    active = _ACTIVE.get()
+    n_rows = len(evaluator.rows)
+    if active is None:
+        return _NoCheckpoint(), SearchStep("", 0, sigma, sharing, n_rows, what)
+    key = fingerprint(evaluator.identity(sigma), sigma, sharing, strategy, what)
+    step = SearchStep(key, active.steps, sigma, sharing, n_rows, what)
     active.steps += 1
     return active.listener, step
 
 
+# ------------------------------------------------------------------- time limits
+
+
+@dataclass
+class TimeLimit:
+    """A limit of the time of searches.
+
+    Attributes
+    ----------
+    seconds : float
+        From the start of the context.
+    n_skipped : int
+        Steps that were skipped as the time was up.
+    """
+
+    seconds: float
+    n_skipped: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_up(self) -> bool:
+        """True if no time is left."""
+        return time.monotonic() - self.started > self.seconds
+
+
+_LIMIT: ContextVar[TimeLimit | None] = ContextVar("leastwise_time_limit", default=None)
+
+
+@contextmanager
+def search_time(seconds: float | None) -> Iterator[TimeLimit]:
+    """Limit the time of the searches made inside this context; None is no limit.
+
+    Every search takes at least one step. Steps after the limit are skipped, and the best point so far is the result.
+    """
+    limit = TimeLimit(np.inf if seconds is None else seconds)
+    token = _LIMIT.set(limit)
+    try:
+        yield limit
+    finally:
+        _LIMIT.reset(token)
+
+
 # ----------------------------------------------------------------------- search
 
+
+#: A skipped step has a score so much worse than the best one, relative to its magnitude.
+SKIPPED = 1e9
 
 #: Hyperparameters of a point of a search, and the names of the public parameters.
 PARAMETERS = {
@@ -164,10 +220,14 @@ class SearchResult:
 
 @dataclass
 class Search:
-    """A search with one evaluator; ``seen`` lists all evaluated points."""
+    """A search with one evaluator; ``seen`` lists all evaluated points.
+
+    ``made`` has the results of all steps by sigma and sharing.
+    """
 
     evaluator: Evaluator
     seen: list[dict] = field(default_factory=list)
+    made: dict[tuple[float, float | None], Candidate] = field(default_factory=dict)
 
     def run(self, sigmas: Grid, alphas: Grid, sharings: SharingGrid | None = None) -> Candidate:
         """Evaluate every sigma with every alpha, then refine alpha at the best point, also beyond the border.
@@ -257,7 +317,8 @@ class Search:
 
         tried = {start: (self, found)}
         best = walk(OptionGrid(tuple(sorted(options))), start, at, found)
-        self.evaluator = next(search.evaluator for search, outcome in tried.values() if outcome is best)
+        chosen = next(search for search, outcome in tried.values() if outcome is best)
+        self.evaluator, self.made = chosen.evaluator, chosen.made
         return best
 
     def at(self, sigma: float, sharing: float | None, alphas: Grid) -> Candidate:
@@ -267,10 +328,14 @@ class Search:
     def _at(
         self, sigma: float, sharing: float | None, strategy: Callable, count: int, what: str = "", ahead: Any = None
     ) -> Candidate:
-        """One search step: one sigma and sharing, about ``count`` alphas."""
+        """One search step: one sigma and sharing, about ``count`` alphas; skipped if the time is up."""
+        limit = _LIMIT.get()
+        if limit is not None and self.made and limit.is_up:
+            limit.n_skipped += 1
+            return self._skipped(sigma, sharing)
         evaluator = self.evaluator.with_sharing(sharing)
         shared = evaluator.description()
-        listener, step = next_step(sigma, sharing, len(evaluator.rows), f"{what}{count} alphas{shared}")
+        listener, step = next_step(evaluator, sigma, sharing, strategy, f"{what}{count} alphas{shared}")
         entry = listener.load(step)
         if entry is None:
             made = (ahead and ahead.find(sigma, sharing)) or make_step(evaluator, sigma, strategy, count)
@@ -283,11 +348,22 @@ class Search:
         evaluator.set_warm_start(sigma, entry.warm_start)
         self.seen.extend(entry.seen)
         self.evaluator.settings.report(entry.line)
+        self.made[sigma, sharing] = entry.outcome
         return entry.outcome
+
+    def _skipped(self, sigma: float, sharing: float | None) -> Candidate:
+        """The result of a step that is not made: the known one at this point, or one that is never the best."""
+        if (sigma, sharing) in self.made:
+            return self.made[sigma, sharing]
+        best = best_of(list(self.made.values()))
+        worse = best.score - SKIPPED * (best.scale + abs(best.score))
+        return replace(best, sigma=sigma, sharing=sharing, score=worse)
 
 
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:
-    return walk(alphas, start.alpha, visit, start if known else None)
+    """The calibrator of the first point is fitted from that of the start, the others from that of the last point."""
+    first = start if known else None
+    return walk(alphas, start.alpha, lambda alpha, last: visit(alpha, last or start), first)
 
 
 def table(seen: list[dict]) -> dict[str, Array]:
@@ -324,7 +400,7 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
         )
     X = rows.X[some]
     norms = squared_norms(X)
-    pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
+    pairs = kernel.pairs(X, X).ravel()[_upper_triangle(X.shape[0])] if kernel.distance else norms
     length = kernel.length(pairs, norms)
     if not length > 0:
         raise ValueError(
@@ -332,6 +408,12 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
             "Give features that vary, scale them, or give a number for sigma."
         )
     return length
+
+
+@lru_cache(maxsize=4)
+def _upper_triangle(n: int) -> Array:
+    """Flat indices of the entries above the diagonal; the folds and rounds of a fit ask for the same ones."""
+    return np.flatnonzero(~np.tri(n, dtype=bool))
 
 
 def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.conformal import ROUNDING, Evidence, gather, levels
+from leastwise.calibration.conformal import ROUNDING, Evidence, levels
 from leastwise.calibration.label_blend import by_width
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
@@ -16,7 +16,7 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
-from leastwise.estimators.predicting import label_tables
+from leastwise.estimators.predicting import label_evidence
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.onnx.calibrators import join_label_blocks
 from leastwise.onnx.graph import Graph, Value
@@ -236,8 +236,7 @@ def _within_level(g: Graph, scores: Value, level: Any, n_classes: int) -> Value:
 def _output_label_sets(g: Graph, model: Any, scores: Value, task: Value | None, coverage: float) -> None:
     """``set`` of shape (n, T, 2), or ``set_0`` and so on."""
     labels: Labels = core(model).label_index_
-    rows, known = model._held_rows(), label_tables(model.heldout_proba_, labels.form)
-    level = np.array([_conformal_level(gather(P, rows, t), coverage) for t, P in enumerate(known)])
+    level = np.array([_conformal_level(evidence, coverage) for evidence in label_evidence(model)])
     blocks, parts = [], []
     for which, columns in by_width(labels.starts):
         blocks.append(columns)

@@ -5,6 +5,7 @@ The rows are those that the fit held out, or rows that the user gives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
@@ -19,7 +20,7 @@ from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.base import KernelEstimator, Regressor
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import label_tables
+from leastwise.estimators.predicting import hidden_by_selection, label_tables
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import task_codes
 from leastwise.metrics.probabilities import class_log_losses
@@ -63,6 +64,8 @@ class Subject:
     abstaining, recalibrated : object or None
         Those of the wrappers.
     names : Names
+    inputs : sequence of str or None
+        Names of the columns of a table that the model gets.
     """
 
     whole: Any
@@ -72,6 +75,7 @@ class Subject:
     abstaining: Any = None
     recalibrated: Any = None
     names: Names = field(default_factory=Names)
+    inputs: Sequence[str] | None = None
 
     @property
     def calibrated(self) -> Any:
@@ -130,7 +134,8 @@ def subject_of(given: Any, names: Any = None) -> Subject:
         several = isinstance(model, MultiLabelLSPC) and model.label_index_.form != "flat"
         kind = "labels" if several else "classes"
     display_names = Names(names, "tasks" if kind == "values" else kind)
-    return Subject(whole, model, kind, tuple(wrappers), names=display_names, **found)
+    inputs = given.input_names_ if isinstance(given, TableModel) else None
+    return Subject(whole, model, kind, tuple(wrappers), names=display_names, inputs=inputs, **found)
 
 
 # --------------------------------------------------------------------------- predictions
@@ -281,25 +286,34 @@ def call_with_tasks(method: Any, X: Any, tasks: Any, **more: Any) -> Any:
 def _evaluation(subject: Subject, P: Any, held: HeldRows, heldout: bool) -> Evaluation:
     """From probabilities in the form that models return."""
     index = getattr(subject.model, "label_index_", None)
+    hidden = hidden_by_selection(subject.calibrated, held) if heldout else 0.0
     if index is None:
         P = np.asarray(P)
-        return Evaluation([_predictions(P, held, None, subject.class_names())], len(P), held, heldout)
+        part = _predictions(P, held, None, hidden, subject.class_names())
+        return Evaluation([part], len(P), held, heldout)
     tables = label_tables(P, index.form)
+    hidden /= len(tables)
     thresholds = np.broadcast_to(getattr(subject.calibrated, "threshold_", 0.5), len(tables))
     names = subject.labels or [""]
     parts = [
-        _predictions(table, held, t, subject.class_names(t), float(threshold), name)
+        _predictions(table, held, t, hidden, subject.class_names(t), float(threshold), name)
         for t, (table, threshold, name) in enumerate(zip(tables, thresholds, names, strict=True))
     ]
     return Evaluation(parts, len(tables[0]), held, heldout)
 
 
 def _predictions(
-    P: Array, held: HeldRows, label: int | None, classes: list[str], threshold: float = 0.5, name: str = ""
+    P: Array,
+    held: HeldRows,
+    label: int | None,
+    hidden: float,
+    classes: list[str],
+    threshold: float = 0.5,
+    name: str = "",
 ) -> Predictions:
     w = held.weight if label is None else held.weight[:, label]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
-    return Predictions(gather(P, held, label), rows, classes, threshold, name)
+    return Predictions(gather(P, held, label, hidden), rows, classes, threshold, name)
 
 
 # ------------------------------------------------------------------------------ measures

@@ -6,11 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from leastwise.sources.formats.cells import CELL_READERS, boolean, date, number, quoted, strip_cell
+from leastwise.sources.blocks import TableError
+from leastwise.sources.formats.cells import CELL_READERS, boolean, number, quoted, strip_cell
+from leastwise.sources.formats.dates import check_format, guess_format, read_date
 from leastwise.tables.table import EXACT, Array, Table
 
 KINDS = ("number", "boolean", "date", "category", "ignore")
@@ -31,6 +34,7 @@ ID_WORDS = frozenset(
 #: The name that the reader of text files gives to a first column without one, such as an index that pandas wrote.
 _FIRST_UNNAMED = "unnamed_1"
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_EIGHT_DIGITS = re.compile(r"(19|20)\d{6}", re.ASCII)
 _LEADING_ZERO = re.compile(r"0\d+", re.ASCII)
 
 
@@ -57,9 +61,14 @@ def _shortest(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < EXACT else repr(value)
 
 
-def values_of(table: Table, name: str, kind: str) -> Array:
-    """A column as floats, NaN where missing; an error names the first cell that is not of this kind."""
+def values_of(table: Table, name: str, kind: str, format: str = "") -> Array:
+    """A column as floats, NaN where missing; an error names the first cell that is not of this kind.
+
+    ``format`` is that of dates in text; "" for ISO dates.
+    """
     column, (reader, expected) = table[name], CELL_READERS[kind]
+    if format:
+        reader, expected = partial(read_date, format=format), f"a date of the format {format}"
     if column.dtype.kind == "M":
         if kind != "date":
             raise table.error(0, name, f"the column contains dates; expected {expected}.")
@@ -91,10 +100,22 @@ def values_of(table: Table, name: str, kind: str) -> Array:
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """The kind of a column, and why."""
+    """The kind of a column, and why; for dates in text also their format, "" for ISO dates."""
 
     kind: str
     note: str = ""
+    format: str = ""
+
+    @staticmethod
+    def given(name: str, text: str) -> ColumnKind:
+        """The kind that a user gives: one of ``KINDS``, or "date:%d/%m/%Y"."""
+        kind, _, format = text.partition(":")
+        wrong = check_format(format) if kind == "date" and format else None
+        if kind not in KINDS or (kind != "date" and format):
+            raise TableError(f'kinds= has {text!r} for column "{name}": use one of {list(KINDS)}, or date:%d/%m/%Y.')
+        if wrong:
+            raise TableError(f'kinds= has {text!r} for column "{name}": {wrong}.')
+        return ColumnKind(kind, f"as specified, {format}" if format else "as specified", format)
 
 
 _EMPTY = ColumnKind("ignore", "no values")
@@ -127,19 +148,34 @@ def _kind_of_text(table: Table, name: str) -> ColumnKind:
         return _EMPTY
     numbers = {cell: value for cell, text in texts.items() if (value := number(text)) is not None}
     if len(numbers) == len(texts):
+        if all(_EIGHT_DIGITS.fullmatch(text) for text in texts.values()):
+            dates = _kind_of_dates(texts.values())
+            if dates is not None:
+                return dates
         why = _codes_in_digits(texts.values())
         if why:
             return _kind_of_codes(len(set(texts.values())), sum(cell in texts for cell in cells), why)
         return _kind_of_numbers(name, np.array([numbers[cell] for cell in cells if cell in numbers]), len(cells))
-    for read, found in ((boolean, ColumnKind("boolean")), (date, _DATES)):
-        if all(read(text) is not None for text in texts.values()):
-            return found
+    if all(boolean(text) is not None for text in texts.values()):
+        return ColumnKind("boolean")
+    if (dates := _kind_of_dates(texts.values())) is not None:
+        return dates
     known = [cell for cell in cells if cell in texts]
     _check_mistakes(table, name, numbers, known)
     values = len(set(texts.values()))
     if _mostly_distinct(values, len(known)):
         return ColumnKind("ignore", f"{values} distinct texts in {len(known)} rows: names, ids or free text")
     return ColumnKind("category")
+
+
+def _kind_of_dates(texts: Collection[str]) -> ColumnKind | None:
+    """Dates in one format; None if these are not dates."""
+    found = guess_format(texts)
+    if found is None:
+        return None
+    format, doubt = found
+    how = f"format {format}" + (f" ({doubt})" if doubt else "") + ", " if format else ""
+    return ColumnKind("date", how + _DATES.note, format)
 
 
 def _mostly_distinct(n_values: int, n: int) -> bool:
@@ -221,6 +257,8 @@ class Column:
         Rare values, which share a feature.
     note : str
         A remark on the column.
+    format : str
+        The format of dates in text; "" for ISO dates.
     """
 
     name: str
@@ -233,6 +271,17 @@ class Column:
     categories: tuple[str, ...] = ()
     pooled: tuple[str, ...] = ()
     note: str = ""
+    format: str = ""
+
+    @property
+    def used(self) -> bool:
+        """True if the column is an input."""
+        return bool(self.features)
+
+    @property
+    def nominal(self) -> bool:
+        """True if only equality of values counts, not their order."""
+        return self.kind in ("category", "boolean")
 
     @property
     def features(self) -> list[str]:
@@ -252,7 +301,10 @@ def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, 
         return Column(name, "ignore", note=found.note)
     if found.kind == "category":
         return _fit_category(table, name, found.note, max_categories, min_share)
-    values = values_of(table, name, found.kind)
+    given = found.kind == "date" and not found.format and found.note == "as specified"
+    if given and table[name].dtype.kind == "O":  # a date in the format that its cells have
+        found = _kind_of_dates([text for text in set(text_cells(table[name])) if text is not None]) or found
+    values = values_of(table, name, found.kind, found.format)
     known = values[~np.isnan(values)]
     counts: dict[str, Any] = {"n_missing": len(values) - len(known), "n_values": len(np.unique(known))}
     if counts["n_values"] < 2:
@@ -264,7 +316,7 @@ def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, 
     size = np.abs(known).max()
     parts = np.where(np.isnan(values), fill, values) / size
     mean, scale = float(parts.mean() * size), float(parts.std() * size)
-    return Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=found.note)
+    return Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=found.note, format=found.format)
 
 
 def _fit_category(table: Table, name: str, why: str, max_categories: int, min_share: float) -> Column:

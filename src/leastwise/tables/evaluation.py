@@ -16,7 +16,7 @@ from leastwise.metrics.reliability import calibration_errors
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import object_column
 from leastwise.tables.columns import values_of
-from leastwise.tables.prepare import known_classes, read_labels
+from leastwise.tables.prepare import Target, known_classes, read_labels
 from leastwise.tables.table import Array, Table, text_of
 from leastwise.utils.unwrap import arrive
 
@@ -105,26 +105,29 @@ def _decisions(decided: Array, names: Array) -> Array:
 
 
 def _set_texts(inside: Array, names: Array) -> Array:
-    """Sets as text, separated by bars."""
-    return object_column(["|".join(names[row].tolist()) for row in inside])
+    """Sets as text, separated by bars; a bar or a backslash in a name has a backslash in front."""
+    escaped = np.array([str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names], dtype=object)
+    return object_column(["|".join(escaped[row].tolist()) for row in inside])
 
 
-def predict_classes(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
-    """Probabilities, decisions, sets and domain weight of rows."""
-    P = np.asarray(model.model_.predict_proba(X, **params), dtype=float)
-    decided = None if model.decider_ is None else model.decider_.accepts(X, **params)
-    return Predictions(P.argmax(axis=1), P, decided, _sets(model, X, params), in_domain=_in_domain(model, X, params))
+def predict_classes(model: Any, X: Array, params: dict[str, Any], prior: dict[str, Any]) -> Predictions:
+    """Probabilities, decisions, sets and domain weight of rows; no sets if ``prior`` has other class shares."""
+    P = np.asarray(model.model_.predict_proba(X, **params, **prior), dtype=float)
+    decided = None if model.decider_ is None else model.decider_.accepts(X, **params, **prior)
+    inside = None if prior else _sets(model, X, params)
+    return Predictions(P.argmax(axis=1), P, decided, inside, in_domain=_in_domain(model, X, params))
 
 
-def predict_labels(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
+def predict_labels(model: Any, X: Array, params: dict[str, Any], prior: dict[str, Any]) -> Predictions:
     """Probabilities, decisions, sets and domain weight of rows with several labels."""
-    P = np.asarray(model.model_.predict_proba(X), dtype=float)
-    decided = None if model.decider_ is None else model.decider_.accepts(X)
+    P = np.asarray(model.model_.predict_proba(X, **prior), dtype=float)
+    decided = None if model.decider_ is None else model.decider_.accepts(X, **prior)
     codes = (np.broadcast_to(model._predictor.threshold_, P.shape) < P).astype(int)
-    return Predictions(codes, P, decided, _sets(model, X, params), in_domain=_in_domain(model, X, params))
+    inside = None if prior else _sets(model, X, params)
+    return Predictions(codes, P, decided, inside, in_domain=_in_domain(model, X, params))
 
 
-def predict_numbers(model: Any, X: Array, params: dict[str, Any]) -> Predictions:
+def predict_numbers(model: Any, X: Array, params: dict[str, Any], prior: dict[str, Any]) -> Predictions:
     """Numbers with prediction intervals."""
     values = np.asarray(model.model_.predict(X, **params), dtype=float)
     inner, rows = arrive(model.model_, X)
@@ -233,7 +236,7 @@ def label_scores(Y: Array, P: Array, threshold: Any, names: list[str]) -> dict[s
 
 def by_task(tasks: Array, score: Any) -> dict[str, dict[str, float]]:
     """A few scores for each task; ``score(rows)`` computes all of them."""
-    few = ("rows", "log_loss", "accuracy", "rmse", "r2")
+    few = ("rows", "log_loss", "accuracy", "decided", "error_of_decided", "rmse", "r2", "interval_coverage")
     parts = {str(t): score(np.flatnonzero(tasks == t)) for t in np.unique(tasks)}
     return {t: {name: s[name] for name in few if name in s} for t, s in parts.items()}
 
@@ -241,50 +244,74 @@ def by_task(tasks: Array, score: Any) -> dict[str, dict[str, float]]:
 # ------------------------------------------------------------------- evaluation
 
 
-def evaluate_model(model: Any, table: Table, strict: bool = False) -> dict[str, Any]:
+def evaluate_model(model: Any, table: Table, strict: bool = False, class_prior: Any = None) -> dict[str, Any]:
     """Scores of a model on a table that includes the target."""
+    target = true_target(model, table)
+    predicted = model.answer(table, strict, class_prior)
+    evaluate = {"classes": _evaluate_classes, "numbers": _evaluate_numbers, "labels": _evaluate_labels}[model.kind_]
+    scores = evaluate(model, target, predicted)
+    return {**scores, "left_out": len(table) - scores["rows"], "notes": list(predicted.notes)}
+
+
+def true_target(model: Any, table: Table) -> Target:
+    """The true target of the rows where it is known: codes of classes, numbers, or labels."""
     needed = list(model.labels) if model.labels else [model.target]
     absent = [name for name in needed if name not in table.columns]
     if absent:
         raise table.missing_error(absent, "the evaluation needs")
-    predicted = model.answer(table, strict)
-    evaluate = {"classes": _evaluate_classes, "numbers": _evaluate_numbers, "labels": _evaluate_labels}[model.kind_]
-    scores = evaluate(model, table, predicted)
-    return {**scores, "left_out": len(table) - scores["rows"], "notes": list(predicted.notes)}
+    if model.kind_ == "labels":
+        return read_labels(table, needed)
+    if model.kind_ == "classes":
+        target = known_classes(table, model.target, model.classes_)
+    else:
+        values = values_of(table, model.target, "number")
+        target = Target("numbers", values[~np.isnan(values)], ~np.isnan(values))
+    if not target.known.any():
+        raise TableError(f'column "{model.target}", the target, has no values: there is nothing to evaluate.')
+    return target
 
 
-def _evaluate_classes(model: Any, table: Table, predicted: Any) -> dict[str, Any]:
-    target = known_classes(table, model.target, model.classes_)
-    y, rows = target.y, _target_rows(target.known, model.target)
-    P, prediction = predicted.proba[rows], predicted.prediction[rows]
+def _evaluate_classes(model: Any, target: Target, predicted: Predictions) -> dict[str, Any]:
+    y, rows = target.y, np.flatnonzero(target.known)
+    assert predicted.proba is not None
+    P, wrong = predicted.proba[rows], predicted.prediction[rows] != y
     scores: dict[str, Any] = class_scores(y, P) | calibration_scores(y, P)
     if predicted.inside is not None:
         scores |= set_scores(y, predicted.inside[rows])
-    if predicted.decided is not None:
-        scores |= decision_scores(prediction != y, predicted.decided[rows])
+    decided = None if predicted.decided is None else predicted.decided[rows]
+    scores |= {} if decided is None else decision_scores(wrong, decided)
     scores["baseline"] = share_scores(y, model.baseline_)
+
+    def score(some: Array) -> dict[str, float]:
+        return class_scores(y[some], P[some]) | (
+            {} if decided is None else decision_scores(wrong[some], decided[some])
+        )
+
     if predicted.tasks is not None:
-        scores["tasks"] = by_task(predicted.tasks[rows], lambda some: class_scores(y[some], P[some]))
+        scores["tasks"] = by_task(predicted.tasks[rows], score)
     return scores
 
 
-def _evaluate_numbers(model: Any, table: Table, predicted: Any) -> dict[str, Any]:
-    values = values_of(table, model.target, "number")
-    rows = _target_rows(~np.isnan(values), model.target)
-    y, values = values[rows], predicted.prediction[rows]
-    scores: dict[str, Any] = dict(number_scores(y, values))
-    if predicted.intervals is not None:
-        scores |= interval_scores(y, predicted.intervals[rows])
+def _evaluate_numbers(model: Any, target: Target, predicted: Predictions) -> dict[str, Any]:
+    y, rows = target.y, np.flatnonzero(target.known)
+    values, ends = predicted.prediction[rows], predicted.intervals
+    ends = None if ends is None else ends[rows]
+
+    def score(some: Any) -> dict[str, float]:
+        of_intervals = {} if ends is None else interval_scores(y[some], ends[some])
+        return number_scores(y[some], values[some]) | of_intervals
+
+    scores: dict[str, Any] = score(slice(None))
     scores["baseline"] = number_scores(y, np.full(len(y), model.baseline_))
     if predicted.tasks is not None:
-        scores["tasks"] = by_task(predicted.tasks[rows], lambda some: number_scores(y[some], values[some]))
+        scores["tasks"] = by_task(predicted.tasks[rows], score)
     return scores
 
 
-def _evaluate_labels(model: Any, table: Table, predicted: Any) -> dict[str, Any]:
-    names = list(model.labels)
-    target = read_labels(table, names)
-    Y, P, rows = target.y, predicted.proba[target.known], np.flatnonzero(target.known)
+def _evaluate_labels(model: Any, target: Target, predicted: Predictions) -> dict[str, Any]:
+    names, rows = list(model.labels), np.flatnonzero(target.known)
+    assert predicted.proba is not None
+    Y, P = target.y, predicted.proba[rows]
     scores = label_scores(Y, P, model._predictor.threshold_, names)
     known = ~np.isnan(Y)
     if predicted.decided is not None:
@@ -294,12 +321,6 @@ def _evaluate_labels(model: Any, table: Table, predicted: Any) -> dict[str, Any]
     shares = label_scores(Y, np.tile(model.baseline_, (len(Y), 1)), 0.5, names)
     scores["baseline"] = {name: shares[name] for name in ("log_loss", "accuracy")}
     return scores
-
-
-def _target_rows(known: Array, target: str) -> Array:
-    if not known.any():
-        raise TableError(f'column "{target}", the target, has no values: there is nothing to evaluate.')
-    return np.flatnonzero(known)
 
 
 def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
@@ -341,6 +362,7 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "features": model.encoder_.get_feature_names_out().tolist(),
         "columns": model.encoder_.describe().rows(),
         "chosen": {name: value for name, value in chosen.items() if value is not None},
+        "feature_weights": model.feature_weights_,
         "baseline": model.baseline_,
         "heldout": getattr(model, "heldout_", {}),  # model files may omit it
         "coverage": model.coverage,

@@ -15,6 +15,7 @@ from leastwise.sources.formats.arff import read_arff
 from leastwise.sources.formats.arrow import MAGIC, read_arrow, write_arrow
 from leastwise.sources.formats.csv import DELIMITERS, decode, read_csv, write_csv
 from leastwise.sources.formats.libsvm import read_libsvm_columns
+from leastwise.sources.formats.xlsx import read_xlsx
 from leastwise.tables.table import Table
 from leastwise.utils.atomic_files import write_atomically
 from leastwise.utils.memory import available_memory, human
@@ -34,8 +35,9 @@ EXTENSIONS = {
     ".libsvm": "libsvm",
     ".svm": "libsvm",
     ".svmlight": "libsvm",
+    ".xlsx": "xlsx",
 }
-FORMATS = ("csv", "tsv", "parquet", "arrow", "arff", "libsvm")
+FORMATS = ("csv", "tsv", "parquet", "arrow", "arff", "libsvm", "xlsx")
 WRITTEN = ("csv", "tsv", "parquet", "arrow")
 _GZIP = b"\x1f\x8b"
 
@@ -59,7 +61,7 @@ def read_table(
     ----------
     source : path, "-" or stream
         "-" is the standard input. Text may be gzipped.
-    format : {"csv", "tsv", "parquet", "arrow", "arff", "libsvm"}, optional
+    format : {"csv", "tsv", "parquet", "arrow", "arff", "libsvm", "xlsx"}, optional
         By default according to the file extension, and CSV for streams. "arrow" is the IPC format, also of Feather
         files. Parquet and Arrow need the extra ``frames``.
     delimiter : str, optional
@@ -99,6 +101,11 @@ def read_table(
     data = _content(source, name)
     if format in ("parquet", "arrow"):
         return _read_binary(data, format, name)
+    if format == "xlsx":
+        if isinstance(data, str):
+            raise TableError(f"{name}: format='xlsx' needs a binary stream, but this is a text stream.")
+        sheet = read_xlsx(data, name)
+        return Table(sheet.columns, name, sheet.lines, "row")
     text = data if isinstance(data, str) else decode(_uncompressed(data, name), encoding, name)
     if format == "arff":
         found = read_arff(text, name)
@@ -121,7 +128,9 @@ def _read_binary(data: bytes | str, format: str, name: str) -> Table:
     return Table(table.columns, name, declared=table.declared)
 
 
-def write_table(table: Any, target: str | os.PathLike | IO, format: str | None = None) -> None:
+def write_table(
+    table: Any, target: str | os.PathLike | IO, format: str | None = None, *, formulas: bool = False
+) -> None:
     """Write a table to a file, "-" (the standard output) or a stream.
 
     A file is written under a temporary name and then renamed: after an interruption there is the old file or the new
@@ -134,13 +143,16 @@ def write_table(table: Any, target: str | os.PathLike | IO, format: str | None =
         With the extension .gz, text is compressed.
     format : {"csv", "tsv", "parquet", "arrow"}, optional
         By default according to the file extension, and CSV for streams.
+    formulas : bool, default=False
+        CSV and TSV: False writes an apostrophe in front of text that begins with =, +, -, @, a tab or a carriage
+        return and is not a number, since spreadsheets run such cells as formulas. True writes all text as it is.
     """
     table, name = Table.of(table), _source_name(target)
     format = checked_format(format, name, WRITTEN)
     if format in ("parquet", "arrow"):
         data = write_arrow(table.columns, format)
     else:
-        data = write_csv(table.columns, "\t" if format == "tsv" else ",").encode()
+        data = write_csv(table.columns, "\t" if format == "tsv" else ",", formulas=formulas).encode()
         data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data
     if isinstance(target, str | os.PathLike) and str(target) != "-":
         try:
@@ -202,7 +214,8 @@ def _content(source: Any, name: str) -> bytes | str:
 
 def _uncompressed(data: bytes, name: str) -> bytes:
     """Text, decompressed up to a limit of memory; an error if the file has another format."""
-    other = next((format for mark, format in MAGIC.items() if data.startswith(mark)), None)
+    marks = {**MAGIC, b"PK\x03\x04": "xlsx"}
+    other = next((format for mark, format in marks.items() if data.startswith(mark)), None)
     if other is not None:
         raise TableError(f"{name}: this is a file in {other} format, not text: give format={other!r}.")
     if not data.startswith(_GZIP):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators._html_repr import shows_fit
@@ -19,8 +20,13 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
+from leastwise.inspection.feature_weights import named_feature_weights
+from leastwise.model_selection.search import search_time
+from leastwise.solvers.choose import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
+from leastwise.tables.comparison import compare_models
+from leastwise.tables.drift import check_drift, read_class_prior, reference_of
 from leastwise.tables.evaluation import (
     Predictions,
     evaluate_model,
@@ -31,15 +37,22 @@ from leastwise.tables.evaluation import (
     predict_labels,
     predict_numbers,
     summarize_model,
+    true_target,
 )
-from leastwise.tables.prepare import Roles, Target, prepare, task_ids, unseen_task_notes
+from leastwise.tables.planning import check_time_limit, sized_model, warn_time_limit
+from leastwise.tables.prepare import (
+    RULES,
+    Prepared,
+    Roles,
+    Target,
+    input_estimator,
+    label_thresholds,
+    prepare,
+    task_ids,
+    unseen_task_notes,
+)
 from leastwise.tables.table import Array, Table
-from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
-
-#: With more rows than this, classifiers have fewer kernel centres than rows,
-MANY_ROWS = 5000
-#: namely this many.
-CENTERS = 500
+from leastwise.utils.unwrap import core, fit_inside, inner_model, layers, split_params
 
 
 @shows_fit
@@ -67,21 +80,42 @@ class TableModel(BaseEstimator):
         The kind of the target; by default found.
     model : estimator, optional
         The estimator, of this library or another; by default ``LSPC`` for classes, ``LSSVR`` for numbers,
-        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task, each with
-        ``scale=None``, as the encoder scales the columns.
+        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task. Estimators of this
+        library scale the numbers, encode the categories and take account of missing values themselves, as in a fit to
+        a frame; others get the features of :class:`TableEncoder`.
     kinds, ignore
         As in :class:`TableEncoder`.
+    missing : sequence of str, default=()
+        Words that mark a missing cell in any column, beside those of the page "Tables": "unknown", "-999".
     max_error : float, optional
         Maximum error rate of the decisions; rows are left undecided to keep it, see
         :class:`leastwise.Abstaining`.
     min_confidence : float, optional
         Minimum probability of a decision.
+    cost : float, optional
+        Cost of leaving a row undecided, in units of the cost of an error. Give at most one of ``max_error``,
+        ``min_confidence`` and ``cost``.
+    confidence : float, default=0.95
+        Probability, over the draw of the training rows, that ``max_error`` is kept.
+    by_task : bool, default=False
+        True gives every task its own threshold and, with ``recalibrate``, its own calibration.
+    threshold : float, "auto" or mapping of labels to numbers, optional
+        For labels: a label is predicted where its probability is above this; by default 0.5. "auto" chooses the
+        thresholds on held-out rows.
+    similarity : str, optional
+        Which tasks, or labels, share: the names that ``MultiTaskLSPC`` and ``MultiLabelLSPC`` take.
+    kernel : str, optional
+        The kernel, such as "rbf", "laplace", "linear" or "rbf+linear"; by default chosen on held-out rows.
     coverage : float, default=0.9
         Coverage of prediction sets and intervals.
     recalibrate : bool, default=False
         Calibrate again on held-out predictions, see :class:`leastwise.Recalibrated`.
     n_centers : "auto", int or None, default="auto"
-        Number of kernel centres. "auto" uses all rows; for classes and labels with more than 5,000 rows, 500.
+        Number of kernel centres. "auto" uses all rows, with more than 5,000 rows 500, and fewer where the memory
+        (see :func:`leastwise.set_memory_limit`) or ``time_limit`` does not suffice.
+    time_limit : float, optional
+        Seconds that the fit may take. The number of centres follows it, and the search stops there with the best
+        point so far. Times are planned, see :meth:`plan`, so the limit is kept approximately.
     random_state : int, RandomState or None, default=0
         For random centres. None is a fixed seed, too.
 
@@ -91,6 +125,8 @@ class TableModel(BaseEstimator):
     encoder_ : TableEncoder
     columns_ : list of Column
         The input columns.
+    feature_weights_ : dict of str to float or None
+        The weights that the kernel gives to the inputs, from the largest; None if it has none.
     model_ : estimator
         The fitted estimator.
     decider_ : Abstaining or None
@@ -105,6 +141,10 @@ class TableModel(BaseEstimator):
         Number of training rows, and of rows left out, by reason.
     rows_used_ : ndarray of int
         Indices of the training rows in the table.
+    reference_ : dict
+        How the training rows are distributed over bins of every column, for :meth:`check_drift`.
+    stopped_ : bool
+        Whether the search stopped at ``time_limit``.
     heldout_ : dict
         Scores of held-out predictions, slightly optimistic as they also chose the hyperparameters.
     notes_ : list of str
@@ -135,11 +175,19 @@ class TableModel(BaseEstimator):
         model: Any = None,
         kinds: Mapping[str, str] | None = None,
         ignore: Sequence[str] = (),
+        missing: Sequence[str] = (),
         max_error: float | None = None,
         min_confidence: float | None = None,
+        cost: float | None = None,
+        confidence: float = 0.95,
+        by_task: bool = False,
+        threshold: Any = None,
+        similarity: str | None = None,
+        kernel: str | None = None,
         coverage: float = 0.9,
         recalibrate: bool = False,
         n_centers: Any = "auto",
+        time_limit: float | None = None,
         random_state: Any = 0,
     ) -> None:
         self.target = target
@@ -152,11 +200,19 @@ class TableModel(BaseEstimator):
         self.model = model
         self.kinds = kinds
         self.ignore = ignore
+        self.missing = missing
         self.max_error = max_error
         self.min_confidence = min_confidence
+        self.cost = cost
+        self.confidence = confidence
+        self.by_task = by_task
+        self.threshold = threshold
+        self.similarity = similarity
+        self.kernel = kernel
         self.coverage = coverage
         self.recalibrate = recalibrate
         self.n_centers = n_centers
+        self.time_limit = time_limit
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fit
@@ -171,35 +227,61 @@ class TableModel(BaseEstimator):
             Including the target.
         y : ignored
         """
-        table = Table.of(table)
+        table = self._read(table)
         found = prepare(self, table)
         roles, used, target, params = found.roles, found.used, found.target, found.params
         self.left_out_, self.encoder_ = found.left_out, found.encoder
-        X = self.encoder_.transform(used)
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
-        self._fit_model(X, target.y, params, roles)
+        model, plan = self._planned(found)
+        warn_time_limit(plan, self.time_limit)
+        with search_time(self.time_limit) as limit:
+            self.fitted_ = fit_inside(model, self.encoder_.transform(used), target.y, *split_params(model, params))
+        self.stopped_ = limit.n_skipped > 0
         self._store(target, roles, params.get("sample_weight", np.ones(len(used))))
+        self.reference_ = reference_of(self, used, params)
         self.notes_ = self._notes(table)
         return self
 
+    def _read(self, table: Any) -> Table:
+        """The table, with the words of ``missing`` as missing cells."""
+        return Table.of(table).with_missing([self.missing] if isinstance(self.missing, str) else self.missing)
+
     def look(self, table: Any) -> dict[str, Any]:
-        """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes."""
-        return json_values(prepare(self, Table.of(table)).summary())
+        """What ``fit`` would use, without fitting: kinds of the columns and of the target, rows, classes.
 
-    def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
-        model = self._chosen(len(X), roles.task)
+        ``plan`` has the solver, centres, expected seconds and memory as in :meth:`plan`, or None.
+        """
+        found = prepare(self, self._read(table))
+        plan = self._planned(found)[1]
+        return json_values(found.summary() | {"plan": None if plan is None else plan.as_dict()})
+
+    def plan(self, table: Any) -> Plan | None:
+        """Solver, operations, memory and time that ``fit`` would need; None if ``model`` has no method ``plan``.
+
+        Tables take time to be read and encoded, which is not included.
+        """
+        return self._planned(prepare(self, self._read(table)))[1]
+
+    def _planned(self, found: Prepared) -> tuple[Any, Plan | None]:
+        """The estimator before its fit, and the plan of the fit."""
+        check_time_limit(self.time_limit)
+        kind, task = found.target.kind, found.roles.task
+        n_centers = self.n_centers if self.model is None else None
+        model, plan = sized_model(lambda count: self._chosen(kind, task, count), found, n_centers, self.time_limit)
+        own = input_estimator(model)
+        if own is not None:
+            own.categories = found.encoder.nominal_ or "from_dtype"
         if self.recalibrate:
-            model = Recalibrated(model)
-        if self.max_error is not None or self.min_confidence is not None:
-            model = Abstaining(model, max_error=self.max_error, min_confidence=self.min_confidence)
-        self.fitted_ = fit_inside(model, X, y, *split_params(model, params))
+            model = Recalibrated(model, by_task=self.by_task)
+        rule = {name: getattr(self, name) for name in RULES if getattr(self, name) is not None}
+        if rule:
+            model = Abstaining(model, **rule, confidence=self.confidence, by_task=self.by_task)
+        return model, plan
 
-    def _chosen(self, n: int, task: str | None) -> Any:
+    def _chosen(self, kind: str, task: str | None, centers: int | None) -> Any:
         """The given estimator, or the default for this kind of target."""
         if self.model is not None:
             return clone(self.model)
-        many = n > MANY_ROWS and self.kind_ != "numbers"  # regression has a solver for many rows
-        centers = (CENTERS if many else None) if self.n_centers == "auto" else self.n_centers
         classes: dict[tuple[str, bool], Any] = {
             ("classes", False): LSPC,
             ("classes", True): MultiTaskLSPC,
@@ -207,8 +289,10 @@ class TableModel(BaseEstimator):
             ("numbers", True): MultiTaskLSSVR,
             ("labels", False): MultiLabelLSPC,
         }
-        # The encoder has scaled the columns.
-        return classes[self.kind_, task is not None](scale=None, n_centers=centers, random_state=self.random_state)
+        given = {name: getattr(self, name) for name in ("kernel", "similarity") if getattr(self, name) is not None}
+        if self.threshold is not None:
+            given["threshold"] = label_thresholds(self.threshold, list(self.labels or ()))
+        return classes[kind, task is not None](n_centers=centers, random_state=self.random_state, **given)
 
     def _store(self, target: Target, roles: Roles, w: Array) -> None:
         """Set label names, classes, baseline and held-out scores."""
@@ -234,12 +318,27 @@ class TableModel(BaseEstimator):
             notes.append(
                 f"{centers} of {self.n_rows_} rows are kernel centres (n_centers); all rows are used for training."
             )
+        if self.stopped_ and self.time_limit is not None:
+            notes.append(
+                f"The search stopped at the time limit of {duration(self.time_limit)}, with the best point so far."
+            )
         return notes
 
     @property
     def columns_(self) -> list[Column]:
         """The input columns."""
         return self.encoder_.columns_
+
+    @property
+    def feature_weights_(self) -> dict[str, float] | None:
+        """The weights that the kernel gives to the inputs, by name, from the largest; None if there are none."""
+        return named_feature_weights(self.model_, self.input_names_)
+
+    @property
+    def input_names_(self) -> list[str] | None:
+        """Names of the columns that the estimator gets; None if a pipeline makes others."""
+        piped = any(isinstance(layer, Pipeline) for layer in layers(self.model_))
+        return None if piped else self.encoder_.get_feature_names_out().tolist()
 
     @property
     def decider_(self) -> Abstaining | None:
@@ -268,10 +367,10 @@ class TableModel(BaseEstimator):
 
     # -------------------------------------------------------------- predict
 
-    def answer(self, table: Any, strict: bool = False) -> Predictions:
-        """Predictions for the rows of a table, as arrays; ``strict`` as in :meth:`predict_table`."""
+    def answer(self, table: Any, strict: bool = False, class_prior: Any = None) -> Predictions:
+        """Predictions for the rows of a table, as arrays; parameters as in :meth:`predict_table`."""
         check_is_fitted(self)
-        roles, table = Roles.of(self), Table.of(table)
+        roles, table = Roles.of(self), self._read(table)
         if not len(table):
             raise TableError("there are no rows to predict.")
         if roles.task and roles.task not in table.columns:
@@ -283,11 +382,16 @@ class TableModel(BaseEstimator):
             known = np.isin(params["tasks"], self._inner.tasks_)
             notes += unseen_task_notes(table, roles.task, params["tasks"], known, self._inner.tasks_, strict)
         make = {"classes": predict_classes, "labels": predict_labels, "numbers": predict_numbers}[self.kind_]
+        prior = read_class_prior(self, class_prior, encoded.X, params)
+        if prior is not None:
+            notes.append(
+                "Limits of errors are for the class shares of training, and so are sets, which are left out."
+            )
         novelty = novelty_pvalues(self, encoded.X)
-        made = make(self, encoded.X, params)
+        made = make(self, encoded.X, params, {} if prior is None else {"class_prior": prior})
         return replace(made, novelty=novelty, notes=tuple(notes), tasks=params.get("tasks"), known_task=known)
 
-    def predict_table(self, table: Any, strict: bool = False) -> Table:
+    def predict_table(self, table: Any, strict: bool = False, class_prior: Any = None) -> Table:
         """Predictions, one row for each row.
 
         Parameters
@@ -296,6 +400,10 @@ class TableModel(BaseEstimator):
         strict : bool, default=False
             Raise an error for rows of tasks that did not occur in training; by default they have the shared model,
             and a warning names ids that differ only in upper and lower case, spaces or leading zeros from known ones.
+        class_prior : mapping, "uniform" or "estimate", optional
+            Class shares of the new rows, if they differ from those of training: by class, or by label the share of
+            1. "estimate" finds them from the predicted probabilities, see :func:`leastwise.estimate_class_prior`.
+            Then there are no prediction sets, whose coverage holds for the shares of training.
 
         Returns
         -------
@@ -303,13 +411,14 @@ class TableModel(BaseEstimator):
             The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for each
             class, ``confidence`` (the probability of the prediction), ``decision`` (the prediction, or empty where a
             person has to decide; only with ``max_error`` or ``min_confidence``), ``set`` (the prediction set, its
-            classes separated by a bar) and ``in_domain`` (from 1, near the training rows, to 0). For numbers
+            classes separated by a bar, with a backslash before a bar or backslash in a name) and ``in_domain`` (from
+            1, near the training rows, to 0). For numbers
             ``prediction``, ``interval_lower`` and ``interval_upper``. For labels the name of each, the same with the
             prefixes ``p_``, ``decision_`` and ``set_``, and ``in_domain``. Last, if the model has them, ``novelty``
             (the p-value of :meth:`leastwise.LSPC.novelty_pvalue`: small for rows unlike the training rows) and, with
             a task, ``known_task``: false where the task did not occur in training.
         """
-        predicted, given = self.answer(table, strict), Table.of(table)
+        predicted, given = self.answer(table, strict, class_prior), Table.of(table)
         ids = Roles.of(self).ids
         kept = {name: given[name] for name in ids} if ids else {"row": np.arange(1, len(given) + 1)}
         columns = predicted.columns(self)
@@ -318,10 +427,10 @@ class TableModel(BaseEstimator):
             raise TableError(f"the columns {double} are in the table and in the predictions: rename them.")
         return Table({**kept, **columns}, notes=predicted.notes)
 
-    def evaluate(self, table: Any, strict: bool = False) -> dict[str, Any]:
+    def evaluate(self, table: Any, strict: bool = False, class_prior: Any = None) -> dict[str, Any]:
         """Scores on a table that includes the target; rows without it are left out.
 
-        ``strict`` is as in :meth:`predict_table`.
+        ``strict`` and ``class_prior`` are as in :meth:`predict_table`.
 
         Returns
         -------
@@ -331,10 +440,67 @@ class TableModel(BaseEstimator):
             their 95 % intervals (``ece_interval``, ``classwise_ece_interval``), ``set_coverage``, ``set_size``,
             ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and
             ``interval_width``; for labels those of each and of all. ``baseline`` has those of the class frequencies,
-            or of the mean; ``tasks`` some for each task; ``notes`` what was unusual about the rows. Rows are not
-            weighted.
+            or of the mean; ``tasks`` some for each task, among them ``decided`` and
+            ``error_of_decided``; ``notes`` what was unusual about the rows. Rows are not weighted.
         """
-        return evaluate_model(self, Table.of(table), strict)
+        return evaluate_model(self, self._read(table), strict, class_prior)
+
+    def compare(self, other: TableModel, table: Any, strict: bool = False) -> dict[str, Any]:
+        """Scores of this model and another one on a table that includes the target, and their paired differences.
+
+        Parameters
+        ----------
+        other : TableModel
+            A model of the same target.
+        table : Table, frame or mapping of columns
+            Rows that neither model was trained on.
+        strict : bool, default=False
+            As in :meth:`predict_table`.
+
+        Returns
+        -------
+        dict
+            ``scores`` has, by the name of each score, ``first`` (this model), ``second``, ``difference`` (second
+            minus first), its 95 % bootstrap ``interval`` and ``better``: "first", "second", or None where the
+            interval contains 0. Rows of one group are drawn together if the table has the column ``group``.
+        """
+        check_is_fitted(self)
+        return compare_models(self, other, self._read(table), strict)
+
+    def check_drift(self, table: Any, tolerance: float = 0.1, level: float = 0.01) -> dict[str, Any]:
+        """Compare a new table with the training table: columns, categories, ranges, tasks, novelty and predictions.
+
+        Parameters
+        ----------
+        table : Table, frame or mapping of columns
+            It needs no target.
+        tolerance : float, default=0.1
+            Distance of two distributions up to which they count as equal: the share of rows that would have to
+            change to make them equal.
+        level : float, default=0.01
+            Probability of any false alarm, if the rows are independent draws from the distribution of training.
+
+        Returns
+        -------
+        dict
+            ``drift`` lists what has changed; ``checks`` has for every column, the tasks, novelty and the predictions
+            ``distance`` (None if a column is missing or cannot be read), ``p_value``, ``drift`` and ``note``.
+        """
+        check_is_fitted(self)
+        return check_drift(self, self._read(table), tolerance, level)
+
+    def labelled_rows(self, table: Any, strict: bool = False) -> dict[str, Any]:
+        """``X``, ``y`` and ``tasks`` of the rows with a known target, for :func:`leastwise.report.write_report`."""
+        check_is_fitted(self)
+        table = self._read(table)
+        target, roles = true_target(self, table), Roles.of(self)
+        used = table.take(np.flatnonzero(target.known))
+        y = self.classes_[target.y] if self.kind_ == "classes" else target.y
+        tasks = task_ids(used, roles.task) if roles.task else None
+        if roles.task and tasks is not None:
+            known = np.isin(tasks, self._inner.tasks_)
+            unseen_task_notes(used, roles.task, tasks, known, self._inner.tasks_, strict)
+        return {"X": self.encoder_.transform(used.without(roles.all)), "y": y, "tasks": tasks, "used": used}
 
     def summary(self) -> dict[str, Any]:
         """A summary of the fit, as JSON values."""

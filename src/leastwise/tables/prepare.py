@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +15,14 @@ from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
 from leastwise.tables.columns import find_kind, leading_zeros, text_cells, values_of
 from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.table import Array, Table, text_of
+from leastwise.utils.unwrap import Wrapping
 
 #: Whole numbers are classes if there are at most this many distinct values,
 FEW_CLASSES = 20
 #: each in this many rows on average.
 ROWS_PER_CLASS = 5
+#: Parameters that decide which rows are accepted; at most one of them is given.
+RULES = ("max_error", "min_confidence", "cost")
 #: The task of rows whose task is missing, which does not occur in training.
 NO_TASK = "(missing)"
 
@@ -328,14 +332,24 @@ def prepare(model: Any, table: Table) -> Prepared:
         raise TableError("there is no input column: all columns are the target or have another role.")
     # Kinds given for columns that are not inputs have no meaning here.
     kinds = {name: kind for name, kind in (model.kinds or {}).items() if name not in roles.all}
-    encoder = TableEncoder(kinds=kinds, ignore=[name for name in model.ignore if name not in roles.all])
+    ignore = [name for name in model.ignore if name not in roles.all]
+    output = "features" if model.model is not None and input_estimator(model.model) is None else "codes"
+    encoder = TableEncoder(kinds=kinds, ignore=ignore, output=output)
     encoder.fit_rows(inputs, np.flatnonzero(target.known))
     if target.kind == "classes":
         _warn_single_rows(target.y, roles.target)
-    if not any(column.features for column in encoder.columns_):
+    if not any(column.used for column in encoder.columns_):
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
         raise TableError(f"there is no usable input column ({found}).")
     return Prepared(roles, used, target, left_out, params, encoder)
+
+
+def input_estimator(model: Any) -> Any:
+    """The estimator within wrappers, if it scales numbers and encodes categories itself; None otherwise."""
+    while isinstance(model, Wrapping):
+        model = model.estimator
+    by_itself = getattr(model, "categories", None) == "from_dtype"
+    return model if by_itself and isinstance(model.kernel, str) and model.kernel != "precomputed" else None
 
 
 def _warn_single_rows(y: Array, name: str) -> None:
@@ -354,11 +368,36 @@ def _warn_single_rows(y: Array, name: str) -> None:
 
 
 def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
+    """Refuse parameters that do not suit the target, or each other."""
     if not 0 < model.coverage < 1:
         raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
-    rule = model.max_error is not None or model.min_confidence is not None
-    if kind == "numbers" and (rule or model.recalibrate):
+    rules = [name for name in RULES if getattr(model, name) is not None]
+    if kind == "numbers" and (rules or model.recalibrate):
         raise TableError(
-            f'column "{roles.target}" contains numbers: max_error, min_confidence and recalibrate are for classes '
-            "and labels. Numbers have intervals (coverage=)."
+            f'column "{roles.target}" contains numbers: {", ".join(RULES)} and recalibrate are for classes and '
+            "labels. Numbers have intervals (coverage=)."
         )
+    if len(rules) > 1:
+        raise TableError(f"{rules[0]}= and {rules[1]}= exclude each other: give one of them.")
+    if model.by_task and not (roles.task and (rules or model.recalibrate)):
+        raise TableError(
+            f"by_task=True gives every task its own threshold or calibration: it needs task=, and one of "
+            f"{', '.join(f'{name}=' for name in RULES)} or recalibrate=True."
+        )
+    if model.threshold is not None and kind != "labels":
+        raise TableError("threshold= is for labels= alone; classes have min_confidence=, which sets rows aside.")
+    if model.similarity is not None and not (roles.task or roles.labels):
+        raise TableError("similarity= relates tasks or labels: it needs task= or labels=.")
+    own = [name for name in ("threshold", "similarity", "kernel") if getattr(model, name) is not None]
+    if model.model is not None and own:
+        raise TableError(f"{own[0]}= is for the default model: set it in model= instead.")
+
+
+def label_thresholds(threshold: Any, labels: list[str]) -> Any:
+    """The thresholds of the labels in their order; labels that a mapping does not name have 0.5."""
+    if not isinstance(threshold, Mapping):
+        return threshold
+    unknown = [name for name in threshold if name not in labels]
+    if unknown:
+        raise TableError(f"threshold= names {unknown[:10]}, which are not labels; these are {labels[:20]}.")
+    return np.array([float(threshold.get(name, 0.5)) for name in labels])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from os import PathLike
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.sources.blocks import TableError
-from leastwise.sources.formats.cells import object_column
+from leastwise.sources.formats.cells import number, object_column
 from leastwise.sources.frames import columns_of
 from leastwise.utils.optional import frames
 
@@ -99,6 +99,16 @@ class Table:
         out = set(names)
         return replace(self, columns={name: c for name, c in self.columns.items() if name not in out})
 
+    def with_missing(self, words: Sequence[str]) -> Table:
+        """The table where cells that are one of these words, in any case, or equal such a number are missing."""
+        if not words:
+            return self
+        folded = {word.strip().casefold() for word in words}
+        numbers = [value for word in words if (value := number(word.strip())) is not None]
+        return replace(
+            self, columns={name: _without_words(column, folded, numbers) for name, column in self.columns.items()}
+        )
+
     def rows(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
         cells = zip(*(column.tolist() for column in self.columns.values()), strict=True)
@@ -185,6 +195,22 @@ def column_of(values: Any, name: str = "") -> Array:
     if wrong is not None:
         raise TableError(f'column "{name}" contains values of type {wrong.__name__}: give numbers, text, or dates.')
     return _object_column(cells)
+
+
+def _without_words(column: Array, folded: set[str], numbers: list[float]) -> Array:
+    """A column whose cells are None, or NaN, where they are one of the words, or of the numbers."""
+    kind = column.dtype.kind
+    if kind == "O":
+        meaning = {cell: None if cell is None or _is_word(cell, folded, numbers) else cell for cell in set(column)}
+        return object_column([meaning[cell] for cell in column.tolist()])
+    if kind not in "iuf" or not np.isin(column, numbers).any():
+        return column
+    return np.where(np.isin(column, numbers), np.nan, column)
+
+
+def _is_word(cell: str, folded: set[str], numbers: list[float]) -> bool:
+    text = cell.strip()
+    return text.casefold() in folded or (bool(numbers) and number(text) in numbers)
 
 
 def _array(values: list) -> Array:

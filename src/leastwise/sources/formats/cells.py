@@ -18,7 +18,7 @@ Array = np.ndarray
 
 #: Cells that mark a missing value, in any case and with surrounding spaces.
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-"})
-TRUE, FALSE = frozenset({"true", "yes"}), frozenset({"false", "no"})
+TRUE, FALSE = frozenset({"true", "yes", "y", "positive"}), frozenset({"false", "no", "n", "negative"})
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:,\d{3})+)", re.ASCII)
@@ -88,7 +88,7 @@ def integer(text: str) -> int | None:
 
 
 def boolean(text: str) -> float | None:
-    """1 for true and yes, 0 for false and no; None for other text."""
+    """1 for true, yes, y and positive, 0 for false, no, n and negative; None for other text."""
     word = text.lower()
     return 1.0 if word in TRUE else 0.0 if word in FALSE else None
 
@@ -116,7 +116,7 @@ def date(text: str) -> float | None:
 #: For each kind of column, the function that reads a cell and what the cell should be.
 CELL_READERS: dict[str, tuple[Callable[[str], float | None], str]] = {
     "number": (number, "a number"),
-    "boolean": (boolean_or_digit, "true or false (also yes or no, 1 or 0)"),
+    "boolean": (boolean_or_digit, "true or false (also yes or no, y or n, positive or negative, 1 or 0)"),
     "date": (date, "an ISO date such as 2024-05-31"),
 }
 

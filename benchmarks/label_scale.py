@@ -71,7 +71,7 @@ def make_labels(n: int, T: int) -> tuple[Array, Array]:
 def chains(T: int) -> sparse.csr_array:
     """Each label of a group is similar to the next."""
     near = (np.arange(T - 1) % GROUP != GROUP - 1).astype(float)
-    return sparse.csr_array(sparse.diags_array([near, near], offsets=[-1, 1], shape=(T, T)))
+    return sparse.csr_array(sparse.diags([near, near], offsets=[-1, 1], shape=(T, T)))
 
 
 def model_for(kind: str, X: Array, T: int) -> MultiLabelLSPC:

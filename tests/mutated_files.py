@@ -185,9 +185,10 @@ def text_edit(path, header, blobs, rng):
     write(path, header, blobs, (text[:at] + piece + text[at + rng.randrange(9) :]).encode("utf-8", "surrogatepass"))
 
 
-def ask(model, rows):
-    """What models are asked; they may raise what they like."""
-    for method in ("predict", "predict_proba", "decision_function", "predict_set", "predict_interval"):
+def ask(model, rows, errors=None):
+    """What models are asked; they may raise what they like, which is added to ``errors``."""
+    methods = ("predict", "predict_proba", "decision_function", "predict_set", "predict_interval", "influence")
+    for method in (*methods, "novelty_pvalue", "predict_table"):
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -196,14 +197,16 @@ def ask(model, rows):
             yield "answers"
         except MemoryError:
             yield "memory"
-        except Exception:
+        except Exception as error:
+            if errors is not None:
+                errors.append(f"{method} {type(error).__name__}: {str(error)[:100]}")
             yield "refuses to answer"
     yield from go_on(model, rows)
 
 
 def go_on(model, rows):
     """Rows are added to models that keep sums."""
-    if "moments_" not in getattr(model, "__dict__", {}):
+    if "moments_" not in getattr(model, "__dict__", {}) or "predict" not in rows:
         return
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):

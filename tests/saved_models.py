@@ -7,35 +7,30 @@ from importlib.util import find_spec
 
 import numpy as np
 from scipy import sparse
-from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
-from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_selection import SelectKBest, SelectPercentile, VarianceThreshold
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import KFold
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
-    Binarizer,
     FunctionTransformer,
-    KBinsDiscretizer,
-    MaxAbsScaler,
     MinMaxScaler,
-    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
-    PolynomialFeatures,
-    PowerTransformer,
     QuantileTransformer,
     RobustScaler,
     StandardScaler,
 )
 
 import leastwise as lw
-from leastwise import baselines
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
+from leastwise.model_selection import StratifiedLabelKFold, StratifiedTaskKFold
+from leastwise.tables import TableModel
 
 N, D = 48, 3
+#: All splitters of scikit-learn that files may contain, except those that need groups.
+SPLITTERS = (StratifiedKFold(3), KFold(3, shuffle=True, random_state=0), LeaveOneOut())
 
 
 def rows(seed=0, n=N):
@@ -59,7 +54,7 @@ GRID = {"sigma": [0.7, 1.5], "alpha": [0.01, 0.1], "random_state": 0}
 def frame():
     """A table with text and missing cells."""
     pandas = __import__("pandas")
-    table = pandas.DataFrame(X, columns=["a", "b", "c"])
+    table = pandas.DataFrame(X.copy(), columns=["a", "b", "c"])
     table.loc[3, "a"] = np.nan
     table["kind"] = pandas.Series(SITES, dtype=object)
     table.loc[5, "kind"] = None
@@ -126,12 +121,6 @@ def _tasks():
         by,
     )
     yield "recalibrated-tasks", Recalibrated(lw.MultiTaskLSPC(**FIXED, sharing=0.5), "vector", True), (X, Y1), by
-    yield "bmtl", baselines.BMTLRegressor(random_state=0, max_iter=20), (X, VALUE), by
-    yield "mtl-feat-regressor", baselines.MTLFeatRegressor(), (X, VALUE), by
-    yield "mtl-feat", baselines.MTLFeatClassifier(), (X, WORDS), by
-    yield "rmtl", baselines.RMTLClassifier(kernel="rbf"), (X, WORDS), by
-    yield "rmtl-two", baselines.RMTLClassifier(), (X, Y1 > 0), by
-    yield "rmtl-regressor", baselines.RMTLRegressor(), (X, VALUE), by
 
 
 def _labels():
@@ -146,9 +135,6 @@ def _labels():
     yield "labels-sparse", lw.MultiLabelLSPC(**FIXED, sharing=0.3), (S, sparse.csc_matrix(LABELS)), {}
     yield "abstaining-labels", Abstaining(lw.MultiLabelLSPC(**FIXED, sharing=0.3), cost=0.2), (X, LABELS), {}
     yield "recalibrated-labels", Recalibrated(lw.MultiLabelLSPC(**FIXED, sharing=0.3)), (X, LABELS), {}
-    yield "ml-knn", baselines.MLkNN(5), (X, LABELS), {}
-    yield "ml-knn-sparse", baselines.MLkNN(5), (S, LABELS), {}
-    yield "insdif", baselines.InsDif(random_state=0), (X, LABELS), {}
 
 
 def _streamed():
@@ -162,15 +148,52 @@ def _wrapped():
     yield "abstaining", Abstaining(lw.LSPC(**GRID), max_error=0.4), (X, WORDS), {}
     for method in ("auto", "temperature", "vector", "beta", "quadratic", "isotonic", "structured", "dirichlet"):
         yield f"recalibrated-{method}", Recalibrated(lw.LSPC(**FIXED), method), (X, Y1), {}
-    plain = [StandardScaler(), RobustScaler(), MinMaxScaler(), MaxAbsScaler(), Normalizer(), PCA(2)]
-    plain += [VarianceThreshold(), SelectKBest(k=2), PolynomialFeatures(2), QuantileTransformer(n_quantiles=20)]
-    plain += [PowerTransformer(), KBinsDiscretizer(4, strategy="uniform"), FunctionTransformer()]
-    plain += [FunctionTransformer(np.square), TruncatedSVD(2), Binarizer(), SelectPercentile(percentile=70)]
-    plain += [FeatureUnion([("a", StandardScaler()), ("b", PCA(2))])]
-    target = TransformedTargetRegressor(lw.LSSVR(**FIXED), transformer=StandardScaler())
-    yield "transformed-target", target, (X, VALUE), {}
+    plain = [StandardScaler(), RobustScaler(), MinMaxScaler(clip=True), QuantileTransformer(n_quantiles=20)]
+    plain += [FunctionTransformer(), FunctionTransformer(np.square), StandardScaler(with_mean=False)]
+    plain += [QuantileTransformer(n_quantiles=20, output_distribution="normal", random_state=0), SimpleImputer()]
     for k, step in enumerate(plain):
         yield f"pipeline-{k}-{type(step).__name__}", make_pipeline(step, lw.LSPC(**FIXED)), (X, Y1), {}
+
+
+def _chosen():
+    """Scales, kernels, categories and splitters."""
+    mixed = np.column_stack([1000 + 50 * X[:, :1], np.exp(X[:, 1:]), TASK])
+    missing = mixed.copy()
+    missing[3:9, 1] = np.nan
+    for scale in ("standard", "robust", "quantile"):
+        yield f"scale-{scale}", lw.LSPC(**FIXED, scale=scale, categories=[3]), (missing, Y1), {}
+    yield "lssvr-robust", lw.LSSVR(**FIXED, kernel="rbf+linear", scale="robust"), (mixed, VALUE), {}
+    yield "lspc-metric", lw.LSPC(**FIXED, scale="standard", metric="diagonal"), (mixed, Y1), {}
+    with_sigmoid = lw.LSPC(**FIXED, kernel="sigmoid", coef0=-1.0, norm="coefficients")
+    yield "lspc-sigmoid", with_sigmoid, (X / 3, Y1), {}
+    for splitter in SPLITTERS:
+        yield f"cv-{type(splitter).__name__}", lw.LSPC(**FIXED, cv=splitter), (X, Y1), {}
+    by_task = lw.MultiTaskLSPC(**FIXED, sharing=0.5, cv=StratifiedTaskKFold(3))
+    yield "cv-StratifiedTaskKFold", by_task, (X, Y1), {"tasks": TASK}
+    yield "cv-StratifiedLabelKFold", lw.MultiLabelLSPC(**FIXED, cv=StratifiedLabelKFold(3)), (X, LABELS), {}
+
+
+def columns():
+    """A table with numbers, text, missing cells and targets of all kinds."""
+    a = X[:, 0].copy()
+    a[3] = np.nan
+    kind = SITES.astype(object)
+    kind[5] = None
+    targets = {"word": WORDS, "value": VALUE, "p": LABELS[:, 0].astype(int), "q": LABELS[:, 1].astype(int)}
+    return {"a": a, "b": X[:, 1], "kind": kind, "flag": X[:, 2] > 0, "site": SITES, **targets}
+
+
+def _tables():
+    unused = ["word", "value", "p", "q"]
+    for name, model, given in (
+        ("classes", lw.LSPC(**FIXED), {"target": "word", "max_error": 0.4}),
+        ("numbers", lw.LSSVR(**FIXED), {"target": "value"}),
+        ("labels", lw.MultiLabelLSPC(**FIXED), {"labels": ["p", "q"], "recalibrate": True}),
+        ("tasks", lw.MultiTaskLSPC(**FIXED, sharing=0.5), {"target": "word", "task": "site"}),
+    ):
+        used = [given.get("target"), *given.get("labels", ())]
+        table = TableModel(model=model, ignore=[n for n in unused if n not in used], **given)
+        yield f"table-{name}", table, (columns(), None), {}
 
 
 def _frames():
@@ -206,7 +229,7 @@ def _frames():
 def models():
     """Name, model, arguments of fit; nothing is fitted yet. Those of frames where there are such."""
     frames = find_spec("pandas") and find_spec("polars")
-    for group in (_single, _tasks, _labels, _streamed, _wrapped, *([_frames] if frames else [])):
+    for group in (_single, _tasks, _labels, _streamed, _wrapped, _chosen, _tables, *([_frames] if frames else [])):
         yield from group()
 
 
@@ -241,6 +264,8 @@ def answers(model, rows, more):
                 said[method] = str(error)
     if hasattr(model, "predict_set") and not isinstance(said["predict_set"], str):
         said["aps"] = model.predict_set(rows, method="random-aps", random_state=0, **more)
+    if hasattr(model, "predict_table"):
+        said["predict_table"] = dict(model.predict_table(rows).columns)
     kept = ("heldout_scores_", "heldout_proba_", "heldout_decision_", "heldout_prediction_", "heldout_rows_")
     for name in (*kept, "cv_results_", "classes_", "tasks_", "labels_", "feature_names_in_", "similarity_"):
         if hasattr(model, name):

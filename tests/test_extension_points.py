@@ -33,6 +33,7 @@ from leastwise.onnx import to_onnx
 from leastwise.onnx.models import KernelMatrix, squared_distances
 from leastwise.persistence import FileError
 from leastwise.persistence import registry as file_registry
+from leastwise.persistence.fields import Floats, Real
 from leastwise.problem.inputs import SCALES, Scale, register_scale
 from leastwise.problem.kernels import KERNELS, register_kernel
 from leastwise.problem.label_similarity import LABEL_SIMILARITIES, register_label_similarity
@@ -138,7 +139,7 @@ class Largest(Scale):
 def test_a_scale(tmp_path):
     with pytest.raises(ValueError, match=r"scale='toy' is not known: .*'quantile'\]"):
         LSPC(scale="toy").fit(X, Y)
-    register_scale("toy")(Largest)
+    register_scale("toy", fields={"unit": Floats("n_numbers", low=0)})(Largest)
     model = LSPC(scale="toy", **FIXED).fit(1e3 * X, Y)
     by_hand = LSPC(**FIXED).fit(X / np.abs(X).max(axis=0), Y)
     np.testing.assert_allclose(model.coef_, by_hand.coef_, rtol=1e-8)
@@ -258,7 +259,8 @@ def test_a_calibrator(tmp_path):
 
     with pytest.raises(FileError, match=r"model.calibrator_ is a toy_parts.Sharpened, which cannot be stored"):
         lw.save(model, tmp_path / "model.lw")
-    file_registry.register(Sharpened, "toy.Sharpened")
+    fields = {"shares": Floats("n_classes"), "power": Real(low=0)}
+    file_registry.register(Sharpened, "toy.Sharpened", "calibrator", fields)
     saved_and_loaded(model, tmp_path / "model.lw")
     with pytest.raises(TypeError, match=r"The calibrator Sharpened has no ONNX converter"):
         to_onnx(model)

@@ -50,7 +50,7 @@ def test_fit_shows_columns_before_and_results_after(made):
     out, err = (made / "fit.out").read_text(), (made / "fit.err").read_text()
     lines = err.splitlines()
     assert lines[0] == "Columns"
-    assert re.fullmatch(r"line +category +\d+ +3 +4", lines[5])
+    assert re.fullmatch(r"line +category +\d+ +3 +1", lines[5])
     assert lines[6:8] == [
         f"Target: finding (classes): fault ({_count(made, 'fault')}), fine ({_count(made, 'fine')})",
         "Training data: 120 rows of 3 tasks",
@@ -145,6 +145,25 @@ def test_evaluate_and_inspect(made):
     told = answered("inspect", made / "cases.lw")
     assert told["file"]["model"] == "TableModel"
     assert told["tasks"] == ["site 0", "site 1", "site 2"]
+
+
+def test_inspect_and_report_have_the_feature_weights_by_name(tmp_path):
+    from leastwise import LSPC, save
+    from leastwise.tables import TableModel
+
+    rng = np.random.default_rng(0)
+    size, noise = rng.normal(size=(2, 120))
+    table = {"noise": noise, "size": size, "finding": np.where(size > 0, "fault", "fine")}
+    save(TableModel("finding", model=LSPC(metric="diagonal")).fit(table), tmp_path / "table.lw")
+    save(LSPC(metric="diagonal").fit(np.c_[noise, size], size > 0), tmp_path / "array.lw")
+    for file, name in (("table", "size"), ("array", "column 1")):
+        told = answered("inspect", tmp_path / f"{file}.lw")["feature_weights"]
+        assert next(iter(told)) == name
+        assert told[name] > 3 * min(told.values())
+        _, out, _ = spoken("inspect", tmp_path / f"{file}.lw")
+        assert re.search(rf"Feature weights\n.*{name} +\d", out, re.S)
+    assert answered("report", tmp_path / "table.lw", "-o", tmp_path / "r.html")["report"]
+    assert re.search(r"Largest feature weights.{0,60}size \d", (tmp_path / "r.html").read_text(), re.S)
 
 
 def test_report_and_export(made, tmp_path):
@@ -531,7 +550,7 @@ def _step(number, score):
 
     from leastwise.model_selection.search import CheckpointEntry, SearchStep
 
-    step = SearchStep(number, 1.0, None, 1000, "3 alphas")
+    step = SearchStep(f"{number:032x}", number, 1.0, None, 1000, "3 alphas")
     line = f"sigma 1: best alpha 0.1, log_loss {-score} (1000 rows, 0.01 s)"
     return step, CheckpointEntry(step, SimpleNamespace(score=score), [], line)
 

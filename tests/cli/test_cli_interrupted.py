@@ -153,7 +153,7 @@ def test_killed_in_the_search(folder, whole, capsys):
     first, second = steps(folder)[:2]
     first.write_bytes(first.read_bytes()[:-20])
     second.write_bytes(b"rubbish")
-    (folder / "m.lw.checkpoint" / ".00009.step.0a1b.tmp").write_bytes(b"half")
+    (folder / "m.lw.checkpoint" / f".{9:032x}.step.0a1b.tmp").write_bytes(b"half")
     kept = len(steps(folder))
     answer, _ = resumed(folder, capsys)
     assert answer["steps_resumed"] == kept - 2
@@ -242,7 +242,7 @@ def test_stopped_while_a_file_is_written(file, folder, monkeypatch, capsys):
 def test_a_folder_of_that_name_keeps_what_is_not_of_a_search(more, folder):
     mine = folder / "m.lw.checkpoint"
     (mine / "sub").mkdir(parents=True)
-    for name in ("thesis.txt", "fingerprint", "00001.step", ".00009.step.0a1b.tmp", "sub/00001.step"):
+    for name in ("thesis.txt", "fingerprint", f"{1:032x}.step", f".{9:032x}.step.0a1b.tmp", "sub/00001.step"):
         (mine / name).write_text("mine")
     with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
         assert main([*FIT, "--quiet", *more]) == 0

@@ -122,7 +122,6 @@ def test_wrong_rows_are_named(tmp_path, row, line, problem):
     ("header", "problem"),
     [
         ("@attribute a string\n@data\n", r"line 1: .*'string'.*recode"),
-        ("@attribute a {x,y,z}\n@data\n", r"line 1: .*3 values that are not all numbers"),
         ("@attribute a {0,1\n@data\n", "line 1: .*type"),
         ("@attribute a\n@data\n", "line 1: .*name and a type"),
         ("@attribute a real\n@attribute a real\n@data\n", "line 2: a second"),
@@ -353,3 +352,17 @@ def test_rows_of_another_width_have_no_posterior():
     data = make_rotated_labels(3, 4, n_features=5, random_state=0)
     with pytest.raises(ValueError, match=r"3 columns.*5"):
         data.posterior(np.zeros((2, 3)))
+
+
+def test_text_values_become_one_column_each(tmp_path):
+    """A sparse row without the attribute has its first value, as in Weka; "?" is missing in all columns."""
+    header = (
+        "@relation 'flags: -C 1'\n@attribute l {0,1}\n@attribute hue {red,'dark blue',green}\n@attribute size real\n"
+    )
+    path = write(tmp_path / "flags.arff", header + "@data\n1,green,2\n0,'dark blue',0\n{0 1,2 3}\n{1 green}\n0,?,1\n")
+    data = load_arff(path)
+    assert data.feature_names == ("hue=red", "hue=dark blue", "hue=green", "size")
+    nan = np.nan
+    expected = [[0, 0, 1, 2], [0, 1, 0, 0], [1, 0, 0, 3], [0, 0, 1, 0], [nan, nan, nan, 1]]
+    np.testing.assert_array_equal(data.X.toarray(), expected)
+    np.testing.assert_array_equal(data.Y.ravel(), [1, 0, 1, 0, 0])

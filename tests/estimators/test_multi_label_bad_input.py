@@ -168,7 +168,7 @@ SIMILARITIES = {
     "number": (0.5, r"similarity=0\.5; for 3 labels it must be a matrix"),
     "text": ([["a"] * T] * T, "similarity must hold real numbers"),
     "complex": (HALF * (1 + 1j), "similarity must hold real numbers"),
-    "sparse, size": (sparse.eye_array(4), r"similarity has shape \(4, 4\); for 3 labels"),
+    "sparse, size": (sparse.csr_array(np.eye(4)), r"similarity has shape \(4, 4\); for 3 labels"),
     "sparse, negative": (sparse.csr_matrix(-HALF), "similarity is -0.5 between"),
     "sparse, asymmetric": (sparse.csr_matrix(np.triu(HALF)), "similarity is not symmetric"),
     "unknown row": (NAMED.rename(index={"ash": "oak"}), r"similarity has no row.* the labels \['ash'\]; its rows"),
@@ -471,7 +471,7 @@ def test_the_ways_out_that_the_error_names_are_ways_out(little):
     ways = {
         "shared": {"similarity": "shared", "sharing": 0.5},
         "sharing=0": {"sharing": 0},
-        "sparse": {"similarity": sparse.eye_array(5000, format="csr"), "sharing": 0.5},
+        "sparse": {"similarity": sparse.csr_array(sparse.identity(5000)), "sharing": 0.5},
         "edges": {"similarity": [(0, 1)], "sharing": 0.5},
     }
     failed = []

@@ -325,6 +325,25 @@ def test_thresholds_where_the_scoring_decides_nothing_suit_micro_f1():
     assert 0 < with_gaps.threshold_ < 1
 
 
+@pytest.mark.parametrize("metric", MEASURES)
+def test_thresholds_for_a_named_measure_leave_the_model_as_it_is(metric):
+    grid = {"alpha": [0.001, 0.1]}
+    plain, named = lspc(**grid).fit(X, RARE), lspc(**grid, threshold=metric).fit(X, RARE)
+    assert named.alpha_ == plain.alpha_
+    np.testing.assert_array_equal(named.predict_proba(NEW), plain.predict_proba(NEW))
+    expected = lspc(alpha=plain.alpha_, scoring=metric, threshold="auto").fit(X, RARE).threshold_
+    np.testing.assert_allclose(named.threshold_, expected)
+    np.testing.assert_array_equal(named.predict(NEW), (named.predict_proba(NEW) > named.threshold_).astype(int))
+
+
+def test_a_named_threshold_is_the_one_that_the_search_scores():
+    """The score of a search for one measure is that of decisions with thresholds for another."""
+    model = lspc(scoring="hamming", threshold="f1_micro").fit(X, RARE)
+    assert model.threshold_ == lspc(threshold="f1_micro").fit(X, RARE).threshold_
+    wrong = hamming_loss(RARE, model.threshold_ < model.heldout_proba_)
+    assert abs(model.cv_results_["mean_test_score"].max()) == pytest.approx(wrong)
+
+
 def test_score_is_about_known_labels():
     model = lspc().fit(X, Y)
     right = model.predict(X) == Y
@@ -499,7 +518,7 @@ SAVED = {
     "gaps": ({}, X, GAPS),
     "frame": ({"threshold": {"ash": 0.2}}, ROWS, FRAME),
     "polars": ({}, X, pl.DataFrame(Y, schema=NAMES)),
-    "sparse": ({"similarity": sparse.eye_array(T)}, sparse.csr_matrix(X), sparse.csr_matrix(Y)),
+    "sparse": ({"similarity": sparse.csr_array(np.eye(T))}, sparse.csr_matrix(X), sparse.csr_matrix(Y)),
     "words": ({"calibration": "isotonic", "similarity": "shared"}, X, MORE["words"]),
     "iterated": ({"solver": "cg"}, X, Y),
 }

@@ -25,10 +25,12 @@ from leastwise import (
     MultiTaskLSSVR,
     Recalibrated,
     load,
+    merge,
     save,
 )
 from leastwise.onnx import check, to_onnx
-from leastwise.sources import StreamError
+from leastwise.sources import Spool, StreamError, open_blocks, predict_blocks
+from leastwise.sources.categories import code_matrix
 
 N = 60
 RNG = np.random.default_rng(3)
@@ -388,25 +390,152 @@ def test_dask_has_missing_values_and_predicts_for_categories():
     raw = LSPC(**FIXED).fit(FRAME, Y)
     lazy = raw.predict_proba(dd.from_pandas(FRAME, npartitions=2))
     np.testing.assert_allclose(lazy.compute(), raw.predict_proba(FRAME), atol=1e-12)
-    with pytest.raises(ValueError, match=r"In partition \d: Column 'colour' holds text.*encode it first"):
-        LSPC(**few).fit(dd.from_pandas(FRAME, npartitions=2), parts["label"].repartition(npartitions=2))
 
 
-def test_streams_of_categories_are_refused_by_name():
-    few = {"n_centers": 15, **FIXED}
-    table = FRAME.assign(label=Y, site=TASK)
-    with pytest.raises(StreamError, match=r'column "colour" holds text, not numbers: encode it first'):
-        LSPC(**few).fit_stream(FRAME.assign(label=Y), target="label")
-    with pytest.raises(ValueError, match=r"Column 'colour' holds text, but rows in blocks must be numeric: encode"):
-        LSPC(**few).partial_fit(FRAME, Y)
-    with pytest.raises(ValueError, match=r"Column 'colour' holds categories, but rows in blocks"):
-        LSPC(**few).partial_fit(FRAME.astype({"colour": "category"}), Y)
-    with pytest.raises(ValueError, match=r"In block 0: Column 'colour' holds text, but rows in blocks"):
-        MultiTaskLSPC(**few, task_column="site").fit_stream([(table.drop(columns="label"), Y)])
-    with pytest.raises(ValueError, match=r"Column 2 holds categories, but rows in blocks must be numeric"):
-        LSPC(**few, categories=[2]).fit_stream(GAPS, Y)
-    flags = FRAME.drop(columns="colour")  # booleans are numbers
-    assert LSPC(**few).partial_fit(flags, Y).score(flags, Y) > 0.7
+# --------------------------------------------------------------- categories in blocks
+
+FEW = {"n_centers": 15, "random_state": 0, **FIXED}
+LABELLED = FRAME.assign(label=Y)
+PARTS = [FRAME.iloc[k : k + 20] for k in range(0, N, 20)]
+
+
+def _frames():
+    return ((part, Y[20 * k : 20 * k + len(part)]) for k, part in enumerate(PARTS))
+
+
+def _dask():
+    parts = pytest.importorskip("dask.dataframe").from_pandas(LABELLED, npartitions=3)
+    return LSPC(**FEW).fit(parts[list(FRAME)], parts["label"])
+
+
+STREAMS = {
+    "table": lambda folder: LSPC(**FEW).fit_stream(LABELLED, target="label", block_rows=23),
+    "iterator": lambda folder: LSPC(**FEW).fit_stream(_frames()),
+    "callable": lambda folder: LSPC(**FEW).fit_stream(_frames),
+    "polars": lambda folder: LSPC(**FEW).fit_stream(
+        pytest.importorskip("polars").from_pandas(LABELLED), target="label", block_rows=23
+    ),
+    "parquet": lambda folder: (
+        LABELLED.to_parquet(folder / "rows.parquet", index=False),
+        LSPC(**FEW).fit_stream(folder / "rows.parquet", target="label", block_rows=23),
+    )[1],
+    "csv": lambda folder: (
+        LABELLED.to_csv(folder / "rows.csv", index=False),
+        LSPC(**FEW).fit_stream(folder / "rows.csv", target="label", block_rows=23),
+    )[1],
+    "spool": lambda folder: LSPC(**FEW).fit_stream(
+        Spool(folder).keep(open_blocks(_frames(), categories="from_dtype"))
+    ),
+    "one call": lambda folder: LSPC(**FEW).partial_fit(FRAME, Y),
+    "dask": lambda folder: _dask(),
+}
+
+
+@pytest.mark.parametrize("source", STREAMS)
+def test_categories_in_blocks_give_the_model_of_a_fit_in_memory(source, tmp_path):
+    model = STREAMS[source](tmp_path)
+    expected = LSPC(**FEW, solver="moments").fit(FRAME, Y)
+    assert model.categories_ == expected.categories_
+    assert model.n_features_in_ == FRAME.shape[1]
+    np.testing.assert_allclose(model.predict_proba(NEW), expected.predict_proba(NEW), atol=1e-8)
+    found = np.concatenate(list(predict_blocks(model, NEW, block_rows=7)))
+    np.testing.assert_allclose(found, expected.predict_proba(NEW), atol=1e-8)
+    save(model, tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict_proba(NEW), model.predict_proba(NEW))
+
+
+@pytest.mark.parametrize("estimator", [LSSVC, LSSVR, MultiLabelLSPC])
+def test_every_estimator_of_streams_takes_categories(estimator):
+    target = Y.astype(float) if estimator is LSSVR else Y
+    target = np.column_stack([Y, 1 - Y]) if estimator is MultiLabelLSPC else target
+    model = estimator(**FEW).fit_stream((part, target[part.index]) for part in PARTS)
+    expected = estimator(**FEW, solver="moments").fit(FRAME, target)
+    assert model.categories_ == expected.categories_
+    np.testing.assert_allclose(answer(model, NEW), answer(expected, NEW), atol=1e-7)
+
+
+def test_rows_with_categories_are_added_and_removed():
+    model = LSPC(**FEW).partial_fit(FRAME, Y)
+    before = model.predict_proba(NEW)
+    more = FRAME.iloc[:20].assign(colour="violet")  # not there at the first call
+    model.partial_fit(more, Y[:20])
+    assert model.categories_ == LSPC(**FEW).fit(FRAME, Y).categories_
+    assert np.abs(model.predict_proba(NEW) - before).max() > 1e-4
+    model.unfit(more, Y[:20])
+    np.testing.assert_allclose(model.predict_proba(NEW), before, atol=1e-6)
+    other = LSPC(**FEW).partial_fit(FRAME.replace({"colour": {"red": "violet"}}), Y)
+    other.__dict__ |= {name: vars(model)[name] for name in ("centers_", "inputs_", "sigma_")}
+    with pytest.raises(ValueError, match="Model 1 differs from the first in categories_"):
+        merge([model, other])
+
+
+def test_values_that_come_after_the_first_look_are_unseen():
+    """The first rows of an iterator tell which values there are."""
+    late = np.where(np.arange(len(PARTS)) == len(PARTS) - 1, "violet", "red")
+    blocks = [(part.assign(colour=colour), Y[part.index]) for part, colour in zip(PARTS, late, strict=True)]
+    few = {**FEW, "n_centers": 5, "centers": "random"}
+    once = LSPC(**few).fit_stream(iter(blocks), keep_rows=30)
+    again = LSPC(**few).fit_stream(lambda: iter(blocks), keep_rows=30)
+    colour = list(FRAME).index("colour")
+    assert once.categories_[colour] == ["red"]
+    assert again.categories_[colour] == ["red", "violet"]
+
+
+@pytest.mark.parametrize("rows", ["all", "some"])
+@pytest.mark.parametrize("spooled", [False, True])
+def test_streams_of_tasks_have_categories(rows, spooled):
+    frame = pd.concat([FRAME] * 10, ignore_index=True)
+    frame.iloc[:, 0] += RNG.normal(0, 0.1, 10 * N)
+    y, task = np.tile(Y, 10), RNG.choice(list("abcdefgh"), 10 * N)
+    few = FIXED | {"sharing": 0.5, "centers": FRAME.head(15), "search_rows": None if rows == "all" else 100}
+    pieces = [slice(k, k + 200) for k in range(0, 10 * N, 200)]
+    blocks = [{"X": frame.iloc[piece], "y": y[piece], "tasks": task[piece]} for piece in pieces]
+    stream = MultiTaskLSPC(**few).fit_stream(iter(blocks) if spooled else blocks)
+    assert stream.categories_ == LSPC(**FIXED).fit(FRAME, Y).categories_
+    seen = stream.inputs_(_coded(stream, frame))
+    plain = {**few, "scale": None, "categories": None, "centers": stream.centers_}
+    expected = MultiTaskLSPC(**plain).fit(seen, y, tasks=task)
+    for ids in (task, "new"):
+        found = stream.scores(frame, tasks=ids)
+        np.testing.assert_allclose(found, expected.scores(seen, tasks=ids), atol=1e-6)
+    table = frame.assign(label=y, site=task)
+    named = MultiTaskLSPC(**few).fit_stream(table, target="label", task="site", block_rows=150)
+    np.testing.assert_allclose(named.scores(frame, tasks=task), stream.scores(frame, tasks=task), atol=1e-6)
+
+
+def _coded(model, frame):
+    return code_matrix(frame, model.categories_, [np.float64])
+
+
+def test_dask_with_tasks_in_a_column_has_categories():
+    dd = pytest.importorskip("dask.dataframe")
+    frame = pd.concat([FRAME.assign(site=TASK)] * 10, ignore_index=True)
+    y = np.tile(Y, 10)
+    few = FIXED | {"sharing": 0.5, "centers": FRAME.head(15), "search_rows": 100, "task_column": "site"}
+    parts = dd.from_pandas(frame.assign(label=y), npartitions=4)
+    found = MultiTaskLSPC(**few).fit(parts[list(frame)], parts["label"])
+    stream = MultiTaskLSPC(**few).fit_stream([(frame.iloc[k::3], y[k::3]) for k in range(3)])
+    assert found.categories_ == stream.categories_ == LSPC(**FIXED).fit(FRAME, Y).categories_
+    np.testing.assert_allclose(found.scores(frame), stream.scores(frame), atol=1e-6)
+
+
+def test_positions_name_the_categories_of_arrays_in_blocks():
+    codes = np.c_[NUMBERS[:, 0], RNG.integers(0, 4, N)]
+    found = LSPC(**FEW, categories=[1]).fit_stream(codes, Y, block_rows=17)
+    expected = LSPC(**FEW, solver="moments", categories=[1]).fit(codes, Y)
+    assert found.categories_ == [None, [0.0, 1.0, 2.0, 3.0]]
+    np.testing.assert_allclose(found.predict_proba(codes), expected.predict_proba(codes), atol=1e-8)
+
+
+def test_blocks_with_categories_that_cannot_be_used_are_named():
+    with pytest.raises(StreamError, match=r'column "colour" holds text, not numbers: encode it first, name it in'):
+        LSPC(**FEW, categories=None).fit_stream(LABELLED, target="label")
+    parts = FRAME[["colour"]], pd.DataFrame({"colour": np.arange(float(N))})
+    mixed = [{"X": X, "y": Y, "tasks": TASK} for X in parts]
+    with pytest.raises(ValueError, match="Column 0 holds numbers in some blocks and categories in others"):
+        MultiTaskLSPC(**FEW, sharing=0.5).fit_stream(mixed)
+    flags = FRAME.drop(columns="colour")
+    assert LSPC(**FEW).partial_fit(flags, Y).score(flags, Y) > 0.7
 
 
 # --------------------------------------------------------------------- other methods

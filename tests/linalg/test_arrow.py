@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import leastwise.linalg.arrow_batches as batches_module
-from leastwise.linalg.arrow import arrow_system, decompose, solve_arrow
-from leastwise.linalg.arrow_batches import Chunk
-from leastwise.solvers.arrow import ArrowHeldout
+from leastwise.linalg.arrow import arrow_system, decompose, factor_chunk, solve_arrow
+from leastwise.linalg.arrow_batches import Chunk, triangular_product
+from leastwise.linalg.moments import whitening
+from leastwise.solvers.arrow import ArrowHeldout, factored_pieces, held_out
 from leastwise.solvers.heldout import Folds, Problem
 
 MIXED = (1, 3, 1, 4, 30, 12, 2, 7, 25, 0, 3)
@@ -269,6 +270,66 @@ def test_chunks_give_the_held_out_scores_of_all(rho):
         problem = Problem(chunk.Z, chunk.root, True, None, Folds.from_labels(mine))
         found.append(ArrowHeldout(problem, decompose([chunk]), d.sharing, chunk.own).from_system(system, rho).F)
     assert_same([np.concatenate(found)], [d.heldout(labels).at(alpha).F], rtol=1e-5 if rho < 1e-8 else 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["singles", "halves of tasks", "tasks"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("sharing", ENDS)
+def test_held_out_scores_by_cholesky_are_those_by_singular_values(kind, bias, sharing):
+    d = make(sharing=sharing, bias=bias)
+    (chunk,), labels, rho = d.chunks(), labels_of(kind, d), 0.7
+    problem = Problem(d.Z, d.root, bias, None, Folds.from_labels(labels))
+    system = arrow_system(lambda: d.chunks(), sharing, rho, bias)
+    pieces = factored_pieces(problem, chunk, [f.packed().unpacked() for f in factor_chunk(chunk, rho)], system, rho)
+    found = held_out(problem, pieces, rho)
+    expected = ArrowHeldout(problem, decompose([chunk]), sharing, d.own).from_system(system, rho)
+    assert_same([found.F, found.dof], [expected.F, expected.dof])
+    assert_same([found.F], [refits(d, labels, rho)], rtol=1e-8)
+
+
+def test_factors_are_inverse_cholesky_factors():
+    d, rho = make((3, 30, 5, 12, 4, 31)), 0.7
+    (chunk,) = d.chunks()
+    seen = []
+    for f in factor_chunk(chunk, rho):
+        for t, rows, inverse in zip(f.tasks, f.rows, f.packed().unpacked().inverse, strict=True):
+            P = np.where(rows[:, None] >= 0, d.Phi[rows], 0)
+            gram = P @ P.T if f.wide else P.T @ P
+            Q = rho * np.eye(len(gram)) + d.own[t] * gram
+            assert_allclose(inverse @ Q @ inverse.T, np.eye(len(Q)), atol=1e-10)
+            assert f.wide == (len(rows) <= 10)
+            seen.append(t)
+    assert sorted(seen) == list(range(6))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_whitening_is_a_whitened_design(bias):
+    """The penalty is a matrix: parts and held-out scores do without whitened rows."""
+    d, rho = make(bias=bias), 0.7
+    C = np.random.default_rng(1).normal(size=(10, 25))
+    penalty = whitening(C @ C.T)
+    white = replace(d, Phi=penalty.whiten(d.Phi[:, penalty.pivots]))
+    (chunk,), (plain,) = d.chunks(), white.chunks()
+    chunk = replace(chunk, design=d.Phi[:, penalty.pivots], whitening=penalty)
+    solution = solve_arrow(lambda: [chunk], d.sharing, rho, bias)
+    assert_same([solution.shared, solution.parts(chunk), solution.intercept], fit(white, rho))
+    system, labels = arrow_system(lambda: [chunk], d.sharing, rho, bias), np.arange(len(d.Z))
+    problem = Problem(d.Z, d.root, bias, None, Folds.from_labels(labels))
+    found = [
+        held_out(problem, factored_pieces(problem, given, factor_chunk(given, rho), system, rho), rho).F
+        for given in (chunk, plain)
+    ]
+    assert_same([found[0], found[0]], [found[1], refits(white, labels, rho)], rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "b"), [(1, 1), (7, 5), (30, 63), (100, 64), (50, 200)])
+def test_triangular_product(n, b, monkeypatch):
+    monkeypatch.setattr(batches_module, "PANEL", 8 * b * 13)
+    rng = np.random.default_rng(n)
+    A, T = rng.normal(size=(n, b)), np.tril(rng.normal(size=(b, b)))
+    assert_allclose(triangular_product(A, T), A @ T.T, atol=1e-12)
+    tall = np.vstack([T, rng.normal(size=(3, b))])[: b + 1]  # more rows than columns: the last ones are full
+    assert_allclose(triangular_product(A, tall), A @ tall.T, atol=1e-12)
 
 
 def test_one_task_cannot_do_without_itself():

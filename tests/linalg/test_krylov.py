@@ -72,8 +72,10 @@ def test_dependent_equal_and_zero_columns(scale, rng):
     many = np.column_stack([B, B, np.zeros(50), B @ rng.normal(size=(3, 4)), 1e-6 * B[:, 0], np.zeros(50)])
     few, found = block_cg(lambda V: H @ V, B), block_cg(lambda V: H @ V, many)
     assert found.converged
-    assert found.n_iter == few.n_iter
-    assert found.n_products == few.n_products - 3 + many.shape[1]  # but for the last check, they cost nothing
+    extra = found.n_iter - few.n_iter
+    assert abs(extra) <= 1  # residuals differ by rounding, and one may pass the tolerance a step earlier
+    # But for the last check, they cost nothing.
+    assert found.n_products == few.n_products + 3 * extra - 3 + many.shape[1]
     np.testing.assert_array_equal(found.X[:, [6, -1]], 0)
     np.testing.assert_array_equal(found.residual[[6, -1]], 0)
     np.testing.assert_allclose(found.X, np.linalg.solve(H, many), atol=1e-6 * np.abs(found.X).max())

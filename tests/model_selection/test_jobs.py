@@ -14,6 +14,7 @@ from conftest import blobs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jobs_cases import CASES, X, Y, assert_same_model, deadly, fitted, loops, seen_by, spying
+from mutated_files import read, write
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_limits
@@ -23,7 +24,6 @@ from leastwise.datasets import make_related_tasks
 from leastwise.model_selection import steps
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence.container import FileError
-from leastwise.persistence.registry import build, find
 from leastwise.utils import threads
 from leastwise.utils.memory import available_memory
 
@@ -272,8 +272,11 @@ def test_files_start_no_jobs(name, tmp_path):
     lw.save(model, tmp_path / "model.lw")
     assert b"n_jobs" not in (tmp_path / "model.lw").read_bytes()
     assert lw.load(tmp_path / "model.lw").n_jobs is None
-    with pytest.raises(FileError, match="number of jobs"):
-        build(find(type(model)), {"n_jobs": 2})
+    header, blobs = read(tmp_path / "model.lw")
+    header["objects"][0]["state"]["n_jobs"] = 2
+    write(tmp_path / "changed.lw", header, blobs)
+    with pytest.raises(FileError, match="n_jobs is not declared"):
+        lw.load(tmp_path / "changed.lw")
 
 
 # -------------------------------------------------------- scikit-learn's loops

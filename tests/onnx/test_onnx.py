@@ -413,7 +413,10 @@ def test_other_class_shares():
         out = run(to_onnx(model, dtype="float64", class_prior=class_prior), rows)
         wanted = model.predict_proba(rows, class_prior=class_prior)
         np.testing.assert_allclose(out["probabilities"], wanted, rtol=0, atol=1e-9)
-        assert np.array_equal(out["label"], model.predict(rows, class_prior=class_prior))
+        second, first = np.sort(wanted, axis=1)[:, -2:].T
+        clear = first - second > 1e-9  # rows far from all others have the shares, which "uniform" ties
+        assert clear.mean() > 0.8
+        assert np.array_equal(out["label"][clear], model.predict(rows, class_prior=class_prior)[clear])
     X, Y = label_data()
     labels = MultiLabelLSPC(**FIXED, sharing=0.3).fit(X, Y)
     out = run(to_onnx(labels, dtype="float64", class_prior=[0.1, 0.5, 0.9, 0.2]), X)

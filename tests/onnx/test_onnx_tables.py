@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
-from onnx_cases import FIXED, run
+from onnx_cases import FIXED as SIGMA
+from onnx_cases import run
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -22,6 +23,7 @@ from leastwise.tables import Table, TableEncoder, TableModel, read_table, write_
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
+FIXED = {**SIGMA, "scale": "standard"}
 TASKS = {**FIXED, "sharing": 0.4}
 
 
@@ -77,6 +79,8 @@ MODELS = {
     "again": lambda: fitted("finding", model=LSPC(**FIXED), recalibrate=True, min_confidence=0.6),
     "tasks": lambda: fitted("finding", task="site", model=MultiTaskLSPC(**TASKS), min_confidence=0.7),
     "tasks again": lambda: fitted("finding", task="site", model=MultiTaskLSPC(**TASKS), recalibrate=True),
+    "chosen": lambda: fitted("finding", n_centers=40),
+    "quantiles": lambda: fitted("finding", model=LSPC(**{**FIXED, "scale": "quantile"})),
     "pipeline": lambda: fitted("finding", model=make_pipeline(PCA(3), LSPC(**FIXED))),
     "labels": lambda: fitted(["hot", "dear"], model=MultiLabelLSPC(**FIXED, sharing=0.3), min_confidence=0.7),
     "numbers": lambda: fitted("amount", model=LSSVR(**FIXED)),

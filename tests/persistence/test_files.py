@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,16 +28,16 @@ from hypothesis.extra.numpy import arrays as from_arrays
 from mutated_files import read, write
 from saved_models import FIXED, VALUE, Y1, X, answers, assert_same, known, models
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 import leastwise as lw
-from leastwise import baselines
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.persistence import FileError, container, info, registry
@@ -44,7 +45,27 @@ from leastwise.utils import atomic_files as atomic
 
 NAMES = [name for name, *_ in models()]
 #: A few of different kinds, where all would take long.
-SOME = ["lspc", "tasks-pairs", "labels-unknown", "lssvr", "rmtl", "ml-knn", "abstaining-tasks", "frame-2"]
+SOME = ["lspc", "tasks-pairs", "labels-unknown", "lssvr", "scale-quantile", "abstaining-tasks", "frame-2"]
+
+
+class Holder(BaseEstimator):
+    """An estimator that holds anything."""
+
+    def __init__(self, value=None):
+        self.value = value
+
+
+class Anything:
+    """A field that takes every value."""
+
+    def problem(self, value, scope):
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _register_holder(monkeypatch):
+    monkeypatch.setattr(registry, "ENTRIES", dict(registry.ENTRIES))
+    registry.register(Holder, "toy.Holder", "estimator", {"value": Anything()})
 
 
 @pytest.fixture
@@ -96,11 +117,7 @@ def test_a_file_for_predictions_alone_predicts_the_same(name, path):
     lw.save(model, path)
     whole = path.stat().st_size
     back = through(model, path, keep="predict")
-    assert (
-        path.stat().st_size < whole
-        or isinstance(model, (baselines.RMTLRegressor, baselines.BMTLRegressor))
-        or (not hasattr(model, "heldout_rows_"))
-    )
+    assert path.stat().st_size < whole or not hasattr(model, "heldout_rows_")
     for method in ("predict", "predict_proba", "decision_function", "accepts"):
         if method in said:
             assert_same(said[method], getattr(back, method)(rows, **more), method)
@@ -162,14 +179,14 @@ def test_single_precision_refuses_what_would_be_infinite(path):
 def test_large_arrays_stay_in_the_file_and_are_stored_once(path):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 20))
-    task = rng.integers(3, size=600)
-    model = lw.MultiTaskLSPC(sigma=4.0, alpha=0.1, sharing=0.5).fit(rows, rng.integers(2, size=600), tasks=task)
-    model.again_ = model.centers_.copy()
+    model = lw.LSPC(sigma=4.0, alpha=0.1, centers=rows, scale=None, metric=None, kernel="rbf")
+    model.fit(rows, rng.integers(2, size=600))
+    model.centers = model.centers.copy()
     back = through(model, path)
     assert type(back.centers_) is np.ndarray
     assert isinstance(back.centers_.base, np.memmap)
     assert not back.centers_.flags.writeable
-    assert back.again_ is back.centers_
+    assert back.centers is back.centers_
     assert info(path).arrays[0] == ("<f8", (600, 20), 96000)
     assert [a[1] for a in info(path).arrays].count((600, 20)) == 1
     plain = lw.load(path, mmap=False).centers_
@@ -207,7 +224,7 @@ def test_all_that_a_file_can_hold(path):
     state = np.random.RandomState(np.random.PCG64(1))
     values = {
         "numbers": [1, -1, 2**64, -(2**127), 1.5, -0.0, float("inf"), 1e-310],
-        "group": ({1, 2}, frozenset({"a"}), slice(1, None, 2), range(3), b"\x00\xff", (), [], {}),
+        "group": (slice(1, None, 2), (), [], {}),
         "pairs": {None: 1, (1, "a"): 2, 3: [4], "é\ud800": True},
         "scalars": [np.float32(0.1), np.int8(-3), np.bool_(True), np.str_("né"), np.float64(2.0)],
         "arrays": [
@@ -230,14 +247,12 @@ def test_all_that_a_file_can_hold(path):
     if find_spec("polars"):
         polars = __import__("polars")
         values["schema"] = [polars.Int64(), polars.Enum(["a", "b"]), polars.String()]
-    model = lw.LSPC()
-    model.values_ = values
-    model.random_ = [rng, state, np.random.Generator(np.random.Philox(3)), np.random.RandomState(1)]
-    back = through(model, path)
+    random = [rng, state, np.random.Generator(np.random.Philox(3)), np.random.RandomState(1)]
+    back = through(Holder([values, random]), path).value
     values["more"][2] = values["more"][2].astype("<i4")
-    assert_same(values, back.values_)
-    assert str(back.values_["numbers"][5]) == "-0.0"
-    for a, b in zip(model.random_, back.random_, strict=True):
+    assert_same(values, back[0])
+    assert str(back[0]["numbers"][5]) == "-0.0"
+    for a, b in zip(random, back[1], strict=True):
         assert_same(a.normal(size=5), b.normal(size=5))
 
 
@@ -254,24 +269,20 @@ VALUES = st.recursive(
 @given(VALUES)
 def test_any_value_comes_back(tmp_path_factory, value):
     path = tmp_path_factory.getbasetemp() / "any.lw"
-    model = lw.LSPC()
-    model.value_ = value
-    assert_same(value, through(model, path).value_)
+    assert_same(value, through(Holder(value), path).value)
 
 
 def test_nesting_that_can_be_saved_can_be_loaded(path):
     for make in (lambda v: [v], lambda v: (v,), lambda v: {"a": v}, lambda v: {(1,): v}):
-        model, value = lw.LSPC(), 1
+        value = 1
         for _ in range(60):
             value = make(value)
-        model.value_ = value
-        assert_same(value, through(model, path).value_)
-    model.value_ = [np.empty((0, 3), dtype=object), np.array(None, dtype=object), range(10**4), np.zeros((2,) * 8)]
-    assert_same(model.value_, through(model, path).value_)
-    for large in (range(10**5), np.zeros((1,) * 9), np.zeros((0, 10**7)), np.array(["a" * 10**5])):
-        model.value_ = large
-        with pytest.raises(FileError, match=r"model\.value_ is"):
-            lw.save(model, path)
+        assert_same(value, through(Holder(value), path).value)
+    value = [np.empty((0, 3), dtype=object), np.array(None, dtype=object), np.zeros((2,) * 8)]
+    assert_same(value, through(Holder(value), path).value)
+    for large in (range(10), {1}, b"a", np.zeros((1,) * 9), np.zeros((0, 10**7)), np.array(["a" * 10**5])):
+        with pytest.raises(FileError, match=r"model\.value is"):
+            lw.save(Holder(large), path)
 
 
 def test_a_reader_that_knows_the_page_alone(path):
@@ -324,7 +335,7 @@ def test_what_no_file_can_hold_is_named(path):
         r"model\.kernel is the function or class .*product": ours,
         r"model\.scoring is": lw.LSPC(scoring=lambda *_: 0),
         r"model\.steps\[0\]\[1\]\.func is": make_pipeline(FunctionTransformer(lambda A: A), lw.LSPC()),
-        r"model\.steps\[0\]\[1\] is a sklearn\.linear_model.*LogisticRegression": make_pipeline(
+        r"model\.steps\[0\]\[1\] is a sklearn\.linear_model.*LogisticRegression.*skops": make_pipeline(
             LogisticRegression(), lw.LSPC()
         ),
         r"model\.centers is an array of type complex128": lw.LSPC(centers=X + 1j),
@@ -338,12 +349,15 @@ def test_what_no_file_can_hold_is_named(path):
         assert not list(path.parent.iterdir())
     with pytest.raises(FileError, match="skops or joblib"):
         lw.save(ours, path)
-    loop = lw.LSPC()
-    loop.me_ = [loop]
-    with pytest.raises(FileError, match=r"model\.me_\[0\] contains itself"):
+
+
+def test_what_contains_itself(path):
+    loop = Holder()
+    loop.value = [loop]
+    with pytest.raises(FileError, match=r"model\.value\[0\] contains itself"):
         lw.save(loop, path)
-    loop.me_ = []
-    loop.me_.append(loop.me_)
+    loop.value = []
+    loop.value.append(loop.value)
     with pytest.raises(FileError, match="or contain themselves"):
         lw.save(loop, path)
 
@@ -364,13 +378,9 @@ def test_a_search_says_what_to_save(path):
 def test_too_many_names(path, monkeypatch):
     monkeypatch.setattr(container, "MAX_GROUPS", 1000)
     monkeypatch.setattr(container, "MAX_BYTES", 100_000)
-    model = lw.LSPC()
-    model.names_ = [[]] * 1000
-    with pytest.raises(FileError, match="too many values that are not arrays"):
-        lw.save(model, path)
-    model.names_ = ["a" * 1000] * 100
-    with pytest.raises(FileError, match="too many values that are not arrays"):
-        lw.save(model, path)
+    for value in ([[]] * 1000, ["a" * 1000] * 100):
+        with pytest.raises(FileError, match="too many values that are not arrays"):
+            lw.save(Holder(value), path)
 
 
 def test_options_are_checked(path):
@@ -381,7 +391,8 @@ def test_options_are_checked(path):
 
 def test_a_cache_is_not_stored(path):
     """What a cache holds is unpickled."""
-    model = make_pipeline(FeatureUnion([], n_jobs=2), lw.LSPC(**FIXED), memory=str(path.parent / "cache"))
+    columns = ColumnTransformer([], n_jobs=2)
+    model = make_pipeline(columns, lw.LSPC(**FIXED), memory=str(path.parent / "cache"))
     back = through(model, path)
     assert back.memory is None
     assert back[0].n_jobs is None  # nor how many processes are started
@@ -423,7 +434,7 @@ def test_attributes_of_older_versions_are_brought_up_to_date(path, monkeypatch):
         1: lambda state: _rename(state, "ridge_", "lambda_"),
         2: lambda state: _rename(state, "lambda_", "alpha_"),
     }
-    new = registry.Entry(old.name, old.location, version=3, migrations=steps)
+    new = replace(old, version=3, migrations=steps)
     monkeypatch.setitem(registry.ENTRIES, "LSPC", new)
     back = lw.load(path)
     assert back.alpha_ == FIXED["alpha"]
@@ -463,7 +474,7 @@ def test_all_classes_are_where_the_list_says():
         assert registry.find(entry.cls) is entry
         assert entry.estimator == hasattr(entry.cls, "get_params")
         assert all(v in entry.migrations for v in range(1, entry.version))
-    public = [getattr(lw, name) for name in lw.__all__] + [getattr(baselines, name) for name in baselines.__all__]
+    public = [getattr(lw, name) for name in lw.__all__]
     missing = [
         cls
         for cls in [*public, Abstaining, Recalibrated]
@@ -521,8 +532,7 @@ FULL = """
 import sys, resource
 import numpy as np
 import leastwise as lw
-model = lw.LSPC(sigma=1.0, alpha=0.1)
-model.big_ = np.zeros(100_000)
+model = lw.LSPC(sigma=1.0, alpha=0.1, centers=np.zeros((100_000, 1)))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     lw.save(model, sys.argv[1])
@@ -562,8 +572,7 @@ def test_a_full_disk_leaves_the_old_file(path):
 @pytest.mark.skipif(sys.platform == "win32", reason="kill is that of Unix")
 def test_a_killed_process_leaves_an_old_or_a_new_file(tmp_path, path):
     """Whenever it comes: the process does nothing but write."""
-    model = lw.LSPC(sigma=1.0)
-    model.big_ = np.ones(300_000)
+    model = lw.LSPC(sigma=1.0, centers=np.ones((300_000, 1)))
     other = tmp_path / "other"
     other.mkdir()
     lw.save(model, other / "new.lw")

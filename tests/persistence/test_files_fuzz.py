@@ -16,15 +16,15 @@ from saved_models import FIXED, TASK, Y1, X
 from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import leastwise as lw
 from leastwise.persistence import FileError, container, info
 
 HERE = Path(__file__).parents[1]
 MODELS = (
-    *("lspc", "tasks-words", "tasks-arrow", "labels-isotonic", "labels-unknown", "lspc-sparse", "rmtl", "ml-knn"),
-    *("rmtl-regressor", "lssvr", "recalibrated-isotonic", "abstaining", "insdif"),
+    *("lspc", "tasks-words", "tasks-arrow", "labels-isotonic", "labels-unknown", "lspc-sparse", "scale-quantile"),
+    *("lssvr", "recalibrated-isotonic", "abstaining", "pipeline-3-QuantileTransformer", "pipeline-8-SimpleImputer"),
     *("stream-lspc", "stream-lssvr", "stream-labels"),
 )
 COUNT = int(os.environ.get("LEASTWISE_FUZZ", "3000"))
@@ -38,8 +38,6 @@ def pipelines():
         "rare": OneHotEncoder(**rare, handle_unknown="infrequent_if_exist"),
         "drop": OneHotEncoder(drop="first"),
         "ordinal": OrdinalEncoder(**rare, handle_unknown="use_encoded_value", unknown_value=-1),
-        "bins": KBinsDiscretizer(3, strategy="uniform"),
-        "polynomial": PolynomialFeatures(2),
     }
     for name, step in steps.items():
         yield name, make_pipeline(make_column_transformer((numbers, [0, 1]), (step, [3])), lw.LSPC(**FIXED))
@@ -73,7 +71,8 @@ def test_mutated_files(folder):
     seen = found["seen"]
     assert not [key for key in seen if key.endswith("memory")], seen
     assert not seen.get("damage: loads"), seen
-    assert min(seen["damage: error"], seen["edit: error"], seen["text: error"], seen["edit: loads"]) > COUNT / 20
+    assert min(seen["damage: error"], seen["edit: error"], seen["text: error"]) > COUNT / 20
+    assert seen["edit: loads"] > COUNT / 50
     assert not found["events"]
     assert not found["modules"]
     assert found["megabytes"] < 600
@@ -98,9 +97,7 @@ def state_of(header, name):
 
 def test_every_bit_of_a_small_file_counts(tmp_path):
     path = tmp_path / "model.lw"
-    model = lw.LSPC(sigma=1.0)
-    model.some_ = [np.arange(3.0), np.array(["a", "b"])]
-    lw.save(model, path)
+    lw.save(lw.LSPC(sigma=1.0, alpha=[0.1, 1.0], centers=np.arange(3.0)[:, None]), path)
     data = path.read_bytes()
     for at in range(len(data)):
         for bit in range(8) if at < 64 else [at % 8]:
@@ -125,7 +122,7 @@ def test_classes_that_are_not_listed(changed, name):
 
 @pytest.mark.parametrize("name", ["__class__", "__reduce__", "predict", "fit", "set_params", "a b", ""])
 def test_attributes_that_no_object_may_have(changed, name):
-    with pytest.raises(FileError, match="cannot have an attribute"):
+    with pytest.raises(FileError, match="is not declared"):
         changed("lspc", lambda header: state_of(header, "LSPC").update({name: 1}))
 
 
@@ -136,21 +133,11 @@ def test_things_that_would_crash_compiled_code(changed):
     def dropped(header):
         state_of(header, "sklearn.OneHotEncoder")["_drop_idx_after_grouping"] = {"objects": [[1], [5]]}
 
-    def wide(header):
-        fitted = [o["state"] for o in header["objects"] if "_n_out_full" in o["state"]]
-        fitted[0]["_n_out_full"] = 10**12
-
     def jobs(header):
         state_of(header, "sklearn.ColumnTransformer")["n_jobs"] = 2
 
-    def shape(header):
-        state_of(header, "sklearn.SVC")["shape_fit_"] = {"tuple": [3, 3]}
-
     def columns(header):
         state_of(header, "LSPC")["centers_"]["sparse"][1] = [48, 2]
-
-    def labels(header):
-        state_of(header, "MLkNN")["n_labels_"] = 10**12
 
     def endless(header):
         state_of(header, "LSSVR")["unit_"] = {"range": [0, 10**18, 1]}
@@ -162,8 +149,7 @@ def test_things_that_would_crash_compiled_code(changed):
         pairs = state_of(header, "LSPC")["random_state"]["random"][1]["dict"]
         dict(map(tuple, pairs))["state"]["dict"][1][1] = 10**6
 
-    cases = [("rare", jobs), ("polynomial", wide), ("rmtl", shape), ("lspc-sparse", columns), ("ml-knn", labels)]
-    cases += [("lssvr", endless)]
+    cases = [("rare", jobs), ("lspc-sparse", columns), ("lssvr", endless)]
     for name, change in [*cases, ("rare", cache), ("state", position)]:
         with pytest.raises(FileError):
             changed(name, change)

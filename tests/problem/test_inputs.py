@@ -93,7 +93,7 @@ def test_any_finite_column_becomes_finite_and_monotone(scale, column):
 
 @pytest.mark.parametrize("scale", [name for name, rule in SCALES.items() if rule.for_sparse])
 def test_sparse_rows_stay_sparse_and_are_not_centred(scale):
-    S = sparse.random_array((40, 6), density=0.3, random_state=0, format="csr")
+    S = sparse.csr_array(sparse.random(40, 6, density=0.3, random_state=0))
     Z = Inputs.fit(scale, S, np.ones(40))(S)
     assert sparse.issparse(Z)
     assert Z.nnz == S.nnz

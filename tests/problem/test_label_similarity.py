@@ -316,7 +316,7 @@ def test_no_similarity_at_all_is_possible(value):
     ("value", "message"),
     [
         (np.eye(2), r"has shape \(2, 2\); for 3 labels it must be a matrix of shape \(3, 3\)"),
-        (sparse.eye_array(2), r"has shape \(2, 2\)"),
+        (sparse.csr_array(np.eye(2)), r"has shape \(2, 2\)"),
         (0.5, r"similarity=0.5; for 3 labels"),
         (-MATRIX, r"is -9 between 'sun' and 'sun': every value.*numpy.maximum"),
         (sparse.csr_array(-MATRIX), r"is -9 between 'sun' and 'sun'"),

@@ -136,11 +136,12 @@ def test_cholesky_form_keeps_the_kernel_and_serves_many_alphas(setting):
     np.testing.assert_array_equal(K, before)
 
 
-def test_cholesky_form_declines_large_blocks():
-    assert CholeskyHeldout.suits(Folds.from_labels(np.arange(1000)), 1000)
-    assert CholeskyHeldout.suits(Folds.from_labels(np.r_[np.arange(990), np.zeros(10)]), 1000)
-    assert not CholeskyHeldout.suits(Folds.from_labels(np.arange(1000) % 5), 1000)
-    assert not CholeskyHeldout.suits(Folds.from_labels(np.arange(1000) // 2), 1000)
+def test_cholesky_form_counts_its_factors():
+    assert CholeskyHeldout.n_factors(Folds.from_labels(np.arange(1000)), 1000) == 1
+    assert CholeskyHeldout.n_factors(Folds.from_labels(np.r_[np.arange(990), np.zeros(10)]), 1000) == 1
+    assert CholeskyHeldout.n_factors(Folds.from_labels(np.arange(1000) % 5), 1000) == 5
+    assert CholeskyHeldout.n_factors(Folds.from_labels(np.arange(1000) // 2), 1000) == 500
+    assert CholeskyHeldout.n_factors(Folds.only(np.arange(250)), 1000) == 1
 
 
 def test_small_ridge_keeps_its_digits(setting):

@@ -319,6 +319,7 @@ def test_an_error_names_the_partition(client, rows):
         model.predict(dX, tasks=more["tasks"]).compute()
 
 
+@pytest.mark.filterwarnings("ignore:Running on a single-machine scheduler")  # of Dask until 2025.5
 def test_products_have_one_thread_in_a_task(client):
     from leastwise.sources.dask import DaskSource
 

@@ -233,6 +233,20 @@ def test_values_that_training_has_not_seen_are_counted():
     assert pooled.unseen == {"k": 1}
 
 
+def test_codes_are_numbers_as_they_are_and_positions_of_categories():
+    table = csv("size,line,ok\n1.5,north,yes\n,south,no\n-3,,\n2,south,no\n2,north,yes\n4,rare,no\n")
+    encoder = TableEncoder(output="codes").fit(table)
+    assert encoder.get_feature_names_out().tolist() == ["size", "line", "ok"]
+    assert encoder.nominal_ == [1, 2]
+    assert encoder.describe()["features"].tolist() == [1, 1, 1]
+    new = encoder.encode(csv("ok,line,size\nno,rare,7\n?,west,\nyes,north,1e300\n"))
+    far = encoder.columns_[0].mean + 1e6 * encoder.columns_[0].scale
+    np.testing.assert_array_equal(new.X, [[7, 2, 0], [np.nan, -1, np.nan], [far, 0, 1]])
+    assert new.unseen == {"line": 1}
+    with pytest.raises(TableError, match=r"output='numbers' is unknown: use one of \['features', 'codes'\]"):
+        TableEncoder(output="numbers").fit(table)
+
+
 # ------------------------------------------------------------------ prediction
 
 TRAINING = "size,line,ok,day\n" + "".join(

@@ -167,9 +167,10 @@ def test_columns_of_classes(finding):
 
 
 def test_the_same_by_hand(finding):
-    """Features by the encoder, an estimator on these, the threshold from its held-out predictions."""
+    """Codes by the encoder, an estimator on these, the threshold from its held-out predictions."""
     X, y = finding.encoder_.transform(TRAIN), TRAIN["finding"].astype(str)
-    by_hand = Abstaining(LSPC(sigma=[2.0, 4.0], random_state=0), max_error=0.1).fit(X, y)
+    codes = LSPC(sigma=[2.0, 4.0], random_state=0, categories=finding.encoder_.nominal_)
+    by_hand = Abstaining(codes, max_error=0.1).fit(X, y)
     out, new = finding.predict_table(NEW), finding.encoder_.transform(NEW)
     np.testing.assert_array_equal(out["p_fine"], by_hand.predict_proba(new)[:, 1])
     assert out["decision"].tolist() == by_hand.predict(new).tolist()
@@ -196,7 +197,8 @@ def test_columns_of_numbers():
     model = model_of(target="amount", model=fixed, coverage=0.8).fit(TRAIN)
     out, new = model.predict_table(NEW), model.encoder_.transform(NEW)
     assert out.names == ["id", "prediction", "interval_lower", "interval_upper", "novelty"]
-    by_hand = clone(fixed).fit(model.encoder_.transform(TRAIN), TRAIN["amount"].astype(float))
+    by_hand = clone(fixed).set_params(categories=model.encoder_.nominal_)
+    by_hand.fit(model.encoder_.transform(TRAIN), TRAIN["amount"].astype(float))
     np.testing.assert_allclose(out["prediction"], by_hand.predict(new))
     ends = np.column_stack([out["interval_lower"], out["interval_upper"]])
     np.testing.assert_allclose(ends, by_hand.predict_interval(new, 0.8))
@@ -260,7 +262,8 @@ def test_groups_and_weights_reach_the_estimator():
     fixed = LSPC(sigma=2.0, alpha=0.01)
     model = model_of(target="finding", group="person", weight="weight", model=fixed).fit(TRAIN)
     X, w = model.encoder_.transform(TRAIN), TRAIN["weight"].astype(float)
-    by_hand = clone(fixed).fit(X, TRAIN["finding"].astype(str), sample_weight=w, groups=np.arange(N) // 4)
+    by_hand = clone(fixed).set_params(categories=model.encoder_.nominal_)
+    by_hand.fit(X, TRAIN["finding"].astype(str), sample_weight=w, groups=np.arange(N) // 4)
     np.testing.assert_array_equal(model.model_.heldout_proba_, by_hand.heldout_proba_)
     assert {"person", "weight", "finding", "id"}.isdisjoint(c.name for c in model.columns_)
 
@@ -331,7 +334,7 @@ def test_the_summary_says_what_was_learned(finding):
     assert summary["decisions"]["max_error"] == 0.1
     assert summary["chosen"]["sigma"] in (2.0, 4.0)
     assert [c["kind"] for c in summary["columns"] if c["column"] == "line"] == ["category"]
-    assert "shade=(missing)" in summary["features"]
+    assert summary["features"] == ["site", "size", "shade", "line"]
 
 
 # ----------------------------------------------------------------------- files
@@ -558,15 +561,47 @@ def test_look_finds_what_fit_finds():
     assert found["tasks"] == len(summary["tasks"])
 
 
+# ------------------------------------------------------------------ inputs of the estimator
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, Recalibrated])
+def test_estimators_of_this_library_get_the_columns_as_a_frame_has_them(wrap):
+    """Scales, categories and missing values are those of a fit to the frame."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "size": np.exp(2 * rng.normal(size=150)),
+            "shade": np.where(rng.random(150) < 0.1, np.nan, rng.normal(size=150)),
+            "line": rng.choice(["north", "south", "west", None], 150),
+            "ok": rng.random(150) < 0.5,
+        }
+    )
+    y = np.where(np.log(frame["size"]) + (frame["line"] == "west") + frame["ok"] > 0.8, "fault", "fine")
+    model = TableModel("y", model=wrap(LSPC(random_state=0))).fit(frame.assign(y=y))
+    by_hand = wrap(LSPC(random_state=0)).fit(frame, y)
+    new = frame.assign(line=rng.choice(["north", "east", None], 150))
+    out = model.predict_table(new)
+    np.testing.assert_allclose(out["p_fine"], by_hand.predict_proba(new)[:, 1], rtol=0, atol=1e-12)
+    assert model.encoder_.nominal_ == [2, 3]
+    assert any("cells with values that did not occur" in note for note in out.notes)
+    table_core, frame_core = model._inner, getattr(by_hand, "estimator_", by_hand)
+    assert (table_core.scale_, table_core.sigma_) == (frame_core.scale_, frame_core.sigma_)
+
+
 # ---------------------------------------------------------- pipelines, weights, names
 
 
 @pytest.mark.parametrize("options", [{}, {"recalibrate": True}, {"recalibrate": True, "max_error": 0.3}])
 def test_a_pipeline_is_as_good_as_a_model(options):
-    """A step before it that changes nothing: weights, tasks, groups, sets and trust find their way."""
+    """A step before it that changes nothing: weights, tasks, groups, sets and trust find their way.
+
+    Pipelines get features, and so do estimators that take no categories.
+    """
+    fixed = {"sigma": 2.0, "alpha": 0.1, "categories": None}
     parts = {
-        "target": ("finding", MultiTaskLSPC(sigma=2.0, alpha=0.1, sharing=0.5), {"task": "site", "weight": "weight"}),
-        "labels": (["hot", "wet"], MultiLabelLSPC(sigma=2.0, alpha=0.1), {"group": "person"}),
+        "target": ("finding", MultiTaskLSPC(**fixed, sharing=0.5), {"task": "site", "weight": "weight"}),
+        "labels": (["hot", "wet"], MultiLabelLSPC(**fixed), {"group": "person"}),
     }
     for name, (what, model, more) in parts.items():
         given = {name: what, **more, **options}
@@ -583,7 +618,7 @@ def test_a_pipeline_is_as_good_as_a_model(options):
 
 
 def test_a_pipeline_has_intervals():
-    model = LSSVR(sigma=2.0, alpha=0.1)
+    model = LSSVR(sigma=2.0, alpha=0.1, categories=None)
     piped = model_of(target="amount", model=make_pipeline(FunctionTransformer(), model)).fit(TRAIN)
     wanted = model_of(target="amount", model=model).fit(TRAIN).predict_table(NEW)
     np.testing.assert_array_equal(piped.predict_table(NEW)["interval_lower"], wanted["interval_lower"])

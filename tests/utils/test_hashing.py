@@ -1,7 +1,9 @@
 """Hashes of rows: equal for equal rows, evenly distributed, and the same in every process."""
 
+import os
 import subprocess
 import sys
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 
-from leastwise.utils.hashing import id_keys, row_hashes, threshold
+from leastwise.utils.hashing import fingerprint, id_keys, row_hashes, sample_hashes, threshold
 
 
 @given(arrays(float, (12, 3), elements=st.sampled_from([0.0, -0.0, 1.0, 2.5, -1e300, 5e-324])))
@@ -84,3 +86,57 @@ def test_as_many_rows_as_there_is_room_for(count):
     assert len(kept) <= count or len(np.unique(kept)) == 2
     if len(above) and len(np.unique(kept)) > 2:
         assert len(kept) + np.sum(keys == above[0]) > count
+
+
+class Thing:
+    """An object with a cached property."""
+
+    def __init__(self, a):
+        self.a = a
+
+    @cached_property
+    def twice(self):
+        return 2 * self.a
+
+
+def test_fingerprints_depend_on_content_and_not_on_caches_or_order():
+    thing, same = Thing(3), Thing(3)
+    assert thing.twice == 6
+    assert fingerprint(thing) == fingerprint(same) != fingerprint(Thing(4))
+    X = np.arange(6.0).reshape(2, 3)
+    assert fingerprint(X) == fingerprint(np.asfortranarray(X)) == fingerprint(X.copy())
+    values = [
+        X,
+        X.T,
+        X.ravel(),
+        X.astype(np.float32),
+        sparse.csr_matrix(X),
+        X.tolist(),
+        None,
+        "None",
+        1,
+        1.0,
+        True,
+        [[]],
+        [],
+    ]
+    assert len({fingerprint(value) for value in values}) == len(values)
+    assert fingerprint(1, (2, 3)) != fingerprint((1, 2), 3)
+    code = "from leastwise.utils.hashing import fingerprint; print(fingerprint({'b', 'a', 'c'}, {'x': 1.5}, len))"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        )
+        for seed in ("1", "2")
+    ]
+    assert runs[0].stdout == runs[1].stdout
+
+
+def test_a_duplicate_changes_no_key_of_another_row():
+    """Distinct rows take a shorter path; it must give the keys of the other."""
+    x = row_hashes(np.random.default_rng(4).normal(size=(30, 2)))
+    kind, weight = [np.arange(30) % 3], [np.arange(30.0)]
+    keys = sample_hashes(x, kind, weight, "test")
+    more = sample_hashes(np.append(x, x[7]), [np.append(kind[0], kind[0][7])], [np.append(weight[0], 99.0)], "test")
+    assert np.array_equal(more[:30], keys)
+    assert more[30] not in keys

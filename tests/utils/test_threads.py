@@ -11,7 +11,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from leastwise.utils import threads
-from leastwise.utils.threads import BLAS_LIMIT, blas_threads, idle_processors, threads_for
+from leastwise.utils.threads import BLAS_LIMIT, blas_threads, idle_processors, map_on_threads, threads_for
 
 
 def proc_files(monkeypatch, tmp_path, running, states):
@@ -170,3 +170,49 @@ def test_a_limit_that_ends_inside_the_lock_does_not_block():
         thread_ends = outer.__exit__(None, None, None)
     assert thread_ends is False
     assert not BLAS_LIMIT._asked
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_of_threads_are_in_order_and_blas_has_one_thread(monkeypatch, workers):
+    monkeypatch.setattr(threads, "idle_processors", lambda: workers)
+    monkeypatch.setattr(BLAS_LIMIT, "usable", lambda: 4)
+    with threadpool_limits(2, user_api="blas"):
+        before, names = blas_threads(), set()
+
+        def square(k):
+            names.add(threading.current_thread().name)
+            time.sleep(0.001 * (k % 3))
+            return k * k, blas_threads()
+
+        assert list(map_on_threads(square, range(20))) == [(k * k, 1) for k in range(20)]
+        assert blas_threads() == before
+    assert (names == {threading.current_thread().name}) == (workers == 1)
+
+
+def test_items_are_read_as_results_are_used(monkeypatch):
+    monkeypatch.setattr(threads, "idle_processors", lambda: 2)
+    monkeypatch.setattr(BLAS_LIMIT, "usable", lambda: 2)
+    read = []
+    results = map_on_threads(lambda k: k, (read.append(k) or k for k in range(100)))
+    assert next(results) == 0
+    assert len(read) <= 5
+    results.close()
+    assert len(read) <= 5
+    assert not BLAS_LIMIT._asked
+
+
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setattr(threads, "idle_processors", lambda: 2)
+    monkeypatch.setattr(BLAS_LIMIT, "usable", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        list(map_on_threads(lambda k: 1 // (7 - k), range(30)))
+    assert not BLAS_LIMIT._asked
+
+
+def test_threads_that_the_caller_allows():
+    with threadpool_limits(1, user_api="blas"):
+        assert BLAS_LIMIT.usable() == 1
+        with BLAS_LIMIT.at(1):
+            assert BLAS_LIMIT.usable() == 1
+    with threadpool_limits(2, user_api="blas"), BLAS_LIMIT.at(1):  # limits of the library do not count
+        assert BLAS_LIMIT.usable() == min(2, threads.cpu_count())

@@ -6,8 +6,8 @@ r"""The blend: a log-linear family of calibrators, its fit by Newton's method, a
 power = 1, sharpness = 0 is clip-and-normalise with a small constant; power = 0 is the softmax with a temperature.
 Away from the data the domain weight falls to zero, and the result is the class shares.
 
-``minimise`` is the only Newton loop of calibration: the blends of classes and labels and the recalibration maps are
-all fitted with it.
+``minimise`` is the Newton loop of calibration: the blends of labels and the recalibration maps are fitted with it.
+The blend of classes, which is fitted at every point of a search, has the same loop in plain numbers.
 
 **Credibility.** A search tries many hyperparameters and fits a calibrator at each. The best held-out log-likelihood
 is therefore optimistic: on labels that are pure noise it still exceeds that of the class shares. So ``sharpness`` and
@@ -135,7 +135,8 @@ class Blend:
         Their ratio is averaged over all directions in which probabilities sum to one, in the Fisher metric: the trace
         of ``diag(shares) - shares shares'`` divided by the number of classes minus one.
         """
-        return self.sharpness * float(mean_share(self.shares, np.array([0, len(self.shares)]))[0]) + self.power
+        squares = float(np.sum(self.shares.astype(float) ** 2))
+        return self.sharpness * (1 - squares) / max(len(self.shares) - 1, 1) + self.power
 
 
 def _features(F: Array, shares: Array, doubt: float) -> tuple[Array, Array]:
@@ -150,78 +151,132 @@ def fit_blend(
     sample: Sample, start: Calibrator | None = None, credibility: float | None = None, use_power: bool = True
 ) -> Blend:
     """The blend, shrunk towards the class shares; ``use_power=False`` is a softmax with a temperature."""
-    blend = maximum_likelihood_blend(sample, start, use_power)
+    blend, P = _fit(sample, start, use_power)
     if credibility is None:
-        credibility = credibility_of(sample, blend)
+        credibility = _credibility(sample, blend, P)
     return replace(blend, sharpness=credibility * blend.sharpness, power=credibility * blend.power)
 
 
-def credibility_of(sample: Sample, blend: Blend) -> float:
-    """The credibility of a blend, from its gain on the held-out rows over the class shares."""
-    rows = np.arange(len(sample.y)), sample.y
-    log_p, log_share = np.log(blend.proba(sample.F)[rows].astype(float)), np.log(blend.shares.astype(float))
-    gain = sample.size * np.average(log_p - log_share[sample.y], weights=sample.w)
-    return credibility(float(gain), blend.slope)
+def blend_credibility(sample: Sample, start: Calibrator | None = None, use_power: bool = True) -> float:
+    """The credibility of the blend of maximum likelihood, by its gain on the held-out rows over the class shares."""
+    return _credibility(sample, *_fit(sample, start, use_power))
 
 
-def maximum_likelihood_blend(sample: Sample, start: Calibrator | None, use_power: bool = True) -> Blend:
+def _credibility(sample: Sample, blend: Blend, P: Array) -> float:
+    """``P`` are the softmax probabilities of the blend, of shape (c, n)."""
+    share, p = blend.shares.astype(float)[sample.y], P[sample.y, np.arange(len(sample.y))].astype(float)
+    gain = np.log(((1 - blend.floor) * p + blend.floor * share) / share)
+    return credibility(sample.size * float(np.sum(sample.w * gain) / np.sum(sample.w)), blend.slope)
+
+
+def _fit(sample: Sample, start: Calibrator | None, use_power: bool = True) -> tuple[Blend, Array]:
     """Maximum likelihood for (sharpness, power), both zero or above, on smoothed targets.
 
     The targets are one-hot except for a share of 1 / (size + 2) that goes to the class shares (Platt 2000, for many
     classes), so that perfect held-out scores have a finite best sharpness. With ``L = log shares + sum_j theta_j
     A_j`` the objective ``sum_i w_i [logsumexp(L_i) - T_i'L_i]`` is convex.
+
+    Returns
+    -------
+    blend : Blend
+    P : ndarray of shape (c, n)
+        Its softmax probabilities.
     """
     shares, size = sample.shares, sample.size
     doubt, floor = size ** (-1 / 3), 1 / (size + 2)
-    A = np.stack(_features(sample.F, shares, doubt)[: 1 + use_power])
-    T = floor * np.repeat(shares[None], len(sample.y), axis=0)
-    T[np.arange(len(T)), sample.y] += T.dtype.type(1 - floor)
-    objective = _Likelihood(A, np.log(shares), T, sample.w)
-    theta = np.array([[0.0, 1.0] if use_power else [1.0, 0.0]])
+    A = np.stack([feature.T for feature in _features(sample.F, shares, doubt)[: 1 + use_power]])
+    theta = (0.0, 1.0) if use_power else (1.0, 0.0)
     if isinstance(start, Blend):
-        theta = np.array([[start.sharpness, start.power * use_power]])
+        theta = (start.sharpness, start.power * use_power)
     rounding = 1e-13 if A.dtype == np.float64 else 1e-6
-    theta, _ = minimise(objective.value_at, objective.step_at, theta, rtol=RTOL, rounding=rounding, max_steps=50)
-    return Blend(shares, doubt, floor, float(theta[0, 0]), float(theta[0, 1]))
+    theta, P = _Likelihood.of(A, shares, floor, sample.y, sample.w).minimise(theta, rounding)
+    return Blend(shares, doubt, floor, *theta), P
 
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """Negative log-likelihood of a blend for ``minimise``; A has shape (parameters, n, c).
+    """Negative log-likelihood of a blend, ``sum_i w_i log sum_c exp(L_ic)`` with ``L = offset + sum_j theta_j A_j``.
 
-    Plain sums, no BLAS: see ``leastwise.linalg.decompositions`` for the reason.
+    The targets T are subtracted from features and offset in advance: the mean of each under T is zero for every row.
+    A has shape (parameters, c, n), with the long axis last. A search fits hundreds of blends to a few hundred rows,
+    where the time is that of calls: few, on whole arrays, and numbers instead of arrays of one or two entries. Plain
+    sums, no BLAS: see ``leastwise.linalg.decompositions`` for the reason.
     """
 
     A: Array
     offset: Array
-    T: Array
     w: Array
 
-    def value_at(self, theta: Array) -> tuple[Array, Array]:
-        """The value, and the probabilities."""
-        L = self.offset + theta[0, 0] * self.A[0]
-        for t, a in zip(theta[0, 1:], self.A[1:], strict=False):  # without a power there is one feature
-            L += t * a
-        L -= L.max(axis=1, keepdims=True)
-        P = np.exp(L)
-        total = P.sum(axis=1, keepdims=True)
-        P /= total
-        fit = np.einsum("ij,ij->i", self.T, L)
-        return np.array([np.sum(self.w * (np.log(total[:, 0]) - fit))], dtype=float), P
+    @classmethod
+    def of(cls, A: Array, shares: Array, floor: float, y: Array, w: Array) -> _Likelihood:
+        """Targets are ``floor`` times the shares plus ``1 - floor`` times the one-hot classes y."""
+        rows, small = np.arange(len(y)), A.dtype.type(floor)
+        log_shares, targets = np.log(shares), small * shares
+        mean = np.einsum("jcn,c->jn", A, targets) + (1 - small) * A[:, y, rows]
+        level = targets @ log_shares + (1 - small) * log_shares[y]
+        return cls(A - mean[:, None], log_shares[:, None] - level, w)
 
-    def step_at(self, theta: Array, P: Array) -> tuple[Array, Array]:
-        """Gradient and Newton step."""
-        wP, wD = self.w[:, None] * P, self.w[:, None] * (P - self.T)
-        gradient, H, m = np.zeros((1, 2)), np.zeros((1, 2, 2)), len(self.A)
-        gradient[0, :m] = [np.einsum("ij,ij", wD, a) for a in self.A]
-        means = [np.einsum("ij,ij->i", P, a) for a in self.A]
-        for j in range(m):
-            weighted = wP * self.A[j]
-            for k in range(j + 1):
-                H[0, j, k] = H[0, k, j] = np.einsum("ij,ij", weighted, self.A[k]) - np.sum(
-                    self.w * means[j] * means[k]
-                )
-        return gradient, nonnegative_step(gradient, H, theta, m == 2)
+    def value_at(self, sharpness: float, power: float) -> tuple[float, Array]:
+        """The value, and the probabilities."""
+        L = sharpness * self.A[0]
+        L += self.offset
+        if len(self.A) == 2:
+            L += power * self.A[1]
+        top = L.max(axis=0)
+        L -= top
+        P = np.exp(L, out=L)
+        total = P.sum(axis=0)
+        P /= total
+        return float((self.w * (np.log(total) + top)).sum(dtype=float)), P
+
+    def minimise(self, theta: tuple[float, float], rounding: float) -> tuple[tuple[float, float], Array]:
+        """The best sharpness and power, and the probabilities there; the method is that of :func:`minimise`."""
+        x, y = theta
+        value, P = self.value_at(x, y)
+        for _ in range(MAX_STEPS):
+            step_x, step_y, decrement = self._step(x, y, P)
+            length = 1.0
+            for _ in range(HALVINGS):
+                new, new_P = self.value_at(x + length * step_x, y + length * step_y)
+                if new <= value - ARMIJO * length * decrement + rounding * abs(value):
+                    break
+                length /= 2
+            else:
+                return (x, y), P
+            x, y, value, P = x + length * step_x, y + length * step_y, new, new_P
+            if decrement <= RTOL * abs(value):
+                break
+        return (x, y), P
+
+    def _step(self, x: float, y: float, P: Array) -> tuple[float, float, float]:
+        """Newton step that stays at zero or above, and its decrement."""
+        wP = self.w * P
+        means = np.einsum("jcn,cn->jn", self.A, P)
+        centred = self.A - means[:, None]
+        weighted = centred * wP
+        m = len(centred)
+        gradient = np.einsum("jn,n->j", means, self.w).tolist()
+        H = np.einsum("jx,kx->jk", weighted.reshape(m, -1), centred.reshape(m, -1)).tolist()
+        if m == 1:
+            step = max(-gradient[0] / (H[0][0] * (1 + 1e-12) + 1e-100), -x)
+            return step, 0.0, -gradient[0] * step
+        (a, b), ((aa, ab), (_, bb)) = gradient, H
+        step_x, step_y = _nonnegative_step(a, b, aa, ab, bb, x, y)
+        return step_x, step_y, -(a * step_x + b * step_y)
+
+
+def _nonnegative_step(a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float) -> tuple[float, float]:
+    """:func:`nonnegative_step` of one function, in numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
+    jitter = 1e-12 * (aa + bb) + 1e-100
+    aa, bb = aa + jitter, bb + jitter
+    det = aa * bb - ab**2
+    if det > 0:
+        u, v = (ab * b - bb * a) / det, (ab * a - aa * b) / det
+        if u >= -x and v >= -y:
+            return u, v
+    # On the border: the sides x = 0 and y = 0, or the corner.
+    steps = [(-x, max(-(b - ab * x) / bb, -y)), (max(-(a - ab * y) / aa, -x), -y)]
+    return min(steps, key=lambda s: a * s[0] + b * s[1] + (aa * s[0] ** 2 + bb * s[1] ** 2) / 2 + ab * s[0] * s[1])
 
 
 def credibility(gain: float, slope: float) -> float:
@@ -249,6 +304,8 @@ def mean_share(shares: Array, starts: Array) -> Array:
 
 #: Relative Newton decrement at which the fit of a blend stops.
 RTOL = 1e-11
+#: Largest number of its steps.
+MAX_STEPS = 50
 #: Armijo constant of the line search, and the largest number of halvings of a step.
 ARMIJO, HALVINGS = 1e-4, 40
 

@@ -28,7 +28,7 @@ from functools import partial
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from leastwise.calibration.blend import Calibrator, Sample, credibility_of, fit_blend, maximum_likelihood_blend
+from leastwise.calibration.blend import Calibrator, Sample, blend_credibility, fit_blend
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.calibration.label_calibrators import (
     LabelCalibrator,
@@ -106,7 +106,7 @@ def fit_isotonic(sample: Sample, start: Calibrator | None = None, credibility: f
     The gain of step functions on the rows they were fitted to says little, so the credibility is that of a blend.
     """
     if credibility is None:
-        credibility = credibility_of(sample, maximum_likelihood_blend(sample, start))
+        credibility = blend_credibility(sample, start)
     knots, steps = [], []
     for k, scores in enumerate(sample.F.T):
         fit = IsotonicRegression(y_min=0, y_max=1).fit(scores, sample.y == k, sample_weight=sample.w)
@@ -215,4 +215,4 @@ def sample_credibility(kind: str | None, sample: Sample, signed: bool = False) -
     """The credibility that ``fit_calibrator`` gives these held-out scores."""
     if signed:
         sample = replace(sample, F=(sample.F + 1) / 2)
-    return credibility_of(sample, maximum_likelihood_blend(sample, None, use_power=kind != "temperature"))
+    return blend_credibility(sample, use_power=kind != "temperature")

@@ -195,4 +195,7 @@ def independent_weights(w: Array, group: Array | None = None, count: Array | Non
 
 def _lowest(key: Array, n: int, most: int) -> Array:
     """The ``most`` rows of n with the lowest keys, in order; all if there are no more."""
-    return np.arange(n) if n <= most else np.sort(np.argsort(key, kind="stable")[:most])
+    if n <= most:
+        return np.arange(n)
+    low = np.flatnonzero(key <= np.partition(key, most - 1)[most - 1])
+    return np.sort(low[np.argsort(key[low], kind="stable")[:most]])

@@ -23,7 +23,7 @@ from leastwise.utils.warn import warn_user
 #: Steps are written once the search has run for this many seconds; a shorter search is as quickly started again.
 MIN_SECONDS = 3.0
 #: Files that a checkpoint consists of, and temporary files of an interrupted write.
-OWN_FILES = re.compile(r"fingerprint|\d{5,}\.step|\.(fingerprint|\d{5,}\.step)\.[0-9a-f]+\.tmp")
+OWN_FILES = re.compile(r"fingerprint|[0-9a-f]{32}\.step|\.(fingerprint|[0-9a-f]{32}\.step)\.[0-9a-f]+\.tmp")
 
 
 @dataclass
@@ -86,7 +86,7 @@ class SearchCheckpoint:
     n_read: int = 0
     n_written: int = 0
     writable: bool = True
-    _pending: dict[int, tuple[SearchStep, CheckpointEntry]] = field(default_factory=dict)
+    _pending: dict[str, tuple[SearchStep, CheckpointEntry]] = field(default_factory=dict)
     _started: float = field(default_factory=time.monotonic)
     _has_fingerprint: bool = False
 
@@ -124,7 +124,7 @@ class SearchCheckpoint:
 
     def save(self, step: SearchStep, entry: CheckpointEntry) -> None:
         """Record a finished step."""
-        self._pending[step.number] = step, entry
+        self._pending[step.key] = step, entry
         self.write()
 
     def write(self) -> None:
@@ -143,13 +143,13 @@ class SearchCheckpoint:
         if not self._has_fingerprint:
             write_atomically(str(self.directory / "fingerprint"), [self.fingerprint.encode()])
             self._has_fingerprint = True
-        for number, (step, entry) in list(self._pending.items()):
+        for key, (step, entry) in list(self._pending.items()):
             write_object(entry, self._file(step))
             self.n_written += 1
-            del self._pending[number]
+            del self._pending[key]
 
     def _file(self, step: SearchStep) -> Path:
-        return self.directory / f"{step.number:05d}.step"
+        return self.directory / f"{step.key}.step"
 
 
 def fingerprint(model: TableModel, table: Table) -> str:

@@ -141,5 +141,5 @@ def _model_path(data: str, model_file: Path | None) -> Path:
 def _training_rows(table: Table, model: TableModel, show: bool) -> dict[str, Any]:
     """Line numbers of the training rows, for lists of rows in the report; on request the columns that are inputs."""
     used = table.take(model.rows_used_)
-    columns = {column.name: used[column.name] for column in model.columns_ if show and column.features}
+    columns = {column.name: used[column.name] for column in model.columns_ if show and column.used}
     return {f"{used.unit} of {Path(table.source).name or 'the table'}": used.line_numbers(), **columns}

@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from leastwise.cli.options import check_fraction, check_output, column_names, open_model, open_table
-from leastwise.cli.output import Output, UsageError, label, score_text, show_columns, show_model
+from leastwise.cli.output import Output, UsageError, label, score_text, show_columns, show_feature_weights, show_model
+from leastwise.inspection.feature_weights import named_feature_weights
 from leastwise.persistence import FileError, info, load
 from leastwise.tables import Table, TableError, TableModel, write_table
 from leastwise.tables.files import WRITTEN, checked_format
@@ -155,7 +156,7 @@ def _cell(scores: dict[str, Any], name: str) -> Any:
 
 
 def inspect(output: Output, *, model: Path) -> None:
-    """Show the header of a model file, and for a TableModel its columns and scores."""
+    """Show the header of a model file, the feature weights, and for a TableModel its columns and scores."""
     header, loaded = info(model), load(model)
     arrays = {"count": len(header.arrays), "bytes": sum(size for _, _, size in header.arrays)}
     output.result |= {"file": {**asdict(header), "arrays": arrays}}
@@ -180,6 +181,11 @@ def inspect(output: Output, *, model: Path) -> None:
         show_columns(output, output.result["columns"], stderr=False)
         output.print("")
         show_model(output, loaded)
+        show_feature_weights(output, loaded.feature_weights_)
+    else:
+        weights = named_feature_weights(loaded)
+        output.result |= {} if weights is None else {"feature_weights": weights}
+        show_feature_weights(output, weights)
 
 
 def _stored_rows(model: Any) -> tuple[int, int]:

@@ -108,6 +108,8 @@ def with_option_names(text: str) -> str:
 UNLIMITED = 10_000
 #: Tables show this many columns of the data.
 MAX_COLUMNS = 60
+#: Inputs whose feature weights are shown.
+MAX_WEIGHTS = 20
 #: Characters of a row of the table of columns, without the name.
 BESIDE_NAME = 48
 
@@ -294,6 +296,18 @@ def show_columns(output: Output, columns: list[dict[str, Any]], stderr: bool) ->
     if others:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in others.items())
         (output.note if stderr else output.print)(f"... and {sum(others.values()):,} more columns: {kinds}")
+
+
+def show_feature_weights(output: Output, weights: dict[str, float] | None) -> None:
+    """Print the inputs with the largest feature weights; nothing if there are no weights."""
+    if weights is None:
+        return
+    largest = list(weights.items())[:MAX_WEIGHTS]
+    width = output.stdout.width - BESIDE_NAME
+    output.print("")
+    output.table("Feature weights", ["", ""], [[_shorten(name, width), f"{weight:.3g}"] for name, weight in largest])
+    if len(weights) > len(largest):
+        output.print(f"... and {len(weights) - len(largest):,} more columns with smaller weights")
 
 
 def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] = lambda note: True) -> None:

@@ -82,9 +82,9 @@ def load_arff(
     Notes
     -----
     Rows may be dense or sparse, ``{3 1, 17 0.5}`` with attributes counted from 0. Attributes are numeric or nominal.
-    Nominal values that are numbers are kept; of two other values the first is 0 and the second 1. Values
-    that a sparse row omits are 0 or, as in Weka, the first nominal value. ``?`` is a missing value, not allowed in
-    labels.
+    Nominal values that are numbers are kept; of two other values the first is 0 and the second 1; more values become
+    one column each, named ``attribute=value``. Values that a sparse row omits are 0 or, as in Weka, the first nominal
+    value. ``?`` is a missing value, not allowed in labels.
 
     Examples
     --------
@@ -168,28 +168,74 @@ def _read_numbers(path: Path) -> NumberTable:
     with opened(path) as stream:
         tokens = tokenize(stream, source)
         relation, attributes = read_header(tokens, source)
-        codes = [_value_codes(attribute, source) for attribute in attributes]
-        defaults = {j: next(iter(c.values())) for j, c in enumerate(codes) if c and next(iter(c.values())) != 0}
-        data, columns, ends, lines = array("d"), array("q"), array("q", [0]), array("q")
+        columns = _number_columns(attributes, source)
+        defaults = {j: x for column in columns for j, x in column.default().items()}
+        data, indices, ends, lines = array("d"), array("q"), array("q", [0]), array("q")
         any_sparse = False
         for row in read_rows(tokens, len(attributes)):
             any_sparse |= row.sparse
             values = dict(defaults) if row.sparse else {}
             for j, cell in row.cells.items():
-                values[j] = _value(cell, attributes[j], codes[j], source, row.line)
-            columns.extend(values.keys())
+                values.update(columns[j].numbers(_value(cell, columns[j], source, row.line)))
+            indices.extend(values.keys())
             data.extend(values.values())
             ends.append(len(data))
             lines.append(row.line)
-    shape = (len(lines), len(attributes))
-    values_ = sparse.csr_array((np.array(data), np.array(columns), np.array(ends)), shape=shape)
+    names = [name for column in columns for name in column.names]
+    values_ = sparse.csr_array((np.array(data), np.array(indices), np.array(ends)), shape=(len(lines), len(names)))
     values_.sort_indices()
     values_.eliminate_zeros()
-    return NumberTable(relation, [a.name for a in attributes], values_, any_sparse, np.array(lines))
+    return NumberTable(relation, names, values_, any_sparse, np.array(lines))
+
+
+@dataclass(frozen=True)
+class _NumberColumns:
+    """The columns of one attribute: one, or one for each nominal value.
+
+    Attributes
+    ----------
+    attribute : Attribute
+    start : int
+        The first column.
+    names : list of str
+        Names of the columns.
+    codes : dict or None
+        The number of each nominal value, or with several columns its position; None for numeric attributes.
+    """
+
+    attribute: Attribute
+    start: int
+    names: list[str]
+    codes: dict[str, float] | None
+
+    def numbers(self, value: float) -> dict[int, float]:
+        """The entries of a row in these columns."""
+        if len(self.names) == 1:
+            return {self.start: value}
+        each = range(len(self.names))
+        return {self.start + k: value if np.isnan(value) else float(k == value) for k in each}
+
+    def default(self) -> dict[int, float]:
+        """The entries that are not 0 in a sparse row without the attribute."""
+        first = next(iter(self.codes.values())) if self.codes else 0.0
+        return {j: x for j, x in self.numbers(first).items() if x != 0}
+
+
+def _number_columns(attributes: Sequence[Attribute], source: str) -> list[_NumberColumns]:
+    """The columns of each attribute, in the order of the file."""
+    found: list[_NumberColumns] = []
+    start = 0
+    for attribute in attributes:
+        codes = _value_codes(attribute, source)
+        several = codes is not None and any(number(value) is None for value in codes) and len(codes) > 2
+        names = [f"{attribute.name}={value}" for value in attribute.values] if several else [attribute.name]
+        found.append(_NumberColumns(attribute, start, names, codes))
+        start += len(names)
+    return found
 
 
 def _value_codes(attribute: Attribute, source: str) -> dict[str, float] | None:
-    """The number of each nominal value; None for numeric attributes."""
+    """The number of each nominal value, its position if not all are numbers; None for numeric attributes."""
     if attribute.type in NUMERIC:
         return None
     if not attribute.values:
@@ -201,20 +247,12 @@ def _value_codes(attribute: Attribute, source: str) -> dict[str, float] | None:
         )
     numbers = {value: number(value) for value in attribute.values}
     known = {value: x for value, x in numbers.items() if x is not None}
-    if len(known) == len(numbers):
-        return known
-    if len(attribute.values) == 2:
-        return {attribute.values[0]: 0.0, attribute.values[1]: 1.0}
-    raise error_at(
-        f"attribute {attribute.name!r} has {len(attribute.values)} values that are not all numbers: recode it, with "
-        "one attribute {0,1} for each value.",
-        source,
-        line=attribute.line,
-    )
+    return known if len(known) == len(numbers) else {value: float(k) for k, value in enumerate(attribute.values)}
 
 
-def _value(cell: str, attribute: Attribute, codes: dict[str, float] | None, source: str, line: int) -> float:
+def _value(cell: str, column: _NumberColumns, source: str, line: int) -> float:
     """The number of a cell; NaN if it is missing."""
+    attribute, codes = column.attribute, column.codes
     if codes is not None and cell in codes:
         return codes[cell]
     text = strip_cell(cell)

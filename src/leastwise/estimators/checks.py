@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.calibration.label_thresholds import THRESHOLD_RULES
 from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
@@ -255,13 +256,16 @@ def _by_names(frame: Any, tasks: Tasks) -> Array:
 
 
 def check_threshold(value: Any, labels: Labels) -> Any:
-    """A number from 0 to 1, one for each label, or "auto"."""
+    """A number from 0 to 1, one for each label, "auto", or the scoring for which thresholds are chosen."""
     if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"threshold={value!r} is not known: use 'auto', a number from 0 to 1, or one per label.")
+        if value != "auto" and value not in THRESHOLD_RULES:
+            raise ValueError(
+                f"threshold={value!r} is not known: use 'auto', a number from 0 to 1, one per label, or a metric to "
+                f"choose thresholds for, one of {list(THRESHOLD_RULES)}."
+            )
         if not labels.binary:
             raise ValueError(
-                "threshold='auto' needs labels with two classes each, and some here have more or fewer: use "
+                f"threshold={value!r} needs labels with two classes each, and some here have more or fewer: use "
                 "threshold=0.5, which predicts the most probable class."
             )
         return value

@@ -7,7 +7,9 @@ are kept if the mean loss falls by more than one standard error.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +20,7 @@ from leastwise.model_selection.search import natural_length
 from leastwise.model_selection.splitters import grouped_folds
 from leastwise.problem.metric import gradient_parts, mean_squared_gradient, weights_of
 from leastwise.solvers.evaluator import Candidate
-from leastwise.solvers.heldout import HeldOut
+from leastwise.solvers.heldout import Folds, HeldOut
 from leastwise.utils.hashing import pair_hashes, unit_hashes
 
 Array = np.ndarray
@@ -94,17 +96,20 @@ def compare_weights(problem: RidgeProblem, found: Candidate) -> WeightedInputs |
     if fold is None:
         return None
     whole = replace(problem, data=replace(problem.data, rows=replace(rows, fold=fold, by_observation=False)))
-    plain = _heldout(whole, found, found.sigma, [found.alpha])[0]
+    plain = _heldout(_evaluator(whole, found), found.sigma, [found.alpha])[0]
     points = [(sigma, alpha) for sigma in SIGMAS for alpha in ALPHAS]
     weighted = [np.empty_like(plain) for _ in points]
     for k in range(int(fold.max()) + 1):
+        out = np.flatnonzero(fold == k)
         weights, ratio = learn_weights(problem.with_rows(rows.take(np.flatnonzero(fold != k), False)), found)
         X = (rows.X * weights).astype(rows.X.dtype)
         part = replace(whole, data=replace(whole.data, rows=replace(whole.rows, X=X)))
         alphas = [max(found.alpha, LEAST_ALPHA) * alpha for alpha in ALPHAS]
-        scores = [F for sigma in SIGMAS for F in _heldout(part, found, found.sigma * ratio * sigma, alphas)]
+        evaluator = _evaluator(part, found)
+        evaluator.folds = Folds.only(out)
+        scores = [F for sigma in SIGMAS for F in _heldout(evaluator, found.sigma * ratio * sigma, alphas)]
         for F, mine in zip(weighted, scores, strict=True):
-            F[fold == k] = mine[fold == k]
+            F[out] = mine[out]
     values = [objective(rows, HeldOut(F), None)[0] for F in weighted]
     best = int(np.argmax(values))
     less = objective.row_losses(rows, HeldOut(plain)) - objective.row_losses(rows, HeldOut(weighted[best]))
@@ -143,12 +148,17 @@ def _folds(problem: RidgeProblem) -> Array | None:
     return fold[unit]
 
 
-def _heldout(problem: RidgeProblem, found: Candidate, sigma: float, alphas: list[float]) -> list[Array]:
-    """Held-out scores of the folds at this sigma and these alphas, with the other options of a point."""
+def _evaluator(problem: RidgeProblem, found: Candidate) -> Any:
+    """Evaluator of these rows with the options of a point."""
     evaluator = problem.evaluator().with_sharing(found.sharing)
     if found.weight is not None:
         evaluator = evaluator.with_linear_weight(found.weight)
     if found.intercept_ratio is not None:
         evaluator = evaluator.with_intercept_ratio(found.intercept_ratio)
+    return copy.copy(evaluator)
+
+
+def _heldout(evaluator: Any, sigma: float, alphas: list[float]) -> list[Array]:
+    """Held-out scores of the folds at this sigma and these alphas."""
     at = evaluator.heldout(sigma, len(alphas))
     return [evaluator.without_rounding(at(alpha)).F for alpha in alphas]

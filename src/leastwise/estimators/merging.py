@@ -109,6 +109,8 @@ def _check_same(place: int, model: Any, first: Any) -> None:
         different.append("centers_")
     if not model.inputs_.same_as(first.inputs_):
         different.append("inputs_")
+    if model.categories_ != first.categories_:
+        different.append("categories_")
     if not _equal(model.kernel_, first.kernel_):
         different.append("kernel_")
     names = [vars(one)["feature_names_in_"] for one in (model, first) if "feature_names_in_" in vars(one)]

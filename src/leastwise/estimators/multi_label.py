@@ -91,9 +91,11 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
     %(calibration)s
         Each label is calibrated separately, and labels with few rows of a class are shrunk to the others; see
         :mod:`leastwise.calibration.label_calibrators`. None clips and normalises, as in the paper.
-    threshold : float, array of shape (T,), mapping or "auto", default=0.5
+    threshold : float, array of shape (T,), mapping or str, default=0.5
         Probability above which ``predict`` assigns a label (of two classes). "auto" optimises ``scoring`` on held-out
-        predictions, or micro F1 if ``scoring`` does not depend on decisions.
+        predictions, or micro F1 if ``scoring`` does not depend on decisions. The name of a scoring optimises that one
+        and leaves the choice of the model to ``scoring``: "f1_micro", "f1_samples", "hamming" and "accuracy" choose
+        one threshold for all labels, "f1_macro" one for each label.
     missing : scalar, default=nan
         Value that marks an unknown label in Y, such as -1. NaN, None, NA and masked entries always do.
     %(extrapolate)s

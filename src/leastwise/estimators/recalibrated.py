@@ -27,6 +27,7 @@ from leastwise.estimators.predicting import (
     unseen_task_evidence,
 )
 from leastwise.estimators.validation import all_or_nothing, row_index
+from leastwise.model_selection.label_scoring import threshold_metric
 from leastwise.problem.labels import encode_known
 from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
 
@@ -182,8 +183,8 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         model = self._model
         if not isinstance(model.threshold, str):
             return model.threshold_
-        scorer, held = model._spec().scorer, ~np.isnan(P[:, 0])
-        metric = scorer.name if scorer.decides else "f1_micro"
+        held = ~np.isnan(P[:, 0])
+        metric = threshold_metric(model.threshold, model._spec().scorer)
         return choose_thresholds(metric, P[held][:, 1::2], truth.codes[held], truth.W[held])
 
     # -------------------------------------------------------------- predict

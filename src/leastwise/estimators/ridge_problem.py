@@ -181,8 +181,9 @@ def choose(problem: RidgeProblem, on_all_rows: bool = True) -> SearchResult:
     the subsample, with alpha converted to all rows.
     """
     spec, grids = problem.spec, problem.grids
-    part = problem.take(problem.rows_to_search(on_all_rows))
-    last, first = problem if on_all_rows else part, part.simplified()
+    given = spec.cv is None and on_all_rows  # there is nothing to search
+    part = problem if given else problem.take(problem.rows_to_search(on_all_rows))
+    last, first = problem if on_all_rows else part, part if given else part.simplified()
     evaluator, share = last.evaluator(), len(last) / len(problem)
     if spec.cv is None:
         found, seen, searched = fixed_point(problem.data, grids), list[dict](), evaluator

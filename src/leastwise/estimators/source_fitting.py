@@ -1,8 +1,9 @@
 """Fits to the rows of a source, from sums: one function for streams and for collections of Dask.
 
-A first pass makes a summary of the rows, whose sample chooses centres, kernel and sigma. A second pass sums over all
-rows. Both are functions of a block, which a :class:`~leastwise.sources.row_source.RowSource` calls where the rows
-are, in this process or on workers, and whose results it adds.
+A first pass makes a summary of the rows, whose sample chooses centres, kernel and sigma. With categories it is made
+twice, as their codes depend on the values of all rows. Another pass sums over all rows. Passes call functions of a
+block, which a :class:`~leastwise.sources.row_source.RowSource` calls where the rows are, in this process or on
+workers, and whose results it adds.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from leastwise.estimators.checks import check_groups, check_range
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
 from leastwise.estimators.sums import STREAM_CENTERS, StreamState, begin_stream, block_moments, conclude
-from leastwise.estimators.validation import all_or_nothing, read_matrix
+from leastwise.estimators.validation import all_or_nothing, computed, read_matrix
 from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
 from leastwise.problem.weights import block_weights
 from leastwise.solvers.moments import SAMPLE_ROWS
-from leastwise.sources.blocks import Block, StreamError
+from leastwise.sources.blocks import Block, Known, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
+from leastwise.sources.categories import category_columns, has_categories, merged_categories
 from leastwise.sources.dask import DaskSource
-from leastwise.sources.frames import refuse_categories
 from leastwise.sources.row_source import RowSource
 
 if TYPE_CHECKING:
@@ -81,18 +82,22 @@ def fit_source(
     listed = None if classes is None else spec.targets.named(classes)
     reader = RowReader(copy.copy(model), spec.targets, kernel, scaled=spec.scales_inputs(kernel))
     found, rest = source.first_look(summarize, (reader, listed, limit), limit)
+    if has_categories(found.categories):
+        reader = replace(reader, categories=found.categories).with_columns(found.columns, found.dtype)
+        found, rest = rest.first_look(summarize, (reader, listed, limit), limit)
     targets, kept = found.completed(target_names)
     targets.check_learnable()
     factor = targets.class_factors(found.counts if source.repeatable else None)
     kept = kept if factor is None else kept.weighted(factor[kept.y])
-    begun = begin_stream(spec, kept, targets, kernel, keep_rows)
-    reader = replace(reader, targets=targets).with_columns(found.columns, begun.basis.centers.dtype)
+    begun = begin_stream(spec, kept, targets, kernel, keep_rows, found.categories)
+    reader = replace(reader, targets=targets, categories=found.categories)
+    reader = reader.with_columns(found.columns, begun.basis.centers.dtype)
     sums = rest.total(sum_rows, SumTask(reader, begun, factor, 0 if source.repeatable else keep_rows))
     if source.repeatable:
         kept = replace(kept, limit=keep_rows).lowered() if keep_rows else None
     else:  # the first look has not seen all rows
         kept = None if sums.sample is None else sums.sample.kept()
-    known = column_attributes(found.columns[0], source.names or found.columns[1])
+    known = column_attributes(found.columns[0], source.names or found.columns[1], found.categories)
     store_conclusion(model, spec, begun, sums.moments, kept, targets, known)
     return rest.error
 
@@ -151,6 +156,8 @@ class RowReader:
         The type of the rows; None if a block may have any columns, and float32 or float64.
     scaled : bool
         True if rows are scaled later, so that any finite value is allowed.
+    categories : list or None
+        The values of the columns; None if they are not known yet, so that those of every block are learned.
     """
 
     model: Any
@@ -158,21 +165,23 @@ class RowReader:
     kernel: Kernel
     dtype: Any = None
     scaled: bool = False
+    categories: Known | None = None
 
     def with_columns(self, columns: tuple[int, Any], dtype: Any) -> RowReader:
         """For blocks with these columns, their number and names."""
         model = copy.copy(self.model)
-        model.__dict__.update(column_attributes(*columns))
+        model.__dict__.update(column_attributes(*columns, self.categories))
         return replace(self, model=model, dtype=dtype)
 
-    def rows(self, block: Block) -> tuple[Any, Array, tuple[int, Any]]:
-        """Rows and weights of a block, and the number and names of its columns."""
+    def rows(self, block: Block) -> tuple[Any, Array, tuple[int, Any], Known]:
+        """Rows and weights of a block, the number and names of its columns, and the values of its categories."""
         if block.y is None:
             raise ValueError("There are no targets: give y, or the name of their column as target=.")
-        first = self.dtype is None
-        model, wanted = (copy.copy(self.model), [np.float64, np.float32]) if first else (self.model, [self.dtype])
-        refuse_categories(block.X, model.categories)
-        X = read_matrix(model, block.X, self.kernel, wanted, learn=[] if first else None, ensure_min_samples=0)
+        model, learn = copy.copy(self.model), None
+        wanted = [np.float64, np.float32] if self.dtype is None else [self.dtype]
+        if self.categories is None:
+            learn = category_columns(block.X, model.categories if computed(self.kernel) else None)
+        X = read_matrix(model, block.X, self.kernel, wanted, learn=learn, ensure_min_samples=0)
         if not self.scaled:
             check_range(X, self.kernel)
         self.targets.check_block_weight(block.sample_weight)
@@ -180,11 +189,11 @@ class RowReader:
             check_groups(block.groups, X.shape[0])
         names = getattr(model, "feature_names_in_", None)
         columns = X.shape[1], None if names is None else tuple(names)
-        return X, block_weights(block.sample_weight, X.shape[0]), columns
+        return X, block_weights(block.sample_weight, X.shape[0]), columns, model.categories_
 
     def encoded(self, block: Block, factor: Array | None) -> tuple[Any, Array, Array]:
         """Rows, codes of the targets, and weights, of which ``factor`` holds those of the classes."""
-        X, w, _ = self.rows(block)
+        X, w, *_ = self.rows(block)
         codes = encoded(self.targets, block.y, w)
         return X, codes, w if factor is None else w * factor[codes]
 
@@ -197,10 +206,10 @@ def encoded(targets: Targets, y: Any, w: Array) -> Array:
     return codes
 
 
-def column_attributes(n_columns: int, names: Any) -> dict[str, Any]:
-    """Fitted attributes for the number and the names of the columns."""
+def column_attributes(n_columns: int, names: Any, categories: Known | None) -> dict[str, Any]:
+    """Fitted attributes for the number, the names and the categories of the columns."""
     known = {} if names is None else {"feature_names_in_": np.array(names, dtype=object)}
-    return {"n_features_in_": n_columns, "categories_": [None] * n_columns, **known}
+    return {"n_features_in_": n_columns, "categories_": categories or [None] * n_columns, **known}
 
 
 # -------------------------------------------------------------------- first pass
@@ -223,6 +232,8 @@ class RowSummary:
         Number of rows with a weight above 0.
     dtype : dtype
         The type of the rows.
+    categories : list or None
+        The values of the columns.
     """
 
     targets: Any = None
@@ -231,6 +242,7 @@ class RowSummary:
     columns: Any = None
     n_rows: int = 0
     dtype: Any = None
+    categories: Known | None = None
 
     def __add__(self, other: RowSummary) -> RowSummary:
         if other.targets is None or self.targets is None:
@@ -242,7 +254,8 @@ class RowSummary:
         names = {**self.counts, **other.counts}
         counts = {name: self.counts.get(name, 0.0) + other.counts.get(name, 0.0) for name in names}
         dtype = np.result_type(self.dtype, other.dtype)
-        return RowSummary(targets, sample, counts, self.columns, self.n_rows + other.n_rows, dtype)
+        categories = merged_categories(self.categories or [], other.categories or [])
+        return RowSummary(targets, sample, counts, self.columns, self.n_rows + other.n_rows, dtype, categories)
 
     def completed(self, names: Any) -> tuple[Targets, Kept]:
         """The targets, with these names of their columns, and the sample; an error if there are no rows."""
@@ -270,12 +283,12 @@ def summarize(block: Block, before: RowSummary | None, shared: tuple[RowReader, 
     if before is not None and before.targets is not None:
         reader, known = reader.with_columns(before.columns, before.dtype), before.targets
     with located(block):
-        X, w, columns = reader.rows(block)
+        X, w, columns, categories = reader.rows(block)
         targets = reader.targets.learn(block.y)
         targets = targets if known is None else known + targets
         codes = encoded(targets, block.y, w)
     sample = BottomKSample.of(X, codes, w, block.groups, limit, observation_counts(block.sample_weight))
-    return RowSummary(targets, sample, targets.counts(codes, w), columns, int(np.sum(w > 0)), X.dtype)
+    return RowSummary(targets, sample, targets.counts(codes, w), columns, int(np.sum(w > 0)), X.dtype, categories)
 
 
 # ------------------------------------------------------------------- second pass

@@ -35,7 +35,7 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names
 from leastwise.solvers.evaluator import Objective, Rows, Settings
-from leastwise.sources.frames import check_categories
+from leastwise.sources.categories import check_categories
 from leastwise.utils.hashing import generator
 
 Array = np.ndarray
@@ -481,7 +481,7 @@ class Spec:
         threshold = check_threshold(self.threshold, targets.labels)
         if self.cv is None and isinstance(threshold, str):
             raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose threshold='auto' by: give a number."
+                f"cv=None holds nothing out, so there is nothing to choose threshold={threshold!r} by: give a number."
             )
         return LabelObjective(targets.labels.starts, self.calibration, self.scorer, threshold)
 

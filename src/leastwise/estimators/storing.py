@@ -31,6 +31,7 @@ from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.folds import distinct_sample
+from leastwise.model_selection.label_scoring import threshold_metric
 from leastwise.model_selection.search import table
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Laplace, Linear, Precomputed, Scaled
@@ -348,7 +349,7 @@ def _store_heldout_labels(
     model.cv_results_ = table(seen)
     model.heldout_rows_ = heldout_rows(data, rows.y, rows.W, in_domain)
     if isinstance(spec.threshold, str):
-        metric = spec.scorer.name if spec.scorer.decides else "f1_micro"
+        metric = threshold_metric(spec.threshold, spec.scorer)
         some = P[data.used][known]
         model.threshold_ = choose_thresholds(metric, some[:, 1::2], rows.y[known], rows.W[known])
 

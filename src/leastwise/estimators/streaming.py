@@ -98,7 +98,7 @@ def fit_stream(
     names = {"target": target, "features": features, "weight": weight, "group": group}
 
     def open_source(spec: Spec) -> RowSource:
-        blocks = open_blocks(source, y, **names, block_rows=block_rows)
+        blocks = open_blocks(source, y, **names, categories=spec.categories, block_rows=block_rows)
         return BlockSource(blocks, blocks.repeatable, spec.report, until_error=True)
 
     error = fit_source(self, open_source, classes, keep_rows, getattr(y, "columns", target))
@@ -284,7 +284,8 @@ def as_block(X: Any, y: Any, sample_weight: Any, groups: Any) -> Block:
 def known_reader(model: KernelEstimator) -> RowReader:
     """The reader that validates rows for a fitted model."""
     scaled = not model.inputs_.identity
-    return RowReader(model, known_targets(model), model.kernel_, model.intercept_.dtype, scaled)
+    dtype, categories = model.intercept_.dtype, model.categories_
+    return RowReader(model, known_targets(model), model.kernel_, dtype, scaled, categories)
 
 
 def known_targets(model: KernelEstimator) -> Targets:

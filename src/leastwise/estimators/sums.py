@@ -42,6 +42,7 @@ from leastwise.solvers.moments import (
 )
 from leastwise.solvers.moments import Sums as SumsBySigma
 from leastwise.solvers.solve import LabelSolution, Solution
+from leastwise.sources.blocks import Known
 from leastwise.sources.bottom_k import Kept
 from leastwise.utils.hashing import EVERY, row_hashes, threshold, unit_hashes
 
@@ -266,9 +267,11 @@ def as_places(basis: Basis) -> Basis:
 # ----------------------------------------------------------------------- in blocks
 
 
-def begin_stream(spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int) -> StreamState:
-    """Centres, kernel and sigma, chosen on the kept rows."""
-    data = kept_rows(spec, kept, targets, kernel, None)
+def begin_stream(
+    spec: Spec, kept: Kept, targets: Targets, kernel: Kernel, keep_rows: int, categories: Known
+) -> StreamState:
+    """Centres, kernel and sigma, chosen on the kept rows, with these values of categories."""
+    data = replace(kept_rows(spec, kept, targets, kernel, None), categories=categories)
     settings = spec.settings(data.kernel, targets, data.rows)
     refuse_large_stream(spec, data, settings, spec.n_centers or STREAM_CENTERS, min(len(kept), keep_rows))
     spec, data, settings = configure(spec, data, settings)

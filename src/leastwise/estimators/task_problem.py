@@ -113,6 +113,8 @@ class TaskProblem(RidgeProblem):
     @cached_property
     def intercept_ratios(self) -> tuple[float, ...]:
         """Variances of the tasks' intercepts to try: those possible for these rows and for all rows."""
+        if self.spec.cv is None:
+            return self.spec.intercept_ratios
         alone = _held_out_whole(self.rows)
         size = int(np.sum(self.rows.task == alone[0])) if len(alone) else 0
         possible = intercept_ratios_without(self.spec, self.data, alone, size, len(self))
@@ -224,7 +226,7 @@ def intercept_ratios_without(spec: Spec, data: Dataset, alone: Array, size: int,
     With free intercepts every task needs a row outside of each fold.
     """
     intercept_ratios = spec.intercept_ratios
-    if spec.cv is None or not len(alone) or np.isfinite(intercept_ratios[-1]):
+    if not len(alone) or np.isfinite(intercept_ratios[-1]):
         return intercept_ratios
     if len(intercept_ratios) > 1:
         return intercept_ratios[:-1]
@@ -240,8 +242,8 @@ def intercept_ratios_without(spec: Spec, data: Dataset, alone: Array, size: int,
 def _held_out_whole(rows: Rows) -> Array:
     """Tasks whose rows are all held out together."""
     assert rows.task is not None
-    cells = np.unique(np.stack([rows.task, rows.fold]), axis=1)
-    once = np.bincount(cells[0]) == 1
+    width = int(rows.fold.max()) + 1
+    once = np.bincount(np.unique(rows.task.astype(np.int64) * width + rows.fold) // width) == 1
     if rows.split_count is not None:  # of several observations in one row, all but one stay
         once &= np.bincount(rows.task, weights=rows.split_count) <= 1
     return np.flatnonzero(once)

@@ -46,6 +46,7 @@ from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.work import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
+from leastwise.sources.categories import has_categories
 from leastwise.sources.dask import DaskSource
 from leastwise.sources.opening import has_names, open_blocks
 from leastwise.sources.row_source import BlockSource, RowSource
@@ -166,7 +167,8 @@ def fit_stream(
     """
     names = {"target": target, "features": features, "weight": weight, "task": task}
     _check_named(source, y, names, self.task_column)
-    blocks, spec = _as_blocks(source, y, names, block_rows), self._spec()
+    spec = self._spec()
+    blocks = _as_blocks(source, y, {**names, "categories": spec.categories}, block_rows)
     _by_blocks(lambda source: fit_task_source(self, spec, source), blocks, folder)
     known = getattr(blocks, "names", None)
     if known is not None and self.task_column is None:
@@ -250,6 +252,9 @@ def _begin(
     _check_parameters(spec, kernel)
     rules = _rules(model, spec, kernel)
     known = task_statistics(list(source.map(block_statistics, rules)), rules)
+    if has_categories(known.categories):
+        rules = replace(rules, categories=known.categories)
+        known = task_statistics(list(source.map(block_statistics, rules)), rules)
     given = np.shape(spec.centers)[0] if not isinstance(spec.centers, str) else spec.n_centers
     count = task_rows_to_search(int(given or known.width), known.n, spec.search_rows, by_arrow=True)
     if count >= known.n:
@@ -285,9 +290,9 @@ def _sampled(
     some, task = Tasks([known.tasks.ids[k] for k in chosen]), np.searchsorted(chosen, rows.index)
     w, count = terms.weights(rows.y, rows.w), observation_counts(rows.w)
     data = arrange(spec, targets, rows.X, y, w, None, kernel, task=task, tasks=some, count=count, encoded=True)
-    # With missing values the mean of all rows is unknown, and the kernel is fitted to the sample.
-    fitted = data.kernel if known.incomplete else known.fitted(kernel)
-    return replace(data, kernel=fitted, task=rows.index, tasks=known.tasks)
+    # With missing values or categories the mean of all rows is unknown, and the kernel is fitted to the sample.
+    fitted = data.kernel if known.incomplete or has_categories(known.categories) else known.fitted(kernel)
+    return replace(data, kernel=fitted, task=rows.index, tasks=known.tasks, categories=known.categories)
 
 
 def _by_task(source: RowSource, known: TaskStatistics, plan: list[Move]) -> RowSource:
@@ -345,7 +350,7 @@ def _set_columns(model: TaskClassifier | TaskRegressor, spec: Spec, known: TaskS
     """Number and names of the columns."""
     head = next(block.head for block in known.blocks if block.head is not None)
     validate_data(model, head, skip_check_array=True)
-    model.categories_ = [None] * known.width
+    model.categories_ = known.categories
     if spec.task_column is not None:
         split_tasks(head, spec.task_column)
 

@@ -33,19 +33,14 @@ from leastwise.problem.tasks import (
     factor_tasks,
     list_tasks,
     split_tasks,
+    without_column,
 )
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
-from leastwise.sources.frames import (
-    Known,
-    category_codes,
-    category_columns,
-    has_categories,
-    learn_categories,
-    other_columns,
-)
+from leastwise.sources.blocks import Known
+from leastwise.sources.categories import category_columns, code_matrix, has_categories, learn_categories
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
-from leastwise.utils.hashing import generator, seed_of
+from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
@@ -195,8 +190,7 @@ def _read_tasks(
     if spec.task_column is not None:
         whole = X
         X, column = split_tasks(whole, spec.task_column)
-        own = column_position(as_table(whole), spec.task_column)
-        places = [j - (j > own) for j in places if j != own]
+        places = without_column(places, column_position(as_table(whole), spec.task_column))
     X, y = read_matrix(model, X, kernel, dtypes, y, learn=places, whole=whole, **spec.targets.sklearn_checks)
     codes, index = encode_tasks(_one_source(column, tasks, X.shape[0], spec.name, spec.task_column), X.shape[0])
     return X, y, codes, index
@@ -273,7 +267,9 @@ def _used_tasks(task: Array, used: Array, tasks: Tasks) -> tuple[Array, Tasks]:
 
 def _duplicate_groups(X: Any, task: Array | None, whole: bool) -> Array:
     """Codes of rows that are equal in X and task; with ``whole`` there are no rows to compare."""
-    copy = np.arange(X.shape[0]) if whole else distinct_rows(X)
+    if whole or all_distinct(row_hashes(X)):
+        return np.arange(X.shape[0])
+    copy = distinct_rows(X)
     if task is not None:
         copy = np.unique(copy * (int(task.max()) + 1) + task, return_inverse=True)[1]
     return copy
@@ -394,23 +390,6 @@ def read_matrix(
     if reset:
         model.categories_ = known if known is not None else [None] * matrix.shape[1]
     return found
-
-
-def code_matrix(X: Any, known: Known, dtypes: list, model: Any = None) -> Array:
-    """A table as a matrix, with codes for the values of categories."""
-    places = [j for j, values in enumerate(known) if values is not None]
-    codes = {j: category_codes(X, j, known[j] or []) for j in places}
-    numeric = [j for j in range(len(known)) if j not in codes]
-    dtype, numbers = dtypes[0], np.empty((X.shape[0], 0))
-    if numeric:
-        allowed: dict[str, Any] = {"dtype": dtypes, "ensure_all_finite": "allow-nan", "ensure_min_samples": 0}
-        numbers = check_array(other_columns(X, places), estimator=model, input_name="X", **allowed)
-        dtype = numbers.dtype
-    matrix = np.empty((X.shape[0], len(known)), dtype=dtype)
-    matrix[:, numeric] = numbers
-    for j, column in codes.items():
-        matrix[:, j] = column
-    return matrix
 
 
 # ------------------------------------------------------------------ rows to predict

@@ -21,19 +21,21 @@ part by QR, in six times the time. ``decompose`` always uses singular values: at
 eigenvalue, leave-one-out had an error of 6e-13, and of 1e-9 from the eigenvalues of ``Phi_t Phi_t'``, which take a
 third of the time.
 
-Products and factorisations use numpy's BLAS only (see ``spectrum``).
+Products and factorisations use numpy's BLAS only (see ``spectrum``), which does not keep Python's lock: chunks of
+tasks are factored by several threads at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from leastwise.linalg.arrow_batches import Batch, Chunk, Source, batches, turn
+from leastwise.linalg.arrow_batches import Batch, Chunk, Source, batches, take, turn
 from leastwise.linalg.decompositions import Cholesky, cholesky
 
 Array = np.ndarray
@@ -115,6 +117,11 @@ class System:
     regular: bool
     dtype: np.dtype
 
+    @cached_property
+    def inverse(self) -> Array:
+        """``L^-1``, by numpy like all other calls here."""
+        return np.linalg.inv(self.factor.L)
+
     @property
     def shared(self) -> Array:
         """``beta_0`` (b x c)."""
@@ -167,7 +174,7 @@ class Factors:
         Phi, B = batch.double
         U, s, Vt = svd(Phi)
         UB = turn(U) @ B
-        return cls(tasks, rows, U, s, Vt, UB, None if U.shape[1] == U.shape[2] else B - U @ UB, batch.Phi.dtype)
+        return cls(tasks, rows, U, s, Vt, UB, None if U.shape[1] == U.shape[2] else B - U @ UB, batch.B.dtype)
 
     def inverse(self, own: Array, rho: float) -> Array:
         """``1 / (own_t s^2 + rho)``, the eigenvalues of Q_t^-1, with own of all tasks."""
@@ -264,7 +271,7 @@ def decompose(chunks: Iterable[Chunk]) -> Decomposed:
     for chunk in chunks:
         for batch in batches(chunk):
             factors.append(Factors.of(batch, batch.tasks + k, np.where(batch.rows < 0, -1, batch.rows + n)))
-        n, k = n + len(chunk.Phi), k + len(chunk.own)
+        n, k = n + len(chunk.design), k + len(chunk.own)
     return Decomposed(factors)
 
 
@@ -294,27 +301,41 @@ class Arrow:
         """From the solved shared system."""
         return cls(system.shared, system.intercept, float(rho), system.regular, system.factor.jitter)
 
-    def parts(self, chunk: Chunk) -> Array:
-        """``beta_t`` of the tasks of a chunk (k x b x c)."""
-        found = np.zeros((len(chunk.own), *self.shared.shape), dtype=self.shared.dtype)
-        for batch in batches(chunk):
-            Phi, B, own = (
-                A.astype(float, copy=False) for A in (batch.Phi, batch.B, chunk.own[batch.tasks, None, None])
-            )
-            fitted = (Phi.reshape(-1, Phi.shape[2]) @ self.shared).reshape(*Phi.shape[:2], -1)
-            residual = B[..., :-1] - B[..., -1:] * self.intercept - fitted
-            found[batch.tasks] = own * self._pull(Phi, residual, own)
-        return found
+    def parts(self, chunk: Chunk, factors: list[TaskFactors] | None = None) -> Array:
+        """``beta_t`` of the tasks of a chunk (k x b x c), from their factors by ``factor_chunk`` at the same ridge.
 
-    def _pull(self, Phi: Array, X: Array, own: Array) -> Array:
-        """``Phi_t' Q_t^-1 X_t``."""
+        ``beta_t = own_t T D_t' Q_t^-1 X_t`` with a design D and ``Phi = D T'``: rows are not whitened.
+        """
         if not self.regular:
+            return self._singular_parts(chunk)
+        factors, whitening, found = factors or factor_chunk(chunk, self.rho), chunk.whitening, self._zeros(chunk)
+        shared = self.shared.astype(float) if whitening is None else whitening.T.T @ self.shared
+        left = chunk.Z - chunk.root[:, None] * self.intercept - chunk.design @ shared
+        assert factors is not None
+        for f in factors:
+            D, X = take(chunk.design, f.rows), take(left, f.rows)
+            found[f.tasks] = turn(D) @ (f.solve(X) if f.wide else X)
+        k, b, c = found.shape
+        if whitening is not None:
+            found = (whitening.T @ found.transpose(1, 0, 2).reshape(b, -1)).reshape(b, k, c).transpose(1, 0, 2)
+        for f in factors:
+            if not f.wide:  # Phi' Q^-1 = P^-1 Phi'
+                found[f.tasks] = f.solve(found[f.tasks])
+        return (chunk.own[:, None, None] * found).astype(self.shared.dtype)
+
+    def _zeros(self, chunk: Chunk) -> Array:
+        return np.zeros((len(chunk.own), *self.shared.shape))
+
+    def _singular_parts(self, chunk: Chunk) -> Array:
+        """The same by singular values."""
+        found = self._zeros(chunk)
+        for batch in batches(chunk):
+            (Phi, B), own = batch.double, chunk.own[batch.tasks, None, None].astype(float)
+            X = B[..., :-1] - B[..., -1:] * self.intercept - Phi @ self.shared
             U, s, Vt = svd(Phi)
             e = 1 / (own * s[..., None] ** 2 + self.rho)
-            return turn(Vt) @ (s[..., None] * e * (turn(U) @ X))
-        if Phi.shape[1] > Phi.shape[2]:
-            return np.linalg.solve(_ridged(turn(Phi) @ Phi, own, self.rho), turn(Phi) @ X)
-        return turn(Phi) @ np.linalg.solve(_ridged(Phi @ turn(Phi), own, self.rho), X)
+            found[batch.tasks] = own * (turn(Vt) @ (s[..., None] * e * (turn(U) @ X)))
+        return found.astype(self.shared.dtype)
 
 
 def solve_arrow(source: Source, sharing: float, rho: float, bias: bool = True) -> Arrow:
@@ -326,9 +347,12 @@ def arrow_system(source: Source, sharing: float, rho: float, bias: bool = True) 
     """Solve the shared system, and keep its factor."""
     rho = float(rho)  # a numpy float64 would promote float32
     sums = arrow_sums(source, rho)
-    if not sums.keep_digits(sharing):
-        return by_qr(_factors(source), sharing, rho, bias)
-    return sums.system(sharing, bias)
+    return sums.system(sharing, bias) if sums.keep_digits(sharing) else arrow_qr(source, sharing, rho, bias)
+
+
+def arrow_qr(source: Source, sharing: float, rho: float, bias: bool = True) -> System:
+    """The same by singular values and QR, where normal equations lose the digits."""
+    return by_qr(_factors(source), sharing, rho, bias)
 
 
 def arrow_sums(source: Source, rho: float, sums: Sums | None = None) -> Sums:
@@ -337,12 +361,9 @@ def arrow_sums(source: Source, rho: float, sums: Sums | None = None) -> Sums:
     They are added to ``sums``, which must be given if there may be no task.
     """
     for chunk in source():
-        sums = sums or Sums.zeros(chunk.Phi.shape[1], chunk.Z.shape[1] + 1, chunk.Phi.dtype)
-        for batch in batches(chunk):
-            add = _add_wide if batch.Phi.shape[1] <= batch.Phi.shape[2] else _add_tall
-            if not add(sums, *batch.double, chunk.own[batch.tasks, None, None], rho):
-                sums.regular = False
-                return sums
+        sums = sums or empty_sums(chunk)
+        if factor_chunk(chunk, rho, sums) is None:
+            break
     assert sums is not None
     return sums
 
@@ -352,30 +373,73 @@ def arrow_triangle(source: Source, sharing: float, rho: float, bias: bool, width
     return Triangle.of(_factors(source), sharing, rho, bias, width)
 
 
-def _add_wide(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
-    """Add tasks of at most b rows, unless digits are lost; return success."""
-    Q = _ridged(Phi @ turn(Phi), own, rho)
-    regular = keeps_digits(float(Q.trace(axis1=1, axis2=2).max()), rho, Q.dtype)
-    if regular:
-        L = _lower_inverse(np.linalg.cholesky(Q))
-        sums.add_rows(L @ Phi, L @ B)
-    return regular
+@dataclass(frozen=True)
+class TaskFactors:
+    """Cholesky factors of tasks of similar sizes at one ridge.
 
-
-def _add_tall(sums: Sums, Phi: Array, B: Array, own: Array, rho: float) -> bool:
-    """Add tasks of more than b rows, unless digits are lost; return success.
-
-    With ``P = rho I + own Phi'Phi``, Phi' Q^-1 = P^-1 Phi' and Q^-1 = (I - own Phi P^-1 Phi') / rho.
+    Attributes
+    ----------
+    tasks : ndarray of int of shape (k,)
+    rows : ndarray of int of shape (k, m)
+        Their rows, -1 for padding.
+    inverse : ndarray of shape (k, s, s)
+        ``L^-1``, with ``L L' = Q_t`` and s = m, or ``L L' = P_t = rho I + own Phi'Phi`` and s = b for tasks of more
+        than b rows.
+    wide : bool
+        True in the first case.
     """
-    b, gram = Phi.shape[2], turn(Phi) @ Phi
-    P = _ridged(gram, own, rho)
-    regular = keeps_digits(float(P.trace(axis1=1, axis2=2).max()), rho, P.dtype)
-    if regular:
-        right = np.concatenate([gram, turn(Phi) @ B], axis=2)
-        solved = np.linalg.solve(P, right)
-        C = (turn(B) @ B - own * (turn(right[..., b:]) @ solved[..., b:])) / rho
-        sums.add(solved[..., :b].sum(axis=0), solved[..., b:].sum(axis=0), C.sum(axis=0))
-    return regular
+
+    tasks: Array
+    rows: Array
+    inverse: Array
+    wide: bool
+
+    def solve(self, X: Array) -> Array:
+        """``Q_t^-1 X_t`` or ``P_t^-1 X_t``."""
+        return turn(self.inverse) @ (self.inverse @ X)
+
+    def packed(self) -> TaskFactors:
+        """The same in half the memory; ``unpacked`` restores it."""
+        return replace(self, inverse=self.inverse[:, *np.tril_indices(self.inverse.shape[1])])
+
+    def unpacked(self) -> TaskFactors:
+        """Undo ``packed``."""
+        k, count = self.inverse.shape
+        s = int(sqrt(2 * count))
+        inverse = np.zeros((k, s, s))
+        inverse[:, *np.tril_indices(s)] = self.inverse
+        return replace(self, inverse=inverse)
+
+
+def empty_sums(chunk: Chunk) -> Sums:
+    """Sums of no task, of the size of those of a chunk."""
+    return Sums.zeros(chunk.design.shape[1], chunk.Z.shape[1] + 1, chunk.Z.dtype)
+
+
+def factor_chunk(chunk: Chunk, rho: float, sums: Sums | None = None) -> list[TaskFactors] | None:
+    """Factor the tasks of a chunk, and add them to ``sums``; None if normal equations would lose the digits.
+
+    For tasks of more than b rows, ``Phi' Q^-1 = P^-1 Phi'`` and ``Q^-1 = (I - own Phi P^-1 Phi') / rho``.
+    """
+    factors = []
+    for batch in batches(chunk):
+        (Phi, B), own = batch.double, chunk.own[batch.tasks, None, None]
+        wide = Phi.shape[1] <= Phi.shape[2]
+        gram = Phi @ turn(Phi) if wide else turn(Phi) @ Phi
+        Q = _ridged(gram, own, rho)
+        if not keeps_digits(float(Q.trace(axis1=1, axis2=2).max()), rho, Q.dtype):
+            if sums is not None:
+                sums.regular = False
+            return None
+        factors.append(f := TaskFactors(batch.tasks, batch.rows, _lower_inverse(np.linalg.cholesky(Q)), wide))
+        if sums is not None and wide:
+            sums.add_rows(f.inverse @ Phi, f.inverse @ B)
+        elif sums is not None:
+            right = turn(Phi) @ B
+            solved = f.solve(right)
+            C = (turn(B) @ B - own * (turn(right) @ solved)) / rho
+            sums.add(f.solve(gram).sum(axis=0), solved.sum(axis=0), C.sum(axis=0))
+    return factors
 
 
 def _ridged(gram: Array, own: Array, rho: float) -> Array:

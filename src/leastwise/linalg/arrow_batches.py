@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+
+from leastwise.linalg.moments import Whitening
 
 Array = np.ndarray
 
@@ -21,8 +25,8 @@ class Chunk:
 
     Attributes
     ----------
-    Phi : ndarray of shape (rows, b)
-        Design, multiplied by the square roots of the weights, in coordinates where the penalty is the identity.
+    design : ndarray of shape (rows, b)
+        Design, multiplied by the square roots of the weights.
     Z : ndarray of shape (rows, c)
         Targets, multiplied by the square roots of the weights.
     root : ndarray of shape (rows,)
@@ -32,15 +36,23 @@ class Chunk:
     own : ndarray of shape (k,)
         (1 - sharing) / penalty of each task.
     means : ndarray of shape (k, b + c + 1), optional
-        Means of the rows [Phi, Z, root] of each task, in the direction of ``root``, before centring.
+        Means of the rows [design, Z, root] of each task, in the direction of ``root``, before centring.
+    whitening : Whitening, optional
+        Coordinates where the penalty is the identity; None if it is that in those of the design.
     """
 
-    Phi: Array
+    design: Array
     Z: Array
     root: Array
     starts: Array
     own: Array
     means: Array | None = None
+    whitening: Whitening | None = None
+
+    @cached_property
+    def Phi(self) -> Array:
+        """The design in coordinates where the penalty is the identity."""
+        return self.design if self.whitening is None else triangular_product(self.design, self.whitening.T)
 
 
 #: Iterates over all tasks from the first, each time it is called.
@@ -89,9 +101,30 @@ def take(A: Array, rows: Array) -> Array:
 def batches(chunk: Chunk) -> Iterator[Batch]:
     """Batches of the tasks of a chunk, by similar sizes."""
     sizes, B = np.diff(chunk.starts), np.column_stack([chunk.Z, chunk.root])
-    for tasks in like_sizes(sizes, chunk.Phi.shape[1]):
+    for tasks in like_sizes(sizes, chunk.design.shape[1]):
         rows = fill(chunk.starts[tasks], sizes[tasks])
         yield Batch(tasks, rows, take(chunk.Phi, rows), take(B, rows))
+
+
+#: Bytes of the rows that ``triangular_product`` takes at a time, so that they stay in the cache.
+PANEL = 2**20
+#: Columns are divided into this many blocks; the operations are (BLOCKS + 1) / (2 BLOCKS) of those of a full product.
+BLOCKS = 4
+
+
+def triangular_product(A: Array, T: Array) -> Array:
+    """``A @ T.T`` for a lower triangular T, in double precision.
+
+    NumPy's products run in several threads at a time, unlike SciPy's ``trmm``, which keeps Python's lock.
+    """
+    n, b = A.shape
+    out, step = np.empty((n, len(T))), max(1, PANEL // (8 * b))
+    edges = np.linspace(0, len(T), 1 + min(BLOCKS, max(1, len(T) // 32))).astype(int)
+    for first in range(0, n, step):
+        rows = slice(first, first + step)
+        for a, z in pairwise(edges.tolist()):
+            np.matmul(A[rows, :z], T[a:z, :z].T, out=out[rows, a:z])
+    return out
 
 
 def turn(A: Array) -> Array:

@@ -32,11 +32,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 Array = np.ndarray
+
+
+@cache
+def _lapack(name: str, dtype: np.dtype) -> Callable[..., Any]:
+    """The LAPACK function for a type; to look it up takes as long as a small factorisation."""
+    return get_lapack_funcs((name,), dtype=dtype)[0]
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,13 @@ class Cholesky:
 
     def solve(self, B: Array) -> Array:
         """``(A + jitter I)^-1 B``."""
-        (potrs,) = get_lapack_funcs(("potrs",), (self.L, B))
-        return potrs(self.L, B, lower=1)[0]
+        return _lapack("potrs", np.result_type(self.L, B))(self.L, B, lower=1)[0]
 
     def inverse_factor(self, overwrite: bool = False) -> Array:
         """``L^-1``, lower triangular; with ``overwrite`` it replaces L, which cannot be used afterwards."""
-        (trtri,) = get_lapack_funcs(("trtri",), (self.L,))
-        return trtri(self.L, lower=1, overwrite_c=overwrite)[0]
+        if len(self.L) <= SMALL_ROWS:
+            return _triangular_inverse(self.L)
+        return _lapack("trtri", self.L.dtype)(self.L, lower=1, overwrite_c=overwrite)[0]
 
     def whiten(self, Phi: Array) -> Array:
         """``Phi L'^-1``: the columns of Phi in coordinates where the penalty is the identity."""
@@ -72,6 +80,26 @@ class Cholesky:
     def unwhiten(self, V: Array) -> Array:
         """``L'^-1 V``: coefficients from these coordinates."""
         return solve_triangular(self.L, V, lower=True, trans=1, check_finite=False)
+
+
+#: Triangular matrices with up to this many rows are inverted by halves,
+SMALL_ROWS = 600
+#: of at most this many rows.
+HALF_ROWS = 64
+
+
+def _triangular_inverse(L: Array) -> Array:
+    """``L^-1`` from the inverses of the two diagonal blocks: most of the work is products.
+
+    LAPACK has blocks of columns instead. From 100 to 500 rows halves took .6 to .75 of its time, with 1,000 rows 1.3.
+    """
+    n, half = len(L), len(L) // 2
+    if n <= HALF_ROWS:
+        return _lapack("trtri", L.dtype)(L, lower=1)[0]
+    M = np.zeros((n, n), dtype=L.dtype, order="F")
+    M[:half, :half], M[half:, half:] = _triangular_inverse(L[:half, :half]), _triangular_inverse(L[half:, half:])
+    np.matmul(M[half:, half:], -(L[half:, :half] @ M[:half, :half]), out=M[half:, :half])
+    return M
 
 
 def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool = False) -> Cholesky:
@@ -88,7 +116,7 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
     overwrite : bool
         Overwrite A with the factor if A is C-contiguous. Saves one n x n array.
     """
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
+    potrf = _lapack("potrf", A.dtype)
     work = A if overwrite and A.flags.c_contiguous else np.array(A, order="C")
     diagonal = np.array(np.diagonal(A))
     info = np.finfo(A.dtype)
@@ -106,10 +134,16 @@ def cholesky(A: Array, ridge: float = 0.0, jitter: float = 0.0, overwrite: bool 
 
 
 def _lower(L: Array) -> Array:
-    """Zeros above the diagonal, in place and column by column."""
-    for j in range(1, L.shape[1]):
-        L[:j, j] = 0
+    """Zeros above the diagonal, in place and by blocks of columns."""
+    for j in range(0, L.shape[1], len(_TRIANGLE)):
+        L[:j, j : j + len(_TRIANGLE)] = 0
+        block = L[j : j + len(_TRIANGLE), j : j + len(_TRIANGLE)]
+        block[_TRIANGLE[: len(block), : len(block)]] = 0
     return L
+
+
+#: Mask of the entries above the diagonal of a block.
+_TRIANGLE = ~np.tri(32, dtype=bool)
 
 
 #: Number of entries that are converted to double precision at a time.

@@ -107,6 +107,13 @@ def register_label_scoring(
     return add
 
 
+def threshold_metric(threshold: str, scorer: LabelScorer) -> str:
+    """The scoring to choose thresholds for: "auto" is that of the search, or micro F1 if that needs no decisions."""
+    if threshold != "auto":
+        return threshold
+    return scorer.name if scorer.decides else "f1_micro"
+
+
 # ------------------------------------------------------------- probabilities
 
 

@@ -29,7 +29,7 @@ import numpy as np
 from leastwise.calibration.blend import Calibrator
 from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator, search_calibration
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
-from leastwise.model_selection.label_scoring import LabelScorer
+from leastwise.model_selection.label_scoring import LabelScorer, threshold_metric
 from leastwise.model_selection.scoring import Scorer, ValueScorer
 from leastwise.model_selection.search import PARAMETERS
 from leastwise.problem.kernels import Linear
@@ -179,7 +179,8 @@ class LabelObjective:
     calibration : str or None
     scorer : LabelScorer
     threshold : float, ndarray of shape (T,) or str
-        Probability above which a label is predicted; "auto" selects the best thresholds for the scorer.
+        Probability above which a label is predicted; "auto" selects the best thresholds for the scorer, a name those
+        for another scoring.
     """
 
     starts: Array
@@ -210,7 +211,9 @@ class LabelObjective:
             return self.scorer(sample, P, sample.codes), calibrator
         threshold = self.threshold
         if isinstance(threshold, str):
-            threshold = choose_thresholds(self.scorer.name, P[:, 1::2], sample.codes, sample.W)
+            threshold = choose_thresholds(
+                threshold_metric(threshold, self.scorer), P[:, 1::2], sample.codes, sample.W
+            )
         return self.scorer(sample, P, decide(P, self.starts, threshold)), calibrator
 
     def row_losses(self, rows: Any, held: HeldOut) -> Array:

@@ -68,7 +68,8 @@ def register_class_scoring(name: str, loss: bool = False) -> Callable[[ClassFunc
 @register_class_scoring("neg_log_loss")
 def log_likelihood(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
     """Mean log-probability of the true class."""
-    return -float(np.average(class_log_losses(calibrator.proba(sample.F), sample.y), weights=sample.w))
+    losses = class_log_losses(calibrator.proba(sample.F), sample.y)
+    return -float(np.sum(sample.w * losses) / np.sum(sample.w))
 
 
 @register_class_scoring("brier", loss=True)

@@ -1,8 +1,8 @@
 """Search over sigma, alpha, sharing and other hyperparameters by held-out scores, with checkpoints.
 
 An interrupted search can be resumed. Inside :func:`checkpointing`, a listener is passed every finished step of a
-search, and may supply the result of a step from an earlier run. Steps come in the same order for the same data and
-parameters, so that a step is identified by its number and its hyperparameters.
+search, and may supply the result of a step from an earlier run. A step is identified by a fingerprint of its problem:
+rows, targets, weights, folds, kernel, objective and hyperparameters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,6 +33,7 @@ from leastwise.model_selection.steps import (
 )
 from leastwise.problem.kernels import Kernel, Precomputed, squared_norms
 from leastwise.solvers.evaluator import Candidate, Evaluator, Rows
+from leastwise.utils.hashing import fingerprint
 
 Array = np.ndarray
 
@@ -45,15 +46,18 @@ class SearchStep:
 
     Attributes
     ----------
+    key : str
+        Fingerprint of everything that the result depends on.
     number : int
-        Number of steps before it since the checkpoint was opened.
+        Number of steps before it since the checkpoint was opened, for progress reports.
     sigma, sharing : float or None
     n_rows : int
     what : str
         Description of the other settings that it depends on.
     """
 
-    number: int
+    key: str
+    number: int = field(compare=False)
     sigma: float
     sharing: float | None
     n_rows: int
@@ -114,10 +118,16 @@ def checkpointing(listener: CheckpointListener) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-def next_step(sigma: float, sharing: float | None, n_rows: int, what: str) -> tuple[CheckpointListener, SearchStep]:
-    """The listener, and the step that begins."""
-    active = _ACTIVE.get() or _Active(_NoCheckpoint())
-    step = SearchStep(active.steps, sigma, sharing, n_rows, what)
+def next_step(
+    evaluator: Evaluator, sigma: float, sharing: float | None, strategy: Callable, what: str
+) -> tuple[CheckpointListener, SearchStep]:
+    """The listener, and the step that begins; without a checkpoint, its key is empty."""
+    active = _ACTIVE.get()
+    n_rows = len(evaluator.rows)
+    if active is None:
+        return _NoCheckpoint(), SearchStep("", 0, sigma, sharing, n_rows, what)
+    key = fingerprint(evaluator.identity(sigma), sigma, sharing, strategy, what)
+    step = SearchStep(key, active.steps, sigma, sharing, n_rows, what)
     active.steps += 1
     return active.listener, step
 
@@ -270,7 +280,7 @@ class Search:
         """One search step: one sigma and sharing, about ``count`` alphas."""
         evaluator = self.evaluator.with_sharing(sharing)
         shared = evaluator.description()
-        listener, step = next_step(sigma, sharing, len(evaluator.rows), f"{what}{count} alphas{shared}")
+        listener, step = next_step(evaluator, sigma, sharing, strategy, f"{what}{count} alphas{shared}")
         entry = listener.load(step)
         if entry is None:
             made = (ahead and ahead.find(sigma, sharing)) or make_step(evaluator, sigma, strategy, count)
@@ -287,7 +297,9 @@ class Search:
 
 
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:
-    return walk(alphas, start.alpha, visit, start if known else None)
+    """The calibrator of the first point is fitted from that of the start, the others from that of the last point."""
+    first = start if known else None
+    return walk(alphas, start.alpha, lambda alpha, last: visit(alpha, last or start), first)
 
 
 def table(seen: list[dict]) -> dict[str, Array]:
@@ -324,7 +336,7 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
         )
     X = rows.X[some]
     norms = squared_norms(X)
-    pairs = kernel.pairs(X, X)[np.triu_indices(X.shape[0], 1)] if kernel.distance else norms
+    pairs = kernel.pairs(X, X).ravel()[_upper_triangle(X.shape[0])] if kernel.distance else norms
     length = kernel.length(pairs, norms)
     if not length > 0:
         raise ValueError(
@@ -332,6 +344,12 @@ def natural_length(kernel: Kernel, rows: Rows) -> float:
             "Give features that vary, scale them, or give a number for sigma."
         )
     return length
+
+
+@lru_cache(maxsize=4)
+def _upper_triangle(n: int) -> Array:
+    """Flat indices of the entries above the diagonal; the folds and rounds of a fit ask for the same ones."""
+    return np.flatnonzero(~np.tri(n, dtype=bool))
 
 
 def natural_height(kernel: Kernel, rows: Rows, length: float, norm: str) -> float:

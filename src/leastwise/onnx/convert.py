@@ -124,7 +124,7 @@ def _table_graph(model: TableModel, dtype: Any, io_dtype: Any, options: ExportOp
     ``label`` is the predicted class also if it is not accepted: ``predict_table`` has both.
     """
     names = [column.name for column in model.columns_]
-    g = Graph(dtype, io_dtype, [column.name for column in model.columns_ if column.features] + [model.task or ""])
+    g = Graph(dtype, io_dtype, [column.name for column in model.columns_ if column.used] + [model.task or ""])
     columns = encode_table(g, model.encoder_, input_columns(g, names, single_input=False))
     if model.task:
         g.task_ids, g.column_kinds[model.task] = g.input(model.task, object, [1]).squeeze(1), "task"

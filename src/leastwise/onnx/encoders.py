@@ -18,8 +18,8 @@ from leastwise.onnx.registry import scales, transformers
 from leastwise.onnx.transformers import Block, Columns
 from leastwise.problem.inputs import Inputs, Quantile, Robust, Standard
 from leastwise.problem.tasks import Tasks
+from leastwise.sources.categories import is_missing
 from leastwise.sources.formats.cells import FALSE, MISSING, TRUE
-from leastwise.sources.frames import is_missing
 from leastwise.tables import TableEncoder
 from leastwise.tables.columns import Column
 from leastwise.tables.encoder import FAR
@@ -49,8 +49,8 @@ def positions(g: Graph, x: Value, keys: list) -> Value:
 
 def first_true(g: Graph, same: Value) -> Value:
     """The index of the first true entry of each row; -1 if there is none."""
-    hit = same.cast(np.int64)
-    return g.where(hit.max(keep=False).equal(np.array(1)), hit.argmax(), np.array(-1))
+    hit = same.cast(np.int32)  # ArgMax of int64 needs onnxruntime 1.20
+    return g.where(hit.max(keep=False).cast(np.int64).equal(np.array(1)), hit.argmax(), np.array(-1))
 
 
 # --------------------------------------------------------------------- task ids
@@ -227,24 +227,26 @@ def encode_categories(
 
 @transformers.register(TableEncoder)
 def encode_table(g: Graph, step: TableEncoder, columns: Columns) -> Columns:
-    """All features of a table, column by column; columns without features are not read.
+    """All features or codes of a table, column by column; columns that are no inputs are not read.
 
     Inputs hold the cells of a file: numbers with NaN where they are missing, dates as days since 1970, and text,
     which is looked up. Cells that Python rejects become infinite, and the probabilities of their rows NaN.
     """
-    numeric = [j for j, c in enumerate(step.columns_) if c.features and c.kind in ("number", "date")]
+    numeric = [j for j, c in enumerate(step.columns_) if c.used and not c.nominal]
+    codes = step.output == "codes"
     parts = _numeric_features(g, step, columns, numeric) if numeric else {}
     for j, column in enumerate(step.columns_):
-        if column.features:
+        if column.used:
             columns.set_kind(j, column.kind)
             if j not in parts:
-                convert = _boolean_features if column.kind == "boolean" else _category_features
+                as_features = _boolean_features if column.kind == "boolean" else _category_features
+                convert = _category_codes if codes else as_features
                 parts[j] = convert(g, column, columns.text(j))
     return Columns.joined(g, [parts[j] for j in sorted(parts)])
 
 
 def _numeric_features(g: Graph, step: TableEncoder, columns: Columns, which: list[int]) -> dict[int, Columns]:
-    """Numbers and dates, imputed and standardised together, and indicators of missing values."""
+    """Numbers and dates: as they are, or imputed and standardised together with indicators of missing values."""
     known = [step.columns_[j] for j in which]
     if any(c.kind == "date" for c in known):
         each = zip(which, known, strict=True)
@@ -253,6 +255,12 @@ def _numeric_features(g: Graph, step: TableEncoder, columns: Columns, which: lis
         X = columns.pick(which).numbers()
     fill, mean, scale = (np.array([getattr(c, name) for c in known]) for name in ("fill", "mean", "scale"))
     missing, infinite = g.node("IsNaN", X), g.node("IsInf", X)
+    if step.output == "codes":
+        with np.errstate(over="ignore"):
+            low, high = (np.nan_to_num(mean + side * FAR * scale) for side in (-1, 1))
+        near = X.maximum(low).minimum(high)  # of NaN, some runtimes make a number
+        numbers = Columns.of(g.where(g.node("Or", missing, infinite), X, near), len(known))
+        return {j: numbers.pick([k]) for k, j in enumerate(which)}
     Z = ((g.where(missing, fill, X) - mean) / np.where(scale > 0, scale, 1.0)).maximum(-FAR).minimum(FAR)
     values, flags = (Block(g.where(infinite, np.inf, part), len(known)) for part in (Z, missing.cast(g.dtype)))
     features = {}
@@ -266,6 +274,16 @@ def _boolean_features(g: Graph, column: Column, text: Value) -> Columns:
     words = [[*spellings(FALSE), "0", "0.0"], [*spellings(TRUE), "1", "1.0"], spellings(MISSING)]
     rows = np.array([[0.0, 0.0], [1.0, 0.0], [column.fill, 1.0], [np.inf, np.inf]])
     return _lookup_rows(g, text, words, rows[:, [column.scale > 0, column.n_missing > 0]], 3)
+
+
+def _category_codes(g: Graph, column: Column, text: Value) -> Columns:
+    """Codes of categories and booleans, as the encoder makes them; infinite for text that is no boolean."""
+    if column.kind == "boolean":
+        words, rest = [[*spellings(FALSE), "0", "0.0"], [*spellings(TRUE), "1", "1.0"]], np.inf
+    else:
+        words, rest = [[value] for value in (*column.categories, *column.pooled)], -1.0
+    table = np.array([*range(len(words)), np.nan, rest], dtype=float)[:, None]
+    return _lookup_rows(g, text, [*words, spellings(MISSING), []], table, len(words) + 1)
 
 
 def _category_features(g: Graph, column: Column, text: Value) -> Columns:
@@ -308,6 +326,9 @@ def convert_inputs(g: Graph, model: Any, columns: Columns) -> tuple[Value, list[
         values = list(known[category.column])
         # Rows for all values, for a missing value, and for unknown values.
         table = category.transform(np.r_[np.arange(len(values)), np.nan, -1])
+        if not any(isinstance(value, str) for value in values):  # text that is not of the kind of its column
+            x = columns.pick([category.column]).numbers()
+            invalid.append(g.where(g.node("IsInf", x), np.nan, 0.0).sum())
         parts.append(encode_categories(g, columns, category.column, [*values, None], table))
     Z = g.concat(parts)
     return Z if inputs.weights is None else Z * np.asarray(inputs.weights, dtype=float), invalid

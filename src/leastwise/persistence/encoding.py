@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from collections import UserList
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.persistence import registry
-from leastwise.persistence.checks import check_compressed, random_generator
 from leastwise.persistence.container import (
     MAPPED,
     MAX_DIGITS,
@@ -31,6 +31,7 @@ from leastwise.persistence.container import (
     sha256,
     storable,
 )
+from leastwise.persistence.fields import Checked, Scope
 from leastwise.persistence.named_values import (
     constant_name,
     dtype_node,
@@ -41,6 +42,7 @@ from leastwise.persistence.named_values import (
     function_name,
     type_name,
 )
+from leastwise.persistence.random_states import random_generator
 
 Array = np.ndarray
 
@@ -49,14 +51,19 @@ Array = np.ndarray
 
 #: Deepest nesting of values.
 MAX_DEPTH = 64
-#: Longest range.
-MAX_RANGE = 10**4
+#: All uses of arrays together are at most this many times the file, and this many bytes more: checks read every use.
+MAX_USES = 16
+FREE_USES = 2**28
 #: Sparse formats that are stored.
 COMPRESSED = ("csr", "csc")
 NOT_STORABLE = (
     "which cannot be stored in a model file: it holds numbers, text, arrays and objects of registered classes, but "
     "no code. If predictions do not need the attribute (a scorer or a splitter, for example), set it to something "
     "else before saving; else use skops or joblib, see the page Model files."
+)
+NOT_DECLARED = (
+    "If you have set the attribute yourself, delete it. A class of leastwise declares its fields in "
+    "leastwise/persistence/schemas.py or estimator_schemas.py, a class of another package where it is registered."
 )
 
 
@@ -86,12 +93,15 @@ class Encoder:
         self.entries: list[dict[str, Any]] = []
         self.arrays: list[Array] = []
         self._number: dict[Any, int | None] = {}
+        self._checked: dict[int, Checked] = {}
         self._alive: list[Any] = []  # references, so that no id is reused
 
     def node(self, value: Any, path: str, exact: bool = True, depth: int = 0) -> Any:
         """The JSON node of a value; ``exact`` keeps its precision, ``path`` names it in errors."""
         if depth > MAX_DEPTH:
             raise FileError(f"{path}: values are nested more than {MAX_DEPTH} deep, or contain themselves.")
+        if isinstance(value, UserList):  # of ColumnTransformer in scikit-learn 1.6; later versions have a list there
+            value = value.data
         kind = type(value)
         if value is None or kind in (bool, str):
             return value
@@ -101,7 +111,7 @@ class Encoder:
             return value if -(2**63) <= value < 2**64 else {"int": str(value)}
         if kind is float:
             return value if math.isfinite(value) else {"float": str(value)}
-        if kind in (list, tuple, set, frozenset, dict, slice, range):
+        if kind in (list, tuple, dict, slice):
             return self._container(kind, value, path, exact, depth + 1)
         if isinstance(value, np.ndarray | np.generic):
             return self._numpy(value, path, exact, depth + 1)
@@ -114,13 +124,10 @@ class Encoder:
                 for k, v in value.items()
             ]
             return {"dict": pairs}
-        if kind is range and len(value) > MAX_RANGE:
-            raise FileError(f"{path} is a range of {len(value)} numbers: convert it with np.arange.")
-        if kind in (slice, range):
-            return {kind.__name__: [self.node(v, path) for v in (value.start, value.stop, value.step)]}
-        parts = sorted(value, key=repr) if kind in (set, frozenset) else value
-        nodes = [self.node(v, f"{path}[{k}]", exact, depth) for k, v in enumerate(parts)]
-        return nodes if kind is list else {kind.__name__: nodes}
+        if kind is slice:
+            return {"slice": [self.node(v, path) for v in (value.start, value.stop, value.step)]}
+        nodes = [self.node(v, f"{path}[{k}]", exact, depth) for k, v in enumerate(value)]
+        return nodes if kind is list else {"tuple": nodes}
 
     # ----------------------------------------------------------------- arrays
 
@@ -176,8 +183,6 @@ class Encoder:
             return {"object": self._object(entry, value, path, depth)}
         if sparse.issparse(value):
             return self._sparse(value, path, exact)
-        if kind is bytes:
-            return {"bytes": value.hex()}
         if kind in (datetime.datetime, datetime.date):
             return {kind.__name__: value.isoformat()}
         if kind is datetime.timedelta:
@@ -194,6 +199,8 @@ class Encoder:
             raise FileError(
                 f"{path} is the function or class {value.__module__}.{value.__qualname__}, {NOT_STORABLE}"
             )
+        if hasattr(value, "get_params"):
+            raise FileError(f"{path} is a {kind.__module__}.{kind.__qualname__}. {registry.OTHERS}.")
         raise FileError(
             f"{path} is a {kind.__module__}.{kind.__qualname__}, {NOT_STORABLE} Registered are "
             f"{registry.registered_names()}. Add a class of your own with leastwise.persistence.registry.register."
@@ -207,10 +214,12 @@ class Encoder:
             return number
         self._number[id(obj)] = None
         self._alive.append(obj)
-        exact, state = registry.exact_names(entry, obj), {}
-        for name, value in registry.attributes(entry, obj).items():
-            if self.report or name not in entry.report:
-                state[name] = self.node(value, f"{path}.{name}", name in exact, depth)
+        exact = registry.exact_names(entry, obj)
+        values = {n: v for n, v in registry.attributes(entry, obj).items() if self.report or n not in entry.report}
+        state = {n: self.node(v, f"{path}.{n}", n in exact, depth) for n, v in values.items()}
+        problem, self._checked[id(obj)] = registry.check(entry, values, Scope(self._checked))
+        if problem is not None:
+            raise FileError(f"{path}{problem}." + (f" {NOT_DECLARED}" if "is not declared" in problem else ""))
         self.objects.append({"class": entry.name, "version": entry.version, "state": state})
         self._number[id(obj)] = len(self.objects) - 1
         return len(self.objects) - 1
@@ -229,27 +238,35 @@ def _to_single(value: Array, path: str) -> Array:
 
 
 class Decoder:
-    """Builds the objects of a file; ``array(k)`` reads the k-th of ``count`` arrays."""
+    """Builds the objects of a file.
 
-    def __init__(self, array: Callable[[int], Array], count: int) -> None:
-        self._read, self._count = array, count
+    Parameters
+    ----------
+    array : callable
+        ``array(k)`` reads the k-th array.
+    sizes : list of int
+        Bytes of all arrays.
+    entries : bool
+        Whether to check the entries of float arrays.
+    """
+
+    def __init__(self, array: Callable[[int], Array], sizes: list[int], entries: bool = True) -> None:
+        self._read, self._sizes, self._entries = array, sizes, entries
         self._arrays: dict[int, Array] = {}
+        self._uses = MAX_USES * sum(sizes) + FREE_USES
         self._objects: list[Any] = []
+        self._checked: dict[int, Checked] = {}
         self._kinds: dict[str, Callable[[Any, int], Any]] = {
             "float": lambda v, _: _float(v),
             "int": lambda v, _: _int(v),
             "tuple": lambda v, depth: tuple(self._list(v, depth)),
-            "set": lambda v, depth: set(self._list(v, depth)),
-            "frozenset": lambda v, depth: frozenset(self._list(v, depth)),
             "dict": self._dict,
             "slice": lambda v, depth: slice(*self._three(v, depth)),
-            "range": lambda v, depth: _range(*self._three(v, depth)),
             "array": lambda v, _: self._array(v),
             "scalar": self._scalar,
             "objects": self._object_array,
             "sparse": lambda v, _: self._sparse(v),
             "object": lambda v, _: self._object(v),
-            "bytes": lambda v, _: bytes.fromhex(_text(v)),
             "datetime": lambda v, _: datetime.datetime.fromisoformat(_text(v)),
             "date": lambda v, _: datetime.date.fromisoformat(_text(v)),
             "timedelta": lambda v, depth: datetime.timedelta(*self._three(v, depth)),
@@ -282,13 +299,27 @@ class Decoder:
         if known is None:
             raise FileError(
                 f"it has an object of the class {str(name)[:80]!r}, which is not registered. Registered are "
-                f"{registry.registered_names()}. A class of leastwise needs a newer version; register a class of "
-                "another package with leastwise.persistence.registry.register"
+                f"{registry.registered_names()}. {registry.OTHERS}. A class of leastwise needs a newer version; "
+                "register a class of another package with leastwise.persistence.registry.register"
             )
         if not isinstance(state, dict):
             raise FileError(f"the attributes of {name} are not a JSON object")
-        values = {key: self.value(node) for key, node in state.items()}
-        return registry.build(known, registry.migrate(known, entry["version"], values))
+        values = registry.migrate(known, entry["version"], self._attributes(known, state))
+        problem, checked = registry.check(known, values, Scope(self._checked, self._entries))
+        if problem is not None:
+            raise FileError(f"{known.name}{problem}")
+        built = registry.build(known, values)
+        self._checked[id(built)] = checked
+        return built
+
+    def _attributes(self, known: registry.Entry, state: dict[str, Any]) -> dict[str, Any]:
+        values = {}
+        for key, node in state.items():
+            try:
+                values[key] = self.value(node)
+            except FileError as error:
+                raise FileError(f"{known.name}.{key[:80]}: {error}") from error.__cause__
+        return values
 
     def value(self, node: Any, depth: int = 0) -> Any:
         """The value of a node."""
@@ -330,14 +361,17 @@ class Decoder:
     def _three(self, nodes: Any, depth: int) -> list:
         values = self._list(nodes, depth)
         if len(values) != 3 or not all(v is None or type(v) is int for v in values):
-            raise FileError("it has a slice, range or duration without three integers")
+            raise FileError("it has a slice or duration without three integers")
         return values
 
     # ----------------------------------------------------------------- arrays
 
     def _array(self, number: Any) -> Array:
-        if type(number) is not int or not 0 <= number < self._count:
-            raise FileError(f"it refers to array {str(number)[:20]}, and has {self._count} arrays")
+        if type(number) is not int or not 0 <= number < len(self._sizes):
+            raise FileError(f"it refers to array {str(number)[:20]}, and has {len(self._sizes)} arrays")
+        self._uses -= self._sizes[number]
+        if self._uses < 0:
+            raise FileError(f"it uses its arrays more than {MAX_USES} times")
         if number not in self._arrays:
             self._arrays[number] = self._read(number)
         return self._arrays[number]
@@ -366,11 +400,14 @@ class Decoder:
         form = cls.__name__[:3]
         data, indices, indptr = (self._array(k) for k in node[2:])
         bounded = isinstance(shape, list) and len(shape) == 2 and all(map(_is_side, shape))
-        typed = indices.dtype.kind == "i" and indptr.dtype.kind == "i" and data.dtype.kind in "biuf"
+        typed = indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64) and data.dtype.kind in "biuf"
         if form not in COMPRESSED or not bounded or not typed:
             raise FileError("it has a sparse matrix that is neither csr nor csc, or has an invalid shape or dtype")
-        check_compressed(data, indices, indptr, *(shape if form == "csr" else shape[::-1]))
-        return cls((data, indices, indptr), shape=tuple(shape))
+        if not _is_compressed(data, indices, indptr, *(shape if form == "csr" else shape[::-1])):
+            raise FileError("it has a sparse matrix with inconsistent indices")
+        matrix = cls(tuple(shape), dtype=data.dtype)
+        matrix.data, matrix.indices, matrix.indptr = data, indices, indptr  # the constructor would copy them
+        return matrix
 
     def _object(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self._objects):
@@ -382,10 +419,13 @@ def _is_side(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**31
 
 
-def _range(start: int, stop: int, step: int) -> range:
-    if None in (start, stop, step) or abs(stop - start) > MAX_RANGE * abs(step):  # NumPy may convert it to an array
-        raise FileError(f"it has a range of more than {MAX_RANGE} numbers")
-    return range(start, stop, step)
+def _is_compressed(data: Array, indices: Array, indptr: Array, n: int, width: int) -> bool:
+    """True if these are the arrays of a compressed matrix of n rows of this width. (SciPy checks less.)"""
+    if not data.ndim == indices.ndim == indptr.ndim == 1 or len(data) != len(indices) or len(indptr) != n + 1:
+        return False
+    if indptr[0] != 0 or indptr[-1] != len(data) or not (indptr[:-1] <= indptr[1:]).all():
+        return False
+    return not len(indices) or bool(indices.min() >= 0 and indices.max() < width)
 
 
 def _text(value: Any) -> str:

@@ -77,7 +77,7 @@ def save(model: Any, path: Path, *, keep: str = "all", dtype: str | None = None)
             raise FileError(f"A {type(model).__name__} cannot be saved: save its best_estimator_.")
         raise FileError(
             f"A {type(model).__name__} cannot be saved. Supported are {registry.registered_names(estimators=True)}. "
-            "For other estimators use skops or joblib (see the page Model files)."
+            f"{registry.OTHERS}."
         )
     write_object(model, path, keep, dtype)
 
@@ -160,7 +160,8 @@ def read_object(path: Path, mmap: bool = True, verify: bool = True) -> tuple[Any
     with open_file(path) as (file, head):
         stored = read_array_entries(head.header.get("arrays"), head.start, head.size)
         mapped = np.memmap(file, dtype=np.uint8, mode="r") if mmap and stored else None
-        decoder = Decoder(lambda k: read_array(file, stored[k], mapped, verify), len(stored))
+        sizes = [array.size for array in stored]
+        decoder = Decoder(lambda k: read_array(file, stored[k], mapped, verify), sizes, entries=verify)
         return decoder.build_all(head.header.get("objects"), head.header.get("root")), head.header
 
 

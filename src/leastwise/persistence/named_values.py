@@ -27,22 +27,9 @@ TYPES: dict[str, type] = {
         for kind in ("matrix", "array")
     },
 }
-#: Functions without side effects that preprocessing uses.
+#: Functions of a FunctionTransformer: they compute an array of the same shape, and nothing else.
 FUNCTIONS = {
-    **{
-        f"numpy.{f}": f"numpy:{f}" for f in ("abs", "exp", "expm1", "log", "log10", "log1p", "log2", "sqrt", "square")
-    },
-    **{
-        f"sklearn.{f}": f"sklearn.feature_selection:{f}"
-        for f in (
-            "chi2",
-            "f_classif",
-            "f_regression",
-            "mutual_info_classif",
-            "mutual_info_regression",
-            "r_regression",
-        )
-    },
+    f"numpy.{f}": f"numpy:{f}" for f in ("abs", "exp", "expm1", "log", "log10", "log1p", "log2", "sqrt", "square")
 }
 CONSTANTS = {"pandas.NA": "pandas:NA", "pandas.NaT": "pandas:NaT"}
 #: Dtypes of columns of pandas and polars frames; categories and enums have nodes of their own.

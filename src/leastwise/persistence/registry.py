@@ -1,32 +1,55 @@
-"""The registry of classes that may stand in a model file.
+"""The registry of classes that may stand in a model file, with their fields.
 
 A file refers to classes by names of its own, which do not change when a module moves or a class is renamed. Nothing
-but registered classes is imported or built. To add a class of leastwise, add a line to one of the lists below, and a
-fixture that contains it (``tests/fixtures/make_model_files.py``). A class of another package is registered at run
-time, before saving and before loading::
+but registered classes is imported or built, and these are built from the fields that they declare, after all of them
+have been checked (:mod:`leastwise.persistence.fields`). The classes of leastwise are declared in
+:mod:`leastwise.persistence.schemas` and :mod:`leastwise.persistence.estimator_schemas`, those of scikit-learn in
+:mod:`leastwise.persistence.sklearn_schemas`. A class of another package is registered at run time, before saving and
+before loading::
 
     from leastwise.persistence import registry
+    from leastwise.persistence.fields import Floats, Real
 
-    registry.register(MyCalibrator, "mypackage.MyCalibrator")
+    registry.register(
+        MyCalibrator, "mypackage.MyCalibrator", "calibrator", {"shares": Floats("n_classes"), "power": Real(low=0)}
+    )
 
-Kernels that are registered by name (:func:`leastwise.problem.kernels.register_kernel`) need no entry here: the kernel
-"cauchy" is ``kernel.cauchy`` in files.
+Fields of a dataclass that are annotated as ``bool``, ``int``, ``float`` or ``str`` need no declaration, unless they
+have a range. Kernels and scales of other packages need no entry here: ``register_kernel("cauchy", fields={...})``
+declares their fields, and the kernel "cauchy" is ``kernel.cauchy`` in files.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
+from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any
 
-from leastwise.persistence import checks
+from leastwise.persistence import fields as types
 from leastwise.persistence.container import FileError
+from leastwise.persistence.fields import Checked, Field, Scope
 from leastwise.problem.inputs import SCALES
 from leastwise.problem.kernels import KERNELS
 
 State = dict[str, Any]
+
+#: The places that an object of a registered class can stand in; see :class:`leastwise.persistence.fields.Part`.
+ROLES = (
+    *("kernel", "scale", "calibrator", "label_calibrator", "recalibration", "splitter"),
+    *("estimator", "wrapper", "transformer", "part"),
+)
+#: Objects in an object, counted as often as they are reached, and the longest path to one.
+MAX_OBJECTS = 10**6
+MAX_DEPTH = 32
+#: What a class that is not registered should use.
+OTHERS = (
+    "Model files contain estimators of leastwise and the usual preprocessing (see the page Model files). Save other "
+    "estimators with skops (skops.io.dump)"
+)
 
 
 @dataclass(frozen=True)
@@ -39,8 +62,12 @@ class Entry:
         Its name in files, for ever.
     location : str or type
         ``module:Class``, imported when it is needed, or the class itself.
-    estimator : bool
-        True if it is an estimator, not a part of one.
+    role : str
+        One of ``ROLES``: where it may stand.
+    fields : mapping of str to Field
+        The values that its attributes take. Attributes that are not declared are neither written nor read.
+    check : callable, optional
+        Called with the checked attributes, and the sizes; returns a problem or None. For what fields cannot say.
     version : int
         Version of its attributes. Increase it when their meaning changes, and add a migration.
     migrations : mapping of int to callable
@@ -52,23 +79,18 @@ class Entry:
         Attributes that ``keep="predict"`` leaves out.
     exact : bool or tuple of str
         Attributes that keep their precision with ``dtype="float32"``; True for all. Parameters always do.
-    check : callable, optional
-        Called with the attributes before the object is built; raises a FileError if compiled code would not check
-        them.
-    build : callable, optional
-        Called with the class and the attributes to build the object, instead of the default.
     """
 
     name: str
     location: str | type
-    estimator: bool = False
+    role: str = "part"
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    check: Callable[[State, dict[str, int]], str | None] | None = None
     version: int = 1
     migrations: Mapping[int, Callable[[State], State]] = field(default_factory=dict)
     skip: tuple[str, ...] = ()
     report: tuple[str, ...] = ()
     exact: bool | tuple[str, ...] = ()
-    check: Callable[[State], None] | None = None
-    build: Callable[[type, State], Any] | None = None
 
     @property
     def class_name(self) -> str:
@@ -84,16 +106,34 @@ class Entry:
         return getattr(import_module(module), name)
 
     @property
+    def estimator(self) -> bool:
+        """True if it is an estimator, not a part of one."""
+        return self.role in ("estimator", "wrapper", "transformer")
+
+    @property
     def from_sklearn(self) -> bool:
         """True if the class is one of scikit-learn's."""
         return self.name.startswith("sklearn.")
+
+    @property
+    def declared(self) -> dict[str, Field]:
+        """All fields: those that annotations of a dataclass declare, and those of the entry.
+
+        Estimators share tables of parameters; each has those of its ``__init__``.
+        """
+        if not self.estimator:
+            return {**_annotated(self.cls), **self.fields}
+        own = parameter_defaults(self.cls)
+        return {n: f for n, f in self.fields.items() if n in own or n.startswith("_") or n.endswith("_")}
 
 
 #: All registered classes, by their names in files.
 ENTRIES: dict[str, Entry] = {}
 
 
-def register(cls: type | str, name: str, **options: Any) -> None:
+def register(
+    cls: type | str, name: str, role: str = "part", fields: Mapping[str, Field] | None = None, **options: Any
+) -> None:
     """Allow a class in model files.
 
     Parameters
@@ -101,12 +141,17 @@ def register(cls: type | str, name: str, **options: Any) -> None:
     cls : type or str
         The class, or ``module:Class``, which is imported when it is needed.
     name : str
-        Its name in files. Use a prefix of your own, such as ``"mypackage.MyKernel"``.
+        Its name in files. Use a prefix of your own, such as ``"mypackage.MyCalibrator"``.
+    role : str
+        Where it may stand: "kernel", "calibrator", "estimator", ..., see ``ROLES``.
+    fields : mapping of str to Field, optional
+        The values that its attributes take.
     **options
-        Fields of :class:`Entry`, such as ``exact=True``, ``version=2`` or ``check=function``.
+        Other fields of :class:`Entry`, such as ``exact=True``, ``version=2`` or ``check=function``.
     """
-    estimator = options.pop("estimator", isinstance(cls, type) and hasattr(cls, "get_params"))
-    entry = Entry(name, cls, estimator, **options)
+    if role not in ROLES:
+        raise ValueError(f"role={role!r}: use one of {list(ROLES)}.")
+    entry = Entry(name, cls, role, dict(fields or {}), **options)
     known = ENTRIES.get(name)
     if known is not None and _qualified_name(known) != _qualified_name(entry):  # else a module that was reloaded
         raise ValueError(f"The name {name!r} is already registered for {_qualified_name(known)}: use another name.")
@@ -133,10 +178,14 @@ def find_name(name: str) -> Entry | None:
 
 
 def _registered_elsewhere() -> list[Entry]:
-    """Entries of kernels and scales that other packages registered by name; those of leastwise are listed below."""
-    named: list[tuple[str, type]] = [(f"kernel.{name}", cls) for name, cls in KERNELS.items()]
-    named += [(f"inputs.{name}", cls) for name, cls in SCALES.items()]
-    return [Entry(name, cls) for name, cls in named if not cls.__module__.startswith("leastwise.")]
+    """Entries of kernels and scales that other packages registered by name."""
+    named: list[tuple[str, type, str]] = [(f"kernel.{name}", cls, "kernel") for name, cls in KERNELS.items()]
+    named += [(f"inputs.{name}", cls, "scale") for name, cls in SCALES.items()]
+    return [
+        Entry(name, cls, role, getattr(cls, "file_fields", {}))
+        for name, cls, role in named
+        if not cls.__module__.startswith("leastwise.")
+    ]
 
 
 def registered_names(estimators: bool = False) -> str:
@@ -151,10 +200,42 @@ def registered_names(estimators: bool = False) -> str:
 
 # ---------------------------------------------------- objects and their attributes
 
+#: Fields of a dataclass by the text of their annotation.
+ANNOTATIONS: dict[str, Field] = {
+    "bool": types.Bool(),
+    "int": types.Int(),
+    "float": types.Real(),
+    "str": types.Text(),
+    "float | None": types.Maybe(types.Real()),
+    "int | None": types.Maybe(types.Int()),
+    "str | None": types.Maybe(types.Text()),
+}
+
+
+@cache
+def _annotated(cls: type) -> dict[str, Field]:
+    """The fields of a dataclass that its annotations declare."""
+    if not is_dataclass(cls):
+        return {}
+    written = {f.name: f.type if isinstance(f.type, str) else getattr(f.type, "__name__", "") for f in _fields(cls)}
+    return {name: ANNOTATIONS[text] for name, text in written.items() if text in ANNOTATIONS}
+
+
+def _fields(cls: Any) -> tuple[Any, ...]:
+    return dataclasses.fields(cls)
+
+
+@cache
+def parameter_defaults(cls: type) -> State:
+    """The parameters of ``__init__`` with their defaults."""
+    init: Any = getattr(cls, "__init__")  # noqa: B009
+    parameters = [] if init is object.__init__ else list(signature(init).parameters.values())[1:]
+    return {p.name: p.default for p in parameters if p.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)}
+
 
 def attributes(entry: Entry, obj: Any) -> State:
     """The attributes of an object that are stored: the fields of a dataclass, else ``vars``."""
-    names = [f.name for f in fields(obj)] if is_dataclass(obj) else list(vars(obj))
+    names = [f.name for f in _fields(obj)] if is_dataclass(obj) else list(vars(obj))
     return {name: getattr(obj, name) for name in names if name not in entry.skip}
 
 
@@ -162,14 +243,44 @@ def exact_names(entry: Entry, obj: Any) -> set[str]:
     """Attributes that keep their precision with ``dtype="float32"``."""
     if entry.exact is True or entry.from_sklearn:
         return set(attributes(entry, obj))
-    return {*(entry.exact or ()), *(() if is_dataclass(obj) else parameter_defaults(type(obj)))}
+    cls: Any = type(obj)
+    return {*(entry.exact or ()), *(() if is_dataclass(cls) else parameter_defaults(cls))}
 
 
-def parameter_defaults(cls: type) -> State:
-    """The parameters of ``__init__`` with their defaults."""
-    init: Any = getattr(cls, "__init__")  # noqa: B009
-    parameters = [] if init is object.__init__ else list(signature(init).parameters.values())[1:]
-    return {p.name: p.default for p in parameters if p.kind not in (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)}
+def check(entry: Entry, state: State, scope: Scope) -> tuple[str | None, Checked]:
+    """What is wrong with the attributes of an object, and what other objects need to know about it.
+
+    The problem begins with a point and the name of an attribute.
+    """
+    declared = entry.declared
+    problem = _unknown_or_missing(entry, declared, state) or _wrong_value(declared, state, scope)
+    if problem is None and entry.check is not None and (found := entry.check(state, scope.sizes)):
+        problem = f".{found}"
+    n_objects, depth = 1 + sum(p.n_objects for p in scope.used), 1 + max((p.depth for p in scope.used), default=0)
+    if problem is None and (n_objects > MAX_OBJECTS or depth > MAX_DEPTH):
+        problem = f" has {n_objects} objects nested {depth} deep; at most {MAX_OBJECTS} and {MAX_DEPTH} are allowed"
+    return problem, Checked(entry.name, entry.role, scope.sizes, n_objects, depth)
+
+
+def _unknown_or_missing(entry: Entry, declared: dict[str, Field], state: State) -> str | None:
+    unknown = [name for name in state if name not in declared]
+    if unknown:
+        return f".{unknown[0][:80]} is not declared: {entry.name} has no such field in its schema"
+    cls: Any = entry.cls
+    default = {name for name, value in parameter_defaults(cls).items() if value is not Parameter.empty}
+    fitted = any(name.endswith("_") and not name.startswith("_") for name in state)
+    if entry.estimator and not fitted:
+        return None
+    needed = (n for n, f in declared.items() if not isinstance(f, types.Optional) and n not in default)
+    missing = [name for name in needed if name not in state and name not in entry.report]
+    return f".{missing[0]} is missing" if missing else None
+
+
+def _wrong_value(declared: dict[str, Field], state: State, scope: Scope) -> str | None:
+    for scope.at, each in declared.items():
+        if scope.at in state and (found := each.problem(state[scope.at], scope)) is not None:
+            return f".{scope.at}{found}"
+    return next((f".{name}{found}" for name, late in scope.later if (found := late()) is not None), None)
 
 
 def migrate(entry: Entry, version: Any, state: State) -> State:
@@ -187,198 +298,11 @@ def migrate(entry: Entry, version: Any, state: State) -> State:
 
 
 def build(entry: Entry, state: State) -> Any:
-    """Build an object from its attributes. No code of the class runs, except ``__init__`` of dataclasses."""
+    """Build an object from checked attributes. No code of the class runs, except ``__init__`` of dataclasses."""
     cls = entry.cls
-    for name in state:
-        if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
-            raise FileError(f"{entry.name} cannot have an attribute {name[:80]!r}")
-    if entry.check is not None:
-        entry.check(state)
-    if entry.build is not None:
-        return entry.build(cls, state)
     if is_dataclass(cls):
         return cls(**state)
     defaults = {name: value for name, value in parameter_defaults(cls).items() if value is not Parameter.empty}
     obj: Any = object.__new__(cls)
     vars(obj).update({**defaults, **state})
     return obj
-
-
-def _rebuild_neighbors(cls: type, state: State) -> Any:
-    """The search tree is not stored; it is fitted again to the same rows."""
-    neighbors = cls(**{name: state[name] for name in signature(cls).parameters if name in state})
-    return neighbors.fit(state["_fit_X"]) if "_fit_X" in state else neighbors
-
-
-# ------------------------------------------------------------- leastwise: estimators
-
-#: Attributes of estimators that keep their precision,
-EXACT = (
-    *("classes_", "tasks_", "labels_", "class_prior_", "unit_", "offset_", "threshold_", "cv_results_"),
-    *("moments_", "kept_"),
-)
-#: and those that are not needed for predictions: search results, and what sets, intervals and influence need.
-REPORT = (
-    *("heldout_scores_", "heldout_decision_", "heldout_proba_", "heldout_prediction_", "heldout_rows_"),
-    *(
-        "unseen_task_scores_",
-        "cv_results_",
-        "training_record_",
-        "residuals_",
-        "risk_coverage_",
-        "relation_",
-        "coupling_matrix_",
-    ),
-    *("neighbourhood_", "moments_", "kept_"),
-)
-
-
-def _estimator(name: str, module: str, **options: Any) -> None:
-    options = {"exact": EXACT, "report": REPORT, **options}
-    register(f"leastwise.{module}:{name}", name, estimator=True, **options)
-
-
-def _kernel_estimator(name: str, module: str) -> None:
-    _estimator(name, module, skip=("n_jobs",), check=checks.check_model)
-
-
-_kernel_estimator("LSPC", "estimators.lspc")
-_kernel_estimator("LSSVC", "estimators.lssvm")
-_kernel_estimator("LSSVR", "estimators.lssvm")
-_kernel_estimator("KernelLogisticRegression", "estimators.klr")
-_kernel_estimator("MultiLabelLSPC", "estimators.multi_label")
-_kernel_estimator("MultiTaskLSPC", "estimators.multi_task")
-_kernel_estimator("MultiTaskLSSVC", "estimators.multi_task_lssvm")
-_kernel_estimator("MultiTaskLSSVR", "estimators.multi_task_lssvm")
-_kernel_estimator("MultiTaskKernelLogisticRegression", "estimators.multi_task_klr")
-_estimator("Abstaining", "estimators.abstaining", exact=True)
-_estimator("Recalibrated", "estimators.recalibrated")
-_estimator("TableModel", "tables.model", exact=True, report=("heldout_",))
-_estimator("TableEncoder", "tables.encoder", exact=True, report=())
-_estimator("BMTLRegressor", "baselines.bmtl", exact=True, report=())
-_estimator("InsDif", "baselines.insdif")
-_estimator("MLkNN", "baselines.ml_knn", check=checks.check_n_labels)
-_estimator("MTLFeatClassifier", "baselines.mtl_feat")
-_estimator("MTLFeatRegressor", "baselines.mtl_feat")
-_estimator("RMTLClassifier", "baselines.rmtl")
-_estimator("RMTLRegressor", "baselines.rmtl")
-
-# ------------------------------------------------------------------ leastwise: parts
-
-
-def _part(name: str, location: str, **options: Any) -> None:
-    register(f"leastwise.{location}", name, **options)
-
-
-_part("kernel.RBF", "problem.kernels:RBF")
-_part("kernel.Laplace", "problem.kernels:Laplace")
-_part("kernel.Linear", "problem.kernels:Linear")
-_part("kernel.ScaledLinear", "problem.kernels:Scaled")
-_part("kernel.Poly", "problem.kernels:Poly")
-_part("kernel.Sigmoid", "problem.kernels:Sigmoid")
-_part("kernel.Precomputed", "problem.kernels:Precomputed")
-_part("kernel.Sum", "problem.kernels:Sum")
-_part("calibrator.ClipNormalise", "calibration.calibrators:ClipNormalise")
-_part("calibrator.Blend", "calibration.blend:Blend")
-_part("calibrator.Isotonic", "calibration.calibrators:Isotonic")
-_part("calibrator.Signed", "calibration.calibrators:Signed")
-_part("calibrator.Softmax", "solvers.newton:Softmax")
-_part("calibrator.LabelClip", "calibration.label_calibrators:LabelClip", check=checks.check_label_starts)
-_part("calibrator.LabelBlend", "calibration.label_calibrators:LabelBlend", check=checks.check_label_starts)
-_part("calibrator.LabelIsotonic", "calibration.label_calibrators:LabelIsotonic", check=checks.check_label_starts)
-_part("calibrator.Extrapolation", "calibration.extrapolation:Extrapolation")
-_part("recalibration.Setting", "calibration.maps:Setting", exact=True)
-_part("recalibration.Identity", "calibration.maps:Unchanged", exact=True)
-_part("recalibration.Linear", "calibration.maps:Linear", exact=True)
-_part("recalibration.Quadratic", "calibration.maps:Quadratic", exact=True)
-_part("recalibration.OneVersusRest", "calibration.maps:OneVersusRest", exact=True)
-_part("recalibration.Isotonic", "calibration.maps:Steps", exact=True)
-_part("recalibration.Layout", "estimators._recalibrated_rows:Layout", exact=True)
-_part("inputs.Inputs", "problem.inputs:Inputs")
-_part("inputs.OneHot", "problem.inputs:OneHot")
-_part("inputs.Standard", "problem.inputs:Standard")
-_part("inputs.Robust", "problem.inputs:Robust")
-_part("inputs.Quantile", "problem.inputs:Quantile")
-_part("tasks.Tasks", "problem.tasks:Tasks", skip=("_place",))
-_part("tasks.CouplingMatrix", "problem.coupling:CouplingMatrix")
-_part("tasks.SharedCoupling", "problem.coupling:Shared")
-_part("tasks.PairwiseCoupling", "problem.coupling:Pairwise")
-_part("tasks.DualForm", "solvers.solve_tasks:DualForm")
-_part("tasks.PrimalForm", "solvers.solve_tasks:PrimalForm")
-_part("tasks.TaskScores", "baselines.mtl_feat:TaskScores")
-_part("labels.Labels", "problem.labels:Labels", exact=True)
-_part("labels.LabelGroup", "solvers.label_modes:LabelGroup")
-_part("labels.CoupledLabels", "solvers.label_modes:CoupledLabels")
-_part("labels.Modes", "linalg.sylvester:Modes")
-_part("heldout.HeldoutRows", "calibration.conformal:HeldRows")
-_part("heldout.Centring", "problem.coupling:Centring", exact=True)
-_part("heldout.Residuals", "estimators.intervals:Residuals", exact=True, skip=("inverse", "same"))
-_part("heldout.Spread", "calibration.spread:Spread", exact=True)
-_part("heldout.Neighbourhood", "calibration.extrapolation:Neighbourhood")
-_part("heldout.RiskCoverage", "calibration.risk:RiskCoverage", exact=True)
-_part("influence.TrainingRecord", "solvers.influence:TrainingRecord")
-_part("influence.LabelTrainingRecord", "solvers.label_influence:LabelTrainingRecord")
-_part("stream.Moments", "linalg.moments:Moments", exact=True, check=checks.check_moments)
-_part("stream.Whitening", "linalg.moments:Whitening", exact=True, check=checks.check_whitening)
-_part("stream.RowSample", "sources.bottom_k:Kept", exact=True, check=checks.check_row_sample)
-_part("table.Column", "tables.columns:Column", exact=True)
-_part("splitter.StratifiedTaskKFold", "model_selection:StratifiedTaskKFold")
-_part("splitter.StratifiedLabelKFold", "model_selection:StratifiedLabelKFold")
-_part("search.Candidate", "solvers.evaluator:Candidate", exact=True)
-_part("search.CheckpointEntry", "model_selection.search:CheckpointEntry", exact=True)
-_part("search.CheckpointStep", "model_selection.search:SearchStep", exact=True)
-
-# --------------------------------------------------------------------- scikit-learn
-
-
-def _sklearn(name: str, module: str, estimator: bool = True, **options: Any) -> None:
-    register(f"sklearn.{module}:{name}", f"sklearn.{name}", estimator=estimator, **options)
-
-
-_sklearn("Pipeline", "pipeline", skip=("memory",), check=checks.check_pipeline)
-_sklearn("FeatureUnion", "pipeline", skip=("n_jobs",), check=checks.check_n_jobs)
-_sklearn("ColumnTransformer", "compose", skip=("n_jobs",), check=checks.check_n_jobs)
-_sklearn("TransformedTargetRegressor", "compose")
-_sklearn("make_column_selector", "compose", estimator=False)
-_sklearn("StandardScaler", "preprocessing")
-_sklearn("MinMaxScaler", "preprocessing")
-_sklearn("MaxAbsScaler", "preprocessing")
-_sklearn("RobustScaler", "preprocessing")
-_sklearn("Normalizer", "preprocessing")
-_sklearn("Binarizer", "preprocessing")
-_sklearn("FunctionTransformer", "preprocessing")
-_sklearn("KBinsDiscretizer", "preprocessing")
-_sklearn("LabelEncoder", "preprocessing")
-_sklearn("OneHotEncoder", "preprocessing", check=checks.check_one_hot)
-_sklearn("OrdinalEncoder", "preprocessing")
-_sklearn("PolynomialFeatures", "preprocessing", check=checks.check_polynomial)
-_sklearn("PowerTransformer", "preprocessing")
-_sklearn("QuantileTransformer", "preprocessing")
-_sklearn("SimpleImputer", "impute")
-_sklearn("MissingIndicator", "impute")
-_sklearn("PCA", "decomposition")
-_sklearn("TruncatedSVD", "decomposition")
-_sklearn("VarianceThreshold", "feature_selection")
-_sklearn("SelectKBest", "feature_selection")
-_sklearn("SelectPercentile", "feature_selection")
-_sklearn("SelectFpr", "feature_selection")
-_sklearn("SelectFdr", "feature_selection")
-_sklearn("SelectFwe", "feature_selection")
-_sklearn("KFold", "model_selection", estimator=False)
-_sklearn("StratifiedKFold", "model_selection", estimator=False)
-_sklearn("GroupKFold", "model_selection", estimator=False)
-_sklearn("StratifiedGroupKFold", "model_selection", estimator=False)
-_sklearn("LeaveOneOut", "model_selection", estimator=False)
-_sklearn("LeaveOneGroupOut", "model_selection", estimator=False)
-_sklearn("ShuffleSplit", "model_selection", estimator=False)
-_sklearn("StratifiedShuffleSplit", "model_selection", estimator=False)
-_sklearn("GroupShuffleSplit", "model_selection", estimator=False)
-_sklearn("SVC", "svm", check=checks.check_svm)
-_sklearn("SVR", "svm", check=checks.check_svm)
-_sklearn(
-    "NearestNeighbors",
-    "neighbors",
-    skip=("_tree", "n_jobs"),
-    check=checks.check_neighbors,
-    build=_rebuild_neighbors,
-)

@@ -17,7 +17,7 @@ under a name. Estimators, error messages and model files learn of it from there;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -47,6 +47,7 @@ class Scale:
     """
 
     for_sparse: ClassVar[bool] = True
+    file_fields: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def fit(cls, X: Any, w: Array) -> Self:
@@ -64,11 +65,15 @@ ScaleClass = TypeVar("ScaleClass", bound=type[Scale])
 SCALES: dict[str, type[Scale]] = {}
 
 
-def register_scale(name: str) -> Callable[[ScaleClass], ScaleClass]:
-    """Decorator that makes a class of rules known by a name, instead of any that had it."""
+def register_scale(name: str, fields: Mapping[str, Any] | None = None) -> Callable[[ScaleClass], ScaleClass]:
+    """Decorator that makes a class of rules known by a name, instead of any that had it.
+
+    ``fields`` declares the values that its fields take in model files (:mod:`leastwise.persistence.fields`).
+    """
 
     def add(cls: ScaleClass) -> ScaleClass:
         SCALES[name] = cls
+        cls.file_fields = dict(fields or {})
         return cls
 
     return add
@@ -424,10 +429,16 @@ def check_sparse_missing(X: Any) -> None:
         )
 
 
+#: From this many rows on, medians are computed column by column.
+MANY_ROWS = 10_000
+
+
 def medians(X: Array, w: Array) -> Array:
     """Medians of the columns, for weights of rows or of entries."""
-    if w.ndim == 1 and np.all(w == w[0]):
-        return 2 * np.median(X / 2, axis=0)  # the sum of two halves cannot overflow
+    if w.ndim == 1 and np.all(w == w[0]):  # the sum of two halves cannot overflow
+        if len(X) < MANY_ROWS:
+            return 2 * np.median(X / 2, axis=0)
+        return np.array([2 * np.median(column / 2) for column in X.T])  # a column at a time stays in the cache
     return weighted_median(X, w / w.sum(axis=0))
 
 

@@ -25,7 +25,7 @@ Estimators, sums of kernels, error messages and model files read this list. Expo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
@@ -33,6 +33,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from scipy import sparse
 from scipy.linalg import get_blas_funcs
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
 from leastwise.utils.arrays import (
@@ -111,8 +112,10 @@ def _foreign_squared_distances(X: Any, Y: Any) -> Any:
 
 def city_distances(X: Any, Y: Any) -> Any:
     """Sums of absolute differences between the rows of X and of Y."""
-    if is_numpy(X):
+    if sparse.issparse(X) or sparse.issparse(Y):
         return manhattan_distances(X, Y).astype(X.dtype, copy=False)
+    if is_numpy(X):
+        return cdist(X, Y, "cityblock").astype(X.dtype, copy=False)
     xp, Y = get_namespace(X), to_namespace(Y, X)
     D = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
     for j in range(X.shape[1]):  # by columns, to avoid a three-dimensional array
@@ -146,6 +149,7 @@ class Kernel:
     has_sigma: ClassVar[bool] = True
     definite: ClassVar[bool | None] = True
     distance: ClassVar[bool] = False
+    file_fields: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def from_parameters(cls, degree: Any, coef0: Any) -> Kernel:
@@ -199,11 +203,16 @@ KernelClass = TypeVar("KernelClass", bound=type[Kernel])
 KERNELS: dict[str, type[Kernel]] = {}
 
 
-def register_kernel(name: str) -> Callable[[KernelClass], KernelClass]:
-    """Decorator that registers a kernel class under a name, replacing an earlier one."""
+def register_kernel(name: str, fields: Mapping[str, Any] | None = None) -> Callable[[KernelClass], KernelClass]:
+    """Decorator that registers a kernel class under a name, replacing an earlier one.
+
+    ``fields`` declares the values that its fields take in model files (:mod:`leastwise.persistence.fields`); plain
+    booleans, integers, floats and strings need no declaration.
+    """
 
     def add(cls: KernelClass) -> KernelClass:
         KERNELS[name] = cls
+        cls.file_fields = dict(fields or {})
         return cls
 
     return add
@@ -437,7 +446,10 @@ class Sum(Kernel):
         return replace(self, weights=tuple(linear if isinstance(p, Linear) else rest for p in self.parts))
 
     def pairs(self, X: Any, Y: Any) -> Array:
-        return get_namespace(X).stack([part.pairs(X, Y) for part in self.parts], axis=-1)
+        pairs = [part.pairs(X, Y) for part in self.parts]
+        if not is_numpy(pairs[0]):
+            return get_namespace(X).stack(pairs, axis=-1)
+        return np.moveaxis(np.stack(pairs), 0, -1)  # each part is contiguous, for many sigmas
 
     def values(self, pairs: Array, sigma: float, out: Array | None = None) -> Array:
         if not is_numpy(pairs):

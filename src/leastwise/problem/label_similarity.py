@@ -123,10 +123,20 @@ def check_label_similarity(value: Any, names: Sequence[Any], T: int) -> Any:
         )
     S = _numbers(value)
     _check_entries(S, value, names, T)
-    own = sparse.diags_array(S.diagonal()) if sparse.issparse(S) else np.diag(np.diagonal(S))
-    S = S - own
+    S = S - _diagonal(S, S.diagonal())
     S = (S + S.T) / (2 * (S.max() or 1.0))
-    return (S + sparse.eye_array(T)).tocsr() if sparse.issparse(S) else S + np.eye(T)
+    S = S + _diagonal(S, np.ones(T))
+    return _with_short_indices(S.tocsr()) if sparse.issparse(S) else S
+
+
+def _with_short_indices(S: sparse.csr_array) -> sparse.csr_array:
+    """The same matrix with 32-bit indices, which ``connected_components`` needs before scipy 1.12."""
+    return sparse.csr_array((S.data, S.indices.astype(np.int32), S.indptr.astype(np.int32)), shape=S.shape)
+
+
+def _diagonal(S: Any, values: np.ndarray) -> Any:
+    """A diagonal matrix, sparse if S is. (``diags_array`` needs scipy 1.12.)"""
+    return sparse.dia_array((values[None], [0]), shape=S.shape) if sparse.issparse(S) else np.diag(values)
 
 
 def is_edges(value: Any) -> bool:

@@ -185,6 +185,11 @@ def split_tasks(X: Any, column: Any) -> tuple[Any, Any]:
     return X[:, rest], X[:, place]
 
 
+def without_column(places: list[int], gone: int) -> list[int]:
+    """Positions of columns once a column is taken out."""
+    return [j - (j > gone) for j in places if j != gone]
+
+
 def _array_of(X: Any) -> Array:
     """Array from lists; of objects if numbers and text are mixed, so that numbers stay numbers."""
     plain = np.asarray(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from inspect import signature
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import sklearn
 
 from leastwise.displays._search_results import SearchResults, read_model
+from leastwise.inspection.feature_weights import named_feature_weights
 from leastwise.report.evaluation import (
     Evaluation,
     Subject,
@@ -138,7 +140,7 @@ def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[st
         value = getattr(model, f"{name}_", None)
         if isinstance(value, float | np.floating):
             facts.append([f"{name} ({meaning})", f"{value:.4g}"])
-    facts += _input_facts(model)
+    facts += _input_facts(model, subject.inputs)
     facts += _calibration_facts(subject)
     facts.append(["Held out", _held_out(model.cv)])
     facts += _abstention_facts(subject)
@@ -148,19 +150,17 @@ def _facts(subject: Subject, trained: Any, now: datetime | None) -> list[list[st
     return [*facts, ["Software", f"leastwise {__version__}, {libraries}"]]
 
 
-def _input_facts(model: Any) -> list[list[str]]:
+def _input_facts(model: Any, names: Sequence[str] | None) -> list[list[str]]:
     """Kernel, scale, and the columns with the largest feature weights."""
     kernel = type(model.kernel_.ruler).__name__ if model.kernel == "auto" else clean(model.kernel)
     facts = [["Kernel", kernel]]
     if model.scale_ is not None:
         facts.append(["Scale of the columns", model.scale_])
-    weights = model.feature_weights_
+    weights = named_feature_weights(model, names)
     if weights is None:
         return facts
-    names = getattr(model, "feature_names_in_", None)
-    largest = np.argsort(-weights, kind="stable")[:MAX_WEIGHTS]
-    shown = [f"{clean(j if names is None else names[j])} {weights[j]:.2f}" for j in largest]
-    return [*facts, ["Largest feature weights", ", ".join(shown)]]
+    largest = list(weights.items())[:MAX_WEIGHTS]
+    return [*facts, ["Largest feature weights", ", ".join(f"{clean(name)} {weight:.2f}" for name, weight in largest)]]
 
 
 def _held_out(cv: Any) -> str:

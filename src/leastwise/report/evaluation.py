@@ -5,6 +5,7 @@ The rows are those that the fit held out, or rows that the user gives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
@@ -63,6 +64,8 @@ class Subject:
     abstaining, recalibrated : object or None
         Those of the wrappers.
     names : Names
+    inputs : sequence of str or None
+        Names of the columns of a table that the model gets.
     """
 
     whole: Any
@@ -72,6 +75,7 @@ class Subject:
     abstaining: Any = None
     recalibrated: Any = None
     names: Names = field(default_factory=Names)
+    inputs: Sequence[str] | None = None
 
     @property
     def calibrated(self) -> Any:
@@ -130,7 +134,8 @@ def subject_of(given: Any, names: Any = None) -> Subject:
         several = isinstance(model, MultiLabelLSPC) and model.label_index_.form != "flat"
         kind = "labels" if several else "classes"
     display_names = Names(names, "tasks" if kind == "values" else kind)
-    return Subject(whole, model, kind, tuple(wrappers), names=display_names, **found)
+    inputs = given.input_names_ if isinstance(given, TableModel) else None
+    return Subject(whole, model, kind, tuple(wrappers), names=display_names, inputs=inputs, **found)
 
 
 # --------------------------------------------------------------------------- predictions

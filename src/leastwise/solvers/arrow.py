@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 from typing import Any, Self
 
 import numpy as np
 
-from leastwise.linalg.arrow import Decomposed, Factors, System, decompose
-from leastwise.linalg.arrow_batches import Chunk, fill, like_sizes, turn
+from leastwise.linalg.arrow import Decomposed, Factors, System, TaskFactors, decompose
+from leastwise.linalg.arrow_batches import Chunk, fill, like_sizes, take, triangular_product, turn
 from leastwise.linalg.moments import Whitening, whitening
 from leastwise.problem.basis import Basis, double_kernel
 from leastwise.problem.coupling import Centring, Coupling, CouplingMatrix
@@ -75,12 +76,28 @@ class Pieces:
         whole, left = self.diagonal
         return np.finfo(float).eps * whole / np.maximum(left, np.finfo(float).tiny)
 
-    @property
+    @cached_property
     def diagonal(self) -> tuple[Array, Array]:
         """Q^-1_ii and M_ii of all rows."""
         x = np.einsum("ij,ij->i", self.X, self.X)[:-1]
         whole = np.where(self.free[:-1] > 0, self.free[:-1] - x, x)
         return whole, whole - np.einsum("ij,ij->i", self.GR[:-1, : self.p], self.GR[:-1, : self.p])
+
+    def enter(
+        self, tasks: Array, table: Array, G: Array, R: Array, X: Array, free: float, centring: Centring | None
+    ) -> None:
+        """Fill in the rows of a table (tasks x rows, padded with -1)."""
+        GR = np.concatenate([G, R], axis=2)
+        if centring is not None:  # H^-1 = W (Q^-1 - G G') W
+            u = np.where(table >= 0, centring.u[table], 0)[..., None].astype(float)
+            kappa = centring.kappa[tasks, None, None].astype(float)
+            GR, X = (A - kappa * u * (turn(u) @ A) for A in (GR, X))
+            if free:  # W (I / rho - X X') W = I / rho - (2 kappa - kappa^2) u u' / rho - W X X' W
+                X = np.concatenate([X, np.sqrt(kappa * (2 - kappa) * free) * u], axis=2)
+        real = table >= 0
+        i = table[real]
+        self.GR[i], self.X[i, : X.shape[2]], self.free[i] = GR[real], X[real], free
+        self.task[i] = np.repeat(tasks, real.sum(axis=1))
 
     def blocks(self, i: Array) -> Array:
         """``Q^-1_ff`` for many sets of rows (sets x rows, padded with -1); zeros between rows of different tasks."""
@@ -153,10 +170,7 @@ class ArrowHeldout:
         For rows that do not fit into memory: ``arrow_system`` passes over all of them, then one object per chunk
         gives the held-out scores of the chunk. Every fold must lie within one chunk.
         """
-        pieces = self._rows(system, float(rho))
-        dof = float(np.sum(1 - rho * pieces.diagonal[1]))
-        F = self._held_out(pieces, self.problem.folds, self.problem.counts(self.problem.folds.singles), rho)
-        return HeldOut(F, pieces.noise, dof)
+        return held_out(self.problem, self._rows(system, float(rho)), rho)
 
     def unseen_task_scores(self, alpha: float) -> Array:
         """Scores of each task's rows from the shared part of all other tasks, at the ridge alpha n."""
@@ -164,7 +178,7 @@ class ArrowHeldout:
             raise ValueError("Leaving a task out needs at least two tasks; there is only one.")
         system, rho = self._system(alpha * len(self.problem.Z))
         pieces = self._rows(system, rho)
-        return self._held_out(pieces, Folds.from_labels(pieces.task[:-1]))
+        return deleted(self.problem, pieces, Folds.from_labels(pieces.task[:-1]))
 
     def _system(self, rho: float) -> tuple[System, float]:
         return self.decomposed.system(self.sharing, self.own, float(rho), self.problem.bias), float(rho)
@@ -172,7 +186,7 @@ class ArrowHeldout:
     def _rows(self, system: System, rho: float) -> Pieces:
         """Pieces of all rows, in double precision because differences are taken."""
         factors, Z = self.decomposed.factors, self.problem.Z
-        inverse = np.linalg.inv(system.factor.L).T  # numpy, like all other calls here
+        inverse = system.inverse.T
         theta = system.factor.L.T @ system.theta
         width = max((f.s.shape[1] for f in factors), default=1) + (self.problem.centring is not None)
         pieces = Pieces.empty(len(Z), len(inverse), Z.shape[1], width)
@@ -183,7 +197,7 @@ class ArrowHeldout:
     def _enter(self, rows: Pieces, f: Factors, rho: float, inverse: Array, theta: Array) -> None:
         """Fill in the pieces of some tasks."""
         e, bias, b = f.inverse(self.own, rho)[..., None], self.problem.bias, f.Vt.shape[2]
-        UJ = sqrt(self.sharing) * (f.s[..., None] * f.Vt).reshape(-1, b) @ inverse[:b]
+        UJ = sqrt(self.sharing) * triangular_product((f.s[..., None] * f.Vt).reshape(-1, b), inverse.T[:, :b])
         if bias:
             UJ += f.UB[..., -1].reshape(-1, 1) * inverse[b]
         G = f.U @ (e * UJ.reshape(*f.s.shape, -1))
@@ -193,45 +207,63 @@ class ArrowHeldout:
             X = f.U * turn(np.sqrt(np.maximum(1 / rho - e, 0)))
             if bias:
                 G += f.outside[..., -1:] * (inverse[b] / rho)
-        GR = np.concatenate([G, QZ - G @ theta], axis=2)
-        if self.problem.centring is not None:  # H^-1 = W (Q^-1 - G G') W
-            GR, X = self._centred(f, GR, X, rho)
-        real = f.rows >= 0
-        i = f.rows[real]
-        rows.GR[i] = GR[real]
-        rows.X[i, : X.shape[2]] = X[real]
-        rows.free[i] = 0 if f.outside is None else 1 / rho
-        rows.task[i] = np.repeat(f.tasks, real.sum(axis=1))
-
-    def _centred(self, f: Factors, GR: Array, X: Array, rho: float) -> tuple[Array, Array]:
-        """Pieces of rows whose tasks were centred."""
-        centring = self.problem.centring
-        assert centring is not None
-        u = np.where(f.rows >= 0, centring.u[f.rows], 0)[..., None].astype(float)
-        kappa = centring.kappa[f.tasks, None, None].astype(float)
-        GR, X = (A - kappa * u * (turn(u) @ A) for A in (GR, X))
-        if f.outside is not None:  # W (I / rho - X X') W = I / rho - (2 kappa - kappa^2) u u' / rho - W X X' W
-            X = np.concatenate([X, np.sqrt(kappa * (2 - kappa) / rho) * u], axis=2)
-        return GR, X
-
-    def _held_out(self, pieces: Pieces, folds: Folds, count: Array | None = None, rho: float = 1.0) -> Array:
-        """Scores of all rows; for rows held out alone, one of ``count`` equal observations is deleted."""
-        F = np.empty_like(self.problem.Z)
-        for i, x in _all_solved(pieces, folds):
-            real = i >= 0
-            F[i[real]] = self.problem.Z[i[real]] - x[real]
-        if count is not None:  # x' = M z / (M_ii / m + (1 - 1/m) / rho), see ``heldout.delete_one``
-            i = folds.singles
-            left = pieces.diagonal[1][i] / count + (1 - 1 / count) / rho
-            F[i] = self.problem.Z[i] - pieces.GR[i, pieces.p :] / left[:, None]
-        return F / self.problem.root[:, None]
+        rows.enter(
+            f.tasks, f.rows, G, QZ - G @ theta, X, 0.0 if f.outside is None else 1 / rho, self.problem.centring
+        )
 
 
-def _all_solved(rows: Pieces, folds: Folds) -> Iterator[tuple[Array, Array]]:
-    """``M_ff^-1 (M Z)_f`` of all folds, as pairs of row tables and values."""
+def factored_pieces(problem: Problem, chunk: Chunk, factors: list[TaskFactors], system: System, rho: float) -> Pieces:
+    """Pieces of the rows of a chunk from Cholesky factors, where these keep the digits (``system.regular``).
+
+    With ``E = J L'^-1`` from the design itself, G = Q^-1 E. Rows of tasks of more than b rows have
+    ``Q^-1 = I / rho - X X'`` with ``X = sqrt(own / rho) Phi L_t'^-1`` and ``P_t = L_t L_t'``.
+    """
+    inverse, b = system.inverse, chunk.design.shape[1]
+    left = sqrt(system.sharing) * inverse[:, :b]
+    E = triangular_product(chunk.design, left if chunk.whitening is None else left @ chunk.whitening.T)
+    if system.bias:
+        E += chunk.root[:, None] * inverse[:, b]
+    theta, c = system.factor.L.T @ system.theta, chunk.Z.shape[1]
+    EZ = np.concatenate([E, chunk.Z], axis=1)
+    width = max((f.inverse.shape[1] for f in factors), default=1) + (problem.centring is not None)
+    pieces = Pieces.empty(len(EZ), len(inverse), c, width)
+    for f in factors:
+        Y, own = take(EZ, f.rows), chunk.own[f.tasks, None, None]
+        if f.wide:
+            X, Y = turn(f.inverse), turn(f.inverse) @ f.inverse @ Y
+        else:
+            X = np.sqrt(own / rho) * (take(chunk.Phi, f.rows) @ turn(f.inverse))
+            Y = Y / rho - X @ (turn(X) @ Y)
+        G = Y[..., :-c]
+        pieces.enter(f.tasks, f.rows, G, Y[..., -c:] - G @ theta, X, 0.0 if f.wide else 1 / rho, problem.centring)
+    return pieces
+
+
+def held_out(problem: Problem, pieces: Pieces, rho: float) -> HeldOut:
+    """Held-out scores at the ridge of the pieces, with their rounding errors and the degrees of freedom."""
+    F = deleted(problem, pieces, problem.folds, problem.counts(problem.folds.singles), rho)
+    return HeldOut(F, pieces.noise, float(np.sum(1 - rho * pieces.diagonal[1])))
+
+
+def deleted(problem: Problem, pieces: Pieces, folds: Folds, count: Array | None = None, rho: float = 1.0) -> Array:
+    """Scores of all rows without their fold; of rows held out alone, one of ``count`` observations is deleted."""
+    F, i = np.empty_like(problem.Z), folds.singles
+    for f, x in _solved_blocks(pieces, folds):
+        real = f >= 0
+        F[f[real]] = problem.Z[f[real]] - x[real]
+    left = pieces.diagonal[1][i]
+    if count is not None:  # x' = M z / (M_ii / m + (1 - 1/m) / rho), see ``heldout.delete_one``
+        left = left / count + (1 - 1 / count) / rho
+    F[i] = problem.Z[i] - pieces.GR[i, pieces.p :] / left[:, None]
+    return F / problem.root[:, None]
+
+
+def _solved_blocks(rows: Pieces, folds: Folds) -> Iterator[tuple[Array, Array]]:
+    """``M_ff^-1 (M Z)_f`` of the folds of several rows, as pairs of row tables and values."""
     small, p = [f for f in folds.blocks if len(f) <= rows.p], rows.p
-    sizes = np.r_[np.ones(len(folds.singles), dtype=int), [len(f) for f in small]].astype(int)
-    yield from ((i, rows.solve_small(i)) for i in _tables(np.concatenate([folds.singles, *small]), sizes, p))
+    if small:
+        sizes = np.array([len(f) for f in small])
+        yield from ((i, rows.solve_small(i)) for i in _tables(np.concatenate(small), sizes, p))
     for f in folds.blocks:
         if len(f) > p:
             yield from rows.solve_large(f)
@@ -243,8 +275,11 @@ def _tables(rows: Array, sizes: Array, width: int) -> Iterator[Array]:
     yield from (rows[fill(first[sets], sizes[sets])] for sets in like_sizes(sizes, width))
 
 
-#: Bytes of the design matrices of one chunk of tasks.
+#: Largest size of the design of one chunk of tasks, in bytes.
 CHUNK = 2**26
+#: Smaller chunks stay in the cache, but have at least this many rows for each basis function, so that adding up their
+#: sums costs little.
+CACHED, ROWS_PER_FUNCTION = 2**21, 4
 
 
 @dataclass(frozen=True)
@@ -290,42 +325,54 @@ class Stream:
         centring: Centring | None = None,
     ) -> Iterator[tuple[Array, Chunk]]:
         """Row numbers and design of every chunk of tasks."""
-        for first, last in self._cuts():
-            mine = self.order[self.ends[first] : self.ends[last]]
-            some = self.rows.part(mine)
-            Phi = self._features(some.X, sigma, penalty)
-            root = np.sqrt(some.w).astype(Phi.dtype)
-            Z = some.targets(self.settings.n_outputs) * root[:, None]
-            Phi = Phi if np.all(root == 1) else Phi * root[:, None]
-            starts = self.ends[first : last + 1] - self.ends[first]
-            chunk = Chunk(Phi, Z, root, starts, coupling_matrix.own[first:last])
-            yield mine, chunk if centring is None else centred(chunk, centring.part(mine, slice(first, last)))
+        for tasks in self.cuts():
+            yield self.chunk(tasks, sigma, coupling_matrix, penalty, centring)
 
-    def _features(self, X: Any, sigma: float, penalty: Whitening | None) -> Array:
-        """Design of some rows; whitened features are computed in double precision, then cast to the type of X."""
+    def chunk(
+        self,
+        tasks: slice,
+        sigma: float,
+        coupling_matrix: CouplingMatrix,
+        penalty: Whitening | None,
+        centring: Centring | None = None,
+    ) -> tuple[Array, Chunk]:
+        """Row numbers and design of some consecutive tasks."""
+        mine = self.order[self.ends[tasks.start] : self.ends[tasks.stop]]
+        some = self.rows.part(mine)
+        design = self._design(some.X, sigma, penalty)
+        root = np.sqrt(some.w).astype(some.X.dtype)
+        Z = some.targets(self.settings.n_outputs) * root[:, None]
+        if not np.all(root == 1):
+            design *= root[:, None]
+        starts = self.ends[tasks.start : tasks.stop + 1] - self.ends[tasks.start]
+        chunk = Chunk(design, Z, root, starts, coupling_matrix.own[tasks], whitening=penalty)
+        return mine, chunk if centring is None else centred(chunk, centring.part(mine, tasks))
+
+    def _design(self, X: Any, sigma: float, penalty: Whitening | None) -> Array:
+        """Kernel values of some rows; in double precision if they are to be whitened."""
         if penalty is None:
             return self.settings.kernel(X, self.centers, sigma)
-        K = double_kernel(self.settings.kernel, X, self.centers[penalty.pivots], sigma)
-        return np.ascontiguousarray(penalty.whiten(K), dtype=X.dtype)
+        return np.ascontiguousarray(double_kernel(self.settings.kernel, X, self.centers[penalty.pivots], sigma))
 
-    def _cuts(self) -> Iterator[tuple[int, int]]:
-        """Ranges of tasks whose designs take at most ``CHUNK`` bytes, or single tasks."""
-        room = max(1, block_bytes(CHUNK) // (8 * self.centers.shape[0]))
-        first, T = 0, len(self.ends) - 1
+    def cuts(self) -> Iterator[slice]:
+        """Ranges of tasks whose designs fit into the cache, or single tasks."""
+        b, first, T = self.centers.shape[0], 0, len(self.ends) - 1
+        room = max(1, min(block_bytes(CHUNK) // (8 * b), max(CACHED // (8 * b), ROWS_PER_FUNCTION * b)))
         while first < T:
             last = int(np.searchsorted(self.ends, self.ends[first] + room, side="right")) - 1
             last = min(max(last, first + 1), T)
-            yield first, last
+            yield slice(first, last)
             first = last
 
 
 def centred(chunk: Chunk, centring: Centring) -> Chunk:
     """The chunk with its tasks centred, and the means that were subtracted."""
-    whole = np.column_stack([chunk.Phi, chunk.Z, chunk.root])
+    whole = np.column_stack([chunk.design, chunk.Z, chunk.root])
     means = centring.sums(whole)
     left = centring.rows(whole)
-    b = chunk.Phi.shape[1]
-    return replace(chunk, Phi=left[:, :b], Z=left[:, b:-1], root=left[:, -1], means=means)
+    b = chunk.design.shape[1]
+    Z, root = (A.astype(chunk.Z.dtype, copy=False) for A in (left[:, b:-1], left[:, -1]))
+    return replace(chunk, design=left[:, :b], Z=Z, root=root, means=means)
 
 
 class ArrowEvaluator(TaskEvaluator):

@@ -74,7 +74,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Number of independent observations: groups if there are any, otherwise the observations of all rows."""
         if self.group is not None:
@@ -91,7 +91,7 @@ class Rows:
         """Labels of rows that do not count as neighbours of one another: folds, or copies in leave-one-out."""
         return self.copy if self.by_observation else self.fold
 
-    @property
+    @cached_property
     def equal_weights(self) -> bool:
         """True if all rows have the same weight."""
         return bool(np.all(self.w == 1))
@@ -102,15 +102,20 @@ class Rows:
         Rows without a score (NaN) only count for the class shares.
         """
         known = ~np.isnan(F[:, 0])
-        if known.all() and self.shares is None:
-            return Sample(F, self.y, self.w, self.size, task=self.task)
         shares = self.class_shares(F.shape[1]).astype(F.dtype)
+        if known.all():
+            return Sample(F, self.y, self.w, self.size, shares, self.task)
         part = self.part(np.flatnonzero(known))
         return Sample(F[known], part.y, part.w, part.size, shares, part.task)
 
     def class_shares(self, n_classes: int) -> Array:
         """Weighted class shares."""
-        return class_shares(self.y, self.w, n_classes) if self.shares is None else self.shares
+        if self.shares is not None:
+            return self.shares
+        known = self.__dict__.setdefault("_own_shares", {})  # the same at all points of a search
+        if n_classes not in known:
+            known[n_classes] = class_shares(self.y, self.w, n_classes)
+        return known[n_classes]
 
     def targets(self, n_outputs: int) -> Array:
         """Target matrix: ``values``, or one-hot class indicators."""
@@ -278,6 +283,14 @@ class Evaluator:
     def set_warm_start(self, sigma: float, state: Any) -> None:
         """Adopt the warm-start state of a copy."""
 
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on, except sigma and alpha.
+
+        Rows that are known by their sums only are not part of it.
+        """
+        s = self.settings
+        return type(self), self.rows, self.basis, s.kernel, s.norm, s.bias, s.objective
+
     @property
     def room(self) -> int:
         """Peak memory of a search step in bytes."""
@@ -415,12 +428,13 @@ class Evaluator:
             own = np.where(count > 1, -1, own)  # a centre stays as long as observations remain at it
         return Problem(Z, self.root, self.settings.bias, own, self.folds, count=count)
 
-    @property
-    def by_cholesky(self) -> bool:
-        """True if a single alpha can be evaluated from a Cholesky factor."""
+    def by_cholesky(self, count: int) -> bool:
+        """True if Cholesky factors are possible, and cheaper than a spectrum for this many alphas."""
+        if count * CholeskyHeldout.n_factors(self.folds, len(self.rows)) > FEW_ALPHAS:
+            return False
         single = self.settings.norm == "coefficients" and self.Z.dtype == np.float32  # K^2 has too few digits
         plain = self.basis.square and self.rows.equal_weights and self.rows.split_count is None and not single
-        return plain and CholeskyHeldout.suits(self.folds, len(self.rows)) and self.definite
+        return plain and self.definite
 
     def heldout(self, sigma: float, count: int) -> Callable[[float], HeldOut]:
         """A function from alpha to held-out scores at this sigma; about ``count`` alphas will be evaluated."""
@@ -438,7 +452,7 @@ class Evaluator:
 
     def _part(self, problem: Problem, design: Design, count: int) -> CholeskyHeldout | SpectralHeldout | RefitHeldout:
         """The cheapest method for this many alphas."""
-        if count <= FEW_ALPHAS and self.by_cholesky:
+        if self.by_cholesky(count):
             return CholeskyHeldout(problem, design.K, square=not design.function)
         n, b = len(design.K), design.n_functions
         if problem.centring is None and cheaper_to_refit(

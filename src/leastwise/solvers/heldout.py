@@ -7,7 +7,7 @@ dense factorisation:
 ``SpectralHeldout``
     One eigendecomposition or SVD of all rows, for any number of alphas.
 ``CholeskyHeldout``
-    One Cholesky factor per alpha: cheaper for a few alphas.
+    One Cholesky factor per alpha, and per large fold: cheaper for a few alphas.
 ``RefitHeldout``
     One decomposition per fold, for any number of alphas: cheaper for a few large folds.
 """
@@ -120,6 +120,11 @@ class Folds:
         blocks = [order[a : a + m] for a, m in zip(starts, sizes, strict=True) if m > 1]
         return cls(singles, blocks)
 
+    @classmethod
+    def only(cls, rows: Array) -> Folds:
+        """These rows are held out together, and no others; scores of the others are meaningless."""
+        return cls(rows, []) if len(rows) == 1 else cls(rows[:0], [rows])
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -223,7 +228,7 @@ class SpectralHeldout:
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
-        F, dof = np.empty_like(problem.Z), 0.0
+        F, dof = np.zeros_like(problem.Z), 0.0
         if len(folds.singles):
             i, inverse = folds.singles, self._singles(alpha)
             rho = alpha * (len(F) - problem.single_weights(i))
@@ -307,15 +312,15 @@ def _row_sums(A: Array, e: Array) -> Array:
 
 @dataclass
 class CholeskyHeldout:
-    """Held-out scores at one alpha from one Cholesky factor, where every row is its own basis function.
+    """Held-out scores at one alpha from Cholesky factors, where every row is its own basis function.
 
-    Cheaper than the spectrum for a few alphas. Requires equal weights, and folds that are single rows except for a
-    few small blocks (such as exact copies). The factor has the ridge of single rows, rho = alpha (n - 1); a block of
-    m rows has the ridge rho - alpha (m - 1), and its inverse follows from the Neumann series
+    Cheaper than the spectrum for a few alphas. Requires equal weights. Rows that are held out alone share one factor
+    with the ridge rho = alpha (n - 1). A block of m rows has the ridge rho - alpha (m - 1). If blocks are few and
+    small (such as exact copies), their inverses follow from the Neumann series
 
         (G + rho - delta)^-1 = sum_k delta^k M^(k+1),   M = (G + rho)^-1,
 
-    which gains log10((n-1)/(m-1)) digits per term.
+    which gains log10((n-1)/(m-1)) digits per term. Otherwise each block has a factor of its own.
 
     Parameters
     ----------
@@ -331,22 +336,27 @@ class CholeskyHeldout:
     _work: Array | None = field(default=None, repr=False)
 
     @staticmethod
-    def suits(folds: Folds, n: int) -> bool:
-        """True if the blocks are few and small enough for the Neumann series."""
-        sizes = [len(block) for block in folds.blocks]
-        return sum(sizes) <= n / 5 and max(sizes, default=0) <= max(n / 50, 2)
+    def n_factors(folds: Folds, n: int) -> int:
+        """Number of factors for one alpha."""
+        return 1 if _few_and_small(folds, n) else bool(len(folds.singles)) + len(folds.blocks)
 
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
-        K, problem = self.K, self.problem
-        rho = alpha * (len(K) - 1)
-        factor = cholesky(self._gram(), ridge=rho, overwrite=True)
-        F = np.empty_like(problem.Z)
-        if problem.folds.blocks:
-            self._blocks(factor, rho, alpha, F)
-        i, inverse = problem.folds.singles, self._singles(factor, rho)
-        F[i] = (problem.Z - delete_one(inverse, problem.bias))[i]
-        return HeldOut(F, dof=degrees_of_freedom(inverse, problem.bias))
+        problem, folds, n = self.problem, self.problem.folds, len(self.K)
+        F, dof = np.zeros_like(problem.Z), 0.0
+        shares = _few_and_small(folds, n)
+        if not shares:
+            for block in folds.blocks:
+                dof += self._block(block, alpha * (n - len(block)), F)
+        if shares or len(folds.singles):
+            rho = alpha * (n - 1)
+            factor = cholesky(self._gram(), ridge=rho, overwrite=True)
+            if shares and folds.blocks:
+                self._blocks(factor, rho, alpha, F)
+            i, inverse = folds.singles, self._singles(factor, rho)
+            F[i] = (problem.Z - delete_one(inverse, problem.bias))[i]
+            dof = degrees_of_freedom(inverse, problem.bias)  # of all rows
+        return HeldOut(F, dof=dof)
 
     def _gram(self) -> Array:
         """G, in a buffer reused for all alphas."""
@@ -370,8 +380,26 @@ class CholeskyHeldout:
         MK = np.einsum("ij,ij->j", L, L @ self.K)  # diagonal
         return Inverse(rho * m, rho * MB, rho * vMB, MK, -m, MKB)
 
+    def _block(self, block: Array, rho: float, F: Array) -> float:
+        """Fill in the held-out scores of one block, by a factor with its ridge; returns the sum of its leverages."""
+        problem, K, c1 = self.problem, self.K, self.problem.Z.shape[1] + 1
+        factor = cholesky(self._gram(), ridge=rho, overwrite=True)
+        unit = np.zeros((len(K), len(block)), dtype=K.dtype)
+        unit[block, np.arange(len(block))] = 1
+        right = [problem.targets, problem.centred(unit)]
+        M = factor.solve(np.hstack(right + ([K @ right[0], K[:, block]] if self.square else [])))
+        vMB = np.einsum("i,ij->j", right[0][:, -1], M[:, :c1])
+        M = problem.centred(M)[block]
+        MB, M_f, rest = M[:, :c1], M[:, c1 : c1 + len(block)], M[:, c1 + len(block) :]
+        t, d, TB = np.empty((len(block), 0)), np.empty((0, 0)), np.empty((0, c1))
+        if self.square:
+            t, d, TB = rest[:, c1:], -M_f, rest[:, :c1]
+        inverse = Inverse(rho * M_f, rho * MB, rho * vMB, t, d, TB)
+        F[block] = problem.Z[block] - delete_block(inverse, problem.bias)
+        return degrees_of_freedom(inverse, problem.bias)
+
     def _blocks(self, factor: Cholesky, rho: float, alpha: float, F: Array) -> None:
-        """Fill in the held-out scores of the blocks."""
+        """Fill in the held-out scores of few and small blocks."""
         problem, K, blocks = self.problem, self.K, self.problem.folds.blocks
         n, c1 = len(K), problem.Z.shape[1] + 1
         rows = np.concatenate(blocks)
@@ -395,6 +423,12 @@ class CholeskyHeldout:
                 t, d, TB = MK[:, c1:][:, f], -M_f, MK[:, :c1]
             inverse = Inverse(ridge * M_f, ridge * M[:, :c1], ridge * vMB, t, d, TB)
             F[block] = problem.Z[block] - delete_block(inverse, problem.bias)
+
+
+def _few_and_small(folds: Folds, n: int) -> bool:
+    """True if the blocks are few and small enough for the Neumann series."""
+    sizes = [len(block) for block in folds.blocks]
+    return sum(sizes) <= n / 5 and max(sizes, default=0) <= max(n / 50, 2)
 
 
 def _powers(factor: Cholesky, Y: Array, left: Array, ratio: float) -> Array:

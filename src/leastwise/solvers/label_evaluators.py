@@ -162,6 +162,10 @@ class LabelEvaluator(Evaluator):
         other.sharing = sharing
         return other
 
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on, except sigma and alpha."""
+        return *super().identity(sigma), self.relation, self.sharing, self.exact
+
     @property
     def coupled_labels(self) -> list[CoupledLabels]:
         """Label groups with the modes of their blocks of B at this sharing."""
@@ -266,6 +270,10 @@ class IncompleteLabelEvaluator(LabelEvaluator):
         other = copy.copy(self)
         other.tol = max(ROUGH, self.tol)
         return other
+
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on, except sigma and alpha."""
+        return *super().identity(sigma), self.tol, self.max_iter
 
     @property
     def by_refits(self) -> bool:

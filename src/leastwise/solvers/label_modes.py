@@ -150,7 +150,7 @@ class LabelHeldout:
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.base.problem
-        F = np.empty_like(problem.Z)
+        F = np.zeros_like(problem.Z)
         for index, coupled in enumerate(self.coupled_labels):
             error = np.empty((len(F), *coupled.family.columns.shape), dtype=F.dtype)
             for rows, w in self.base.batches:
@@ -272,7 +272,7 @@ class ModewiseHeldout:
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem = self.problem
-        F = np.empty_like(problem.Z)
+        F = np.zeros_like(problem.Z)
         for coupled in self.coupled_labels:
             modes, c = coupled.modes, coupled.family.columns
             Z = modes.rotate(coupled.take(problem.Z))
@@ -294,7 +294,7 @@ class LabelRefits(RefitHeldout):
     def scores(self, alpha: float, coupled_labels: list[CoupledLabels]) -> HeldOut:
         """Held-out scores at this alpha and coupling."""
         problem = self.problem
-        F = np.empty_like(problem.Z)
+        F = np.zeros_like(problem.Z)
         for rows, stay, left, spectrum in self.fits():
             v, rho = problem.root[stay] if problem.bias else None, problem.ridge(alpha, rows)
             for coupled in coupled_labels:

@@ -96,6 +96,11 @@ class RefitEvaluator(Evaluator):
         self.past[sigma] = dict(zip(alphas, scores, strict=True)), dict(zip(folds, starts, strict=True))
         self.unconverged |= {(sigma, alpha) for alpha in unconverged}
 
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on: also the solutions that refits start from."""
+        known = list(self.past[sigma][0]) if sigma in self.past else []
+        return *super().identity(sigma), self.solver_options, known
+
     def design(self, sigma: float, gone: Array | None = None) -> Coordinates:
         """Whitened features of all rows, without the centres ``gone``."""
         if not self.penalised:

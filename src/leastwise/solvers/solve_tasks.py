@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from leastwise.linalg.arrow import Arrow, System, arrow_system, decompose
+from leastwise.linalg.arrow import (
+    Arrow,
+    Sums,
+    System,
+    TaskFactors,
+    arrow_qr,
+    decompose,
+    empty_sums,
+    factor_chunk,
+)
 from leastwise.linalg.arrow_batches import Chunk
 from leastwise.linalg.decompositions import gram_spectrum, solve_gram
 from leastwise.linalg.moments import Whitening
 from leastwise.problem.basis import evaluate
 from leastwise.problem.coupling import Centring, CouplingMatrix, shrunk_means
 from leastwise.problem.kernels import Kernel
-from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout
+from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout, factored_pieces, held_out
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.influence import bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
+from leastwise.solvers.work import kernel_budget
 from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace
+from leastwise.utils.threads import map_on_threads
 
 Array = np.ndarray
 
@@ -124,29 +135,32 @@ def stream_tasks(
     With ``hold``, held-out scores of all rows are returned too; every fold must lie within a task. They use the ridge
     of all rows, not of the training rows, which saves another pass and makes no practical difference.
     """
-    stream, coupling_matrix, bias, centring = (
-        evaluator.stream,
-        evaluator.coupling_matrix,
-        evaluator.bias,
-        evaluator.centring(),
-    )
-    penalty, rho = stream.penalty(sigma), alpha * len(evaluator.rows)
-    chunks = partial(stream.chunks, sigma, coupling_matrix, penalty, centring)
-    system = arrow_system(lambda: (chunk for _, chunk in chunks()), coupling_matrix.sharing, rho, bias)
+    stream, coupling_matrix, centring = evaluator.stream, evaluator.coupling_matrix, evaluator.centring()
+    penalty, rho, bias = stream.penalty(sigma), float(alpha * len(evaluator.rows)), evaluator.bias
+    cuts = list(stream.cuts())
+    read = partial(stream.chunk, sigma=sigma, coupling_matrix=coupling_matrix, penalty=penalty, centring=centring)
+    system, factors = _shared_system(lambda tasks: read(tasks)[1], cuts, coupling_matrix.sharing, rho, bias)
     arrow = Arrow.of(system, rho)
+
+    def finish(task: tuple[slice, list[TaskFactors] | None]) -> tuple[Array, Array, Array | None, HeldOut | None]:
+        tasks, packed = task
+        mine, chunk = read(tasks)
+        kept = factor_chunk(chunk, rho) if packed is None and system.regular else [f.unpacked() for f in packed or ()]
+        coef, own = chunk_coef(chunk, arrow, penalty, evaluator.unit_intercept_ratio, kept)
+        part = None if centring is None else centring.part(mine, tasks)
+        held = chunk_heldout(evaluator.rows.part(mine), chunk, part, system, rho, kept) if hold else None
+        return mine, coef, own, held
+
     coef = empty_coef(len(coupling_matrix.own) + 1, arrow, penalty)
     F = np.empty((len(evaluator.rows), arrow.shared.shape[1]), dtype=arrow.shared.dtype)
-    noise, first = np.empty(len(F)), 0
+    noise = np.empty(len(F))
     own = None if centring is None else np.zeros((len(coupling_matrix.own), F.shape[1]), dtype=F.dtype)
-    for mine, chunk in chunks():
-        tasks = slice(first, first + len(chunk.own))
-        coef[tasks], intercepts = chunk_coef(chunk, arrow, penalty, evaluator.unit_intercept_ratio)
+    done = map_on_threads(finish, zip(cuts, factors, strict=True))
+    for tasks, (mine, part, intercepts, held) in zip(cuts, done, strict=True):
+        coef[tasks] = part
         if own is not None:
             own[tasks] = intercepts
-        first += len(chunk.own)
-        if hold:
-            part = None if centring is None else centring.part(mine, tasks)
-            held = chunk_heldout(evaluator.rows.part(mine), chunk, part, system, rho)
+        if held is not None:
             F[mine], noise[mine] = held.F, held.noise
     coef[-1:] = unwhitened(arrow.shared[None], penalty)
     jitter = max(arrow.jitter, 0.0 if penalty is None else penalty.jitter)
@@ -155,32 +169,71 @@ def stream_tasks(
     return solution, HeldOut(F, noise) if hold else None
 
 
+def _shared_system(
+    read: Callable[[slice], Chunk], cuts: list[slice], sharing: float, rho: float, bias: bool
+) -> tuple[System, list[list[TaskFactors] | None]]:
+    """The shared system, and the factors of the tasks of each chunk; None for chunks that do not fit into memory."""
+
+    def reduce(tasks: slice) -> tuple[Sums, list[TaskFactors]]:
+        chunk = read(tasks)
+        sums = empty_sums(chunk)
+        return sums, [f.packed() for f in factor_chunk(chunk, rho, sums) or ()]
+
+    kept: list[list[TaskFactors] | None] = []
+    total, room = None, kernel_budget()
+    for sums, factors in map_on_threads(reduce, cuts):
+        total = sums if total is None else total + sums
+        if not total.regular:
+            break
+        room -= sum(f.inverse.nbytes for f in factors)
+        kept.append(factors if room > 0 else None)
+    assert total is not None
+    if total.keep_digits(sharing):
+        return total.system(sharing, bias), kept
+    return arrow_qr(lambda: map(read, cuts), sharing, rho, bias), [None] * len(cuts)
+
+
 def chunk_coef(
-    chunk: Chunk, arrow: Arrow, penalty: Whitening | None, intercept_ratio: float
+    chunk: Chunk,
+    arrow: Arrow,
+    penalty: Whitening | None,
+    intercept_ratio: float,
+    factors: list[TaskFactors] | None = None,
 ) -> tuple[Array, Array | None]:
     """Kernel coefficients of the tasks of a chunk (k x b x c), and their intercept offsets (k x c)."""
-    parts = arrow.parts(chunk) + arrow.shared
-    own = None if chunk.means is None else _own_intercepts(chunk, parts, arrow.intercept, intercept_ratio)
-    return unwhitened(parts, penalty), own
+    parts = arrow.parts(chunk, factors) + arrow.shared
+    coef = unwhitened(parts, penalty)
+    if chunk.means is None:
+        return coef, None
+    used = coef if penalty is None else coef[:, penalty.pivots]
+    return coef, _own_intercepts(chunk, used, arrow.intercept, intercept_ratio).astype(parts.dtype)
 
 
-def chunk_heldout(rows: Rows, chunk: Chunk, centring: Centring | None, system: System, rho: float) -> HeldOut:
+def chunk_heldout(
+    rows: Rows,
+    chunk: Chunk,
+    centring: Centring | None,
+    system: System,
+    rho: float,
+    factors: list[TaskFactors] | None = None,
+) -> HeldOut:
     """Held-out scores of the rows of a chunk, from a shared system that may include more tasks."""
-    root = np.sqrt(rows.w).astype(chunk.Phi.dtype)
+    root = np.sqrt(rows.w).astype(chunk.Z.dtype)
     Z = rows.targets(chunk.Z.shape[1]) * root[:, None]
     problem = Problem(Z, root, system.bias, None, Folds.from_labels(rows.fold), centring, rows.split_count)
-    return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).from_system(system, rho)
+    factors = factors or (factor_chunk(chunk, rho) if system.regular else None)
+    if factors is None:
+        return ArrowHeldout(problem, decompose([chunk]), system.sharing, chunk.own).from_system(system, rho)
+    return held_out(problem, factored_pieces(problem, chunk, factors, system, rho), rho)
 
 
 def _own_intercepts(chunk: Chunk, parts: Array, intercept: Array, intercept_ratio: float) -> Array:
     """Intercept offsets of the tasks of a chunk: shrunken means of their residuals (k x c)."""
     assert chunk.means is not None
-    b = chunk.Phi.shape[1]
+    b = chunk.design.shape[1]
     Phi, Z, v = chunk.means[:, :b], chunk.means[:, b:-1], chunk.means[:, -1:]  # v^2 is the weight of the task
     left = Z - np.einsum("tb,tbc->tc", Phi, parts) - v * intercept
-    return np.where(v > 0, v * left / np.maximum(v**2 + 1 / intercept_ratio, np.finfo(float).tiny), 0).astype(
-        parts.dtype
-    )
+    return np.where(v > 0, v * left / np.maximum(v**2 + 1 / intercept_ratio, np.finfo(float).tiny), 0)
 
 
 def common_intercept(intercept: Array, own: Array | None, shared: bool) -> tuple[Array, Array | None]:

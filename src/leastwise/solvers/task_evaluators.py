@@ -59,7 +59,7 @@ class OwnBasisHeldout:
     def at(self, alpha: float) -> HeldOut:
         """Held-out scores at this alpha."""
         problem, folds = self.problem, self.problem.folds
-        F = np.empty_like(problem.Z)
+        F = np.zeros_like(problem.Z)
         for rows in self._batches():
             rho = alpha * (len(F) - problem.single_weights(rows))
             for r in np.unique(rho):
@@ -203,6 +203,10 @@ class TaskEvaluator(Evaluator):
         """Hyperparameters other than sigma and alpha, for progress reports."""
         intercept_ratio = f", intercept ratio {self.intercept_ratio:.3g}" if self.intercept_ratios else ""
         return f", sharing {self.coupling_matrix.sharing:.3g}{intercept_ratio}{super().description()}"
+
+    def identity(self, sigma: float) -> tuple:
+        """Everything that held-out scores at this sigma depend on, except sigma and alpha."""
+        return *super().identity(sigma), self.coupling_matrix, self.intercept_ratio
 
     def with_intercept_ratio(self, intercept_ratio: float) -> Self:
         """Copy with this prior variance of task intercepts."""

@@ -136,7 +136,7 @@ SEARCH_ROWS = 1000
 ARROW_NUMBERS = 3_000_000
 #: Rows times basis functions up to which alpha and sharing are refined on all rows after a search on a subsample.
 SETTLE_NUMBERS = 20_000_000
-#: Up to this many alphas, one Cholesky factor per alpha is cheaper than one eigendecomposition.
+#: Up to this many Cholesky factors, with inverses, are cheaper than one eigendecomposition.
 FEW_ALPHAS = 5
 #: Peak memory of a fit in arrays of the size of the kernel matrix, by norm.
 ARRAYS = {"function": 7, "coefficients": 10}

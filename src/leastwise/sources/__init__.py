@@ -1,6 +1,6 @@
 """Blocks of rows from arrays, tables, files and iterators, in memory that does not grow with the rows."""
 
-from leastwise.sources.blocks import Block, Blocks, SpillError, StreamError
+from leastwise.sources.blocks import Block, Blocks, CodedRows, SpillError, StreamError
 from leastwise.sources.opening import open_blocks
 from leastwise.sources.predictions import predict_blocks, write_predictions
 from leastwise.sources.row_source import gather
@@ -9,6 +9,7 @@ from leastwise.sources.spill import Parts, Spool
 __all__ = [
     "Block",
     "Blocks",
+    "CodedRows",
     "Parts",
     "SpillError",
     "Spool",

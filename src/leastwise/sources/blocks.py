@@ -21,6 +21,9 @@ MOST_ROWS = 2**18
 #: The fields of a block other than X.
 BESIDE = ("y", "sample_weight", "tasks", "groups")
 
+#: The known values of each column; None for a column of numbers.
+Known = list[list | None]
+
 
 # ---------------------------------------------------------------------- errors
 
@@ -98,14 +101,67 @@ def reason_of(error: BaseException) -> str:
 # ---------------------------------------------------------------------- blocks
 
 
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Rows with categories: a matrix with codes in their columns, and the values that these stand for.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n, d)
+        Numbers, and codes 0, 1, ...; NaN where a value is missing.
+    values : list
+        For each column the values of the codes 0, 1, ..., in any order; None for numbers.
+    """
+
+    matrix: Array
+    values: Known
+    columns: tuple = ()  # as for an array, there are no names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the matrix."""
+        return self.matrix.nbytes
+
+    @property
+    def places(self) -> list[int]:
+        """Columns that are categories."""
+        return [j for j, values in enumerate(self.values) if values is not None]
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Some rows, or ``[:, columns]``; a single column as an array of its values."""
+        if not isinstance(key, tuple):
+            return replace(self, matrix=self.matrix[key])
+        rows, columns = key
+        if isinstance(columns, int | np.integer):
+            return self._column(int(columns))[rows]
+        chosen = np.arange(len(self.values))[columns]
+        return CodedRows(self.matrix[rows][:, chosen], [self.values[j] for j in chosen])
+
+    def _column(self, j: int) -> Array:
+        codes, values = self.matrix[:, j], self.values[j]
+        if values is None:
+            return codes
+        table = np.empty(len(values) + 1, dtype=object)
+        table[:-1] = values
+        return table[np.where(np.isnan(codes), -1, codes).astype(int)]
+
+
 @dataclass(frozen=True)
 class Block:
     """Some rows.
 
     Attributes
     ----------
-    X : array or csr matrix of shape (n, d)
-        Inputs, float32 or float64.
+    X : array or csr matrix of shape (n, d), or CodedRows
+        Inputs, float32 or float64; codes and their values if some columns are categories.
     y : array of shape (n,) or (n, c), or None
         Targets; None if only inputs are read.
     sample_weight, tasks, groups : array of shape (n,), optional
@@ -278,7 +334,8 @@ class CheckedBlocks:
 def _checked(place: Place, block: Block, names: list[str] | None) -> Block:
     """The block with X as float32 or float64; an error names the row and the column."""
     where = place.describe(int(np.shape(block.X)[0]) if np.ndim(block.X) or sparse.issparse(block.X) else 0)
-    X = _float_matrix(block.X, where)
+    coded = isinstance(block.X, CodedRows)
+    X = _float_matrix(block.X.matrix if coded else block.X, where)
     beside = {name: _aligned(getattr(block, name), name, X.shape[0], where) for name in BESIDE}
     _check_finite(place, X, names)
     for name, value in beside.items():
@@ -293,7 +350,7 @@ def _checked(place: Place, block: Block, names: list[str] | None) -> Block:
             row = int(np.argmax(weights < 0))
             raise place.error(row, f"the weight is {weights[row]}, but weights must be 0 or more.")
         beside["sample_weight"] = weights.astype(np.float64, copy=False)
-    return Block(X, **beside, where=where)
+    return Block(replace(block.X, matrix=X) if coded else X, **beside, where=where)
 
 
 def _float_matrix(X: Any, where: str) -> Any:
@@ -308,7 +365,7 @@ def _float_matrix(X: Any, where: str) -> Any:
         )
     if X.dtype.kind not in "biuf":
         raise StreamError(
-            f"{where}: X must be numeric, but has type {X.dtype}: encode it first (TableModel does, in memory).",
+            f"{where}: X must be numeric, but has type {X.dtype}: encode it first, or give a frame.",
             where=where,
         )
     dtype = np.float32 if X.dtype == np.float32 else np.float64

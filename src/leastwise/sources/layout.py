@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.sources.blocks import Array, Block, StreamError
+from leastwise.sources.blocks import Array, Block, CodedRows, Known, StreamError
+from leastwise.sources.categories import coded_column, nominal_columns
 from leastwise.sources.frames import Columns, Schema
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Column names as requested; ``several`` if the targets were given as a list."""
+    """Column names as requested; ``several`` if the targets were given as a list.
+
+    ``categories`` are the inputs that are categories, as for the estimators.
+    """
 
     targets: tuple = ()
     several: bool = False
@@ -26,14 +30,20 @@ class Roles:
     weight: Any = None
     task: Any = None
     group: Any = None
+    categories: Any = None
 
     @property
     def beside(self) -> tuple:
         """Columns that are not inputs."""
         return (*self.targets, *(name for name in (self.weight, self.task, self.group) if name is not None))
 
+    @property
+    def requested(self) -> list:
+        """All columns that are named."""
+        return [*self.beside, *(self.features or ())]
 
-def roles_of(target: Any, features: Any, weight: Any, task: Any, group: Any) -> Roles:
+
+def roles_of(target: Any, features: Any, weight: Any, task: Any, group: Any, categories: Any = None) -> Roles:
     """The roles; an error if a column has two of them."""
     several = _is_list(target)
     if hasattr(target, "dtype") and (target.dtype.kind in "biuf" or len(set(target)) < len(target)):
@@ -41,8 +51,9 @@ def roles_of(target: Any, features: Any, weight: Any, task: Any, group: Any) -> 
     targets = () if target is None else tuple(target) if several else (target,)
     if features is not None and not _is_list(features):
         raise StreamError(f"features={features!r} must be a list of column names.")
-    roles = Roles(targets, several, None if features is None else tuple(features), weight, task, group)
-    taken = [*roles.beside, *(roles.features or ())]
+    inputs = None if features is None else tuple(features)
+    roles = Roles(targets, several, inputs, weight, task, group, categories)
+    taken = roles.requested
     double = next((name for name in taken if taken.count(name) > 1), None)
     if double is not None:
         raise StreamError(f"Column {double!r} is used twice: each column has one role.")
@@ -57,12 +68,13 @@ def _is_list(names: Any) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that are read, in order; fixed by the first table."""
+    """The columns that are read, in order, and those among them that are categories; fixed by the first table."""
 
     roles: Roles
     features: tuple
     dtype: np.dtype
     every: tuple
+    nominal: tuple = ()
 
     @property
     def wanted(self) -> list:
@@ -90,13 +102,18 @@ class Layout:
                 where=source,
                 column=extra[0],
             )
-        _check_numeric(self.features, schema, source)
+        _check_numeric(self.features, self.nominal, schema, source)
 
     def block(self, columns: Columns, table: Any, n: int) -> Block:
         """A block of the n rows of a table."""
-        X = np.empty((n, len(self.features)), dtype=self.dtype)
+        X: Any = np.empty((n, len(self.features)), dtype=self.dtype)
+        values: Known = [None] * len(self.features)
         for k, name in enumerate(self.features):
-            X[:, k] = columns.numbers(table, name, self.dtype)
+            if name in self.nominal:
+                X[:, k], values[k] = coded_column(columns.values(table, name), name)
+            else:
+                X[:, k] = columns.numbers(table, name, self.dtype)
+        X = CodedRows(X, values) if self.nominal else X
         roles = self.roles
         beside: list[Any] = [
             None if name is None else columns.values(table, name) for name in (roles.weight, roles.task, roles.group)
@@ -118,7 +135,7 @@ def _missing_as_nan(values: Array) -> Array:
 
 def layout_of(schema: Schema, roles: Roles, source: str) -> Layout:
     """The layout by the first table."""
-    for name in [*roles.beside, *(roles.features or ())]:
+    for name in roles.requested:
         if name not in schema:
             near = get_close_matches(str(name), [str(n) for n in schema], 1, 0.7)
             meant = f" (did you mean {near[0]!r}?)" if near else ""
@@ -135,21 +152,23 @@ def layout_of(schema: Schema, roles: Roles, source: str) -> Layout:
         )
     if not features:
         raise StreamError(f"{source}: no column is left for the inputs; there are {list(schema)}.", where=source)
-    _check_numeric(features, schema, source)
-    single = all(schema[name].type == "float32" for name in features)
-    return Layout(roles, features, np.dtype(np.float32 if single else np.float64), tuple(schema))
+    nominal = tuple(features[j] for j in nominal_columns(schema, features, roles.categories))
+    _check_numeric(features, nominal, schema, source)
+    numbers = [name for name in features if name not in nominal]
+    single = bool(numbers) and all(schema[name].type == "float32" for name in numbers)
+    return Layout(roles, features, np.dtype(np.float32 if single else np.float64), tuple(schema), nominal)
 
 
 def _without_index(schema: Schema) -> list:
     return [n for n, kind in schema.items() if not kind.index and not str(n).startswith("__index_level_")]
 
 
-def _check_numeric(features: tuple, schema: Schema, source: str) -> None:
+def _check_numeric(features: tuple, nominal: tuple, schema: Schema, source: str) -> None:
     for name in features:
-        if not schema[name].numeric:
+        if name not in nominal and not schema[name].numeric:
             raise StreamError(
-                f'{source}: column "{name}" holds {schema[name].type}, not numbers: encode it first (TableModel '
-                "does, in memory), or choose the inputs with features=.",
+                f'{source}: column "{name}" holds {schema[name].type}, not numbers: encode it first, name it in '
+                "categories=, or choose the inputs with features=.",
                 where=source,
                 column=name,
             )

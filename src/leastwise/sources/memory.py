@@ -20,6 +20,7 @@ from leastwise.sources.blocks import (
     rows_per_block,
     width_of,
 )
+from leastwise.sources.categories import schema_of
 from leastwise.sources.frames import ArrowColumns, Columns, PolarsColumns, columns_of
 from leastwise.sources.layout import Layout, Roles, layout_of
 
@@ -230,13 +231,12 @@ class IteratorSource:
         return self._array_source(item, {}, name)
 
     def _array_source(self, X: Any, beside: dict, name: str) -> Source:
-        if self.roles != Roles():
-            requested = [*self.roles.beside, *(self.roles.features or ())]
+        if requested := self.roles.requested:
             raise StreamError(f"{name}: an array has no named columns, but {requested} were requested.", where=name)
         return ArraySource(_matrix(X, name), beside, self.block_rows, name, whole=True)
 
     def _table_source(self, table: Any, columns: Any, name: str, beside: dict) -> Source:
-        schema = columns.schema(table)
+        schema = schema_of(columns, table)
         if self._layout is None:
             self._layout = layout_of(schema, self.roles, name)
             self.names = self._layout.names

@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.sources.blocks import Blocks, CheckedBlocks, Source, StreamError, rows_per_block
+from leastwise.sources.categories import check_categories, schema_of
 from leastwise.sources.files import FileSource, PairSource, extension, paths_of
 from leastwise.sources.frames import columns_of
 from leastwise.sources.layout import Roles, layout_of, roles_of
@@ -73,6 +74,7 @@ def open_blocks(
     weight: Any = None,
     task: Any = None,
     group: Any = None,
+    categories: Any = None,
     block_rows: int | None = None,
 ) -> Blocks:
     """Open arrays, tables, files or iterators as blocks of rows, in memory independent of the number of rows.
@@ -94,9 +96,12 @@ def open_blocks(
     target : str or list of str, optional
         The target column; with a list, y has several columns, in which unknown values are NaN.
     features : list of str, optional
-        The input columns, by default all other columns; they must be numeric or boolean.
+        The input columns, by default all other columns; they must be numeric or boolean, or categories.
     weight, task, group : str or array, optional
         Column names, or arrays if the source is an array.
+    categories : "from_dtype" or list of names or positions, optional
+        Inputs of files and tables that are categories, as for the estimators: X is then
+        :class:`leastwise.sources.CodedRows`. None: there are none, and booleans are numbers.
     block_rows : int, optional
         Maximum number of rows of a block; by default about 32 MB of numbers.
 
@@ -125,7 +130,8 @@ def open_blocks(
     given = {"weight": weight, "task": task, "group": group}
     names = {key: v if isinstance(v, str) or np.ndim(v) == 0 else None for key, v in given.items()}
     arrays = {key: v if names[key] is None else None for key, v in given.items()}
-    roles = roles_of(target, features, names["weight"], names["task"], names["group"])
+    check_categories(categories)
+    roles = roles_of(target, features, names["weight"], names["task"], names["group"], categories)
     beside = {"y": y, "sample_weight": arrays["weight"], "tasks": arrays["task"], "groups": arrays["group"]}
     if y is not None and target is not None:
         raise StreamError("y and target= are both given: the targets are an array or a column, not both.")
@@ -223,7 +229,8 @@ def _open_lazy(source: Any, roles: Roles, beside: dict[str, Any], block_rows: in
 def _open_table(source: Any, roles: Roles, beside: dict[str, Any], block_rows: int | None) -> Source:
     columns = columns_of(source)
     assert columns is not None
-    return TableSource(source, columns, layout_of(columns.schema(source), roles, "the table"), beside, block_rows)
+    layout = layout_of(schema_of(columns, source), roles, "the table")
+    return TableSource(source, columns, layout, beside, block_rows)
 
 
 def _is_array(source: Any) -> bool:
@@ -255,9 +262,8 @@ def _open_iterator(source: Any, roles: Roles, beside: dict[str, Any], block_rows
 def _reject(roles: Roles, beside: dict[str, Any], what: str) -> None:
     """An error if columns or arrays are given that this source cannot use."""
     given = [key for key, value in beside.items() if value is not None]
-    requested = [*roles.beside, *(roles.features or ())]
-    if given or requested:
-        words = f"arrays for {', '.join(given)}" if given else f"the columns {requested}"
+    if given or roles.requested:
+        words = f"arrays for {', '.join(given)}" if given else f"the columns {roles.requested}"
         raise StreamError(f"{words} cannot be given with {what}.")
 
 

@@ -10,12 +10,14 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from leastwise.sources.blocks import Array, Block, Blocks, StreamError
 from leastwise.sources.formats.csv import write_csv
 from leastwise.sources.opening import has_names, open_blocks
 from leastwise.utils.atomic_files import write_atomically
 from leastwise.utils.optional import frames
+from leastwise.utils.unwrap import core, layers
 
 
 def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **opening: Any) -> Iterator[Array]:
@@ -52,7 +54,19 @@ def predict_blocks(model: Any, source: Any, method: str = "predict_proba", **ope
     known = getattr(model, "feature_names_in_", None)
     if known is not None and getattr(model, "task_column", None) is None and has_names(source):
         opening.setdefault("features", list(known))  # there may be more columns: the target, ids
+    places = _category_places(model)
+    if places:
+        names = places if known is None else [known[j] for j in places]
+        there = opening.get("features")  # one that is absent is an error, which the first block raises
+        opening.setdefault("categories", [name for name in names if there is None or name in there])
     return _predictions(getattr(model, method), known, open_blocks(source, **opening))
+
+
+def _category_places(model: Any) -> list[int]:
+    """Columns that the model takes as categories; those of a model inside a pipeline are not those of the source."""
+    if any(isinstance(layer, Pipeline) for layer in layers(model)) or getattr(core(model), "task_column", None):
+        return []
+    return [j for j, values in enumerate(getattr(core(model), "categories_", [])) if values is not None]
 
 
 def _predictions(call: Any, known: Array | None, blocks: Blocks) -> Iterator[Array]:

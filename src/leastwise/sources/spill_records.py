@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.sources.blocks import BESIDE, Array, Block, Blocks, SpillError, StreamError, reason_of
+from leastwise.sources.blocks import BESIDE, Array, Block, Blocks, CodedRows, SpillError, StreamError, reason_of
+from leastwise.sources.frames import translated
 from leastwise.utils.memory import human
 
 
@@ -59,24 +60,41 @@ def _array(ids: list) -> Array:
 
 @dataclass
 class RecordFormat:
-    """The arrays of each record of a stream; fixed by its first block."""
+    """The arrays of each record of a stream; fixed by its first block.
+
+    ``codes`` are those of the fields that hold objects, ``categories`` those of the columns of X that are categories.
+    """
 
     sparse: bool
     fields: tuple[str, ...]
     codes: dict[str, Codes] = field(default_factory=dict)
+    categories: dict[int, Codes] = field(default_factory=dict)
 
     @staticmethod
     def of(block: Block, coded: tuple[str, ...] = ()) -> RecordFormat:
         """The format of a block; fields in ``coded`` are encoded whatever their type."""
         fields = tuple(name for name in BESIDE if getattr(block, name) is not None)
         objects = [name for name in fields if name in coded or getattr(block, name).dtype.kind == "O"]
-        return RecordFormat(sparse.issparse(block.X), fields, {name: Codes() for name in objects})
+        places = block.X.places if isinstance(block.X, CodedRows) else []
+        codes = {name: Codes() for name in objects}
+        return RecordFormat(sparse.issparse(block.X), fields, codes, {j: Codes() for j in places})
 
     def encode(self, block: Block, done: tuple[str, ...] = ()) -> Block:
         """The block with codes for objects, except in fields that are encoded already."""
         fields = [name for name in self.fields if name not in done]
         codes: dict[str, Any] = {name: self._encoded(name, getattr(block, name)) for name in fields}
-        return replace(block, **codes)
+        return replace(block, X=self._shared_codes(block.X), **codes)
+
+    def _shared_codes(self, X: Any) -> Any:
+        """A matrix with the same codes in all blocks."""
+        if not isinstance(X, CodedRows):
+            return X
+        matrix = X.matrix.copy()
+        for j, known in self.categories.items():
+            values = X.values[j] or []
+            known.encode(values)
+            matrix[:, j] = translated(matrix[:, j], values, known.ids)
+        return matrix
 
     def pack(self, block: Block) -> list[Array]:
         """The arrays of a record, from an encoded block."""
@@ -88,6 +106,8 @@ class RecordFormat:
         """The block of a record, decoded unless ``encoded``."""
         n = 4 if self.sparse else 1
         X = sparse.csr_matrix(tuple(arrays[:3]), shape=tuple(arrays[3])) if self.sparse else arrays[0]
+        if self.categories and not encoded:
+            X = CodedRows(X, [self.categories[j].ids if j in self.categories else None for j in range(X.shape[1])])
         beside = {
             name: self.codes[name].decode(a) if name in self.codes and not encoded else a
             for name, a in zip(self.fields, arrays[n:], strict=True)

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_array, check_X_y
 
 from leastwise.model_selection.folds import lowest_of_cells
 from leastwise.problem.inputs import check_sparse_missing
-from leastwise.problem.tasks import factor_tasks, split_tasks
-from leastwise.sources.blocks import Block, size_of
-from leastwise.sources.frames import refuse_categories
+from leastwise.problem.tasks import as_table, column_position, factor_tasks, split_tasks, without_column
+from leastwise.sources.blocks import Block, Known, size_of
+from leastwise.sources.categories import category_columns, code_matrix, has_categories, learn_categories
 from leastwise.sources.row_source import gather, numbered, take_block
 from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 
@@ -91,7 +91,9 @@ class Rules:
     distinct : bool
         True if the number of observations of each task is needed.
     allow_nan : bool
-        True if inputs may be missing.
+        True if inputs may be missing, or categories.
+    categories : list or None
+        The values of the columns; None if they are not known yet, so that those of every block are learned.
     """
 
     model: Any
@@ -101,6 +103,7 @@ class Rules:
     check: Callable[[Any], None] | None = None
     distinct: bool = False
     allow_nan: bool = False
+    categories: Known | None = None
 
     def without_weight(self, y: Array) -> Array:
         """A mask of the rows whose class has a weight of zero."""
@@ -132,6 +135,8 @@ class Clean:
         Ids of tasks without a row of positive weight.
     met : list
         All classes, also those of zero weight; empty for regression targets.
+    categories : list
+        The values of the columns; None for numbers.
     """
 
     X: Any
@@ -142,6 +147,7 @@ class Clean:
     number: Array
     lost: Sequence = ()
     met: Sequence = ()
+    categories: Known | None = None
 
     def __sizeof__(self) -> int:
         return size_of(self.X) + self.y.nbytes + self.w.nbytes + self.index.nbytes + self.number.nbytes
@@ -155,7 +161,8 @@ class Clean:
         some = self.part(rows)
         present, index = np.unique(some.index, return_inverse=True)
         lost = [name for k, name in enumerate(self.names) if k not in set(present.tolist())]
-        return replace(some, names=[self.names[k] for k in present], index=index, lost=lost, met=self.met)
+        some = replace(some, names=[self.names[k] for k in present], index=index, lost=lost)
+        return replace(some, met=self.met, categories=self.categories)
 
 
 def clean(block: Block, rules: Rules) -> Clean | None:
@@ -169,7 +176,9 @@ def validated(block: Block, rules: Rules) -> Clean | None:
     if not len(block):
         return None
     X, ids = _split_tasks(block, rules.task_column)
-    refuse_categories(X, rules.model.categories)
+    categories = rules.categories or _learned(block.X, X, rules)
+    if has_categories(categories):
+        X = code_matrix(as_table(X), categories, [np.float64, np.float32], rules.model)
     X, y = check_X_y(
         X,
         block.y,
@@ -189,9 +198,18 @@ def validated(block: Block, rules: Rules) -> Clean | None:
     number = numbered(block, 0).number
     assert number is not None
     met = [] if rules.targets.kind == "values" else np.unique(y).tolist()
-    rows = Clean(X, y, w, names, index, number, met=met)
+    rows = Clean(X, y, w, names, index, number, met=met, categories=categories)
     used = np.flatnonzero((w > 0) & ~rules.without_weight(y))
     return rows if len(used) == len(y) else rows.counting(used)
+
+
+def _learned(whole: Any, X: Any, rules: Rules) -> Known:
+    """The values of the columns of a block; ``whole`` has the task column, if X had one."""
+    places = category_columns(whole, rules.model.categories if rules.allow_nan else None)
+    if rules.task_column is not None:
+        places = without_column(places, column_position(as_table(whole), rules.task_column))
+    width = X.shape[1] if hasattr(X, "shape") else len(X[0])
+    return learn_categories(as_table(X) if places else X, places, width)
 
 
 def _checked_weights(given: Any, n: int) -> Array:

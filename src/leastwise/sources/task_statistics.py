@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from leastwise.model_selection.folds import LEAST_TASKS, choose_units, observati
 from leastwise.problem.kernels import Kernel, Scaled, Sum, squared_norms
 from leastwise.problem.tasks import Tasks
 from leastwise.problem.weights import balanced_factors, check_class_weight, is_balanced, mapped_factors
-from leastwise.sources.blocks import Block
+from leastwise.sources.blocks import Block, Known
+from leastwise.sources.categories import merged_categories
 from leastwise.sources.frames import take_rows
 from leastwise.sources.task_reading import Clean, Move, Rules, moves, validated
 from leastwise.utils.hashing import task_hashes
@@ -53,6 +54,8 @@ class BlockStatistics:
         Tasks that have rows here, but none of positive weight.
     met : list
         All classes that occur, also those of zero weight; empty for regression.
+    categories : list or None
+        The values of the columns; None for a block without rows.
     """
 
     rows: int
@@ -67,6 +70,7 @@ class BlockStatistics:
     met: Sequence = ()
     sparse: bool = False
     flat: bool = True
+    categories: Known | None = None
 
     @property
     def sizes(self) -> Array:
@@ -81,7 +85,8 @@ def block_statistics(block: Block, own: None, rules: Rules) -> BlockStatistics:
         return BlockStatistics(0, None, None, [], np.zeros((4, 0)), {}, None, {})
     head, lost, met = take_rows(block.X, np.arange(1)), list(rows.lost), list(rows.met)
     if not len(rows.y):
-        return BlockStatistics(len(block), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
+        empty = BlockStatistics(len(block), head, None, [], np.zeros((4, 0)), {}, None, {}, lost, met)
+        return replace(empty, categories=rows.categories)
     values = rules.targets.kind == "values"
     if values:
         Z = rows.y.reshape(len(rows.y), -1).astype(float)
@@ -94,7 +99,7 @@ def block_statistics(block: Block, own: None, rules: Rules) -> BlockStatistics:
     cells, alone = _cells(rows, codes), _observations(rows) if rules.distinct else {}
     kind, sparse_, flat = rows.X.dtype, sparse.issparse(rows.X), rows.y.ndim == 1
     return BlockStatistics(
-        len(block), head, kind, rows.names, cells, alone, labels, moments, lost, met, sparse_, flat
+        len(block), head, kind, rows.names, cells, alone, labels, moments, lost, met, sparse_, flat, rows.categories
     )
 
 
@@ -146,6 +151,11 @@ class TaskStatistics:
     def filled(self) -> list[BlockStatistics]:
         """Blocks with rows of positive weight."""
         return [block for block in self.blocks if block.dtype is not None]
+
+    @cached_property
+    def categories(self) -> Known:
+        """The values of the columns."""
+        return reduce(merged_categories, (block.categories for block in self.blocks if block.categories is not None))
 
     @cached_property
     def tasks(self) -> Tasks:

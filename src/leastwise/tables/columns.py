@@ -235,6 +235,16 @@ class Column:
     note: str = ""
 
     @property
+    def used(self) -> bool:
+        """True if the column is an input."""
+        return bool(self.features)
+
+    @property
+    def nominal(self) -> bool:
+        """True if only equality of values counts, not their order."""
+        return self.kind in ("category", "boolean")
+
+    @property
     def features(self) -> list[str]:
         """Names of the features."""
         if self.kind == "ignore":

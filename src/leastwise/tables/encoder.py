@@ -1,4 +1,4 @@
-"""From columns of any kind to numeric features, by rules that are learned in training."""
+"""From columns of any kind to numbers, by rules that are learned in training."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from leastwise.tables.columns import KINDS, Column, ColumnKind, find_kind, fit_c
 from leastwise.tables.table import Array, Table
 from leastwise.utils.memory import available_memory, human
 
-#: Standardised values are clipped to this range: a million standard deviations is far from all data, and squares of
+#: Numbers are clipped to so many standard deviations around the mean: a million is far from all data, and squares of
 #: larger values might overflow.
 FAR = 1e6
+#: What ``output`` may be.
+OUTPUTS = ("features", "codes")
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Encoded:
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Encode a table: numbers standardised, categories one-hot, missing values filled and indicated.
+    """Encode a table: as features for any estimator, or as codes for the estimators of this library.
 
     The kinds of the columns are found in ``fit``; ``describe`` shows them. The page "Tables" documents all rules.
 
@@ -70,11 +72,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Maximum number of values of a category with their own feature, the most frequent ones.
     min_share : float, default=0.005
         Values in a smaller share of the rows, or in a single row, share one feature.
+    output : {"features", "codes"}, default="features"
+        "features": numbers standardised, categories one-hot, missing values filled and indicated. "codes": one column
+        for each input, numbers as they are, and for categories and booleans a code from 0, -1 if the value did not
+        occur in training; NaN where a cell is missing. The estimators of this library take them with
+        ``categories=encoder.nominal_``.
 
     Attributes
     ----------
     columns_ : list of Column
         What was found in every column.
+    nominal_ : list of int
+        The columns of "codes" that are categories or booleans.
     n_features_in_, feature_names_in_
         As in scikit-learn; for a table, all columns of ``fit``, including ignored ones.
 
@@ -99,11 +108,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ignore: Sequence[str] = (),
         max_categories: int = 50,
         min_share: float = 0.005,
+        output: str = "features",
     ) -> None:
         self.kinds = kinds
         self.ignore = ignore
         self.max_categories = max_categories
         self.min_share = min_share
+        self.output = output
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -131,6 +142,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return self._learn(self._table(table, reset=True), rows)
 
     def _learn(self, table: Table, rows: Array) -> TableEncoder:
+        if self.output not in OUTPUTS:
+            raise TableError(f"output={self.output!r} is unknown: use one of {list(OUTPUTS)}.")
         if not len(rows):
             raise TableError("there are no training rows: Found array with 0 sample(s).")
         found, some = self._found(table), table.take(rows)
@@ -168,21 +181,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------ transform
 
     def transform(self, X: Any) -> Array:
-        """Features of the rows, an array of shape (n, n_features_out)."""
+        """Features or codes of the rows, an array of shape (n, n_features_out)."""
         return self.encode(X).X
 
     def encode(self, X: Any) -> Encoded:
-        """Features of the rows, with notes on unusual cells and columns."""
+        """Features or codes of the rows, with notes on unusual cells and columns."""
         check_is_fitted(self)
         table = self._table(X, reset=False)
-        used = [column for column in self.columns_ if column.features]
+        used = [column for column in self.columns_ if column.used]
         absent = [column.name for column in used if column.name not in table.columns]
         if absent and table.absent is None:
             raise table.missing_error(absent)
         if absent:
             zeros = {name: np.full(len(table), table.absent) for name in absent}
             table = replace(table, columns={**table.columns, **zeros})
-        width = sum(len(column.features) for column in used)
+        width = self._n_features_out
         if 8 * len(table) * width > available_memory():
             raise TableError(
                 f"{len(table)} rows with {width} features need {human(8 * len(table) * width)}, more than the "
@@ -190,17 +203,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         out, at = np.zeros((len(table), width)), 0
         unseen, missing = {}, {}
+        write = _write_codes if self.output == "codes" else _write_features
         for column in used:
-            unseen[column.name], missing[column.name] = _encode(table, column, out[:, at : at + len(column.features)])
-            at += len(column.features)
+            codes, unseen[column.name] = _codes(table, column)
+            missing[column.name] = 0 if column.n_missing else int(np.isnan(codes).sum())
+            own = out[:, at : at + len(self._names_of(column))]
+            write(codes, column, own)
+            at += own.shape[1]
         known = {column.name for column in self.columns_}
         extra = [name for name in table.names if name not in known]
         return Encoded(out, _positive(unseen), _positive(missing), extra)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names of the features: column names, with ``=value`` for categories and ``=(missing)``."""
+        """Column names; for features, with ``=value`` for categories and ``=(missing)``."""
         check_is_fitted(self)
-        return np.array([name for column in self.columns_ for name in column.features], dtype=object)
+        return np.array([name for column in self.columns_ for name in self._names_of(column)], dtype=object)
+
+    @property
+    def nominal_(self) -> list[int]:
+        """The columns of codes that are categories or booleans."""
+        return [j for j, column in enumerate(c for c in self.columns_ if c.used) if column.nominal]
+
+    def _names_of(self, column: Column) -> list[str]:
+        """Names of what a column becomes."""
+        return [column.name] * column.used if self.output == "codes" else column.features
 
     def describe(self) -> Table:
         """A row for each column: its kind, missing cells, values, features and a note."""
@@ -211,43 +237,52 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "kind": [c.kind for c in self.columns_],
                 "missing": np.array([c.n_missing for c in self.columns_]),
                 "values": np.array([c.n_values for c in self.columns_]),
-                "features": np.array([len(c.features) for c in self.columns_]),
+                "features": np.array([len(self._names_of(c)) for c in self.columns_]),
                 "note": [c.note for c in self.columns_],
             }
         )
 
     @property
     def _n_features_out(self) -> int:
-        return sum(len(column.features) for column in self.columns_)
+        return sum(len(self._names_of(column)) for column in self.columns_)
 
 
 def _positive(counts: dict[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _encode(table: Table, column: Column, out: Array) -> tuple[int, int]:
-    """Write the features of a column; count unseen categories, and missing cells if training had none."""
-    if column.kind == "category":
-        return _encode_category(text_cells(table[column.name]), column, out)
-    values = values_of(table, column.name, column.kind)
-    missing = np.isnan(values)
+def _codes(table: Table, column: Column) -> tuple[Array, int]:
+    """A column as numbers or codes, NaN where missing, and the number of cells with unseen categories.
+
+    Codes of a category count first the values with their own feature, then the pooled ones; -1 is an unseen value.
+    """
+    if column.kind != "category":
+        values = values_of(table, column.name, column.kind)
+        if column.kind == "boolean":
+            return values, 0
+        with np.errstate(over="ignore"):
+            return np.clip(values, column.mean - FAR * column.scale, column.mean + FAR * column.scale), 0
+    code: dict[str | None, float] = {text: float(k) for k, text in enumerate((*column.categories, *column.pooled))}
+    code[None] = np.nan
+    codes = np.array([code.get(text, -1.0) for text in text_cells(table[column.name])], dtype=float)
+    return codes, int(np.sum(codes < 0)) if column.categories else 0
+
+
+def _write_codes(codes: Array, column: Column, out: Array) -> None:
+    out[:, 0] = codes
+
+
+def _write_features(codes: Array, column: Column, out: Array) -> None:
+    """Numbers standardised, categories one-hot; missing values filled, with an indicator if training had any."""
+    missing = np.isnan(codes)
     if column.n_missing:
         out[:, -1] = missing
-    if column.scale > 0:
+    if column.kind == "category":
+        n_own = len(column.categories)
+        other = (codes < 0) | (codes >= n_own)
+        rows = np.flatnonzero(~missing & (~other | bool(column.pooled)))
+        out[rows, np.where(other[rows], n_own, codes[rows]).astype(int)] = 1
+    elif column.scale > 0:
         with np.errstate(over="ignore"):
-            scaled = (np.where(missing, column.fill, values) - column.mean) / column.scale
+            scaled = (np.where(missing, column.fill, codes) - column.mean) / column.scale
         out[:, 0] = np.clip(scaled, -FAR, FAR)
-    return 0, 0 if column.n_missing else int(missing.sum())
-
-
-def _encode_category(texts: list[str | None], column: Column, out: Array) -> tuple[int, int]:
-    place: dict[str | None, int] = {text: k for k, text in enumerate(column.categories)}
-    other = len(column.categories) if column.pooled else -1
-    if column.n_missing:
-        place[None] = out.shape[1] - 1
-    codes = np.array([place.get(text, -1 if text is None else other) for text in texts], dtype=int)
-    rows = np.flatnonzero(codes >= 0)
-    out[rows, codes[rows]] = 1
-    known = {None, *column.categories, *column.pooled}
-    unseen = sum(text not in known for text in texts) if column.categories else 0
-    return unseen, 0 if column.n_missing else texts.count(None)

@@ -341,6 +341,7 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "features": model.encoder_.get_feature_names_out().tolist(),
         "columns": model.encoder_.describe().rows(),
         "chosen": {name: value for name, value in chosen.items() if value is not None},
+        "feature_weights": model.feature_weights_,
         "baseline": model.baseline_,
         "heldout": getattr(model, "heldout_", {}),  # model files may omit it
         "coverage": model.coverage,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.estimators._html_repr import shows_fit
@@ -19,6 +20,7 @@ from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVR
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
+from leastwise.inspection.feature_weights import named_feature_weights
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
 from leastwise.tables.evaluation import (
@@ -32,9 +34,9 @@ from leastwise.tables.evaluation import (
     predict_numbers,
     summarize_model,
 )
-from leastwise.tables.prepare import Roles, Target, prepare, task_ids, unseen_task_notes
+from leastwise.tables.prepare import Roles, Target, input_estimator, prepare, task_ids, unseen_task_notes
 from leastwise.tables.table import Array, Table
-from leastwise.utils.unwrap import core, fit_inside, inner_model, split_params
+from leastwise.utils.unwrap import core, fit_inside, inner_model, layers, split_params
 
 #: With more rows than this, classifiers have fewer kernel centres than rows,
 MANY_ROWS = 5000
@@ -67,8 +69,9 @@ class TableModel(BaseEstimator):
         The kind of the target; by default found.
     model : estimator, optional
         The estimator, of this library or another; by default ``LSPC`` for classes, ``LSSVR`` for numbers,
-        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task, each with
-        ``scale=None``, as the encoder scales the columns.
+        ``MultiLabelLSPC`` for labels, and ``MultiTaskLSPC`` and ``MultiTaskLSSVR`` with a task. Estimators of this
+        library scale the numbers, encode the categories and take account of missing values themselves, as in a fit to
+        a frame; others get the features of :class:`TableEncoder`.
     kinds, ignore
         As in :class:`TableEncoder`.
     max_error : float, optional
@@ -91,6 +94,8 @@ class TableModel(BaseEstimator):
     encoder_ : TableEncoder
     columns_ : list of Column
         The input columns.
+    feature_weights_ : dict of str to float or None
+        The weights that the kernel gives to the inputs, from the largest; None if it has none.
     model_ : estimator
         The fitted estimator.
     decider_ : Abstaining or None
@@ -188,6 +193,9 @@ class TableModel(BaseEstimator):
 
     def _fit_model(self, X: Array, y: Array, params: dict[str, Any], roles: Roles) -> None:
         model = self._chosen(len(X), roles.task)
+        own = input_estimator(model)
+        if own is not None:
+            own.categories = self.encoder_.nominal_ or "from_dtype"
         if self.recalibrate:
             model = Recalibrated(model)
         if self.max_error is not None or self.min_confidence is not None:
@@ -207,8 +215,7 @@ class TableModel(BaseEstimator):
             ("numbers", True): MultiTaskLSSVR,
             ("labels", False): MultiLabelLSPC,
         }
-        # The encoder has scaled the columns.
-        return classes[self.kind_, task is not None](scale=None, n_centers=centers, random_state=self.random_state)
+        return classes[self.kind_, task is not None](n_centers=centers, random_state=self.random_state)
 
     def _store(self, target: Target, roles: Roles, w: Array) -> None:
         """Set label names, classes, baseline and held-out scores."""
@@ -240,6 +247,17 @@ class TableModel(BaseEstimator):
     def columns_(self) -> list[Column]:
         """The input columns."""
         return self.encoder_.columns_
+
+    @property
+    def feature_weights_(self) -> dict[str, float] | None:
+        """The weights that the kernel gives to the inputs, by name, from the largest; None if there are none."""
+        return named_feature_weights(self.model_, self.input_names_)
+
+    @property
+    def input_names_(self) -> list[str] | None:
+        """Names of the columns that the estimator gets; None if a pipeline makes others."""
+        piped = any(isinstance(layer, Pipeline) for layer in layers(self.model_))
+        return None if piped else self.encoder_.get_feature_names_out().tolist()
 
     @property
     def decider_(self) -> Abstaining | None:

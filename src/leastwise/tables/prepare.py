@@ -14,6 +14,7 @@ from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
 from leastwise.tables.columns import find_kind, leading_zeros, text_cells, values_of
 from leastwise.tables.encoder import TableEncoder
 from leastwise.tables.table import Array, Table, text_of
+from leastwise.utils.unwrap import Wrapping
 
 #: Whole numbers are classes if there are at most this many distinct values,
 FEW_CLASSES = 20
@@ -328,14 +329,24 @@ def prepare(model: Any, table: Table) -> Prepared:
         raise TableError("there is no input column: all columns are the target or have another role.")
     # Kinds given for columns that are not inputs have no meaning here.
     kinds = {name: kind for name, kind in (model.kinds or {}).items() if name not in roles.all}
-    encoder = TableEncoder(kinds=kinds, ignore=[name for name in model.ignore if name not in roles.all])
+    ignore = [name for name in model.ignore if name not in roles.all]
+    output = "features" if model.model is not None and input_estimator(model.model) is None else "codes"
+    encoder = TableEncoder(kinds=kinds, ignore=ignore, output=output)
     encoder.fit_rows(inputs, np.flatnonzero(target.known))
     if target.kind == "classes":
         _warn_single_rows(target.y, roles.target)
-    if not any(column.features for column in encoder.columns_):
+    if not any(column.used for column in encoder.columns_):
         found = "; ".join(f'"{c.name}": {c.note or c.kind}' for c in encoder.columns_[:10])
         raise TableError(f"there is no usable input column ({found}).")
     return Prepared(roles, used, target, left_out, params, encoder)
+
+
+def input_estimator(model: Any) -> Any:
+    """The estimator within wrappers, if it scales numbers and encodes categories itself; None otherwise."""
+    while isinstance(model, Wrapping):
+        model = model.estimator
+    by_itself = getattr(model, "categories", None) == "from_dtype"
+    return model if by_itself and isinstance(model.kernel, str) and model.kernel != "precomputed" else None
 
 
 def _warn_single_rows(y: Array, name: str) -> None:

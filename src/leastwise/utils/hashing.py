@@ -20,7 +20,9 @@ for one purpose (centers, folds, stochastic gradients) do not depend on the draw
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cached_property, partial
 from typing import Any
 from zlib import crc32
 
@@ -148,6 +150,8 @@ def sample_hashes(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpos
     ndarray of uint64 of shape (n,)
     """
     n = len(x)
+    if all_distinct(x):
+        return _salted(pair_hashes(x, np.zeros(n, dtype=np.uint64)), purpose)
     order = np.lexsort((*reversed(ties), *kind, x))
     fresh = np.ones(n, dtype=bool)
     for column in (x, *kind):
@@ -156,6 +160,11 @@ def sample_hashes(x: Array, kind: Sequence[Array], ties: Sequence[Array], purpos
     place, number = np.arange(n), np.empty(n, dtype=np.uint64)
     number[order] = place - np.maximum.accumulate(np.where(fresh, place, 0))
     return _salted(pair_hashes(x, number), purpose)
+
+
+def all_distinct(keys: Array) -> bool:
+    """True if no two keys are equal."""
+    return len(np.unique(keys)) == len(keys)
 
 
 def unit_hashes(x: Array, unit: Array, purpose: str) -> Array:
@@ -233,3 +242,61 @@ def seed_of(random_state: Any) -> int:
 def generator(name: str, seed: int = 0) -> np.random.Generator:
     """The generator for one purpose; equal names and seeds give equal numbers."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(crc32(name.encode()),)))
+
+
+# ------------------------------------------------------------------ fingerprints
+
+
+def fingerprint(*values: Any) -> str:
+    """Hash of values with everything that they contain: equal for equal values in every process.
+
+    Arrays count with their type, shape and entries; objects with their fields, without cached properties; functions
+    and classes with their names.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for part in _pieces(values):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+def _pieces(value: Any) -> Iterator[bytes]:
+    """The bytes of a value, piece by piece."""
+    if isinstance(value, DeviceRows) or sparse.issparse(value):
+        value = to_numpy(value) if isinstance(value, DeviceRows) else _sorted_parts(value)
+    if isinstance(value, np.ndarray):
+        yield f"{value.dtype.str}{value.shape}".encode()
+        if value.dtype.hasobject:
+            yield from _pieces(value.ravel().tolist())
+        else:
+            yield np.ascontiguousarray(value).tobytes()
+        return
+    if is_dataclass(value) and not isinstance(value, type):
+        inside: list = [getattr(value, field.name) for field in fields(value)]
+    elif isinstance(value, Mapping):
+        inside = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple):
+        inside = list(value)
+    elif isinstance(value, set | frozenset):
+        inside = sorted(fingerprint(entry) for entry in value)
+    elif isinstance(value, partial):
+        inside = [value.func, value.args, value.keywords]
+    elif isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
+        yield f"{value.__module__}.{value.__qualname__}".encode()
+        return
+    elif hasattr(value, "__dict__"):
+        known = vars(value)
+        cached = [name for name in known if isinstance(getattr(type(value), name, None), cached_property)]
+        inside = [(name, known[name]) for name in sorted(known) if name not in cached]
+    else:  # None, numbers, text, slices
+        yield f"{type(value).__name__} {value!r}".encode()
+        return
+    yield f"{type(value).__qualname__} {len(inside)}".encode()
+    for part in inside:
+        yield from _pieces(part)
+
+
+def _sorted_parts(X: Any) -> tuple:
+    """The parts of a sparse matrix in one order."""
+    X = X.tocsr().copy()
+    X.sum_duplicates()
+    return X.shape, X.data, X.indices, X.indptr

@@ -16,9 +16,10 @@ UNLIMITED = 2**63 - 1
 SHARE = 8
 #: The limit of the process; ``_here`` is that of the code inside ``memory_limit``.
 _everywhere: list[int | None] = [None]
-#: Time and result of the last query of the system, which is reused for RECENT seconds.
+#: Time and result of the last query of the system, which takes as long as a small fit. Blocks of rows reuse it for
+#: RECENT seconds, the costs of the solvers for as long as it takes to compare them.
 _seen: list[float] = [-1e9, 0]
-RECENT = 2.0
+RECENT, JUST_NOW = 2.0, 0.02
 _here: ContextVar[int | None] = ContextVar("leastwise_memory", default=None)
 
 
@@ -91,17 +92,13 @@ def _checked(limit: int | str | None) -> int | None:
 def available_memory() -> int:
     """Bytes that can be allocated: the limit that was set, else ``LEASTWISE_MEMORY``, else the free memory."""
     told = told_memory()
-    return _system() if told is None else told
+    return _recent_system(JUST_NOW) if told is None else told
 
 
 def block_bytes(most: int) -> int:
     """Bytes of a block of rows: ``most``, or less if memory is short. The system is queried every few seconds."""
     told = told_memory()
-    if told is None:
-        if time.monotonic() - _seen[0] > RECENT:
-            _seen[:] = [time.monotonic(), _system()]
-        told = int(_seen[1])
-    return max(1, min(most, told // SHARE))
+    return max(1, min(most, (_recent_system(RECENT) if told is None else told) // SHARE))
 
 
 def told_memory() -> int | None:
@@ -111,6 +108,13 @@ def told_memory() -> int | None:
             return told
     setting = os.environ.get("LEASTWISE_MEMORY")
     return parse_size(setting) if setting else None
+
+
+def _recent_system(seconds: float) -> int:
+    """The free memory, asked for at most this many seconds ago."""
+    if time.monotonic() - _seen[0] > seconds:
+        _seen[:] = [time.monotonic(), _system()]
+    return int(_seen[1])
 
 
 def _system() -> int:

@@ -7,12 +7,15 @@ another process needs a processor, a small factorization takes many times as lon
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
@@ -68,6 +71,11 @@ class BlasLimit:
             if interrupt is not None:
                 raise interrupt
 
+    def usable(self) -> int:
+        """Threads that the caller of the library allows: those before all limits of the library."""
+        with self._lock:
+            return min([cpu_count(), *(self._before if self._asked else (x.num_threads for x in _libraries()))])
+
     def _apply(self) -> None:
         for library, before in zip(_libraries(), self._before, strict=True):
             wanted = min([before, *self._asked.values()])
@@ -95,6 +103,35 @@ def threads_for(rows: int) -> Iterator[None]:
     """Limit BLAS to what pays for matrices with this many rows, on this machine now."""
     with BLAS_LIMIT.at(1 if rows <= SMALL_ROWS else idle_processors()):
         yield
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def map_on_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """Results of a function for all items, in their order, by one thread for each idle processor.
+
+    For many small products and factorisations, which gain nothing from threads of BLAS: it has one thread meanwhile.
+    At most two results for each thread wait to be used. Results do not depend on the number of threads.
+    """
+    workers = min(BLAS_LIMIT.usable(), idle_processors())
+    with BLAS_LIMIT.at(1):
+        if workers == 1:
+            yield from map(function, items)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            waiting: deque[Future[Result]] = deque()
+            try:
+                for item in items:
+                    waiting.append(pool.submit(copy_context().run, function, item))
+                    if len(waiting) > 2 * workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
 
 
 def idle_processors() -> int:

@@ -318,8 +318,9 @@ class CsvReader:
         return strip_cell(decimal_point(cell) if self.decimal == "," else cell)
 
     def types(self, layout: Layout) -> dict[str, str]:
-        """The type that each column is read as: floats for inputs and weights, their own type for others."""
+        """The type that each column is read as: floats for numbers and weights, their own type for others."""
         types = {name: "bool" if self.kinds[name].name == "boolean" else "double" for name in layout.features}
+        types |= {name: self._types[name][1] for name in layout.nominal}
         beside = {name: self._types[name][1] for name in layout.roles.beside}
         weight = {} if layout.roles.weight is None else {layout.roles.weight: "double"}
         return types | beside | weight

@@ -140,7 +140,14 @@ def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Arr
 
 
 def jackknife_plus(
-    F: Array, S: Array, residual: Array, fold: Array, w: Array, coverage: float, size: Array | None = None
+    F: Array,
+    S: Array,
+    residual: Array,
+    fold: Array,
+    w: Array,
+    coverage: float,
+    size: Array | None = None,
+    scale: Array | None = None,
 ) -> tuple[Array, Array]:
     """Intervals from the models of all folds.
 
@@ -159,13 +166,17 @@ def jackknife_plus(
     coverage : float
     size : ndarray of shape (n, c), optional
         Sizes of the errors of the rows; by default the absolute residuals.
+    scale : ndarray of shape (m, c), optional
+        Scales of the new rows, by which sizes are multiplied; 1 by default.
     """
+    scale = np.ones(F.shape) if scale is None else scale
     size = np.abs(residual) if size is None else size
     low, high = np.empty_like(F), np.empty_like(F)
     for j, (r, s) in enumerate(zip(residual.T, size.T, strict=True)):
         without = F[:, j, None] - _by_fold(S * r, fold)[:, fold]
-        low[:, j] = -upper_quantile(s - without, w, coverage)
-        high[:, j] = upper_quantile(s + without, w, coverage)
+        reach = scale[:, j, None] * s
+        low[:, j] = -upper_quantile(reach - without, w, coverage)
+        high[:, j] = upper_quantile(reach + without, w, coverage)
     return low, high
 
 

@@ -20,10 +20,11 @@ from leastwise.estimators.predicting import label_evidence
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.onnx.calibrators import join_label_blocks
 from leastwise.onnx.graph import Graph, Value
-from leastwise.onnx.models import Predictions, model_probabilities, model_scores
+from leastwise.onnx.models import Predictions, model_probabilities, model_scores, scales
 from leastwise.onnx.registry import ExportOptions, estimators
 from leastwise.onnx.transformers import Columns
 from leastwise.problem.labels import Labels
+from leastwise.problem.targets import check_bounds
 from leastwise.utils.unwrap import core
 
 Array = np.ndarray
@@ -262,10 +263,11 @@ def _regressor(g: Graph, model: Any, columns: Columns, options: ExportOptions) -
     _output_values(g, model, "variable", F)
     if options.interval is not None:
         residuals = model._residuals("jackknife")
-        half: Any = residuals.half_widths(options.interval)
+        half = scales(g, residuals.spread, scores, F) * residuals.half_widths(options.interval)
         if residuals.unseen_task is not None and scores.task is not None:
             unseen = (scores.task < np.array(0)).unsqueeze(1)
-            half = g.where(unseen, residuals.unseen_task_half_widths(options.interval), half)
+            wide = scales(g, residuals.unseen_spread, scores, F) * residuals.unseen_task_half_widths(options.interval)
+            half = g.where(unseen, wide, half)
         _output_values(g, model, "lower", F - half)
         _output_values(g, model, "upper", F + half)
 
@@ -273,6 +275,9 @@ def _regressor(g: Graph, model: Any, columns: Columns, options: ExportOptions) -
 def _output_values(g: Graph, model: Any, name: str, F: Value) -> None:
     unit, offset = np.asarray(model.unit_, dtype=float), np.asarray(model.offset_, dtype=float)
     values = F * unit + offset
+    bounds = check_bounds(model.bounds)
+    if bounds is not None:
+        values = values.maximum(bounds[0]).minimum(bounds[1])
     if model.flat_:
         g.output(name, values.squeeze(1), g.io_dtype)
     else:

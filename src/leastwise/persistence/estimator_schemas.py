@@ -81,6 +81,7 @@ PARAMETERS: Fields = {
     "extrapolate": Bool(),
     "class_weight": Maybe(CLASS_WEIGHT, Sequence(Maybe(CLASS_WEIGHT)), DictOf(Name(), Maybe(CLASS_WEIGHT))),
     "solver": Text(),
+    "bounds": Maybe(Sequence(Maybe(Real(finite=False)), 2), Array("iuf", 2, finite=False)),
     "prune": Maybe(POSITIVE),
     "search_rows": Maybe(Text(), Int(1)),
     "max_passes": COUNT,
@@ -308,7 +309,11 @@ def _stream_problem(state: State, sizes: Sizes) -> str | None:
             return f"moments_ has {n} basis functions for {sizes['n_centers']} centers"
     if sample is None:
         return None
-    if sample.X.shape[1] != sizes.get("n_inputs", sample.X.shape[1]):
+    # With categories, the rows are kept as they came.
+    if sizes.keys() & {"n_inputs", "n_features"} and sample.X.shape[1] not in (
+        sizes.get("n_inputs"),
+        sizes.get("n_features"),
+    ):
         return "kept_ has rows of another width"
     y, labels = sample.y, state.get("label_index_")
     if y.dtype.kind == "i":

@@ -421,6 +421,23 @@ def _check_residuals(state: State, sizes: Sizes) -> str | None:
 
 
 _part(
+    "heldout.Spread",
+    "calibration.spread:Spread",
+    "part",
+    {
+        "mean": Floats("n_outputs", low=0),
+        "by": Text("mean", "prediction", "inputs"),
+        "kernel": Maybe(Part("kernel.RBF", "kernel.Laplace")),
+        "bandwidth": Real(1e-150, 1e150),
+        "knots": Maybe(Rows("n_knots", None)),
+        "total": Maybe(Floats("n_knots", "n_outputs", low=0)),
+        "mass": Maybe(Floats("n_knots", low=0)),
+        "factor": Maybe(Floats("n_tasks", "n_outputs", low=0)),
+        "heldout": Floats("n_rows", "n_outputs", low=0),
+    },
+    exact=True,
+)
+_part(
     "heldout.Residuals",
     "estimators.intervals:Residuals",
     "part",
@@ -439,6 +456,8 @@ _part(
         "count": Maybe(WEIGHTS),
         "excess": Maybe(OUTPUTS),
         "inflation": ANY_WEIGHT,
+        "spread": Maybe(Part("heldout.Spread", sizes=("n_rows", "n_outputs"))),
+        "unseen_spread": Maybe(Part("heldout.Spread", sizes=("n_unseen=n_rows", "n_outputs"))),
     },
     exact=True,
     skip=("inverse", "same"),

@@ -158,7 +158,7 @@ def fit_blend(
 
 
 def blend_credibility(sample: Sample, start: Calibrator | None = None, use_power: bool = True) -> float:
-    """The credibility of the blend of maximum likelihood, from its gain on the held-out rows over the class shares."""
+    """The credibility of the blend of maximum likelihood, from its gain on held-out rows over the class shares."""
     return _credibility(sample, *_fit(sample, start, use_power))
 
 
@@ -265,10 +265,8 @@ class _Likelihood:
         return step_x, step_y, -(a * step_x + b * step_y)
 
 
-def _nonnegative_step(
-    a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float
-) -> tuple[float, float]:
-    """:func:`nonnegative_step` of one function, in plain numbers: gradient (a, b), Hessian (aa, ab, bb), at (x, y)."""
+def _nonnegative_step(a: float, b: float, aa: float, ab: float, bb: float, x: float, y: float) -> tuple[float, float]:
+    """:func:`nonnegative_step` of one function in plain numbers: gradient (a, b), Hessian (aa, ab, bb) at (x, y)."""
     jitter = 1e-12 * (aa + bb) + 1e-100
     aa, bb = aa + jitter, bb + jitter
     det = aa * bb - ab**2

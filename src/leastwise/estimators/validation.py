@@ -36,6 +36,7 @@ from leastwise.problem.tasks import (
 )
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.solvers.work import STAND_IN
 from leastwise.sources.frames import (
     Known,
     category_codes,
@@ -52,8 +53,6 @@ Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
 #: The value by which scikit-learn recognises that there is no y to validate.
 NO_TARGETS = "no_validation"
-#: Number of folds that replace leave-one-out if some labels are unknown.
-STAND_IN = 5
 
 
 @dataclass(frozen=True)

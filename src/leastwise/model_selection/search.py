@@ -289,7 +289,10 @@ class Search:
 def _walk_alphas(alphas: Grid, start: Candidate, known: bool, visit: Callable) -> Candidate:
     """The calibrator of the first point is fitted from that of the start, the others from that of the last point."""
     return walk(
-        alphas, start.alpha, lambda alpha, last: visit(alpha, start if last is None else last), start if known else None
+        alphas,
+        start.alpha,
+        lambda alpha, last: visit(alpha, start if last is None else last),
+        start if known else None,
     )
 
 

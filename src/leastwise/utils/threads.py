@@ -68,6 +68,11 @@ class BlasLimit:
             if interrupt is not None:
                 raise interrupt
 
+    def before(self) -> int:
+        """Number of threads of BLAS without the limits."""
+        with self._lock:
+            return max(self._before if self._asked else [library.num_threads for library in _libraries()], default=1)
+
     def _apply(self) -> None:
         for library, before in zip(_libraries(), self._before, strict=True):
             wanted = min([before, *self._asked.values()])

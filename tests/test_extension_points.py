@@ -342,7 +342,7 @@ def one_stage(f):
 
 def test_a_solver(tmp_path):
     with pytest.raises(
-        ValueError, match=r"solver='toy' is not known: use one of \['auto', 'moments', 'krylov', 'sgd'\]"
+        ValueError, match=r"solver='toy' is not known: use one of \['auto', 'cholesky', 'moments', 'krylov', 'sgd'\]"
     ):
         LSPC(solver="toy").fit(X, Y)
     register_solver(
@@ -354,7 +354,7 @@ def test_a_solver(tmp_path):
             needs=lambda spec, kernel: None if spec.every_row else "solver='toy' takes all rows as centres.",
         )
     )
-    with pytest.raises(ValueError, match=r"\['auto', 'moments', 'krylov', 'sgd', 'toy'\]"):
+    with pytest.raises(ValueError, match=r"\['auto', 'cholesky', 'moments', 'krylov', 'sgd', 'toy'\]"):
         LSPC(solver="tox").fit(X, Y)
     with pytest.raises(ValueError, match=r"use one of \['auto', 'cholesky', 'moments', 'krylov'\]"):
         LSSVC(solver="toy").fit(X, Y)

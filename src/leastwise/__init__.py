@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from leastwise.linalg.moments import Moments
     from leastwise.model_selection.folds import DuplicateRowsWarning
     from leastwise.persistence.model_files import load, save
-    from leastwise.solvers.choose import Plan
+    from leastwise.solvers.plan import Plan
     from leastwise.tables.model import TableModel
     from leastwise.utils.memory import memory_limit, set_memory_limit
 
@@ -68,7 +68,7 @@ _HOMES = {
     "MultiTaskLSSVR": "estimators.multi_task_lssvm",
     "DuplicateRowsWarning": "model_selection.folds",
     "Moments": "linalg.moments",
-    "Plan": "solvers.choose",
+    "Plan": "solvers.plan",
     "Recalibrated": "estimators.recalibrated",
     "TableModel": "tables.model",
     "calibration_report": "inspection.calibration_report",

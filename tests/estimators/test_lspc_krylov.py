@@ -14,7 +14,7 @@ from leastwise.estimators.iterating import smoothest
 from leastwise.linalg.krylov import block_cg
 from leastwise.model_selection.steps import Grid
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, resolve_kernel
-from leastwise.solvers.choose import candidates
+from leastwise.solvers.choose import draft
 from leastwise.solvers.costs import Facts
 from leastwise.solvers.krylov import KernelTimes, KrylovProblem, half_fits, in_single
 from leastwise.solvers.work import preconditioner_rank
@@ -154,15 +154,15 @@ def test_reproducible_and_verbose(capsys):
 
 
 def test_auto_takes_it_beyond_memory_and_rows(monkeypatch):
-    for n, solvers in ((10_000, ("cholesky", "krylov")), (10_001, ("krylov",))):
-        assert candidates(Facts("single", "auto", n, 5, 2, n, iterates=True)) == solvers
+    for n, solver in ((2000, "cholesky"), (20_000, "krylov")):
+        assert draft(Facts("single", "auto", n, 5, 2, n, iterates=True), 2**40).solver == solver
     monkeypatch.setenv("LEASTWISE_MEMORY", "8MB")
     assert hasattr(LSPC(1.5, 1e-3, search_rows=100, random_state=0).fit(X, Y), "residual_")
     for options in ({"norm": "coefficients"}, {"basis": "class"}):
         with pytest.raises(MemoryError, match="n_centers"):
             LSPC(1.5, 1e-3, **options).fit(X, Y)
     monkeypatch.delenv("LEASTWISE_MEMORY")
-    monkeypatch.setattr("leastwise.solvers.choose.CLASS_ROWS", N - 1)
+    monkeypatch.setattr("leastwise.solvers.choose.COMPLETE", 1e-9)
     assert hasattr(LSPC(1.5, 1e-3, search_rows=100, random_state=0).fit(X, Y), "residual_")
     assert not hasattr(LSPC(1.5, 1e-3, n_centers=20, random_state=0).fit(X, Y), "residual_")
 
@@ -175,7 +175,7 @@ def test_auto_takes_it_beyond_memory_and_rows(monkeypatch):
         ({"kernel": "precomputed"}, "rows to compute kernels from"),
         ({"n_centers": 5}, "all rows as centres"),
         ({"centers": X[:5]}, "all rows as centres"),
-        ({"solver": "cg"}, r"\['auto', 'moments', 'krylov', 'sgd'\]"),
+        ({"solver": "cg"}, r"\['auto', 'cholesky', 'moments', 'krylov', 'sgd'\]"),
     ],
     ids=str,
 )

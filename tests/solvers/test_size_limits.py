@@ -258,7 +258,7 @@ def test_a_linear_rival_that_is_searched_on_some_tasks(monkeypatch):
     [
         (1000, 1000, True, 1000),
         (1000, 2000, True, 1000),  # half of the rows: not refined
-        (1000, 3000, True, 3000),
+        (1000, 3000, True, 2000),
         (1000, 9000, True, 2000),
         (3000, 9000, True, 9000),  # a user asked for a search on more rows
         (1000, 9000, False, 9000),

@@ -360,7 +360,7 @@ def show_data(output: Output, found: dict[str, Any]) -> None:
 
 def plan_text(plan: dict[str, Any]) -> str:
     """Centres, time and memory of a fit."""
-    from leastwise.solvers.choose import duration
+    from leastwise.solvers.plan import duration
     from leastwise.utils.memory import human
 
     every = plan["n_centers"] >= plan["n_rows"]

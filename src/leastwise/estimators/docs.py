@@ -137,16 +137,15 @@ class_weight : dict or "balanced"
 solver.lssvm : {"auto", "cholesky", "moments", "krylov"}
     "cholesky" factorises the kernel matrix. "krylov" solves by preconditioned block conjugate gradients and never
     stores the kernel matrix of all rows (section 3.4 of Xu et al.); hyperparameters are chosen on a subsample, and a
-    tenth of the rows is held out. "moments" sums over the rows, for few centres. "auto" takes "krylov" above 4,000
-    rows and where the kernel matrix does not fit into memory, "moments" above 20 million rows times centres and where
-    memory is short.
+    tenth of the rows is held out. "moments" sums over the rows, for few centres. "auto" takes the
+    cheapest that fits in memory, see ``plan``.
 
 solver.task_lssvm : {"auto", "dual", "arrow", "krylov"}
     "dual" is one system with as many unknowns as rows, whatever the number of tasks. "arrow" goes through the tasks
     one by one, for a linear kernel or few centres; its cost is linear in the rows. "krylov" solves by preconditioned
     block conjugate gradients and never stores the kernel matrix of all rows (section 3.4 of the paper);
     hyperparameters are chosen on a subsample of tasks, and a tenth of the rows is held out. "auto" is "arrow" where
-    that is possible, "dual" up to 4,000 rows that fit into memory, else "krylov", or "arrow" if the linear part alone
+    that is possible, else the cheaper of "dual" and "krylov" that fits in memory, or "arrow" if the linear part alone
     was best.
 
 solver.logistic : {"auto", "lbfgs", "newton"}

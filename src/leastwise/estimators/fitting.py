@@ -29,8 +29,9 @@ from leastwise.estimators.storing import store
 from leastwise.estimators.task_streaming import fit_dask_tasks
 from leastwise.estimators.validation import Dataset, computed, read_dataset
 from leastwise.problem.inputs import Inputs
-from leastwise.solvers.choose import Plan, timed
+from leastwise.solvers.choose import timed
 from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.solvers.plan import Plan
 from leastwise.solvers.solve import Solution
 from leastwise.solvers.solve_tasks import DualForm, TaskSolution
 from leastwise.solvers.task_evaluators import CoupledRefitEvaluator

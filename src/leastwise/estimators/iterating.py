@@ -17,7 +17,7 @@ from leastwise.calibration.calibrators import fit_calibrator
 from leastwise.estimators.ridge_problem import choose
 from leastwise.estimators.solving import Fitted, fit_direct, label_attributes, make_problem
 from leastwise.estimators.spec import Spec
-from leastwise.estimators.validation import STAND_IN, Dataset
+from leastwise.estimators.validation import Dataset
 from leastwise.linalg.krylov import Krylov
 from leastwise.model_selection.folds import held_out_tenth, input_hashes
 from leastwise.model_selection.objective import ValueObjective
@@ -43,18 +43,15 @@ from leastwise.solvers.solve_tasks import (
     common_intercept,
     evaluate_tasks,
 )
+from leastwise.solvers.work import SETTLE_ROWS, STAND_IN, folds_to_hold_out
 from leastwise.utils.warn import warn_user
 
 Array = np.ndarray
 
-#: Alpha of iterative solvers is refined on this many rows, or on a quarter of all rows if that is more.
-SETTLE_ROWS = 8000
 #: Relative differences of scores that do not justify the iterations of a smaller alpha.
 ALIKE = 5e-3
 #: Number of steps by which alpha may exceed the best value.
 FURTHER = 2
-#: Squared rows times outputs up to which all rows of a multi-label model are held out in turn.
-IN_TURN = 2_000_000_000
 
 
 # ------------------------------------------------------------------------ Krylov
@@ -268,7 +265,7 @@ def fit_by_sgd(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
 def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     """With hyperparameters chosen on a subsample, compute held-out scores, then solve for all rows.
 
-    All rows are held out in turn, or a tenth if there are very many.
+    All rows are held out in turn; with very many rows some folds of them, or a tenth.
     """
     choice = choose(make_problem(spec, data, settings), on_all_rows=False)
     rows, best = data.rows, choice.outcome
@@ -277,10 +274,10 @@ def fit_labels_by_cg(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     solver_options = SolverOptions(spec.tol, spec.max_iterations, spec.report)
     start, runs = None, []
     if spec.cv is not None:
-        every = len(rows) ** 2 * settings.n_outputs <= IN_TURN
-        fold = grouped_folds(STAND_IN if every else 10, rows.y, rows.group, input_hashes(rows))
+        count = folds_to_hold_out(len(rows), settings.n_outputs)
+        fold = grouped_folds(STAND_IN if count > 1 else 10, rows.y, rows.group, input_hashes(rows))
         F = np.full((len(rows), settings.n_outputs), np.nan, dtype=rows.X.dtype)
-        for k in range(int(fold.max()) + 1) if every else range(1):
+        for k in range(min(count, int(fold.max()) + 1)):
             start, run = _hold_out_labels(spec, rows, settings, best, coupled, solver_options, fold == k, F)
             runs += run
         score, calibrator = settings.objective(rows, HeldOut(F), best.calibrator)

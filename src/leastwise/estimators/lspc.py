@@ -53,13 +53,15 @@ class LSPC(Classifier):
         None clips and normalises, eq. (3).
     %(extrapolate)s
     %(class_weight)s
-    solver : {"auto", "moments", "krylov", "sgd"}, default="auto"
-        "krylov" solves with all rows as centres by preconditioned conjugate gradients and never stores the kernel
+    solver : {"auto", "cholesky", "moments", "krylov", "sgd"}, default="auto"
+        "cholesky" factorises the kernel matrix, or that of few centres; all rows have leave-one-out scores. "krylov"
+        solves with all rows as centres by preconditioned conjugate gradients and never stores the kernel
         matrix of all rows: hyperparameters are chosen on a subsample, and a tenth of the rows is held out for
         calibration (``norm="function"`` and ``basis="full"`` only). "moments" sums over the rows, for few centres.
         "sgd" is stochastic gradient descent (section 4 of the paper), for use with ``n_centers`` or ``centers``: it
         stores the kernel between the centres, and between them and a sample of rows, but not all rows; a tenth of the
-        rows is held out for calibration. "auto" is exact up to 10,000 rows if all are centres, and "krylov" above.
+        rows is held out for calibration. "auto" takes the cheapest of the first three that fits in memory, see
+        :meth:`plan`.
     %(search_rows)s
     max_passes : int, default=100
         Maximum number of passes through the rows with ``solver="sgd"``, of iterations with "krylov".

@@ -104,9 +104,9 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
     solver : {"auto", "sylvester", "moments", "cg"}, default="auto"
         "sylvester" uses two eigendecompositions, of the rows (or centres) and of the labels. "cg" is conjugate
         gradients with products of kernel blocks, for many rows: sigma, alpha and sharing are chosen on a subsample,
-        and five folds are held out in turn for calibration, or a tenth of very many rows. "moments" sums over the
-        rows, for few centres and if all labels are known. "auto" uses "cg" above 4,000 rows (2,000 if labels are
-        unknown) without ``n_centers``, and "moments" above 20 million rows times centres and if memory is short.
+        and five folds are held out in turn for calibration, or some of them, or a tenth, of very many rows.
+        "moments" sums over the rows, for few centres and if all labels are known. "auto" takes the cheapest that fits
+        in memory, see :meth:`plan`.
     search_rows : "auto", int or None, default="auto"
         Approximate number of rows on which sigma, alpha and sharing are searched; alpha and sharing are then refined
         on all rows. None uses all rows for both.
@@ -157,7 +157,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
     %(heldout_scores_)s
     %(heldout_decision_)s
     %(heldout_proba_)s
-        With ``solver="cg"`` and very many rows, only a tenth is held out; the other rows are NaN.
+        With ``solver="cg"`` and very many rows, only some are held out; the other rows are NaN.
     %(heldout_rows_)s
     %(training_record_)s
     %(cv_results_)s

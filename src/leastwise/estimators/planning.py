@@ -13,9 +13,10 @@ from leastwise.estimators.checks import check_label_memory, check_memory
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.problem.kernels import Kernel, Linear, Precomputed
-from leastwise.solvers.choose import Draft, Plan, draft, refuse_stream, timed
+from leastwise.solvers.choose import Draft, draft, refuse_stream, timed
 from leastwise.solvers.costs import Facts, ProblemSize
 from leastwise.solvers.evaluator import Settings
+from leastwise.solvers.plan import Plan
 from leastwise.solvers.work import ARRAYS
 from leastwise.utils.arrays import is_dask
 
@@ -125,6 +126,7 @@ def facts(spec: Spec, kernel: Kernel, size: ProblemSize) -> Facts:
         "alphas": len(alphas.values),
         "grows": alphas.ratio is not None,
         "chooses": spec.cv is not None,
+        "classes": spec.targets.kind != "values",
         **{name: getattr(size, name) for name in ("tasks", "labels", "folds", "largest", "exact", "stored")},
     }
     if spec.many_labels:

@@ -12,6 +12,8 @@ from leastwise.estimators.sums import fit_by_sums
 from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.solvers import costs
 from leastwise.solvers.choose import SOLVERS, Solver, register_solver
+from leastwise.solvers.moments import SAMPLE_ROWS
+from leastwise.solvers.work import STAND_IN, folds_to_hold_out
 
 __all__ = ["SOLVERS"]
 
@@ -72,8 +74,27 @@ def _kernel_times_vector(spec: Spec, kernel: Kernel) -> str | None:
     return None
 
 
+def _own_functions(f: costs.Facts) -> str:
+    some = f"held-out scores of all but about {SAMPLE_ROWS:,} rows, and " if f.n > SAMPLE_ROWS else ""
+    return f"{some}the removal of the basis function of a row that is held out"
+
+
+def _each_row_in_turn(f: costs.Facts) -> str:
+    return "leave-one-out scores (a tenth of the rows is held out instead), and influence()"
+
+
+def _each_label_row_in_turn(f: costs.Facts) -> str:
+    count = folds_to_hold_out(f.n, f.c)
+    some = "a tenth of the rows is" if count == 1 else f"{count} of {STAND_IN} folds are"
+    return f"leave-one-out scores ({some} held out instead)"
+
+
+def _the_solution(f: costs.Facts) -> str:
+    return "the exact solution, and leave-one-out scores (a tenth of the rows is held out instead)"
+
+
 for _solver in (
-    Solver("cholesky", ("machine",), fit_direct, costs.direct),  # also used for LSPC by solver="auto"
+    Solver("cholesky", ("single", "machine"), fit_direct, costs.direct),
     Solver("sylvester", ("labels",), fit_direct, costs.sylvester),
     Solver("dual", ("tasks", "task machine"), fit_direct, costs.dual),
     Solver("arrow", ("tasks", "task machine"), fit_direct, costs.arrow, _tasks_alike, by_blocks=True),
@@ -85,6 +106,7 @@ for _solver in (
         _few_centers,
         by_blocks=True,
         device_rows=True,
+        gives_up=_own_functions,
     ),
     Solver(
         "krylov",
@@ -94,8 +116,18 @@ for _solver in (
         _kernel_times_vector,
         by_blocks=True,
         iterative=True,
+        gives_up=_each_row_in_turn,
     ),
-    Solver("sgd", ("single",), fit_by_sgd, costs.descent, _rows, by_blocks=True),
-    Solver("cg", ("labels",), fit_labels_by_cg, costs.conjugate, _every_row, by_blocks=True, iterative=True),
+    Solver("sgd", ("single",), fit_by_sgd, costs.descent, _rows, by_blocks=True, gives_up=_the_solution),
+    Solver(
+        "cg",
+        ("labels",),
+        fit_labels_by_cg,
+        costs.conjugate,
+        _every_row,
+        by_blocks=True,
+        iterative=True,
+        gives_up=_each_label_row_in_turn,
+    ),
 ):
     register_solver(_solver)

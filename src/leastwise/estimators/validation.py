@@ -37,6 +37,7 @@ from leastwise.problem.tasks import (
 )
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
+from leastwise.solvers.work import STAND_IN
 from leastwise.sources.blocks import Known
 from leastwise.sources.categories import category_columns, code_matrix, has_categories, learn_categories
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
@@ -47,8 +48,6 @@ Array = np.ndarray
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "accept_large_sparse": False}
 #: The value by which scikit-learn recognises that there is no y to validate.
 NO_TARGETS = "no_validation"
-#: Number of folds that replace leave-one-out if some labels are unknown.
-STAND_IN = 5
 
 
 @dataclass(frozen=True)

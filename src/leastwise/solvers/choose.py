@@ -1,11 +1,13 @@
-"""The table of all solvers, the choice among them, used by both ``plan`` and ``fit``, and the plan that users see.
+"""The table of all solvers, and the choice among them, used by both ``plan`` and ``fit``.
 
 ``SOLVERS`` is the only list of the names that ``solver=`` accepts. The built-in ones are registered by
 ``leastwise.estimators.solver_table``, since the fitting functions belong to the estimators. To add one::
 
     register_solver(Solver("name", ("single",), fit, stages))
 
-It is used when it is named; ``candidates`` lists the solvers that ``solver="auto"`` considers.
+It is used when it is named; ``candidates`` lists the solvers that ``solver="auto"`` considers. Of these it takes the
+cheapest that fits in memory, by the operations of each and the speed of this machine. All of them solve the same
+equations. One that gives up nothing, such as leave-one-out scores of all rows, may cost ``COMPLETE`` times as much.
 
 The last part estimates the memory of a fit to a stream, which holds sums and the design matrix of the kept rows.
 """
@@ -13,8 +15,8 @@ The last part estimates the memory of a fit to a stream, which holds sums and th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from html import escape
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,144 +24,19 @@ import numpy as np
 from leastwise.problem.kernels import Kernel
 from leastwise.solvers.costs import Facts, Stage, moments
 from leastwise.solvers.moments import SAMPLE_ROWS
-from leastwise.solvers.work import Work, kernel, speed
+from leastwise.solvers.plan import Alternative, Plan, Step
+from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
 from leastwise.utils.memory import available_memory, human
 
-STYLE = (
-    "<style>.leastwise-plan{font:13px/1.45 system-ui,sans-serif;margin:.4em 0}.leastwise-plan table{border-spacing:0;"
-    "font-variant-numeric:tabular-nums}.leastwise-plan th{opacity:.75;font-weight:normal}.leastwise-plan th,"
-    ".leastwise-plan td{text-align:right;padding:0 1.1em 0 0}.leastwise-plan th:first-child,"
-    ".leastwise-plan td:first-child{text-align:left}.leastwise-plan p{margin:.3em 0}</style>"
-)
-#: Seconds.
-DAY = 86_400
-COLUMNS = ("step", "rows", "times", "flops", "memory", "seconds")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a fit.
-
-    Attributes
-    ----------
-    what : str
-    rows : int
-        Rows that it processes.
-    times : float
-        Number of repetitions; an average if it depends on the data.
-    flops : float
-        Operations, over all repetitions.
-    peak_bytes : int
-        Memory in addition to the data.
-    seconds : float
-        All times together.
-    """
-
-    what: str
-    rows: int
-    times: float
-    flops: float
-    peak_bytes: int
-    seconds: float
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """As words."""
-        times = f"{self.times:.3g}"
-        return self.what, f"{self.rows:,}", times, f"{self.flops:.1e}", human(self.peak_bytes), duration(self.seconds)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Steps and costs of a fit; see ``plan`` of the estimators.
-
-    Attributes
-    ----------
-    solver : str
-        What would run.
-    n_rows, n_centers, n_outputs : int
-        Rows with a weight above 0, basis functions, and columns of the targets.
-    steps : tuple of Step
-        The last one, prediction, is not part of the fit and not in the totals below.
-    flops : float
-        Operations of the fit, about.
-    peak_bytes : int
-        Peak memory, in addition to the data and some megabytes for libraries.
-    seconds : float
-        Expected time, from a short benchmark of this machine. The number of search steps depends on the data.
-    limit_bytes : int
-        Available memory, see :func:`leastwise.set_memory_limit`.
-    fits : bool
-        Whether ``fit`` would start; otherwise it raises ``MemoryError``.
-    largest_n_centers : int or None
-        The largest ``n_centers`` that fits in memory; None if fewer centres do not help.
-    advice : str
-        What to do.
-    """
-
-    solver: str
-    n_rows: int
-    n_centers: int
-    n_outputs: int
-    steps: tuple[Step, ...]
-    flops: float
-    peak_bytes: int
-    seconds: float
-    limit_bytes: int
-    fits: bool
-    largest_n_centers: int | None
-    advice: str
-
-    @property
-    def summary(self) -> str:
-        """One line."""
-        size = f"{self.n_rows:,} rows, {self.n_centers:,} basis functions, {self.n_outputs} outputs"
-        cost = f"about {duration(self.seconds)}, {self.flops:.1e} flops"
-        return f"solver {self.solver}: {size}; {cost}, {human(self.peak_bytes)} of {human(self.limit_bytes)}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Numbers and strings only, for JSON."""
-        return {**asdict(self), "steps": [asdict(step) for step in self.steps]}
-
-    def __str__(self) -> str:
-        rows = [COLUMNS, *(step.cells for step in self.steps)]
-        widths = [max(len(row[k]) for row in rows) for k in range(len(COLUMNS))]
-        lines = [
-            "  ".join(
-                [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-            )
-            for row in rows
-        ]
-        return "\n".join([self.summary, *(line.rstrip() for line in lines), self.advice])
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in step.cells) + "</tr>" for step in self.steps
-        )
-        table = f"<table><tr>{head}</tr>{body}</table>"
-        head, foot = (f"<p>{escape(text)}</p>" for text in (self.summary, self.advice))
-        return f'{STYLE}<div class="leastwise-plan">{head}{table}{foot}</div>'
-
-
-def duration(seconds: float) -> str:
-    """A time as people write it."""
-    if seconds < 120:
-        return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.3g} min"
-    if seconds < 2 * DAY:
-        return f"{seconds / 3600:.3g} h"
-    return f"{seconds / DAY:,.0f} days" if seconds < 730 * DAY else f"{seconds / 365 / DAY:,.0f} years"
-
-
-#: Above this product of rows and centres the design matrix is not held in memory.
-MANY_NUMBERS = 20_000_000
-#: Up to this number of rows factorisations are cheaper than iterations; the second number is for partly known
-#: labels, for which every fold is decomposed.
-DIRECT_ROWS, PARTLY_ROWS = 4000, 2000
-#: The same for LSPC, which loses exact leave-one-out scores and influences with iterations.
-CLASS_ROWS = 10_000
+#: How many times the cost of the cheapest solver one may have that gives up nothing.
+COMPLETE = 1.4
+#: This machine is measured if the choice would be another one with costs that differ by this factor from those of a
+#: typical machine,
+UNCERTAIN = 2.0
+#: and the two differ by more seconds than this. The measurement takes about a tenth of a second.
+WORTH_MEASURING = 0.5
+#: Iterations on more rows than this take so long that fewer centres are advised.
+MANY_CENTERS = 10_000
 #: Bytes that solvers working by blocks may use, whatever the limit.
 SMALL = 2**22
 
@@ -186,6 +63,8 @@ class Solver:
         Whether it uses all rows as centres and never factors their kernel; fewer centres need another solver.
     device_rows : bool
         Whether it computes with rows of another array library on their own device.
+    gives_up : callable
+        ``gives_up(facts)`` says what a model lacks that a factorisation of all rows would give; "" for nothing.
     """
 
     name: str
@@ -196,6 +75,7 @@ class Solver:
     by_blocks: bool = False
     iterative: bool = False
     device_rows: bool = False
+    gives_up: Callable[[Facts], str] = lambda facts: ""
 
 
 #: All solvers by name, in the order in which messages list them.
@@ -213,24 +93,16 @@ def solver_names(family: str) -> tuple[str, ...]:
 
 
 def candidates(f: Facts) -> tuple[str, ...]:
-    """Solvers in order of preference; the second is used if the first does not fit in memory."""
+    """Solvers that are possible for these data and parameters; those that give up nothing come first."""
     if f.asked != "auto":
         return (f.asked,)
-    direct = "sylvester" if f.family == "labels" else "cholesky"
-    if "task" not in f.family and f.sums and f.blocks == 1 and f.b < f.n and (f.exact or f.family != "labels"):
-        return ("moments",) if f.b * f.n > MANY_NUMBERS else (direct, "moments")
-    if f.family == "single":
-        if not f.iterates:
-            return ("cholesky",)
-        return ("krylov",) if f.n > CLASS_ROWS else ("cholesky", "krylov")
-    if f.family == "labels":
-        if not f.iterates:
-            return ("sylvester",)
-        return ("cg",) if f.n > (DIRECT_ROWS if f.exact else PARTLY_ROWS) else ("sylvester", "cg")
-    way = task_solver(f.asked, f.few, f.b, f.n) if "task" in f.family else "cholesky"
-    if way == "arrow" or not f.iterates:
-        return (way,)
-    return ("krylov",) if f.n > DIRECT_ROWS else (way, "krylov")
+    if "task" in f.family:
+        way = task_solver(f.asked, f.few, f.b, f.n)
+        return (way,) if way == "arrow" or not f.iterates else (way, "krylov")
+    direct, iterative = ("sylvester", "cg") if f.family == "labels" else ("cholesky", "krylov")
+    if f.sums and f.blocks == 1 and f.b < f.n and (f.exact or f.family != "labels"):
+        return direct, "moments"
+    return (direct, iterative) if f.iterates else (direct,)
 
 
 def task_solver(asked: str, few: bool, b: int, n: int) -> str:
@@ -246,6 +118,16 @@ class Draft:
     solver: str
     stages: tuple[Stage, ...]
     limit: int
+
+    @cached_property
+    def work(self) -> Work:
+        """Operations of all steps."""
+        return sum((stage.work for stage in self.stages), Work())
+
+    @property
+    def gives_up(self) -> str:
+        """What the model would lack; "" for nothing."""
+        return SOLVERS[self.solver].gives_up(self.facts)
 
     @property
     def peak_bytes(self) -> int:
@@ -267,11 +149,33 @@ class Draft:
             )
 
 
+def drafts(f: Facts, limit: int) -> list[Draft]:
+    """One for each possible solver."""
+    return [Draft(f, solver, tuple(SOLVERS[solver].stages(f)), limit) for solver in candidates(f)]
+
+
 def draft(f: Facts, limit: int | None = None) -> Draft:
-    """The first solver that fits in memory; if none does, the one that needs the least."""
-    limit = available_memory() if limit is None else limit
-    made = [Draft(f, solver, tuple(SOLVERS[solver].stages(f)), limit) for solver in candidates(f)]
-    return next((d for d in made if d.fits), min(made, key=lambda d: d.peak_bytes))
+    """The cheapest solver of those that fit in memory; if none does, the one that needs the least."""
+    made = drafts(f, available_memory() if limit is None else limit)
+    possible = [d for d in made if d.fits]
+    return cheapest(possible) if possible else min(made, key=lambda d: d.peak_bytes)
+
+
+def cheapest(made: list[Draft]) -> Draft:
+    """The draft with the lowest cost; where it is a matter of seconds, by the speed of this machine."""
+    if len(made) == 1:
+        return made[0]
+    dtype = np.dtype(np.float32 if made[0].facts.itemsize == 4 else np.float64)
+    rates = TYPICAL[dtype.name]
+    low, high = (least_cost(made, rates, COMPLETE * factor) for factor in (1 / UNCERTAIN, UNCERTAIN))
+    if low is not high and abs(rates.seconds(low.work) - rates.seconds(high.work)) > WORTH_MEASURING:
+        rates = speed(dtype)
+    return least_cost(made, rates, COMPLETE)
+
+
+def least_cost(made: list[Draft], rates: Speed, complete: float) -> Draft:
+    """The draft with the fewest seconds, divided by ``complete`` where nothing is given up; the first of equals."""
+    return min(made, key=lambda d: rates.seconds(d.work) / (1.0 if d.gives_up else complete))
 
 
 def largest_n_centers(f: Facts, limit: int) -> int | None:
@@ -281,7 +185,8 @@ def largest_n_centers(f: Facts, limit: int) -> int | None:
     low, high = 0, f.n // f.blocks + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if draft(_narrowed(f, middle), limit).fits else (low, middle)
+        fits = any(d.fits for d in drafts(_narrowed(f, middle), limit))
+        low, high = (middle, high) if fits else (low, middle)
     return low or None
 
 
@@ -295,7 +200,7 @@ def advice(made: Draft) -> str:
     """Whether the fit fits in memory and, if not, what to do."""
     f, most = made.facts, largest_n_centers(made.facts, made.limit)
     if made.fits:
-        if SOLVERS[made.solver].iterative and f.cuttable and f.n > CLASS_ROWS:
+        if SOLVERS[made.solver].iterative and f.cuttable and f.n > MANY_CENTERS:
             return "Fits in memory. A limited number of centres, such as n_centers=1000, is much faster."
         more = most is not None and not f.square and most * f.blocks > f.b
         return f"Fits in memory (n_centers up to {most} would fit)." if more else "Fits in memory."
@@ -333,6 +238,12 @@ def timed(made: Draft) -> Plan:
         made.fits,
         largest_n_centers(f, made.limit),
         advice(made),
+        made.gives_up,
+        tuple(
+            Alternative(other.solver, rates.seconds(other.work), other.peak_bytes, other.fits, other.gives_up)
+            for other in drafts(replace(f, asked="auto"), made.limit)
+            if other.solver != made.solver
+        ),
     )
 
 

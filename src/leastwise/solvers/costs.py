@@ -10,16 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from leastwise.problem.basis import SUM_CHUNK
-from leastwise.solvers.arrow import CHUNK
+from leastwise.problem.basis import CHUNK, SUM_CHUNK
+from leastwise.solvers.arrow import CHUNK as TASK_CHUNK
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.work import (
     SEARCH_ROWS,
     SETTLE_NUMBERS,
+    SETTLE_ROWS,
+    STAND_IN,
     Work,
     count_rows_to_search,
     eigen,
     factor,
+    folds_to_hold_out,
     inverse,
     judged,
     kernel,
@@ -114,6 +117,8 @@ class Facts:
         Whether a table of all pairs of labels is needed.
     stored : int
         Numbers of a sparse row, including their indices; 0 for dense rows.
+    classes : bool
+        Whether it is a classification.
     """
 
     family: str
@@ -149,6 +154,7 @@ class Facts:
     rival: int = 0
     pairs: bool = False
     stored: int = 0
+    classes: bool = True
 
     @property
     def width(self) -> int:
@@ -225,6 +231,13 @@ def search(f: Facts, m: int, k: int, square: bool | None = None) -> Stage:
     return Stage("search", m, tries, values + each * tries + fine * again, f.itemsize * room)
 
 
+def first_search(f: Facts, m: int, k: int, square: bool) -> Stage:
+    """The search on some rows that comes before sums or iterations."""
+    if f.family == "labels":
+        return label_search(replace(f, square=square), m, k, "search", f.sigmas + beyond(f), f.alphas)
+    return search(f, m, k, square)
+
+
 def beyond(f: Facts) -> float:
     """Average number of sigmas tried because the best one lies on the border."""
     return BEYOND if f.grows and f.sigmas > 1 else 0.0
@@ -285,15 +298,20 @@ def side(f: Facts, n: int, b: int, square: bool) -> float:
 def moments(f: Facts) -> list[Stage]:
     """Sums over all rows in blocks, and held-out scores of a sample."""
     m, _ = f.searched("moments")
-    block = block_bytes(SUM_CHUNK) * 2.0
+    wide = 8 * max(f.b, f.width)
+    block = 2.0 * min(block_bytes(max(CHUNK, min(f.b * wide, SUM_CHUNK))), f.n * wide)
     folds = f.folds if f.largest > 2000 else 1
     rows = min(f.n, SAMPLE_ROWS)
     sums = kernel(f.n, f.b, f.width) + Work(products=2 * f.n * f.b**2, numbers=4 * f.n * f.b)
-    settle = eigen(f.b) * (folds + 1) + Work(products=4 * rows * f.b**2) + points(REFINED, rows, f.b, f.c)
+    settle = eigen(f.b) * (folds + 1) + Work(products=4 * rows * f.b**2)
+    if f.family == "labels":
+        settle = settle + label_points(f, rows, f.b) * (REFINED * min(SETTLED, f.sharings))
+    else:
+        settle = settle + points(REFINED, rows, f.b, f.c)
     square = 8 * f.b**2
     held = 8 * 3.0 * rows * f.b
     data = f.itemsize * (5 * f.n * f.c + f.n * f.width)
-    first = [search(f, m, min(m, f.b), square=f.b >= m)] if f.chooses else []
+    first = [first_search(f, m, min(m, f.b), f.b >= m)] if f.chooses else []
     return [
         *first,
         Stage("sums over rows", f.n, 1, sums, block + (5 + folds) * square + data),
@@ -320,8 +338,10 @@ def iterations(f: Facts) -> list[Stage]:
     m, k = f.searched("krylov")
     first = [search(f, m, k, square=True)] if f.chooses else []
     rival = [search(rivalled(f), min(f.n, m), f.rival, square=False)] if f.rival and f.chooses else []
-    solves = 2.0 if f.chooses else 1.0
-    return [*first, *rival, krylov_stage(f, solves)]
+    if f.chooses and f.classes and f.grows:
+        some = replace(f, n=min(f.n, max(SETTLE_ROWS, f.n // 4)))
+        first.append(replace(krylov_stage(some, REFINED), what="refinement"))
+    return [*first, *rival, krylov_stage(f, 2.0 if f.chooses else 1.0)]
 
 
 def rivalled(f: Facts) -> Facts:
@@ -337,7 +357,8 @@ def krylov_stage(f: Facts, solves: float) -> Stage:
     kept = held / (half * size)
     values = kernel(f.n, f.n / 2, f.width)
     start = kernel(f.n, rank, f.width) + Work(products=2 * f.n * rank**2, factors=f.n * rank**2)
-    each = Work(products=2 * f.n**2 * f.c + 4 * f.n * rank * f.c, numbers=0.5 * f.n**2)
+    # Products with few columns have half of the speed of those with many, and half of the kernel is read twice.
+    each = Work(products=2 * (2 * f.n**2 * f.c + 4 * f.n * rank * f.c), numbers=f.n**2)
     work = start + each * ITERATIONS + values * (kept + (1 - kept) * ITERATIONS)
     room = (
         held
@@ -409,7 +430,7 @@ def arrow(f: Facts) -> list[Stage]:
         stages = [arrow_search(f, m, "search", tries(f), f.alphas / 2)]
         if m < f.n and f.n * f.b <= SETTLE_NUMBERS and search_bytes(f.n * f.b) <= available_memory():
             stages.append(arrow_search(f, f.n, "refinement", min(SETTLED, f.sharings), 2.0))
-    block = 3.0 * min(block_bytes(CHUNK), 8 * f.n * f.b)
+    block = 3.0 * min(block_bytes(TASK_CHUNK), 8 * f.n * f.b)
     room = block + 8 * 6 * f.b**2 + f.itemsize * (2 * (f.tasks + 1) * f.b * f.c + side(f, f.n, 0, True))
     work = kernel(f.n, f.b, f.width) + Work(products=4 * f.n * f.b**2, numbers=8 * f.n * f.b, calls=20 * f.tasks)
     return [*stages, Stage("solve", f.n, 2, work * 2, room)]
@@ -436,7 +457,7 @@ def sylvester(f: Facts) -> list[Stage]:
     m, k = f.searched("cholesky")
     stages = [label_search(f, m, k, "search", f.sigmas + beyond(f), f.alphas)]
     if m < f.n or not f.exact:
-        stages.append(label_search(f, f.n, f.b, "refinement", 1.0 if f.exact else 5.0, REFINED))
+        stages.append(label_search(f, f.n, f.b, "refinement", 1.0, REFINED))
     return [*stages, last]
 
 
@@ -450,20 +471,27 @@ def label_search(f: Facts, m: int, k: int, what: str, sigmas: float, alphas: flo
     sharings = min(WALKED, f.sharings) if what == "search" else min(SETTLED, f.sharings)
     count = (sigmas * sharings + (f.sharings - sharings if what == "search" else 0)) * alphas
     once = eigen(m) if f.square else singular(m, k) + Work(factors=m * k**2)
-    refits = 1.0 if f.exact else 5.0
+    # Unknown labels are filled in for the search; the refinement then refits every fold.
+    refits = 1.0 if f.exact or what == "search" else float(STAND_IN)
     work = kernel(m, k, f.width) + (once + Work(kernels=0.4 * m * k)) * (sigmas * refits)
-    work = work + (points(1, m, k, f.c) + judged(0.5 * f.labels, m, 2)) * (count * refits)
+    work = work + label_points(f, m, k) * (count * refits)
     arrays = SPECTRAL + 1 if f.square else DESIGN
     room = (arrays + 2 * (f.layers - 1)) * m * k + side(f, m, k, f.square) + tables(f)
     return Stage(what, m, sigmas * sharings, work, f.itemsize * room)
 
 
+def label_points(f: Facts, m: float, k: float) -> Work:
+    """Held-out scores of all labels at one alpha."""
+    return points(1, m, k, f.c) + judged(0.5 * f.labels, m, 2)
+
+
 def conjugate(f: Facts) -> list[Stage]:
     """Many labels and many rows, by iterations."""
     m, _ = f.searched("cg")
-    narrow = replace(f, square=True)
-    first = [label_search(narrow, m, m, "search", f.sigmas + beyond(f), f.alphas)] if f.chooses else []
-    turns = (5.0 if f.n**2 * f.c <= 2_000_000_000 else 1.0) + 1.0 if f.chooses else 1.0
+    first = [first_search(f, m, m, True)] if f.chooses else []
+    if f.chooses and not f.exact:
+        first.append(label_search(replace(f, square=True), m, m, "refinement", 1.0, REFINED))
+    turns = 1.0 + f.chooses * folds_to_hold_out(f.n, f.c)
     return [*first, krylov_stage(f, turns)]
 
 

@@ -13,13 +13,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 from leastwise.linalg.decompositions import cholesky
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import RBF
 from leastwise.solvers.heldout import Folds
 from leastwise.utils.memory import available_memory
+from leastwise.utils.threads import BLAS_LIMIT
 
 #: Rank of the preconditioner for 2,500 rows; it grows like the square root of the number of rows.
 RANK = 500
@@ -136,6 +136,12 @@ SEARCH_ROWS = 1000
 ARROW_NUMBERS = 3_000_000
 #: Rows times basis functions up to which alpha and sharing are refined on all rows after a search on a subsample.
 SETTLE_NUMBERS = 20_000_000
+#: Alpha of iterative solvers is refined on this many rows, or on a quarter of all rows if that is more.
+SETTLE_ROWS = 8000
+#: Squared rows times outputs up to which all rows of a multi-label model are held out in turn,
+IN_TURN = 2_000_000_000
+#: in this many folds, which also replace leave-one-out if some labels are unknown.
+STAND_IN = 5
 #: Up to this many Cholesky factors, with inverses, are cheaper than one eigendecomposition.
 FEW_ALPHAS = 5
 #: Peak memory of a fit in arrays of the size of the kernel matrix, by norm.
@@ -158,7 +164,7 @@ def rows_to_refine(searched: int, n: int, square: bool) -> int:
     """
     if searched >= MOST_ROWS * n:
         return searched
-    return REFINE_ROWS if square and n * MOST_ROWS > REFINE_ROWS > searched else n
+    return REFINE_ROWS if square and n > REFINE_ROWS > searched else n
 
 
 def rows_to_search(basis: Basis, n: int, requested: int | str | None) -> int:
@@ -200,6 +206,14 @@ def task_rows_to_search(b: int, n: int, requested: int | str | None, by_arrow: b
     if requested != "auto":
         return min(n, int(requested))
     return min(n, max(SEARCH_ROWS, ARROW_NUMBERS // (b + 100))) if by_arrow else min(n, SEARCH_ROWS)
+
+
+def folds_to_hold_out(n: int, c: int) -> int:
+    """Number of folds of ``STAND_IN`` that iterations for many labels hold out; 1 stands for a tenth of the rows.
+
+    With more than ``IN_TURN`` allows there are fewer, in proportion, so that the work does not fall at the limit.
+    """
+    return max(1, min(STAND_IN, int(STAND_IN * IN_TURN / (float(n) ** 2 * c))))
 
 
 def search_bytes(numbers: int) -> int:
@@ -250,14 +264,19 @@ class Speed:
         return float(sum(rate * amount for rate, amount in zip(rates, work.parts, strict=True)))
 
 
+#: Speed of one thread of a typical machine, by precision.
+TYPICAL = {
+    "float64": Speed(2.2e-11, 3.5e-11, 2.2e-10, 2.2e-9, 4.7e-10, 1.4e-6),
+    "float32": Speed(1.1e-11, 1.8e-11, 1.3e-10, 1.2e-9, 2.4e-10, 1.4e-6),
+}
+
+
 def speed(dtype: Any) -> Speed:
-    """Speed in this precision; measured once, in about a tenth of a second."""
-    return _measured(np.dtype(dtype).name, threads())
+    """Speed in this precision; measured once, in about a tenth of a second.
 
-
-def threads() -> int:
-    """Threads used by matrix products."""
-    return max((pool["num_threads"] for pool in threadpool_info()), default=1)
+    The threads that a fit limits itself to do not matter: ``plan`` and ``fit`` make the same choice.
+    """
+    return _measured(np.dtype(dtype).name, BLAS_LIMIT.usable())
 
 
 @cache

@@ -22,7 +22,7 @@ from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.inspection.feature_weights import named_feature_weights
 from leastwise.model_selection.search import search_time
-from leastwise.solvers.choose import Plan, duration
+from leastwise.solvers.plan import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
 from leastwise.tables.comparison import compare_models

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.solvers.choose import Plan, duration
+from leastwise.solvers.plan import Plan, duration
 from leastwise.sources.blocks import TableError
 from leastwise.tables.prepare import Prepared
 from leastwise.utils.warn import warn_user

@@ -16,6 +16,7 @@ from benchmarks import (
     conformal,
     dask_tasks,
     discrete,
+    few_rows,
     gemm_fraction,
     intervals,
     jobs,
@@ -38,6 +39,7 @@ from benchmarks import (
     stream_scale,
     task_peers,
     task_scale,
+    task_study,
 )
 from benchmarks._common import RESULTS
 from papers import PAPERS, DataAbsent, reproduce
@@ -50,10 +52,12 @@ SCRIPTS = (
     recalibration,
     noise,
     abstention,
+    few_rows,
     conformal,
     discrete,
     intervals,
     task_peers,
+    task_study,
     task_scale,
     dask_tasks,
     lssvm_peers,

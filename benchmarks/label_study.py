@@ -15,7 +15,7 @@ MultiLabelLSPC()               one fit, with the decisions of several rules for 
                                on held-out training rows
 BR, chain                      binary relevance and classifier chains of logistic regression (C by 3 folds) and of
                                forests (100 trees)
-CatBoost MultiLogloss          300 rounds, if catboost is installed
+CatBoost MultiLogloss          100 rounds with a learning rate of 0.1, if catboost is installed
 ML-kNN                         10 neighbours
 label shares                   the share of each label, without a model
 
@@ -23,11 +23,14 @@ All others decide at 0.5; ranking loss, AUC and log-loss do not depend on thresh
 medians, and columns standardised for logistic regression and ML-kNN; our models and CatBoost get the rows as they
 are. Labels with fewer than 3 rows of a class get a constant probability in scikit-learn's methods. F1 of a label
 without positive rows and predictions is 0. Seconds are processor seconds of fit and prediction.
+
+Every record is written when it is measured; --resume keeps those in the file, so that a long run can be continued.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 import warnings
@@ -175,7 +178,8 @@ def catboost(data: LabelSplit, args: argparse.Namespace) -> tuple[Array, dict[st
     known = data.Y.min(axis=0) < data.Y.max(axis=0)
     P = np.tile(shares(data), (len(data.X_test), 1))
     model = CatBoostClassifier(
-        iterations=20 if args.quick else 300,
+        iterations=20 if args.quick else 100,
+        learning_rate=0.1,
         loss_function="MultiLogloss" if known.sum() > 1 else "Logloss",
         thread_count=args.threads,
         random_seed=0,
@@ -256,9 +260,12 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
             else "multi-label set, an ARFF file with an XML file that names its labels"
         )
         raise DataAbsent(f"{folder} has no {wanted}. Found: {', '.join(found) or 'none'}.")
+    kept = json.loads(args.output.read_text())["figures"] if args.resume and args.output.is_file() else []
+    yield from kept
+    done = {(record["data"], record["method"]) for record in kept}
     for set_name in args.sets or found:
         data = found[set_name]()
-        for name in args.methods:
+        for name in (name for name in args.methods if (data.name, name) not in done):
             for record in measured(name, data, args):
                 shown = ", ".join(f"{key} {record[key]:.4f}" for key in FIGURES)
                 print(f"{data.name}, {name} {record['rule']}: {shown}, {record['seconds']:.1f} s", flush=True)
@@ -295,6 +302,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.label_study", __doc__, threads=1)
     p.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets of the folder")
     p.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
+    p.add_argument("--resume", action="store_true", help="keep the records of the output file")
     args = parse(p, argv)
     report(gathered(args, run(args)))
 

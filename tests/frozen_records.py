@@ -62,8 +62,9 @@ PREDICTIONS = {
     "accepts": ("accepts", {}),
     "predict_set, lac": ("predict_set", {"coverage": 0.8}),
     "predict_set, aps": ("predict_set", {"coverage": 0.8, "method": "aps"}),
-    "predict_interval, 0.8": ("predict_interval", {"coverage": 0.8}),
-    "predict_interval, jackknife": ("predict_interval", {"coverage": 0.8, "method": "jackknife"}),
+    "predict_interval, 0.8": ("predict_interval", {"coverage": 0.8, "adaptive": False}),
+    "predict_interval, jackknife": ("predict_interval", {"coverage": 0.8, "method": "jackknife", "adaptive": False}),
+    "predict_interval, adaptive": ("predict_interval", {"coverage": 0.8, "method": "jackknife"}),
     "novelty": ("novelty_pvalue", {}),
     "in_domain": ("in_domain", {}),
 }

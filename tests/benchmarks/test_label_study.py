@@ -97,6 +97,19 @@ def test_catboost_copes_with_labels_of_one_class(folder):
         assert np.isfinite(found["log_loss"])
 
 
+def test_a_run_is_continued(folder, tmp_path_factory, capsys):
+    out = tmp_path_factory.mktemp("out") / "study.json"
+    command = ["--quick", "--data", str(folder), "--output", str(out), "--resume"]
+    label_study.main([*command, "--sets", "meka", "--methods", "ML-kNN"])
+    before = json.loads(out.read_text())["figures"]
+    capsys.readouterr()
+    label_study.main([*command, "--sets", "meka", "wide", "--methods", "ML-kNN"])
+    after = json.loads(out.read_text())["figures"]
+    assert after[0] == before[0]
+    assert [f["data"] for f in after] == ["meka", "wide"]
+    assert "meka, ML-kNN" not in capsys.readouterr().out.split("\n\n")[0]
+
+
 @pytest.mark.filterwarnings("ignore:Labels with one class only")
 def test_rules_are_those_of_the_parameter(folder):
     """One fit with three rules decides as three models do."""

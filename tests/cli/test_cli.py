@@ -159,7 +159,7 @@ def test_inspect_and_report_have_the_feature_weights_by_name(tmp_path):
     for file, name in (("table", "size"), ("array", "column 1")):
         told = answered("inspect", tmp_path / f"{file}.lw")["feature_weights"]
         assert next(iter(told)) == name
-        assert told[name] > 3 * min(told.values())
+        assert told[name] > 2 * min(told.values())
         _, out, _ = spoken("inspect", tmp_path / f"{file}.lw")
         assert re.search(rf"Feature weights\n.*{name} +\d", out, re.S)
     assert answered("report", tmp_path / "table.lw", "-o", tmp_path / "r.html")["report"]
@@ -271,7 +271,7 @@ def test_arff_libsvm_and_options_of_reading(tmp_path):
     (tmp_path / "a.arff").write_text(
         "@relation r\n@attribute 'a b' numeric\n@attribute c {u,v}\n@attribute y {p,q}\n@data\n" + rows
     )
-    assert answered("fit", tmp_path / "a.arff", "-t", "y")["features"] == ["a b", "c=u", "c=v"]
+    assert answered("fit", tmp_path / "a.arff", "-t", "y")["features"] == ["a b", "c"]
     (tmp_path / "b.libsvm").write_text("".join(f"{int(v > 0)} 1:{v} 3:1\n" for v in x))
     assert answered("fit", tmp_path / "b.libsvm", "-t", "y")["features"] == ["x1"]
     text = rows.replace(".", ";").replace(",", "|").replace(";", ",").replace("|", "#")

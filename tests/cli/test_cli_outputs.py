@@ -164,7 +164,7 @@ def test_a_resumed_search_equals_an_unbroken_one(tmp_path, monkeypatch, model, m
     checkpoint.open(resume=True)
     with checkpointing(checkpoint):
         model.fit(X, y, **more)
-    assert checkpoint.n_read == count
+    assert checkpoint.n_read >= count  # more if a step occurs twice in the search
     assert model.alpha_ == whole["alpha_"]
     name = "heldout_prediction_" if isinstance(model, LSSVR) else "heldout_scores_"
     np.testing.assert_array_equal(getattr(model, name), whole[name])

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from base64 import b64encode
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
@@ -603,3 +604,21 @@ def test_wrong_arguments_are_named():
     ]:
         with pytest.raises((ValueError, TypeError), match=message):
             call()
+
+
+def test_coverage_by_task_is_that_of_adaptive_intervals():
+    """Tasks with errors of 0.1 and 1: constant widths cover all rows of the one and few of the other."""
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(8), 40)
+    X = rng.normal(size=(len(task), 2))
+    y = X[:, 0] + np.where(task % 4 == 0, 1.0, 0.1) * rng.normal(size=len(task))
+    model = MultiTaskLSSVR(kernel="linear", sharing=1.0, alpha=0.01, random_state=0).fit(X, y, tasks=task)
+    known = heldout_values(subject_of(model), task)
+    shares = {}
+    for name, rows in (("adaptive", known), ("constant", replace(known, scale=None))):
+        inside, width = coverage_of(rows, 0.9)
+        shares[name] = min(inside[task == t].mean() for t in range(8)), width[0]
+    assert shares["adaptive"][0] > shares["constant"][0] + 0.1
+    assert shares["adaptive"][1] < shares["constant"][1]
+    lines = report_data(model, tasks=task)["values"]["tasks"]["lines"]
+    assert min(line[-1] for line in lines) == pytest.approx(shares["adaptive"][0], abs=1e-4)

@@ -34,8 +34,10 @@ With n held-out rows, the level is the K-th smallest nonconformity of their true
 coverage)``, and the set contains all classes at or below it; all classes if K > n. If the held-out rows and the new
 row are exchangeable, and the model was fitted without either, the true class is in the set with a probability of at
 least ``coverage``. Leave-one-out predictions come from models that differ from the final one by one row, and a few
-numbers (sigma, alpha, the calibration) were chosen on these rows. So here the guarantee is approximate; measured
-coverage is in ``benchmarks.conformal``. For an exact one, keep separate rows and use their probabilities. The rows of
+hyperparameters were chosen on these rows. Some rows that conform would not have done so without that choice: K is
+raised by their number, ``hidden_errors`` of ``leastwise.model_selection.objective``. So here the guarantee is
+approximate; measured coverage is in ``benchmarks.conformal`` and ``benchmarks.few_rows``. For an exact one, keep
+separate rows and use their probabilities. The rows of
 a group are one observation: each has the weight one over the size of its group, and n is the number of groups (Lee,
 Barber and Willett 2023).
 """
@@ -96,6 +98,8 @@ class Evidence:
     task : ndarray of int of shape (n,), optional
     count : ndarray of shape (n,), optional
         Number of observations of each row; one each by default.
+    hidden : float, default=0.0
+        Errors that the choice of hyperparameters on these rows may have removed, in observations.
     """
 
     P: Array
@@ -104,27 +108,29 @@ class Evidence:
     group: Array | None = None
     task: Array | None = None
     count: Array | None = None
+    hidden: float = 0.0
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def part(self, rows: Array) -> Evidence:
-        """Some of the rows."""
-        beside = (None if a is None else a[rows] for a in (self.group, self.task, self.count))
-        return Evidence(self.P[rows], self.codes[rows], self.w[rows], *beside)
+        """Some of the rows, with their share of the hidden errors."""
+        group, task, count = (None if a is None else a[rows] for a in (self.group, self.task, self.count))
+        hidden = self.hidden and self.hidden * float(self.w[rows].sum() / self.w.sum())
+        return Evidence(self.P[rows], self.codes[rows], self.w[rows], group, task, count, hidden)
 
     def of_unseen_tasks(self) -> Evidence:
         """The same with each task as one observation, to predict what happens in unseen tasks."""
-        return replace(self, group=self.task, task=None, count=None)
+        return replace(self, group=self.task, task=None, count=None, hidden=0.0)
 
 
-def gather(P: Array, held: HeldRows, label: int | None = None) -> Evidence:
+def gather(P: Array, held: HeldRows, label: int | None = None, hidden: float = 0.0) -> Evidence:
     """The rows of positive weight, with their held-out probabilities P (n x c); of one label for many labels."""
     column = (slice(None),) if label is None else (slice(None), label)
     codes, w = held.codes[column], held.weight[column]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
-    beside = (None if a is None else a[rows] for a in (held.group, held.task, held.count))
-    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), *beside)
+    group, task, count = (None if a is None else a[rows] for a in (held.group, held.task, held.count))
+    return Evidence(P[rows].astype(float), codes[rows], w[rows].astype(float), group, task, count, hidden)
 
 
 def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Array, Array]:
@@ -134,7 +140,14 @@ def jackknife(F: Array, residual: Array, w: Array, coverage: float) -> tuple[Arr
 
 
 def jackknife_plus(
-    F: Array, S: Array, residual: Array, fold: Array, w: Array, coverage: float, size: Array | None = None
+    F: Array,
+    S: Array,
+    residual: Array,
+    fold: Array,
+    w: Array,
+    coverage: float,
+    size: Array | None = None,
+    scale: Array | None = None,
 ) -> tuple[Array, Array]:
     """Intervals from the models of all folds.
 
@@ -153,13 +166,17 @@ def jackknife_plus(
     coverage : float
     size : ndarray of shape (n, c), optional
         Sizes of the errors of the rows; by default the absolute residuals.
+    scale : ndarray of shape (m, c), optional
+        Scales of the new rows, by which sizes are multiplied; 1 by default.
     """
+    scale = np.ones(F.shape) if scale is None else scale
     size = np.abs(residual) if size is None else size
     low, high = np.empty_like(F), np.empty_like(F)
     for j, (r, s) in enumerate(zip(residual.T, size.T, strict=True)):
         without = F[:, j, None] - _by_fold(S * r, fold)[:, fold]
-        low[:, j] = -upper_quantile(s - without, w, coverage)
-        high[:, j] = upper_quantile(s + without, w, coverage)
+        reach = scale[:, j, None] * s
+        low[:, j] = -upper_quantile(reach - without, w, coverage)
+        high[:, j] = upper_quantile(reach + without, w, coverage)
     return low, high
 
 
@@ -174,12 +191,12 @@ def _by_fold(A: Array, fold: Array) -> Array:
     return np.add.reduceat(A[:, order], starts, axis=1)
 
 
-def upper_quantile(values: Array, w: Array, coverage: float) -> Array:
+def upper_quantile(values: Array, w: Array, coverage: float, hidden: float = 0.0) -> Array:
     """For every row of values (m x n), the smallest with a share ``coverage`` of n + 1 at or below; inf if none.
 
-    The new row has weight 1, like the average row, or like every group.
+    The new row has weight 1, like the average row, or like every group. ``hidden`` more must be at or below.
     """
-    need = coverage * (w.sum() + 1)
+    need = coverage * (w.sum() + 1) + hidden
     if need > w.sum() * (1 + 1e-12):
         return np.full(len(values), np.inf)
     if np.all(w == 1):
@@ -222,7 +239,7 @@ def class_levels(scores: Array, evidence: Evidence, coverage: float, by_class: b
 
 def _level(scores: Array, evidence: Evidence, coverage: float) -> float:
     weights = independent_weights(evidence.w, evidence.group, evidence.count)
-    return float(upper_quantile(scores[None], weights, coverage)[0])
+    return float(upper_quantile(scores[None], weights, coverage, evidence.hidden)[0])
 
 
 def levels(

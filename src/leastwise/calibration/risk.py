@@ -22,18 +22,23 @@ probability of at most ``delta`` (Waudby-Smith and Ramdas 2024). A group is one 
 threshold of the grid alone; where a sequence starts depends on the rows, so the whole procedure is slightly less than
 exact in this case.
 
+Hyperparameters that were chosen on the same rows make errors disappear. Their number (``hidden``, see
+``hidden_errors`` of ``leastwise.model_selection.objective``) is added to the errors at every threshold: the binomial
+tail is continued to fractions by the incomplete beta function, and a bet loses that many times more.
+
 ``Rule`` is the criterion of :class:`leastwise.Abstaining`, and the thresholds that follow from it.
 """
 
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
 
 import numpy as np
-from scipy.special import bdtr, betaincinv, logsumexp
+from scipy.special import bdtr, betainc, betaincinv, logsumexp
 
 Array = np.ndarray
 
@@ -64,6 +69,8 @@ class Decisions:
         Rows of a group are one observation.
     count : ndarray of shape (n,), optional
         Number of observations of each row, without groups; one each by default.
+    hidden : float, default=0.0
+        Errors that the choice of hyperparameters on these rows may have removed, in observations.
     """
 
     confidence: Array
@@ -71,6 +78,7 @@ class Decisions:
     w: Array
     group: Array | None = None
     count: Array | None = None
+    hidden: float = 0.0
 
     def __len__(self) -> int:
         return len(self.wrong)
@@ -111,9 +119,10 @@ class Decisions:
         return float(self.w.sum() / self.most) if len(self) else 0.0
 
     def part(self, rows: Array) -> Decisions:
-        """Some of the rows."""
+        """Some of the rows, with their share of the hidden errors."""
         group, count = (None if a is None else a[rows] for a in (self.group, self.count))
-        return Decisions(self.confidence[rows], self.wrong[rows], self.w[rows], group, count)
+        hidden = self.hidden and self.hidden * float(self.w[rows].sum() / self.w.sum())
+        return Decisions(self.confidence[rows], self.wrong[rows], self.w[rows], group, count, hidden)
 
     def against(self, level: Array) -> Decisions:
         """The same rows with confidence 0 if it reaches the level of the row, and -1 otherwise."""
@@ -129,10 +138,11 @@ class Decisions:
         if not accepted.any():
             return 1.0
         if self.plain:
-            return float(bdtr(self.number(self.wrong & accepted), self.number(accepted), limit))
+            return binomial_tail(self.number(self.wrong & accepted) + self.hidden, self.number(accepted), limit)
         excess = self.unit * accepted * (self.wrong - limit)
         lost = np.bincount(self.member, weights=excess) / (self.most * (1 - limit))
-        won = logsumexp(np.log1p(-BETS[:, None] * lost) @ self.times) - np.log(len(BETS))
+        capital = np.log1p(-BETS[:, None] * lost) @ self.times + self.hidden * np.log1p(-BETS)
+        won = logsumexp(capital) - np.log(len(BETS))
         return float(np.exp(-max(won, 0.0)))
 
     def bound(self, threshold: float, delta: float) -> float:
@@ -142,7 +152,8 @@ class Decisions:
         if n == 0:
             return np.nan
         if self.plain:
-            return 1.0 if k == n else float(betaincinv(k + 1, n - k, 1 - delta))
+            errors = k + self.hidden
+            return 1.0 if errors >= n else float(betaincinv(errors + 1, n - errors, 1 - delta))
         low, high = 0.0, 1.0
         for _ in range(25):
             middle = (low + high) / 2
@@ -190,12 +201,23 @@ def risk_coverage(decisions: Decisions, delta: float) -> RiskCoverage:
     return RiskCoverage(tried, coverage, error, np.array([decisions.bound(t, delta) for t in tried]))
 
 
-def rows_needed(limit: float, delta: float, plain: bool = True) -> int:
+def binomial_tail(k: float, n: int, rate: float) -> float:
+    """Probability of at most k errors in n observations at this error rate, continued to fractions of errors."""
+    return 1.0 if k >= n else float(bdtr(k, n, rate)) if k == int(k) else float(betainc(n - k, k + 1, 1 - rate))
+
+
+def rows_needed(limit: float, delta: float, plain: bool = True, hidden: float = 0.0) -> int:
     """Number of observations, all of them correct, that show an error rate below the limit."""
     if plain:
-        return int(np.ceil(np.log(delta) / np.log1p(-limit) - 1e-9))
-    gain, n = np.log1p(BETS * limit / (1 - limit)), 1
-    while logsumexp(n * gain) - np.log(len(BETS)) < -np.log(delta):
+        n = int(np.ceil(np.log(delta) / np.log1p(-limit) - 1e-9))
+        if not hidden:
+            return n
+        low, high = n, 2 * n
+        while binomial_tail(hidden, high, limit) > delta:
+            low, high = high, 2 * high
+        return bisect_left(range(high), True, low, high, key=lambda n: binomial_tail(hidden, n, limit) <= delta)
+    gain, loss, n = np.log1p(BETS * limit / (1 - limit)), hidden * np.log1p(-BETS), 1
+    while logsumexp(n * gain + loss) - np.log(len(BETS)) < -np.log(delta):
         n = n + max(1, n // 50)
     return n
 
@@ -204,9 +226,9 @@ def starts(decisions: Decisions, limit: float, delta: float) -> tuple[Array, flo
     """Shares of accepted rows at which the sequences start, and the delta of each; from the sample size alone."""
     count = 1
     for more in range(2, STARTS + 1):  # as many as have distinct starts
-        if decisions.size >= rows_needed(limit, delta / more, decisions.plain) * 2 ** (more - 1):
+        if decisions.size >= rows_needed(limit, delta / more, decisions.plain, decisions.hidden) * 2 ** (more - 1):
             count = more
-    first = rows_needed(limit, delta / count, decisions.plain) / max(decisions.size, 1)
+    first = rows_needed(limit, delta / count, decisions.plain, decisions.hidden) / max(decisions.size, 1)
     return first ** (1 - np.arange(count) / count) if first <= 1 else np.empty(0), delta / count
 
 
@@ -300,7 +322,7 @@ class Rule:
     def _enough(self, decisions: Decisions) -> bool:
         """True if these rows would prove the limit with all of them correct."""
         assert self.max_error is not None
-        need = rows_needed(float(self.max_error), self.delta, decisions.plain)
+        need = rows_needed(float(self.max_error), self.delta, decisions.plain, decisions.hidden)
         return len(decisions) > 0 and decisions.size >= need
 
     def outcome(self, decisions: Decisions, level: Array) -> tuple[float, float]:
@@ -314,7 +336,7 @@ class Rule:
         if self.max_error is not None:
             seen = f"{len(decisions)} held-out rows"
             seen += "" if decisions.plain else f" (about {decisions.size:.0f} independent observations)"
-            need = rows_needed(float(self.max_error), self.delta, decisions.plain)
+            need = rows_needed(float(self.max_error), self.delta, decisions.plain, decisions.hidden)
             text = (
                 f"max_error={self.max_error:g} cannot be guaranteed with {seen}{of}: everything is rejected{of}. "
                 f"{self._possible(decisions)} At least {need} held-out rows without an error are needed."

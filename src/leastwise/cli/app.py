@@ -42,7 +42,7 @@ from leastwise.cli.options import (
     flag,
     option,
 )
-from leastwise.cli.output import BUG, DONE, INTERRUPTED, MEANING, USAGE, Output, explain
+from leastwise.cli.output import BUG, DONE, INTERRUPTED, MEANING, USAGE, Output, explain, visible
 
 app = typer.Typer(
     name="leastwise",
@@ -210,6 +210,9 @@ def predict(
     output_format: Annotated[
         str | None, option(help="Format of the output; default: by its suffix.", metavar="NAME")
     ] = None,
+    formulas: Annotated[
+        bool, flag("--formulas", help="Write text as it is, also where a spreadsheet would run it as a formula.")
+    ] = False,
     class_prior: ClassPrior = None,
     strict: Strict = False,
     format: Format = None,
@@ -433,7 +436,7 @@ def _discard_stdout() -> None:
 def _print_error(line: str, code: int, json: bool) -> None:
     """Print an error on stderr, and with ``--json`` as an object on stdout too."""
     if sys.stderr is not None:
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)
     if sys.stdout is None:
         return
     try:

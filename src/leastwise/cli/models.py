@@ -46,6 +46,7 @@ def predict(
     keep: list[str] | None,
     coverage: float | None,
     output_format: str | None,
+    formulas: bool,
     class_prior: list[str] | None,
     strict: bool,
     **reader_options: Any,
@@ -65,7 +66,7 @@ def predict(
     predicted = _with_columns(table, keep, predicted, Roles.of(loaded).ids or ["row"])
     for note in predicted.notes:
         output.note(note)
-    write_table(predicted, predictions, format)
+    write_table(predicted, predictions, format, formulas=formulas)
     accepted = _accepted(predicted)
     output.result |= {"rows": len(predicted), "output": predictions}
     output.result |= {} if accepted is None else {"accepted": accepted}

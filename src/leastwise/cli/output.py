@@ -122,6 +122,16 @@ def with_option_names(text: str) -> str:
 # ----------------------------------------------------------------------- output
 
 
+def visible(text: str) -> str:
+    r"""Text with control characters and marks of direction as escapes, such as ``\x1b``; line breaks and tabs stay.
+
+    A terminal would obey them: names of columns and classes could recolour it, move its cursor or reorder its text.
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
 #: Width of output that does not go to a terminal: no line is folded.
 UNLIMITED = 10_000
 #: Terminals of this width have room for a bar beside the line of progress.
@@ -188,18 +198,18 @@ class Output:
 
     def note(self, text: str) -> None:
         """Print a note on stderr."""
-        self.stderr.print(with_option_names(text), markup=False)
+        self.stderr.print(visible(with_option_names(text)), markup=False)
 
     def warn(self, text: str) -> None:
         """Print a warning on stderr, also with ``--quiet``; the same text only once."""
         text = " ".join(with_option_names(text).split())
         if text not in self.warnings:
             self.warnings.append(text)
-            self.always.print(f"warning: {text}", markup=False)
+            self.always.print(f"warning: {visible(text)}", markup=False)
 
     def print(self, text: str) -> None:
         """Print a line of results on stdout, except with ``--json``."""
-        self.stdout.print(text, markup=False)
+        self.stdout.print(visible(text), markup=False)
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], stderr: bool = False) -> None:
         """Print a table on stdout or stderr, columns of numbers aligned right."""
@@ -209,12 +219,12 @@ class Output:
         grid = Grid(header_style="bold", box=None, pad_edge=False, show_header=any(header))
         for k, name in enumerate(header):
             right = any(isinstance(row[k], Number) for row in rows)
-            grid.add_column(name, justify="right" if right else "left", overflow="fold")
+            grid.add_column(Text(visible(name)), justify="right" if right else "left", overflow="fold")
         for row in rows:
-            grid.add_row(*(Text(as_text(cell)) for cell in row))
+            grid.add_row(*(Text(visible(as_text(cell))) for cell in row))
         console = self.stderr if stderr else self.stdout
         if title:
-            console.print(Text(title, style="bold"))
+            console.print(Text(visible(title), style="bold"))
         with console.capture() as drawn:
             console.print(grid)
         lines = "\n".join(line.rstrip() for line in drawn.get().splitlines())

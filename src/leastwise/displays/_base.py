@@ -135,11 +135,16 @@ def log_scale(ax: Any, which: str, values: Array) -> None:
 def fit_names(names: Sequence[Any], width: int) -> list[str]:
     """Names of at most ``width`` characters, without words that all share at the front and, if needed, at the end."""
     short = shortened(names, width)
-    if not any("…" in name[1:] for name in short):
-        return short
-    texts = [one_line(name) for name in names]
-    end = _common_end(texts)
-    return shortened([text[: len(text) - end] + "…" for text in texts] if end else names, width)
+    if any("…" in name[1:] for name in short):
+        texts = [one_line(name) for name in names]
+        end = _common_end(texts)
+        short = shortened([text[: len(text) - end] + "…" for text in texts] if end else names, width)
+    return [literal(name) for name in short]
+
+
+def literal(name: Any) -> str:
+    """A name in which matplotlib draws $ as it is, instead of reading a formula."""
+    return str(name).replace("$", r"\$")
 
 
 def _common_end(texts: list[str]) -> int:

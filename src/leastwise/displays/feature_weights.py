@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._base import color, pyplot
-from leastwise.utils.text_format import shortened
+from leastwise.displays._base import color, fit_names, pyplot
 from leastwise.utils.unwrap import core
 
 Array = np.ndarray
@@ -91,7 +90,7 @@ class FeatureWeightsDisplay:
             _, ax = pyplot().subplots(figsize=(6, 1 + 0.28 * count), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         self.bars_ = ax.barh(np.arange(count), self.weights[self.order_], color=color(0), height=0.7)
-        ax.set_yticks(np.arange(count), shortened([self.names[j] for j in self.order_], MAX_NAME))
+        ax.set_yticks(np.arange(count), fit_names([self.names[j] for j in self.order_], MAX_NAME))
         ax.invert_yaxis()
         more = len(self.weights) - count
         ax.set_xlabel("feature weight" + (f" (the largest {count} of {len(self.weights)})" if more else ""))

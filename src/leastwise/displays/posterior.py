@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.displays._base import check_option, fit_names, given_axes, panels, pyplot
+from leastwise.displays._base import check_option, fit_names, given_axes, literal, panels, pyplot
 from leastwise.inspection.outcomes import outermost_with
 from leastwise.utils.unwrap import layers
 
@@ -258,7 +258,7 @@ class Plane:
     @property
     def sides(self) -> tuple[str, str]:
         """Labels of the axes."""
-        return ("$x_1$", "$x_2$") if self.features is None else (str(self.features[0]), str(self.features[1]))
+        return ("$x_1$", "$x_2$") if self.features is None else (literal(self.features[0]), literal(self.features[1]))
 
     def rows(self, points: Array, extra: dict[Any, Any] | None = None) -> Any:
         """Points as rows of the model, with extra columns."""

@@ -15,6 +15,7 @@ from leastwise.displays._base import (
     draw_diagonal,
     histogram_axes,
     in_legend,
+    literal,
     next_style,
     pyplot,
     reliability_labels,
@@ -217,7 +218,7 @@ class ReliabilityDisplay(PredictionDisplay):
         if histogram is True:
             histogram = "behind" if histogram_axes(ax) is None else "below"
         name = self.name if name is None else name
-        label = f"ECE {self.error:.4f}" if name is None else f"{name} (ECE {self.error:.4f})"
+        label = f"ECE {self.error:.4f}" if name is None else f"{literal(name)} (ECE {self.error:.4f})"
         if ref_line:
             draw_diagonal(ax, label=DIAGONAL)
         self.draw_curve(ax, label=label, **kwargs)

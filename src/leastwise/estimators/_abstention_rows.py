@@ -17,7 +17,7 @@ from leastwise.estimators import validation
 from leastwise.estimators.base import TaskClassifier
 from leastwise.estimators.checks import check_groups
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import label_tables
+from leastwise.estimators.predicting import label_evidence, label_tables
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.utils.arrays import bring
@@ -71,9 +71,8 @@ def heldout_decisions(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Hel
             f"{type(inner).__name__} keeps no held-out predictions to set a threshold on: use a classifier of "
             "leastwise, or fit it on other rows and give sklearn.frozen.FrozenEstimator(model)."
         )
-    held = inner._held_rows()
     if is_labels(inner):
-        return _label_decisions(inner, inner.heldout_proba_, held)
+        return _label_decisions(inner, label_evidence(inner))
     evidence = inner._evidence()
     if not isinstance(core(inner), TaskClassifier):
         return HeldOutDecisions([_decisions(evidence)])
@@ -92,7 +91,9 @@ def _frozen_decisions(model: Any, inner: Any, X: Any, y: Any, params: dict[str, 
     if is_labels(inner):
         codes = label_codes(inner, y, n)
         W = np.where(codes >= 0, w if w.ndim == 2 else w[:, None], 0)
-        return _label_decisions(inner, P, HeldRows(codes, W, np.ones(n), group, count=count))
+        held = HeldRows(codes, W, np.ones(n), group, count=count)
+        tables = label_tables(P, inner.label_index_.form)
+        return _label_decisions(inner, [gather(table, held, t) for t, table in enumerate(tables)])
     task = task_codes(model, X, more)
     w = w if task is None else np.where(task < 0, 0, w)
     held = HeldRows(class_codes(inner.classes_, y), w, np.ones(n), group, task, count)
@@ -144,10 +145,8 @@ def class_codes(classes: Array, y: Any) -> Array:
         ) from None
 
 
-def _label_decisions(inner: Any, P: Any, held: HeldRows) -> HeldOutDecisions:
-    tables = label_tables(P, inner.label_index_.form)
-    limits = np.broadcast_to(inner.threshold_, len(tables))
-    parts = [gather(table, held, t) for t, table in enumerate(tables)]
+def _label_decisions(inner: Any, parts: list[Evidence]) -> HeldOutDecisions:
+    limits = np.broadcast_to(inner.threshold_, len(parts))
     decisions = [_decisions(part, limit) for part, limit in zip(parts, limits, strict=True)]
     return HeldOutDecisions(decisions, labels=True)
 
@@ -155,7 +154,8 @@ def _label_decisions(inner: Any, P: Any, held: HeldRows) -> HeldOutDecisions:
 def _decisions(evidence: Evidence, threshold: float = 0.5) -> Decisions:
     codes = decided(evidence.P, threshold)
     confidence = evidence.P[np.arange(len(codes)), codes]
-    return Decisions(confidence, codes != evidence.codes, evidence.w, evidence.group, evidence.count)
+    wrong = codes != evidence.codes
+    return Decisions(confidence, wrong, evidence.w, evidence.group, evidence.count, evidence.hidden)
 
 
 def decided(P: Array, threshold: float) -> Array:

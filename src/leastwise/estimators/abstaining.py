@@ -99,12 +99,13 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     - the error rate does not fall as the threshold is lowered.
 
     The held-out predictions of a fit are those of models without the row (or fold). They differ from the final model,
-    and its hyperparameters were chosen on them, so the guarantee is approximate. The same holds for ``Recalibrated``:
-    the map of a held-out row was fitted to other rows, with a family chosen on all rows; the map of new rows is
-    fitted to all. The guarantee is for all accepted rows together, not for each row, class or region, and for the
-    population of the training rows with their weights, including ``class_weight``. A repeated row counts twice: if
-    copies were made to balance classes, use ``class_weight`` or ``groups="duplicates"`` instead. See
-    :mod:`leastwise.calibration.risk` for the procedure.
+    and its hyperparameters were chosen on them: each hyperparameter with several values counts as half an error that
+    was not seen, less above 100 rows. So the guarantee is approximate; ``benchmarks.few_rows`` measures it. The same
+    holds for ``Recalibrated``: the map of a held-out row was fitted to other rows, with a family chosen on all rows,
+    which counts as one more choice; the map of new rows is fitted to all. The guarantee is for all accepted rows
+    together, not for each row, class or region, and for the population of the training rows with their weights,
+    including ``class_weight``. A repeated row counts twice: if copies were made to balance classes, use
+    ``class_weight`` or ``groups="duplicates"`` instead. See :mod:`leastwise.calibration.risk` for the procedure.
 
     For many labels every label of every row is accepted or rejected, and the guarantee holds for each label. A very
     rare label may be accepted everywhere with the prediction that it is absent.

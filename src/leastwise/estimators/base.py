@@ -35,7 +35,7 @@ from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import all_or_nothing, read_numpy_rows, read_rows, read_task_rows
 from leastwise.linalg.moments import Moments
 from leastwise.problem.kernels import Kernel
-from leastwise.problem.targets import in_units
+from leastwise.problem.targets import check_bounds, in_units
 from leastwise.solvers.solve_tasks import DualForm, PrimalForm
 from leastwise.sources.bottom_k import Kept
 from leastwise.sources.dask import by_partition
@@ -523,7 +523,9 @@ class Regressor(RegressorMixin, KernelEstimator):
         return self._shown(self._values(X)[0])
 
     @by_partition
-    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto") -> Array:
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, method: str = "auto", *, adaptive: bool = True
+    ) -> Array:
         """Intervals that contain the target with about this probability, from held-out residuals.
 
         Parameters
@@ -531,6 +533,7 @@ class Regressor(RegressorMixin, KernelEstimator):
         %(X.new)s
         %(coverage)s
         %(method.interval)s
+        %(adaptive)s
 
         Returns
         -------
@@ -548,7 +551,7 @@ class Regressor(RegressorMixin, KernelEstimator):
         chosen hyperparameters, see ``leastwise.model_selection.objective``; n is the number of groups if there are
         any. The guarantee of jackknife+ is for given hyperparameters.
         """
-        return intervals.predict_interval(self, X, None, coverage, method)
+        return intervals.predict_interval(self, X, None, coverage, method, adaptive)
 
     def _values(self, X: Any, tasks: Any = None) -> tuple[Array, Any, Array | None]:
         """Predictions in units of ``unit_``, the rows as an array, and the codes of their tasks."""
@@ -558,7 +561,7 @@ class Regressor(RegressorMixin, KernelEstimator):
 
     def _shown(self, F: Array) -> Array:
         """Predictions in the units and the shape of y."""
-        return in_units(F, self.unit_, self.offset_, self.flat_)
+        return in_units(F, self.unit_, self.offset_, self.flat_, check_bounds(self.bounds))
 
     def _residuals(self, method: str) -> Any:
         return intervals.residuals_of(self, method)
@@ -566,6 +569,7 @@ class Regressor(RegressorMixin, KernelEstimator):
     unit_: Array
     offset_: Array
     flat_: bool
+    bounds: Any
 
 
 @documented
@@ -597,7 +601,9 @@ class TaskRegressor(Regressor):
         return self._shown(self._values(X, tasks)[0])
 
     @by_partition
-    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None) -> Array:
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, method: str = "auto", tasks: Any = None, *, adaptive: bool = True
+    ) -> Array:
         """Intervals that contain the target with about this probability, from held-out residuals.
 
         Parameters
@@ -606,6 +612,7 @@ class TaskRegressor(Regressor):
         %(coverage)s
         %(method.interval)s
         %(tasks.new)s
+        %(adaptive)s
 
         Returns
         -------
@@ -614,12 +621,12 @@ class TaskRegressor(Regressor):
 
         Notes
         -----
-        Intervals of unseen tasks come from tasks that were held out completely, and have the same width for all rows.
-        Each task counts once: nine tasks are needed for a coverage of 0.9, four for 0.8; with fewer, the ends are
-        infinite. With fewer than three tasks, unseen tasks get the intervals of known tasks. For known tasks, each
-        group that was given to ``fit`` counts once.
+        Intervals of unseen tasks come from tasks that were held out completely. Each task counts once: nine tasks are
+        needed for a coverage of 0.9, four for 0.8; with fewer, the ends are infinite. With fewer than three tasks,
+        unseen tasks get the intervals of known tasks. For known tasks, each group that was given to ``fit`` counts
+        once.
         """
-        return intervals.predict_interval(self, X, tasks, coverage, method)
+        return intervals.predict_interval(self, X, tasks, coverage, method, adaptive)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Explained variance (R^2) of the predictions, over all tasks."""

@@ -482,8 +482,16 @@ random_state.set : int, RandomState or None
 method.interval : {"auto", "jackknife+", "jackknife"}
     "jackknife+" uses the models without each fold (CV+ if folds hold several rows): intervals are wider where these
     differ, and cover with a probability of at least ``2 coverage - 1`` for any distribution. It needs every training
-    row as a centre, and an inverse of all rows, computed at the first call. "jackknife" has the same width
-    everywhere. "auto" is "jackknife+" up to 4,000 training rows.
+    row as a centre, and an inverse of all rows, computed at the first call. "jackknife" uses the residuals alone.
+    "auto" is "jackknife+" up to 4,000 training rows.
+
+bounds : pair of float, optional
+    The smallest and the largest possible target, such as ``(0, 10)``; either may be None. Predictions and ends of
+    intervals are clipped to them, and a target outside is an error.
+
+adaptive : bool
+    Whether intervals are wider where held-out residuals are larger: by the predicted value, by region and by task, if
+    the held-out rows show a clear difference. False gives one width for all rows ("jackknife").
 """)
 
 #: Sentences that continue an entry, and references. They are inserted as they are.

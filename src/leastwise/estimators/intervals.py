@@ -1,4 +1,4 @@
-"""Prediction intervals of regressors, from held-out residuals: the jackknife, jackknife+ and CV+."""
+"""Prediction intervals of regressors from held-out residuals: jackknife, jackknife+ and CV+, with adaptive widths."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.conformal import jackknife, jackknife_plus
 from leastwise.calibration.extrapolation import independent_weights
+from leastwise.calibration.spread import Spread
 from leastwise.estimators.checks import choose
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.objective import excess, inflation
@@ -64,6 +65,8 @@ class Residuals:
         Added to the absolute residuals, to correct for their use in the choice of hyperparameters.
     inflation : float
         Factor by which they are then multiplied.
+    spread, unseen_spread : Spread or None
+        Scales of the residuals, and of those of unseen tasks.
     inverse, same
         Cached results of the first interval.
     """
@@ -85,6 +88,8 @@ class Residuals:
     split: bool = False
     excess: Array | None = None
     inflation: float = 1.0
+    spread: Spread | None = None
+    unseen_spread: Spread | None = None
     inverse: BorderedInverse | None = None
     same: Array | None = None
 
@@ -98,16 +103,22 @@ class Residuals:
         size = np.abs(residual)
         return self.inflation * (size if self.excess is None else np.maximum(size + self.excess, 0))
 
-    def half_widths(self, coverage: float) -> Array:
-        """Half the width of intervals of constant width, of shape (1, outputs)."""
-        nothing = np.zeros((1, self.residual.shape[1]))
-        return jackknife(nothing, self.sizes(self.residual), self.row_weights, coverage)[1]
+    def ratios(self, residual: Array, adaptive: bool = True) -> Array:
+        """Sizes of residuals relative to the scales of their rows."""
+        return self.sizes(residual) / (self.spread.heldout if adaptive and self.spread is not None else 1.0)
 
-    def unseen_task_half_widths(self, coverage: float) -> Array:
+    def half_widths(self, coverage: float, adaptive: bool = True) -> Array:
+        """Half the width of an interval relative to the scale of a row, of shape (1, outputs)."""
+        nothing = np.zeros((1, self.residual.shape[1]))
+        return jackknife(nothing, self.ratios(self.residual, adaptive), self.row_weights, coverage)[1]
+
+    def unseen_task_half_widths(self, coverage: float, adaptive: bool = True) -> Array:
         """The same for unseen tasks."""
         assert self.unseen_task is not None
         assert self.unseen_task_w is not None
-        return jackknife(np.zeros((1, self.unseen_task.shape[1])), self.unseen_task, self.unseen_task_w, coverage)[1]
+        scale = self.unseen_spread.heldout if adaptive and self.unseen_spread is not None else 1.0
+        ratio = self.unseen_task / scale
+        return jackknife(np.zeros((1, ratio.shape[1])), ratio, self.unseen_task_w, coverage)[1]
 
     def at_same_ridge(self) -> Array:
         """Residuals of models with the same ridge on the sum of losses as the full model: ``M_ff^-1 (M z)_f``.
@@ -180,7 +191,7 @@ def residuals_of(model: Any, method: str) -> Residuals:
     return known
 
 
-def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: str) -> Array:
+def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: str, adaptive: bool) -> Array:
     """Intervals of a fitted regressor; see ``Regressor.predict_interval``."""
     check_is_fitted(model)
     choose("method", method, ["auto", "jackknife+", "jackknife"])
@@ -188,26 +199,34 @@ def predict_interval(model: Any, X: Any, tasks: Any, coverage: float, method: st
         hint = " (Tasks are given by name: tasks=.)" if np.ndim(coverage) else ""
         raise ValueError(f"coverage={coverage!r} must be a number above 0 and below 1, such as 0.9.{hint}")
     known = residuals_of(model, method)
+    spread, unseen_spread = (known.spread, known.unseen_spread) if adaptive else (None, None)
     F, rows, task = model._values(bring(X), tasks)
     plus = known.rows and method != "jackknife" and _room_for_plus(len(known.fold), method)
     low, high = np.empty(F.shape), np.empty(F.shape)
     own = np.ones(len(F), dtype=bool) if task is None or known.unseen_task is None else task >= 0
     for part in row_chunks(len(F), len(known.fold) * 4, 8):
         i = np.flatnonzero(own[part]) + part.start
+        scale = _scales(spread, rows[i], F[i], None if task is None else task[i])
         if plus and len(i):
             S = _smoother(model, rows[i], None if task is None else task[i], known)
             left = known.at_same_ridge()
-            weights, size = known.row_weights, known.sizes(left)
+            weights, size = known.row_weights, known.ratios(left, adaptive)
             if known.split and known.count is not None:  # one observation is this share of the row's target
                 S = S / known.count
-            low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, weights, coverage, size)
+            low[i], high[i] = jackknife_plus(F[i], S, left, known.fold, weights, coverage, size, scale)
         else:
-            half = known.half_widths(coverage)
+            half = scale * known.half_widths(coverage, adaptive)
             low[i], high[i] = F[i] - half, F[i] + half
     if not own.all():
-        half = known.unseen_task_half_widths(coverage)
+        half = known.unseen_task_half_widths(coverage, adaptive)
+        half = half * _scales(unseen_spread, rows[~own], F[~own])
         low[~own], high[~own] = F[~own] - half, F[~own] + half
     return np.stack([model._shown(low), model._shown(high)], axis=-1)
+
+
+def _scales(spread: Spread | None, X: Any, F: Array, task: Array | None = None) -> Array:
+    """Scales of rows; 1 without adaptive widths."""
+    return np.ones(F.shape) if spread is None else spread(X, F, task)
 
 
 def _room_for_plus(n: int, method: str) -> bool:

@@ -10,7 +10,7 @@ from leastwise.estimators.explaining import influence
 from leastwise.estimators.fitting import plan
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
-from leastwise.problem.targets import ClassTargets, ValueTargets
+from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds
 
 #: Values of ``solver``.
 
@@ -45,6 +45,7 @@ class LSSVR(Regressor):
     %(cv)s
     %(scoring.values)s
     %(solver.lssvm)s
+    %(bounds)s
     %(prune)s
     %(search_rows)s
     %(tol.krylov)s
@@ -123,6 +124,7 @@ class LSSVR(Regressor):
         cv: Any = "loo",
         scoring: Any = "cautious",
         solver: str = "auto",
+        bounds: Any = None,
         prune: float | None = None,
         search_rows: Any = "auto",
         tol: float = 1e-6,
@@ -146,6 +148,7 @@ class LSSVR(Regressor):
         self.cv = cv
         self.scoring = scoring
         self.solver = solver
+        self.bounds = bounds
         self.prune = prune
         self.search_rows = search_rows
         self.tol = tol
@@ -173,7 +176,8 @@ class LSSVR(Regressor):
         return self._fit(X, y, sample_weight, groups)
 
     def _spec(self) -> Spec:
-        targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
+        bounds = check_bounds(self.bounds)
+        targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__, bounds=bounds)
         kernels = ("rbf+linear", "laplace+linear")
         return Spec.of(self, targets, family="machine", auto_kernels=kernels, device_rows=True)
 

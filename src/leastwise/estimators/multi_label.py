@@ -15,7 +15,7 @@ from leastwise.estimators.base import Classifier, logarithm
 from leastwise.estimators.docs import documented
 from leastwise.estimators.explaining import label_influence
 from leastwise.estimators.fitting import plan
-from leastwise.estimators.predicting import SetOptions, container_of, held_rows, label_tables
+from leastwise.estimators.predicting import SetOptions, container_of, label_evidence
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.streaming import fit_stream, forget, partial_fit, unfit, without_rows
 from leastwise.estimators.validation import row_index
@@ -428,9 +428,8 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
-        held = held_rows(self)
-        P, labels = to_numpy(self._answer(X).proba()), self.label_index_
-        return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held, labels)
+        evidence = label_evidence(self)
+        return wanted.of_labels(to_numpy(self._answer(X).proba()), evidence, self.label_index_)
 
     threshold_: Any
     label_index_: Labels

@@ -10,7 +10,7 @@ from leastwise.estimators.explaining import task_influence
 from leastwise.estimators.fitting import task_plan
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.task_streaming import fit_stream
-from leastwise.problem.targets import ClassTargets, ValueTargets
+from leastwise.problem.targets import ClassTargets, ValueTargets, check_bounds
 
 #: Values of ``solver``.
 #: sharing="auto": linear functions of tasks are often almost, but not exactly, equal.
@@ -58,6 +58,7 @@ class MultiTaskLSSVR(TaskRegressor):
     %(scoring.values)s
         "r2" is over all tasks, and "task_r2" the mean over tasks; the linear model is shared by all tasks.
     %(solver.task_lssvm)s
+    %(bounds)s
     %(prune)s
     %(search_rows)s
     %(tol.krylov)s
@@ -149,6 +150,7 @@ class MultiTaskLSSVR(TaskRegressor):
         cv: Any = "loo",
         scoring: Any = "cautious",
         solver: str = "auto",
+        bounds: Any = None,
         prune: float | None = None,
         search_rows: Any = "auto",
         tol: float = 1e-6,
@@ -177,6 +179,7 @@ class MultiTaskLSSVR(TaskRegressor):
         self.cv = cv
         self.scoring = scoring
         self.solver = solver
+        self.bounds = bounds
         self.prune = prune
         self.search_rows = search_rows
         self.tol = tol
@@ -206,7 +209,8 @@ class MultiTaskLSSVR(TaskRegressor):
         return self._fit(X, y, sample_weight, groups, tasks)
 
     def _spec(self) -> Spec:
-        targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__)
+        bounds = check_bounds(self.bounds)
+        targets = ValueTargets(bias=self.bias is not None, owner=type(self).__name__, bounds=bounds)
         rules = ("random", "kmeans", "kmeans++", "leverage", "task")
         grids: dict[str, Any] = {"sharings": SHARINGS, "auto_intercept_ratios": INTERCEPT_RATIOS}
         kernels = ("rbf+linear", "laplace+linear")

@@ -16,11 +16,13 @@ from leastwise.calibration.conformal import METHODS, Evidence, HeldRows, gather,
 from leastwise.calibration.prior import Shift
 from leastwise.estimators.checks import check_range, choose
 from leastwise.estimators.validation import row_index
+from leastwise.model_selection.objective import hidden_errors
 from leastwise.problem.basis import evaluate
 from leastwise.problem.labels import Labels
 from leastwise.solvers.solve_tasks import evaluate_tasks
 from leastwise.utils.arrays import get_namespace, is_finite, is_numpy, numbers_like, to_namespace, to_numpy
 from leastwise.utils.optional import frames
+from leastwise.utils.unwrap import core
 
 Array = np.ndarray
 
@@ -165,10 +167,10 @@ class SetOptions:
             inside[unseen] = self.of(P[unseen], unseen_task)
         return inside
 
-    def of_labels(self, P: Array, known: list[Array], held: HeldRows, labels: Labels) -> Any:
-        """The sets of every label, from concatenated probabilities and held-out tables of each label."""
+    def of_labels(self, P: Array, evidence: list[Evidence], labels: Labels) -> Any:
+        """The sets of every label, from concatenated probabilities and the held-out rows of each label."""
         parts = [P[:, a:b] for a, b in pairwise(labels.starts.tolist())]
-        made = [self.of(p, gather(known[t], held, t)) for t, p in enumerate(parts)]
+        made = [self.of(p, known) for p, known in zip(parts, evidence, strict=True)]
         if labels.form == "flat":
             return made[0]
         return np.stack(made, axis=1) if labels.binary else made
@@ -190,7 +192,25 @@ def held_rows(model: Any) -> HeldRows:
 def evidence_of(model: Any) -> Evidence:
     """Held-out probabilities and true classes of the rows with a weight above 0."""
     held = held_rows(model)
-    return gather(model.heldout_proba_, held)
+    return gather(model.heldout_proba_, held, hidden=hidden_by_selection(model, held))
+
+
+def label_evidence(model: Any) -> list[Evidence]:
+    """The same for every label of a multi-label model; hyperparameters are chosen once for all labels."""
+    held = held_rows(model)
+    tables = label_tables(model.heldout_proba_, core(model).label_index_.form)
+    hidden = hidden_by_selection(model, held) / len(tables)
+    return [gather(table, held, t, hidden) for t, table in enumerate(tables)]
+
+
+def hidden_by_selection(model: Any, held: HeldRows) -> float:
+    """Errors that the choice of hyperparameters and of a recalibration may hide; all labels of a row count as one."""
+    known = held.weight > 0 if held.weight.ndim == 1 else (held.weight > 0).any(axis=1)
+    size = len(np.unique(held.group[known])) if held.group is not None else known.sum()
+    if held.group is None and held.count is not None:
+        size = held.count[known].sum()
+    families = sum(name is not None for name in vars(model).get("scores_", ())) > 1
+    return hidden_errors(vars(core(model)).get("cv_results_"), float(size), int(families))
 
 
 def unseen_task_evidence(model: Any) -> Evidence | None:

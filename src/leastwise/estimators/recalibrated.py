@@ -23,7 +23,7 @@ from leastwise.estimators.predicting import (
     SetOptions,
     evidence_of,
     held_rows,
-    label_tables,
+    label_evidence,
     unseen_task_evidence,
 )
 from leastwise.estimators.validation import all_or_nothing, row_index
@@ -264,8 +264,7 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         answer = self._answer(X, tasks)
         P = self._mapped(answer)
         if isinstance(model, MultiLabelLSPC):
-            labels = model.label_index_
-            return wanted.of_labels(P, label_tables(self.heldout_proba_, labels.form), held_rows(self), labels)
+            return wanted.of_labels(P, label_evidence(self), model.label_index_)
         if answer.task is None:
             return wanted.of(P, evidence_of(self))
         return wanted.of_tasks(P, answer.task, evidence_of(self), self._unseen_task_evidence())

@@ -23,6 +23,7 @@ from leastwise.calibration.extrapolation import (
     heldout_distances,
 )
 from leastwise.calibration.label_thresholds import choose_thresholds
+from leastwise.calibration.spread import ResidualRows, Spread, fit_spread
 from leastwise.estimators.checks import check_threshold
 from leastwise.estimators.intervals import Residuals, residuals
 from leastwise.estimators.predicting import Answer, raw_scores
@@ -33,7 +34,7 @@ from leastwise.model_selection.folds import distinct_sample
 from leastwise.model_selection.label_scoring import threshold_metric
 from leastwise.model_selection.search import table
 from leastwise.problem.basis import Basis
-from leastwise.problem.kernels import Laplace, Precomputed, Scaled
+from leastwise.problem.kernels import Laplace, Linear, Precomputed, Scaled
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.influence import TrainingRecord
 from leastwise.solvers.label_evaluators import LabelRows
@@ -254,10 +255,37 @@ def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None
     model.heldout_prediction_ = model._shown(F)
     model.cv_results_ = table(fitted.choice.seen)
     known = residuals(data, outcome, fitted.settings, fitted.plain, fitted.choice.seen)
-    model.residuals_ = _with_tasks(known, spec, data, fitted) if spec.many_tasks else known
+    held = np.flatnonzero(~np.isnan(outcome.F[:, 0]))
+    task = None if data.rows.task is None else data.rows.task[held]
+    size = known.sizes(known.residual)
+    known.spread = _spread(model, size, data.rows, held, outcome.F, fitted, known.group, task, task)
+    model.residuals_ = _with_tasks(model, known, spec, data, fitted) if spec.many_tasks else known
 
 
-def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
+def _spread(
+    model: Any,
+    size: Array,
+    rows: Any,
+    held: Array,
+    F: Array,
+    fitted: Fitted,
+    group: Array | None,
+    predicted_task: Array | None,
+    task: Array | None = None,
+) -> Spread | None:
+    """The scale of the residuals of the rows ``held``, with factors of their tasks if these are given."""
+    kernel, basis = fitted.settings.kernel, fitted.basis
+    X = rows.X[held]
+    moved = float(np.sqrt(np.mean(np.sum((raw_scores(model, X, predicted_task)[0] - F[held]) ** 2, axis=1))))
+    precomputed = isinstance(kernel, Precomputed)
+    points = not precomputed and (basis.rows is not None or not isinstance(kernel, Linear))
+    w, count = rows.w[held].astype(float), None if rows.count is None else rows.count[held]
+    known = ResidualRows(size, F[held].astype(float), None if precomputed else X, w, group, count, task, moved)
+    n_tasks = 0 if task is None else int(task.max()) + 1
+    return fit_spread(known, kernel, basis.centers if points else None, n_tasks)
+
+
+def _with_tasks(model: Any, known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> Residuals:
     """The residuals, including those of tasks that were held out completely."""
     best, settings, evaluator = fitted.outcome, fitted.settings, fitted.choice.searched
     assert data.tasks is not None
@@ -271,6 +299,9 @@ def _with_tasks(known: Residuals, spec: Spec, data: Dataset, fitted: Fitted) -> 
         w, task = evaluator.rows.w.astype(float), evaluator.rows.task
         known.unseen_task = (evaluator.rows.values - F).astype(float)
         known.unseen_task_w = w / np.bincount(task, weights=w)[task]  # a task counts once
+        size = np.abs(known.unseen_task)
+        unseen = np.full(len(F), -1)
+        known.unseen_spread = _spread(model, size, evaluator.rows, np.arange(len(F)), F, fitted, task, unseen)
     return known
 
 

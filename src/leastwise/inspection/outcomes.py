@@ -229,7 +229,8 @@ def error_bounds(decisions: Decisions, thresholds: Array, delta: float) -> Array
     if decisions.plain:
         times = decisions.times[decisions.member]
         rows = accepted_rows(decisions.confidence, decisions.wrong, thresholds, times)
-        return np.where(rows.mass > 0, exact_upper(rows.error_mass, np.maximum(rows.mass, 1), 1 - delta), np.nan)
+        errors = np.minimum(rows.error_mass + decisions.hidden, rows.mass)
+        return np.where(rows.mass > 0, exact_upper(errors, np.maximum(rows.mass, 1), 1 - delta), np.nan)
     bounds = np.full(len(thresholds), np.nan)
     for k, threshold in enumerate(thresholds):
         accepted = decisions.accepted(float(threshold))
@@ -249,7 +250,7 @@ def _bet_bound(decisions: Decisions, accepted: Array, delta: float) -> float:
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         losses = (pairs.real - middle * pairs.imag) / (1 - middle)
-        won = np.log1p(-BETS[:, None] * losses) @ times
+        won = np.log1p(-BETS[:, None] * losses) @ times + decisions.hidden * np.log1p(-BETS)
         total = won.max() + np.log(np.mean(np.exp(won - won.max())))
         low, high = (low, middle) if total >= -np.log(delta) else (middle, high)
     return high

@@ -129,7 +129,8 @@ def exact_interval(successes: Any, trials: Any, level: float = 0.95) -> tuple[Ar
 
 def exact_upper(successes: Array, trials: Array, level: float) -> Array:
     """One-sided Clopper-Pearson bound: the proportion is above it with probability at most ``1 - level``."""
-    return np.where(successes < trials, beta.ppf(level, successes + 1, np.maximum(trials - successes, 1)), 1.0)
+    failures = np.where(successes < trials, trials - successes, 1)
+    return np.where(successes < trials, beta.ppf(level, successes + 1, failures), 1.0)
 
 
 def resampled_groups(m: int, draws: int, rng: np.random.Generator) -> Iterator[Array]:

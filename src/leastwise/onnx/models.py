@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.calibration.extrapolation import Extrapolation
+from leastwise.calibration.spread import PRIOR, Spread
 from leastwise.onnx.calibrators import label_probabilities, recalibrate, shift_prior
 from leastwise.onnx.encoders import convert_inputs, split_tasks
 from leastwise.onnx.graph import Graph, Value
@@ -260,12 +261,15 @@ class Scores:
         None where every row is trusted.
     task : Value of shape (n,) or None
         Task codes, -1 for unseen tasks.
+    X : Value of shape (n, d) or None
+        The rows as the kernel sees them.
     """
 
     F: Value
     invalid: Value
     in_domain: Value | None = None
     task: Value | None = None
+    X: Value | None = None
 
 
 @dataclass(frozen=True)
@@ -307,7 +311,25 @@ def model_scores(g: Graph, model: Any, columns: Columns) -> Scores:
     Z, invalid = convert_inputs(g, model, columns)
     F, in_domain = kernel_scores(g, model.kernel_, float(model.sigma_), Z, centers, coef, extrapolation)
     F = F + intercept
-    return Scores(F, sum(invalid, start=(F * 0.0).sum()), in_domain, task)
+    return Scores(F, sum(invalid, start=(F * 0.0).sum()), in_domain, task, Z)
+
+
+def scales(g: Graph, spread: Spread | None, scores: Scores, F: Value) -> Value:
+    """Scales of residuals, of the shape of the scores F; 1 where there is no spread."""
+    if spread is None:
+        return F * 0.0 + 1.0
+    scale = F * 0.0 + spread.mean
+    if spread.kernel is not None and spread.total is not None and spread.mass is not None:
+        at = F if spread.by == "prediction" else scores.X
+        assert at is not None
+        sums = SharedCoefficients(np.column_stack([spread.mass, spread.total]))
+        made, _ = kernel_scores(g, spread.kernel, spread.bandwidth, at, spread.knots, sums)
+        outputs = np.arange(1, 1 + spread.total.shape[1])
+        scale = (made.take(outputs) + PRIOR * spread.mean) / (made.take(np.array([0])) + PRIOR)
+    if spread.factor is not None and scores.task is not None:
+        factors = np.vstack([spread.factor, np.ones((1, spread.factor.shape[1]))])  # the last: unseen tasks
+        scale = scale * g.value(factors).take(scores.task, axis=0)
+    return scale
 
 
 def model_probabilities(g: Graph, model: Any, columns: Columns, class_prior: Any = None) -> Predictions:

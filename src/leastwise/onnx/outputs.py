@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.calibration.conformal import ROUNDING, Evidence, gather, levels
+from leastwise.calibration.conformal import ROUNDING, Evidence, levels
 from leastwise.calibration.label_blend import by_width
 from leastwise.estimators.klr import KernelLogisticRegression
 from leastwise.estimators.lspc import LSPC
@@ -16,14 +16,15 @@ from leastwise.estimators.multi_label import MultiLabelLSPC
 from leastwise.estimators.multi_task import MultiTaskLSPC
 from leastwise.estimators.multi_task_klr import MultiTaskKernelLogisticRegression
 from leastwise.estimators.multi_task_lssvm import MultiTaskLSSVC, MultiTaskLSSVR
-from leastwise.estimators.predicting import label_tables
+from leastwise.estimators.predicting import label_evidence
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.onnx.calibrators import join_label_blocks
 from leastwise.onnx.graph import Graph, Value
-from leastwise.onnx.models import Predictions, model_probabilities, model_scores
+from leastwise.onnx.models import Predictions, model_probabilities, model_scores, scales
 from leastwise.onnx.registry import ExportOptions, estimators
 from leastwise.onnx.transformers import Columns
 from leastwise.problem.labels import Labels
+from leastwise.problem.targets import check_bounds
 from leastwise.utils.unwrap import core
 
 Array = np.ndarray
@@ -236,8 +237,7 @@ def _within_level(g: Graph, scores: Value, level: Any, n_classes: int) -> Value:
 def _output_label_sets(g: Graph, model: Any, scores: Value, task: Value | None, coverage: float) -> None:
     """``set`` of shape (n, T, 2), or ``set_0`` and so on."""
     labels: Labels = core(model).label_index_
-    rows, known = model._held_rows(), label_tables(model.heldout_proba_, labels.form)
-    level = np.array([_conformal_level(gather(P, rows, t), coverage) for t, P in enumerate(known)])
+    level = np.array([_conformal_level(evidence, coverage) for evidence in label_evidence(model)])
     blocks, parts = [], []
     for which, columns in by_width(labels.starts):
         blocks.append(columns)
@@ -263,10 +263,11 @@ def _regressor(g: Graph, model: Any, columns: Columns, options: ExportOptions) -
     _output_values(g, model, "variable", F)
     if options.interval is not None:
         residuals = model._residuals("jackknife")
-        half: Any = residuals.half_widths(options.interval)
+        half = scales(g, residuals.spread, scores, F) * residuals.half_widths(options.interval)
         if residuals.unseen_task is not None and scores.task is not None:
             unseen = (scores.task < np.array(0)).unsqueeze(1)
-            half = g.where(unseen, residuals.unseen_task_half_widths(options.interval), half)
+            wide = scales(g, residuals.unseen_spread, scores, F) * residuals.unseen_task_half_widths(options.interval)
+            half = g.where(unseen, wide, half)
         _output_values(g, model, "lower", F - half)
         _output_values(g, model, "upper", F + half)
 
@@ -274,6 +275,9 @@ def _regressor(g: Graph, model: Any, columns: Columns, options: ExportOptions) -
 def _output_values(g: Graph, model: Any, name: str, F: Value) -> None:
     unit, offset = np.asarray(model.unit_, dtype=float), np.asarray(model.offset_, dtype=float)
     values = F * unit + offset
+    bounds = check_bounds(model.bounds)
+    if bounds is not None:
+        values = values.maximum(bounds[0]).minimum(bounds[1])
     if model.flat_:
         g.output(name, values.squeeze(1), g.io_dtype)
     else:

@@ -60,6 +60,7 @@ def _grid(value: Field) -> OneOf:
 PENALTY = Maybe(DictOf(Name(), POSITIVE), Sequence(POSITIVE), Array("iuf", None, low=0))
 SPLITS = Sequence(OneOf(Record(Ints(None), Ints(None)), ListOf(Ints(None), 2)))
 CLASS_WEIGHT = OneOf(Text(), DictOf(Name(), POSITIVE))
+MATRIX = OneOf(Rows(None, None), Array("biu", None, None), Sequence(Sequence(Real())))
 PARAMETERS: Fields = {
     "sigma": _grid(POSITIVE),
     "alpha": _grid(POSITIVE),
@@ -72,14 +73,15 @@ PARAMETERS: Fields = {
     "norm": Text(),
     "basis": Text(),
     "n_centers": Maybe(Int(1)),
-    "centers": OneOf(Text(), Rows(None, None), Ints(None, None)),
+    "centers": OneOf(Text(), MATRIX),
     "bias": Maybe(Text(), POSITIVE),
     "cv": Maybe(Text(), Int(), Part("splitter"), SPLITS),
     "scoring": Maybe(Text()),
     "calibration": Maybe(Text()),
     "extrapolate": Bool(),
-    "class_weight": Maybe(CLASS_WEIGHT, Sequence(Maybe(CLASS_WEIGHT))),
+    "class_weight": Maybe(CLASS_WEIGHT, Sequence(Maybe(CLASS_WEIGHT)), DictOf(Name(), Maybe(CLASS_WEIGHT))),
     "solver": Text(),
+    "bounds": Maybe(Sequence(Maybe(Real(finite=False)), 2), Array("iuf", 2, finite=False)),
     "prune": Maybe(POSITIVE),
     "search_rows": Maybe(Text(), Int(1)),
     "max_passes": COUNT,
@@ -89,12 +91,12 @@ PARAMETERS: Fields = {
     "coef0": Real(),
     "random_state": RandomSource(),
     "verbose": OneOf(Bool(), COUNT),
-    "similarity": OneOf(Text(), Rows(None, None), Ints(None, None), Sequence(Sequence(Name()))),
+    "similarity": OneOf(Text(), MATRIX, Sequence(Sequence(Name()))),
     "task_penalty": PENALTY,
     "label_penalty": PENALTY,
     "task_column": Maybe(COLUMN),
     "unknown_task": Text("shared", "error"),
-    "threshold": OneOf(Text(), SHARE, Sequence(SHARE), Floats(None, low=0, high=1)),
+    "threshold": OneOf(Text(), SHARE, Sequence(SHARE), Array("iuf", None, low=0, high=1), DictOf(Name(), SHARE)),
     "missing": Scalar(),
 }
 
@@ -307,7 +309,11 @@ def _stream_problem(state: State, sizes: Sizes) -> str | None:
             return f"moments_ has {n} basis functions for {sizes['n_centers']} centers"
     if sample is None:
         return None
-    if sample.X.shape[1] != sizes.get("n_inputs", sample.X.shape[1]):
+    # With categories, the rows are kept as they came.
+    if sizes.keys() & {"n_inputs", "n_features"} and sample.X.shape[1] not in (
+        sizes.get("n_inputs"),
+        sizes.get("n_features"),
+    ):
         return "kept_ has rows of another width"
     y, labels = sample.y, state.get("label_index_")
     if y.dtype.kind == "i":
@@ -449,7 +455,7 @@ register(
     {
         "_sklearn_output_config": OUTPUT_CONFIG,
         "estimator": PREDICTOR,
-        "method": Text(),
+        "method": OneOf(Maybe(Text()), Sequence(Maybe(Text()))),
         "by_task": Bool(),
         "estimator_": PREDICTOR,
         "n_features_in_": Optional(Int(0, 2**31 - 1, size="n_features")),

@@ -376,19 +376,21 @@ class Objects:
 
 @dataclass(frozen=True, init=False)
 class Rows:
-    """A matrix of finite floats, dense or compressed sparse."""
+    """A matrix of floats, dense or compressed sparse; finite unless ``finite=False``."""
 
     shape: tuple[Size, ...]
+    finite: bool
 
-    def __init__(self, *shape: Size) -> None:
+    def __init__(self, *shape: Size, finite: bool = True) -> None:
         object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "finite", finite)
 
     def problem(self, value: Any, scope: Scope) -> str | None:
         if not sparse.issparse(value):
-            return Floats(*self.shape).problem(value, scope)
+            return Floats(*self.shape, finite=self.finite).problem(value, scope)
         if not all(map(scope.fits, self.shape, value.shape)):
             return f" has the shape {value.shape}; expected ({', '.join(map(scope.shown, self.shape))})"
-        return Floats(None).problem(value.data, scope)
+        return Floats(None, finite=self.finite).problem(value.data, scope)
 
 
 def Names(size: Size = None) -> OneOf:

@@ -413,13 +413,37 @@ _part(
     exact=True,
 )
 OUTPUTS = Floats("n_rows", "n_outputs")
+
+
+def _check_residuals(state: State, sizes: Sizes) -> str | None:
+    present = np.unique(state["fold"])
+    return None if np.array_equal(present, np.arange(len(present))) else "fold has gaps in the numbers of its folds"
+
+
+_part(
+    "heldout.Spread",
+    "calibration.spread:Spread",
+    "part",
+    {
+        "mean": Floats("n_outputs", low=0),
+        "by": Text("mean", "prediction", "inputs"),
+        "kernel": Maybe(Part("kernel.RBF", "kernel.Laplace")),
+        "bandwidth": Real(1e-150, 1e150),
+        "knots": Maybe(Rows("n_knots", None)),
+        "total": Maybe(Floats("n_knots", "n_outputs", low=0)),
+        "mass": Maybe(Floats("n_knots", low=0)),
+        "factor": Maybe(Floats("n_tasks", "n_outputs", low=0)),
+        "heldout": Floats("n_rows", "n_outputs", low=0),
+    },
+    exact=True,
+)
 _part(
     "heldout.Residuals",
     "estimators.intervals:Residuals",
     "part",
     {
         "residual": Floats("n_rows", "n_outputs", finite=False),
-        "fold": Ints("n_rows", low=-1),
+        "fold": Ints("n_rows", low=0),
         "w": WEIGHTS,
         "rho": POSITIVE,
         "centring": Maybe(Part("heldout.Centring", sizes=("n_rows",))),
@@ -431,10 +455,13 @@ _part(
         "group": GROUPS,
         "count": Maybe(WEIGHTS),
         "excess": Maybe(OUTPUTS),
-        "inflation": POSITIVE,
+        "inflation": ANY_WEIGHT,
+        "spread": Maybe(Part("heldout.Spread", sizes=("n_rows", "n_outputs"))),
+        "unseen_spread": Maybe(Part("heldout.Spread", sizes=("n_unseen=n_rows", "n_outputs"))),
     },
     exact=True,
     skip=("inverse", "same"),
+    check=_check_residuals,
 )
 _part(
     "heldout.Neighbourhood",
@@ -524,7 +551,7 @@ _part(
     "part",
     {
         "key": Array("u", "n_rows"),
-        "X": Rows("n_rows", "n_features"),
+        "X": Rows("n_rows", "n_features", finite=False),  # before missing values are filled
         "y": OneOf(Array("if", "n_rows"), Array("if", "n_rows", None)),
         "w": WEIGHTS,
         "group": Maybe(Names("n_rows")),

@@ -20,7 +20,7 @@ from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.base import KernelEstimator, Regressor
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import label_tables
+from leastwise.estimators.predicting import hidden_by_selection, label_tables
 from leastwise.estimators.recalibrated import Recalibrated
 from leastwise.estimators.validation import task_codes
 from leastwise.metrics.probabilities import class_log_losses
@@ -286,25 +286,34 @@ def call_with_tasks(method: Any, X: Any, tasks: Any, **more: Any) -> Any:
 def _evaluation(subject: Subject, P: Any, held: HeldRows, heldout: bool) -> Evaluation:
     """From probabilities in the form that models return."""
     index = getattr(subject.model, "label_index_", None)
+    hidden = hidden_by_selection(subject.calibrated, held) if heldout else 0.0
     if index is None:
         P = np.asarray(P)
-        return Evaluation([_predictions(P, held, None, subject.class_names())], len(P), held, heldout)
+        part = _predictions(P, held, None, hidden, subject.class_names())
+        return Evaluation([part], len(P), held, heldout)
     tables = label_tables(P, index.form)
+    hidden /= len(tables)
     thresholds = np.broadcast_to(getattr(subject.calibrated, "threshold_", 0.5), len(tables))
     names = subject.labels or [""]
     parts = [
-        _predictions(table, held, t, subject.class_names(t), float(threshold), name)
+        _predictions(table, held, t, hidden, subject.class_names(t), float(threshold), name)
         for t, (table, threshold, name) in enumerate(zip(tables, thresholds, names, strict=True))
     ]
     return Evaluation(parts, len(tables[0]), held, heldout)
 
 
 def _predictions(
-    P: Array, held: HeldRows, label: int | None, classes: list[str], threshold: float = 0.5, name: str = ""
+    P: Array,
+    held: HeldRows,
+    label: int | None,
+    hidden: float,
+    classes: list[str],
+    threshold: float = 0.5,
+    name: str = "",
 ) -> Predictions:
     w = held.weight if label is None else held.weight[:, label]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
-    return Predictions(gather(P, held, label), rows, classes, threshold, name)
+    return Predictions(gather(P, held, label, hidden), rows, classes, threshold, name)
 
 
 # ------------------------------------------------------------------------------ measures

@@ -45,6 +45,8 @@ class ValuePredictions:
         For rows that were given: whether the model's intervals contain the value (n, outputs), and mean widths.
     group : ndarray of int of shape (n,), optional
         The user's groups; each counts as one observation in intervals.
+    scale : ndarray of shape (n, outputs), optional
+        Scales of adaptive intervals, estimated without the row; by default 1.
     """
 
     y: Array
@@ -57,6 +59,7 @@ class ValuePredictions:
     heldout: bool = True
     covered: dict[float, tuple[Array, Array]] | None = None
     group: Array | None = None
+    scale: Array | None = None
 
     @property
     def residual(self) -> Array:
@@ -76,7 +79,9 @@ def heldout_values(subject: Subject, tasks: Any = None) -> ValuePredictions | No
     rows, n = _counted_rows(every, F), len(every)
     # With leave-one-out the folds are duplicates and groups, which are dependent; larger folds are not.
     unit = known.fold if isinstance(model.cv, str) and model.cv == "loo" else None
-    return ValuePredictions(y, F, known.w, rows, unit, _task_codes(model, tasks, rows, n), n, group=known.group)
+    task = _task_codes(model, tasks, rows, n)
+    scale = None if known.spread is None else known.spread.heldout
+    return ValuePredictions(y, F, known.w, rows, unit, task, n, group=known.group, scale=scale)
 
 
 def _counted_rows(every: Array, held: Array) -> Array:
@@ -132,11 +137,13 @@ def given_values(subject: Subject, X: Any, y: Any, tasks: Any) -> ValuePredictio
 def coverage_of(known: ValuePredictions, level: float) -> tuple[Array, Array]:
     """Whether values lie within their intervals (n, outputs), and the mean widths of the intervals.
 
-    The intervals of held-out rows have the width that the residuals of the other half of the rows (or groups) need.
+    The intervals of held-out rows have the width that the residuals of the other half of the rows (or groups) need,
+    relative to the scales of the rows.
     """
     if known.covered is not None:
         return known.covered[level]
-    size = np.abs(known.residual)
+    scale = np.ones(known.y.shape) if known.scale is None else known.scale
+    size = np.abs(known.residual) / scale
     unit = np.arange(len(size)) if known.unit is None else known.unit
     half = np.random.default_rng(0).permutation(int(unit.max()) + 1)[unit] % 2
     widths = np.empty((2, size.shape[1]))
@@ -145,7 +152,7 @@ def coverage_of(known: ValuePredictions, level: float) -> tuple[Array, Array]:
         w = independent_weights(known.w[there], None if known.group is None else known.group[there])
         widths[side] = [upper_quantile(s[None, there], w, level)[0] if there.any() else np.inf for s in size.T]
     inside = size <= widths[half]
-    return inside, 2 * widths.mean(axis=0)
+    return inside, 2 * (widths[half] * scale).mean(axis=0)
 
 
 # ------------------------------------------------------------------------------------- data

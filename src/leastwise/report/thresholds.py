@@ -59,7 +59,8 @@ def _decisions(parts: list[Predictions], by_label: bool) -> Decisions:
     count = parts[0].evidence.count if independent else None
     if count is not None:
         count = np.concatenate([p.evidence.count for p in parts if p.evidence.count is not None])
-    return Decisions(confidence, wrong, w, None if independent else np.concatenate(groups), count)
+    hidden = sum(p.evidence.hidden for p in parts)
+    return Decisions(confidence, wrong, w, None if independent else np.concatenate(groups), count, hidden)
 
 
 def _groups(subject: Subject, evaluation: Evaluation) -> list[tuple[str, list[Predictions], float]]:

@@ -105,8 +105,9 @@ def _decisions(decided: Array, names: Array) -> Array:
 
 
 def _set_texts(inside: Array, names: Array) -> Array:
-    """Sets as text, separated by bars."""
-    return object_column(["|".join(names[row].tolist()) for row in inside])
+    """Sets as text, separated by bars; a bar or a backslash in a name has a backslash in front."""
+    escaped = np.array([str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names], dtype=object)
+    return object_column(["|".join(escaped[row].tolist()) for row in inside])
 
 
 def predict_classes(model: Any, X: Array, params: dict[str, Any], prior: dict[str, Any]) -> Predictions:

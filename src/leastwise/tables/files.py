@@ -128,7 +128,9 @@ def _read_binary(data: bytes | str, format: str, name: str) -> Table:
     return Table(table.columns, name, declared=table.declared)
 
 
-def write_table(table: Any, target: str | os.PathLike | IO, format: str | None = None) -> None:
+def write_table(
+    table: Any, target: str | os.PathLike | IO, format: str | None = None, *, formulas: bool = False
+) -> None:
     """Write a table to a file, "-" (the standard output) or a stream.
 
     A file is written under a temporary name and then renamed: after an interruption there is the old file or the new
@@ -141,13 +143,16 @@ def write_table(table: Any, target: str | os.PathLike | IO, format: str | None =
         With the extension .gz, text is compressed.
     format : {"csv", "tsv", "parquet", "arrow"}, optional
         By default according to the file extension, and CSV for streams.
+    formulas : bool, default=False
+        CSV and TSV: False writes an apostrophe in front of text that begins with =, +, -, @, a tab or a carriage
+        return and is not a number, since spreadsheets run such cells as formulas. True writes all text as it is.
     """
     table, name = Table.of(table), _source_name(target)
     format = checked_format(format, name, WRITTEN)
     if format in ("parquet", "arrow"):
         data = write_arrow(table.columns, format)
     else:
-        data = write_csv(table.columns, "\t" if format == "tsv" else ",").encode()
+        data = write_csv(table.columns, "\t" if format == "tsv" else ",", formulas=formulas).encode()
         data = gzip.compress(data, mtime=0) if name.endswith(".gz") else data
     if isinstance(target, str | os.PathLike) and str(target) != "-":
         try:

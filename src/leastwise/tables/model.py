@@ -411,7 +411,8 @@ class TableModel(BaseEstimator):
             The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for each
             class, ``confidence`` (the probability of the prediction), ``decision`` (the prediction, or empty where a
             person has to decide; only with ``max_error`` or ``min_confidence``), ``set`` (the prediction set, its
-            classes separated by a bar) and ``in_domain`` (from 1, near the training rows, to 0). For numbers
+            classes separated by a bar, with a backslash before a bar or backslash in a name) and ``in_domain`` (from
+            1, near the training rows, to 0). For numbers
             ``prediction``, ``interval_lower`` and ``interval_upper``. For labels the name of each, the same with the
             prefixes ``p_``, ``decision_`` and ``set_``, and ``in_domain``. Last, if the model has them, ``novelty``
             (the p-value of :meth:`leastwise.LSPC.novelty_pvalue`: small for rows unlike the training rows) and, with

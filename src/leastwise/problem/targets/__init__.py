@@ -8,7 +8,7 @@ values), and ``arrange`` turns codes into Z, the columns that the ridge problem 
 
 from leastwise.problem.targets.classes import ClassTargets, Targets, check_classes
 from leastwise.problem.targets.labels import LabelTargets, as_column, is_flat
-from leastwise.problem.targets.values import ValueTargets, in_units
+from leastwise.problem.targets.values import ValueTargets, check_bounds, in_units
 
 __all__ = [
     "ClassTargets",
@@ -16,6 +16,7 @@ __all__ = [
     "Targets",
     "ValueTargets",
     "as_column",
+    "check_bounds",
     "check_classes",
     "in_units",
     "is_flat",

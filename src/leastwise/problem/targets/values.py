@@ -31,6 +31,8 @@ class ValueTargets(Targets):
         large compared with the differences would cost digits.
     owner : str
         Name of the estimator, for messages.
+    bounds : tuple of float, optional
+        The smallest and the largest possible target.
     """
 
     unit: Any = None
@@ -38,6 +40,7 @@ class ValueTargets(Targets):
     flat: bool = True
     bias: bool = True
     owner: str = "LSSVR"
+    bounds: tuple[float, float] | None = None
 
     kind: ClassVar[str] = "values"
     sklearn_checks: ClassVar[dict[str, Any]] = {"multi_output": True, "y_numeric": True}
@@ -73,6 +76,7 @@ class ValueTargets(Targets):
     def fitted_to(self, y: Any, dtype: Any) -> Self:
         """Units of all rows; warns if y is constant."""
         Z = np.asarray(y, dtype=float).reshape(len(y), -1)
+        self._check_bounds(Z)
         known = self._with_units(Z, dtype, np.ndim(y) == 1)
         if len(Z) > 1 and (np.ptp(Z, axis=0) == 0).all():
             warn_user(
@@ -80,6 +84,16 @@ class ValueTargets(Targets):
                 "learn.",
             )
         return known
+
+    def _check_bounds(self, Z: Array) -> None:
+        if self.bounds is None or not Z.size:
+            return
+        low, high = self.bounds
+        if Z.min() < low or Z.max() > high:
+            raise ValueError(
+                f"y has values from {Z.min():g} to {Z.max():g}, but bounds=({low:g}, {high:g}): correct these "
+                "values, or give bounds that contain them."
+            )
 
     def _with_units(self, Z: Array, dtype: Any, flat: bool) -> Self:
         if Z.shape[1] == 0:
@@ -106,6 +120,7 @@ class ValueTargets(Targets):
             raise ValueError(f"y must be numeric: {self.owner} is a regressor.")
         if not np.isfinite(Z).all():
             raise ValueError("y contains NaN or inf; every value must be finite.")
+        self._check_bounds(Z)
         if self.unit is not None and (Z.ndim == 1, Z.size) != (self.flat, len(Z) * len(self.unit)):
             first = "(n,)" if self.flat else f"(n, {len(self.unit)})"
             raise ValueError(f"y has shape {Z.shape}; that of the first rows was {first}: give y in the same form.")
@@ -137,13 +152,29 @@ def _numeric(y: Array) -> Array | None:
         return None
 
 
-def in_units(F: Any, unit: Any, offset: Any, flat: bool) -> Any:
-    """Predictions in the unit and shape of y; single precision stays unless it would overflow."""
+def check_bounds(bounds: Any) -> tuple[float, float] | None:
+    """The smallest and the largest possible target as numbers; infinite where there is none."""
+    if bounds is None:
+        return None
+    try:
+        low, high = bounds
+        ends = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
+    except (TypeError, ValueError):
+        ends = (np.nan, np.nan)
+    if not ends[0] < ends[1]:
+        raise ValueError(f"bounds={bounds!r} must be two increasing numbers, such as (0, 10), or (0, None).")
+    return ends
+
+
+def in_units(F: Any, unit: Any, offset: Any, flat: bool, bounds: tuple[float, float] | None = None) -> Any:
+    """Predictions in the unit and shape of y, within its bounds; single precision stays unless it would overflow."""
     if not is_numpy(F):
-        wide = widest(F)
-        values = get_namespace(F).astype(wide * to_namespace(unit, wide) + to_namespace(offset, wide), F.dtype)
+        wide, xp = widest(F), get_namespace(F)
+        wide = wide * to_namespace(unit, wide) + to_namespace(offset, wide)
+        values = xp.astype(wide if bounds is None else xp.clip(wide, *bounds), F.dtype)
         return values[:, 0] if flat else values
     values = np.asarray(F, dtype=float) * unit + offset
+    values = values if bounds is None else np.clip(values, *bounds)
     if F.dtype == np.float32 and np.abs(values[np.isfinite(values)]).max(initial=0) < np.finfo(np.float32).max:
         values = values.astype(np.float32)
     return values[:, 0] if flat else values

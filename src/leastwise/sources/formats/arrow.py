@@ -12,6 +12,7 @@ from typing import Any
 
 from leastwise.sources.blocks import Array, StreamError, error_at, reason_of
 from leastwise.sources.frames import ArrowColumns
+from leastwise.utils.memory import available_memory, human
 from leastwise.utils.optional import frames
 
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
@@ -149,8 +150,17 @@ class ParquetReader:
 def read_arrow(format: str, path: str, data: bytes | None = None) -> Any:
     """A whole file as a table of pyarrow."""
     pa = frames("pyarrow")
-    reader = ParquetReader(path, data) if format == "parquet" else ArrowReader(path, data)
-    return pa.Table.from_batches(list(reader.batches()), schema=reader.schema)
+    if format == "arrow":
+        reader = ArrowReader(path, data)
+        return pa.Table.from_batches(list(reader.batches()), schema=reader.schema)
+    parquet, batches, limit = ParquetReader(path, data), [], available_memory() // 8
+    for batch in parquet.batches(rows=2**12):
+        batches.append(batch)
+        limit -= batch.nbytes
+        if limit < 0:  # a few bytes may stand for many rows
+            most = human(available_memory() // 8)
+            raise error_at(f"the decompressed table exceeds {most}, too much for the available memory.", path)
+    return pa.Table.from_batches(batches, schema=parquet.schema)
 
 
 def write_arrow(columns: dict[str, Array], format: str) -> bytes:

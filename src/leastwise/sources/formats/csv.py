@@ -44,6 +44,9 @@ from leastwise.sources.frames import Kind, Schema
 from leastwise.sources.layout import Layout
 from leastwise.utils.optional import frames
 
+#: Spreadsheets run text that begins with one of these.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+SIGNED = re.compile(r"[+-][\d.,]+([eE][+-]?\d+)?")
 #: Delimiters that are tried, the likeliest first.
 DELIMITERS = (",", ";", "\t", "|")
 #: Records from which the decimal mark is guessed.
@@ -227,10 +230,19 @@ def _table_names(first: Record, source: str) -> tuple[list[str], list[str]]:
     return names, notes
 
 
-def write_csv(columns: dict[str, Array], delimiter: str, header: bool = True) -> str:
-    """Columns as delimited text; a cell is quoted where it could be misread."""
+def write_csv(columns: dict[str, Array], delimiter: str, header: bool = True, formulas: bool = False) -> str:
+    """Columns as delimited text; a cell is quoted where it could be misread.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe in front, unless ``formulas`` is True.
+    """
+    names = list(columns) if formulas else [_inert(name) for name in columns]
     cells = [_written(column) for column in columns.values()]
-    rows: list[Sequence[str]] = [*([list(columns)] if header else []), *zip(*cells, strict=True)]
+    if not formulas:
+        cells = [
+            column if source.dtype.kind in "biufM" else [_inert(cell) for cell in column]
+            for column, source in zip(cells, columns.values(), strict=True)
+        ]
+    rows: list[Sequence[str]] = [*([names] if header else []), *zip(*cells, strict=True)]
     alone = len(columns) == 1  # a blank line would not be a row
     return "".join(delimiter.join(_escaped(cell, alone) for cell in row) + "\n" for row in rows)
 
@@ -240,6 +252,11 @@ def _written(column: Array) -> list[str]:
         return ["" if np.isnat(v) else str(v) for v in column]
     values = column.tolist()
     return ["" if v is None or v != v else str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+
+
+def _inert(cell: str) -> str:
+    """Text that is not a number and begins as a formula does, with an apostrophe in front."""
+    return f"'{cell}" if cell.startswith(FORMULA) and not SIGNED.fullmatch(cell) else cell
 
 
 def _escaped(cell: str, alone: bool) -> str:

@@ -1,6 +1,9 @@
 """Sessions with messy cells: dates in common formats, words for missing values and for yes and no."""
 
 import io
+import os
+import subprocess
+import sys
 import zipfile
 from datetime import datetime
 
@@ -232,3 +235,15 @@ def test_files_that_are_no_workbooks(tmp_path):
     assert "not a readable Excel workbook" in spoken("fit", tmp_path / "c.xlsx", "-t", "a")[2]
     (tmp_path / "c.csv").write_bytes((tmp_path / "c.xlsx").read_bytes())
     assert "in xlsx format, not text: give --format xlsx" in spoken("fit", tmp_path / "c.csv", "-t", "a")[2]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_a_full_disk_is_named(tmp_path):
+    (tmp_path / "d.csv").write_text(dated(str))
+    given = ["fit", tmp_path / "d.csv", "-t", "finding", "--kernel", "rbf"]
+    assert "leastwise: /dev/full: No space left on device" in spoken(*given, "-o", "/dev/full")[2]
+    assert spoken(*given)[0] == DONE
+    command = [sys.executable, "-m", "leastwise", "predict", tmp_path / "d.lw", tmp_path / "d.csv"]
+    with open("/dev/full", "w") as full:
+        said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (said.returncode, said.stderr.splitlines()[-1]) == (5, "leastwise: <stdout>: No space left on device")

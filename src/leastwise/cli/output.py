@@ -6,6 +6,7 @@ gets the results only; ``--quiet`` suppresses progress and notes.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import re
@@ -88,8 +89,9 @@ def _classify(error: BaseException) -> tuple[int, str]:
     if isinstance(error, ImportError):
         return EXTRA, str(error)
     if isinstance(error, OSError):  # without the number of the error
-        named = error.filename is not None
-        return SYSTEM, f"{error.filename}: {error.strerror}" if named else str(error.strerror or error)
+        # Files are named where they are written: what has no name and no room is stdout.
+        name = error.filename if error.filename is not None else "<stdout>" if error.errno == errno.ENOSPC else None
+        return SYSTEM, str(error.strerror or error) if name is None else f"{name}: {error.strerror}"
     if isinstance(error, MemoryError):
         return DATA, _memory_text(str(error))
     if isinstance(error, ValueError):  # raised by estimators for data that they cannot use

@@ -199,7 +199,7 @@ def ask(model, rows, errors=None):
             yield "memory"
         except Exception as error:
             if errors is not None:
-                errors.append(f"{method} {type(error).__name__}: {str(error)[:100]}")
+                errors.append((method, error))
             yield "refuses to answer"
     yield from go_on(model, rows)
 

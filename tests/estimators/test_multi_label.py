@@ -556,7 +556,7 @@ def test_conjugate_gradients_hold_out_rows(Z, monkeypatch):
     assert len(np.unique(made[-1])) == 5
     expected = by_refits(X, Z, W, label_matrix(0.4), made[-1])
     same(found.heldout_scores_, expected, 1e-6)
-    monkeypatch.setattr(iterating, "IN_TURN", 0)
+    monkeypatch.setattr("leastwise.solvers.work.IN_TURN", 0)
     tenth = model(solver="cg", tol=1e-12).fit(X, Z)
     held = ~np.isnan(tenth.heldout_scores_[:, 0])
     np.testing.assert_array_equal(held, made[-1] == 0)

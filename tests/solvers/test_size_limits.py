@@ -206,7 +206,7 @@ def test_tables(kind, monkeypatch):
         table["target"] = f if kind == "numbers" else np.where(f > 0, "yes", "no")
         model = TableModel(target="target").fit(table)
     if kind != "numbers":
-        assert core(model.model_).centers_.shape[0] == LIMITS["tables.model.CENTERS"]
+        assert core(model.model_).centers_.shape[0] == LIMITS["tables.planning.CENTERS"][0]
     assert len(model.predict_table(table)) == len(table)
 
 

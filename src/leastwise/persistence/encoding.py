@@ -347,7 +347,10 @@ class Decoder:
         values = {}
         for pair in pairs:
             key, value = self._pair(pair, depth)
-            values[key] = value
+            try:
+                values[key] = value
+            except TypeError:
+                raise FileError(f"it has a dictionary with a {type(key).__name__} as a key") from None
         if len(values) < len(pairs):
             raise FileError("it has a dictionary with a duplicate key")
         return values

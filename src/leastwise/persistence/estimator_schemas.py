@@ -111,7 +111,7 @@ MODEL: Fields = {
     "_sklearn_output_config": OUTPUT_CONFIG,
     "n_features_in_": Int(0, 2**31 - 1, size="n_features"),
     "feature_names_in_": NAMES_IN,
-    "categories_": ListOf(Maybe(Names(), ListOf(Name())), "n_columns"),
+    "categories_": ListOf(Maybe(ListOf(Name())), "n_columns"),
     "inputs_": Part("inputs.Inputs", sizes=("n_numbers",)),
     "scale_": Maybe(Text()),
     "feature_weights_": Maybe(Floats("n_columns", low=0)),
@@ -316,6 +316,8 @@ def _stream_problem(state: State, sizes: Sizes) -> str | None:
     ):
         return "kept_ has rows of another width"
     y, labels = sample.y, state.get("label_index_")
+    if labels is not None and (y.ndim != 2 or y.shape[1] != len(labels.classes)):
+        return f"kept_ has targets of the shape {y.shape} for {len(labels.classes)} labels"
     if y.dtype.kind == "i":
         limit = sizes["n_outputs"] if labels is None else np.array([len(c) for c in labels.classes])
         if y.size and (y >= limit).any():
@@ -353,6 +355,8 @@ def _check_recalibrated(state: State, sizes: Sizes) -> str | None:
     """One map for each number of classes, with parameters for all labels or tasks, or for none."""
     if (found := _wrapped_problem(state, "estimator_")) is not None:
         return found
+    if "label_index_" in state and "threshold_" not in state:
+        return "threshold_ is missing"
     for columns, one in zip(getattr(state.get("layout_"), "columns", ()), state.get("calibrators_", ()), strict=True):
         own = _map_sizes(one)
         n_groups = max(len(columns), state["layout_"].n_tasks, 1)

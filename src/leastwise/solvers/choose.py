@@ -30,6 +30,8 @@ from leastwise.utils.memory import available_memory, human
 
 #: How many times the cost of the cheapest solver one may have that gives up nothing.
 COMPLETE = 1.4
+#: Seconds of a fit that no solver saves: checks of the input, the search, calibration.
+OVERHEAD = 0.05
 #: This machine is measured if the choice would be another one with costs that differ by this factor from those of a
 #: typical machine,
 UNCERTAIN = 2.0
@@ -175,7 +177,7 @@ def cheapest(made: list[Draft]) -> Draft:
 
 def least_cost(made: list[Draft], rates: Speed, complete: float) -> Draft:
     """The draft with the fewest seconds, divided by ``complete`` where nothing is given up; the first of equals."""
-    return min(made, key=lambda d: rates.seconds(d.work) / (1.0 if d.gives_up else complete))
+    return min(made, key=lambda d: (OVERHEAD + rates.seconds(d.work)) / (1.0 if d.gives_up else complete))
 
 
 def largest_n_centers(f: Facts, limit: int) -> int | None:

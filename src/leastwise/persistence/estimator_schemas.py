@@ -155,7 +155,7 @@ VALUES: Fields = {
     "offset_": Floats("n_outputs"),
     "flat_": Bool(),
     "heldout_prediction_": Optional(HELD_BINARY),
-    "residuals_": Optional(Part("heldout.Residuals", sizes=("n_outputs",))),
+    "residuals_": Optional(Part("heldout.Residuals", sizes=("n_outputs", "n_inputs", "n_tasks"))),
 }
 MACHINE: Fields = {"linear_weight_": Maybe(ANY_WEIGHT)}
 TASKS: Fields = {

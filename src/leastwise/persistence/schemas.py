@@ -420,6 +420,18 @@ def _check_residuals(state: State, sizes: Sizes) -> str | None:
     return None if np.array_equal(present, np.arange(len(present))) else "fold has gaps in the numbers of its folds"
 
 
+def _check_spread(state: State, sizes: Sizes) -> str | None:
+    """A local average has a kernel, knots and sums; knots are as wide as what they are compared with."""
+    parts = [name for name in ("kernel", "knots", "total", "mass") if state[name] is not None]
+    if len(parts) != (0 if state["by"] == "mean" else 4):
+        return f"by is {state['by']!r}, and the attributes that are not None are {parts}"
+    if state["by"] == "inputs":
+        sizes["n_inputs"] = state["knots"].shape[1]  # the model compares it with its centres
+    if state["by"] == "prediction" and state["knots"].shape[1] != sizes["n_outputs"]:
+        return f"knots has {state['knots'].shape[1]} columns, and there are {sizes['n_outputs']} outputs"
+    return None
+
+
 _part(
     "heldout.Spread",
     "calibration.spread:Spread",
@@ -436,6 +448,7 @@ _part(
         "heldout": Floats("n_rows", "n_outputs", low=0),
     },
     exact=True,
+    check=_check_spread,
 )
 _part(
     "heldout.Residuals",
@@ -456,8 +469,9 @@ _part(
         "count": Maybe(WEIGHTS),
         "excess": Maybe(OUTPUTS),
         "inflation": ANY_WEIGHT,
-        "spread": Maybe(Part("heldout.Spread", sizes=("n_rows", "n_outputs"))),
-        "unseen_spread": Maybe(Part("heldout.Spread", sizes=("n_unseen=n_rows", "n_outputs"))),
+        "spread": Maybe(Part("heldout.Spread", sizes=("n_rows", "n_outputs", "n_inputs", "n_tasks"))),
+        "position": Maybe(Ints("n_rows", low=0)),
+        "unseen_spread": Maybe(Part("heldout.Spread", sizes=("n_unseen=n_rows", "n_outputs", "n_inputs", "n_tasks"))),
     },
     exact=True,
     skip=("inverse", "same"),

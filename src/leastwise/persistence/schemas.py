@@ -417,6 +417,8 @@ OUTPUTS = Floats("n_rows", "n_outputs")
 
 def _check_residuals(state: State, sizes: Sizes) -> str | None:
     present = np.unique(state["fold"])
+    if state["values"] is None and state["rows"]:
+        return "values is missing"
     return None if np.array_equal(present, np.arange(len(present))) else "fold has gaps in the numbers of its folds"
 
 

@@ -313,7 +313,8 @@ def _probabilities_problem(state: State) -> str | None:
         return None
     counts = [len(state["classes_"])] if labels is None else [len(c) for c in labels.classes]
     whole = labels is None or labels.form == "flat"
-    wanted = counts[0] if whole else len(counts) if labels.binary else counts
+    binary = all(count == 2 for count in counts)
+    wanted = counts[0] if whole else len(counts) if binary else counts
     found = [part.shape[-1] for part in P] if isinstance(P, list) else P.shape[1] if P.ndim == 2 else None
     return None if found == wanted else "heldout_proba_ has other classes or labels"
 

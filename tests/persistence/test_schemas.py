@@ -184,6 +184,8 @@ def test_intervals_need_the_targets(tmp_path):
     ("model", "cls", "name", "array", "match"),
     [
         ("labels", "influence.LabelTrainingRecord", "codes", lambda a: np.full_like(a, 127), "codes of classes"),
+        ("labels-unknown", "labels.Modes", "which", lambda a: a[:-1].copy(), "which has|modes has"),
+        ("labels-more", "labels.Modes", "which", lambda a: a[:-1].copy(), "which has|modes has"),
         ("labels", "MultiLabelLSPC", "heldout_proba_", lambda a: a[:, :1].copy(), "heldout_proba_ has other"),
         (
             "recalibrated-auto",

@@ -90,8 +90,10 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
     lines = []
     for row in part["methods"]:
         rank = "–" if np.isnan(row["mean_rank"]) else f"{row['mean_rank']:.2f}"
-        duel = [f"{row['ratio']:.2f}", f"{row['better']} : {row['worse']}", p_value(row["p_value"])]
-        lines.append([row["method"], str(row["sets"]), rank, *(["–"] * 3 if row["method"] == ours else duel)])
+        duel = ["–"] * 3
+        if row["method"] != ours:
+            duel = [f"{row['ratio']:.2f}", f"{row['better']} : {row['worse']}", p_value(row["p_value"])]
+        lines.append([row["method"], str(row["sets"]), rank, *duel])
         lines[-1] += [f"{row[k]:.3f}" for k in measures] + [f"{row[k]:.2f}" for k in ("fit", "predict")]
     title = (
         f"**{SIZE_WORDS[size]}**; {part['blocks']} tables with all ranked methods, Friedman "

@@ -366,6 +366,15 @@ _part(
     },
     check=_check_modes,
 )
+
+
+def _check_coupled(state: State, sizes: Sizes) -> str | None:
+    """Without a rotation, there is one mode for each label; ``_check_modes`` has the other cases."""
+    modes, n = state["modes"], len(state["family"].labels)
+    wrong = modes.V is None and len(modes.which) != n
+    return f"modes has {len(modes.which)} entries for {n} labels" if wrong else None
+
+
 _part(
     "labels.CoupledLabels",
     "solvers.label_modes:CoupledLabels",
@@ -374,6 +383,7 @@ _part(
         "family": Part("labels.LabelGroup", sizes=("n_group",)),
         "modes": Part("labels.Modes", sizes=("n_group",)),
     },
+    check=_check_coupled,
 )
 
 # ------------------------------------------------------------------ held-out rows
@@ -417,6 +427,8 @@ OUTPUTS = Floats("n_rows", "n_outputs")
 
 def _check_residuals(state: State, sizes: Sizes) -> str | None:
     present = np.unique(state["fold"])
+    if state["values"] is None and state["rows"]:
+        return "values is missing"
     return None if np.array_equal(present, np.arange(len(present))) else "fold has gaps in the numbers of its folds"
 
 

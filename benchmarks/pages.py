@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import calibrated_peers, label_study
+from benchmarks import _promises, calibrated_peers, few_rows, label_study
 from benchmarks._common import RESULTS
 from benchmarks._ranks import summary
 from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS
@@ -90,8 +90,10 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
     lines = []
     for row in part["methods"]:
         rank = "–" if np.isnan(row["mean_rank"]) else f"{row['mean_rank']:.2f}"
-        duel = [f"{row['ratio']:.2f}", f"{row['better']} : {row['worse']}", p_value(row["p_value"])]
-        lines.append([row["method"], str(row["sets"]), rank, *(["–"] * 3 if row["method"] == ours else duel)])
+        duel = ["–"] * 3
+        if row["method"] != ours:
+            duel = [f"{row['ratio']:.2f}", f"{row['better']} : {row['worse']}", p_value(row["p_value"])]
+        lines.append([row["method"], str(row["sets"]), rank, *duel])
         lines[-1] += [f"{row[k]:.3f}" for k in measures] + [f"{row[k]:.2f}" for k in ("fit", "predict")]
     title = (
         f"**{SIZE_WORDS[size]}**; {part['blocks']} tables with all ranked methods, Friedman "
@@ -172,7 +174,27 @@ def labels() -> str:
     return "\n\n".join([origin("label_study"), *parts])
 
 
+# ------------------------------------------------------------------- promises
+
+
+def few_row_figures() -> str:
+    """Broken promises of abstention and coverage of sets with few rows."""
+    parts = [origin("few_rows")]
+    for kind, first, second in few_rows.KINDS:
+        header = ["setting", "rows", "draws", kind, f"{first} / {second}", "without the correction"]
+        rows = [
+            [f["setting"], str(f["rows"]), str(f["draws"]), str(f["level"]), *few_rows.both(f, first, second)]
+            for f in results("few_rows")["figures"]
+            if f["kind"] == kind
+        ]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "promises": lambda: table(["promise", "tests", "test functions"], _promises.promises()),
+    "samples": lambda: table(["sampled", "file", "in a run of the tests"], _promises.samples()),
+    "few-rows": few_row_figures,
     **{f"raw-tables-{s}": partial(raw_tables, "classification", "LSPC()", list(CLASSIFIERS), s) for s in SIZES},
     **{
         f"raw-tables-ablations-{s}": partial(raw_tables, "classification", "LSPC()", ["LSPC()", *ABLATIONS], s)

@@ -69,8 +69,8 @@ def _size(X):
 
 ESTIMATORS = [
     LSPC(),
-    KernelLogisticRegression(),
-    KernelLogisticRegression(n_centers=20, random_state=0),
+    KernelLogisticRegression(scale="standard", kernel="rbf", metric=None),  # LSPC() has the choice of all three
+    KernelLogisticRegression(0.5, 0.01, n_centers=20, kernel="rbf", scale="standard", cv=3, random_state=0),
     LSPC(norm="coefficients", bias="shared"),
     LSPC(0.5, 0.01, bias="shared", solver="krylov", tol=1e-10, random_state=0),
     LSPC(basis="class", n_centers=20, random_state=0),

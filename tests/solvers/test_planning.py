@@ -155,8 +155,9 @@ def test_sums_over_rows_are_compared_where_they_are_possible():
 
 @pytest.mark.parametrize("family", [*DIRECT])
 @pytest.mark.parametrize("b", [None, 50, 500])
-def test_planned_seconds_grow_with_the_rows_and_hardly_jump(family, b):
+def test_planned_seconds_grow_with_the_rows_and_hardly_jump(family, b, monkeypatch):
     """From one number of rows to a slightly larger one, across all switches of solvers and of search rows."""
+    monkeypatch.setattr(choice, "speed", lambda dtype: TYPICAL[np.dtype(dtype).name])
     last = None
     for n in np.unique(np.geomspace(600, 60_000, 150).astype(int)):
         known = {"iterates": family in ITERATIVE} if b is None else {**FEW, "few": "task" in family}

@@ -31,7 +31,7 @@ from leastwise.utils.memory import available_memory, human
 #: How many times the cost of the cheapest solver one may have that gives up nothing.
 COMPLETE = 1.4
 #: Seconds of a fit that no solver saves: checks of the input, the search, calibration.
-OVERHEAD = 0.05
+OVERHEAD = 0.01
 #: This machine is measured if the choice would be another one with costs that differ by this factor from those of a
 #: typical machine,
 UNCERTAIN = 2.0

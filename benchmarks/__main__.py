@@ -46,6 +46,7 @@ SCRIPTS = (
     "label_scale",
     "label_study",
     "missing_labels",
+    "prediction",
     "onnx_graphs",
     "array_api",
     "plan",

@@ -46,6 +46,16 @@ def test_one_set_of_pairs_serves_every_sigma(name, rows):
     assert out is pairs
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_distances_of_few_rows_are_those_of_many(rng, n, dtype):
+    X, Y = (rng.normal(size=(m, 4)).astype(dtype) + 1000 for m in (n, 7))
+    found = squared_distances(X, Y)
+    assert found.dtype == dtype
+    expected = ((X[:, None].astype(float) - Y.astype(float)) ** 2).sum(axis=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-10 if dtype == np.float64 else 1e-2)
+
+
 def test_distances_keep_their_digits_far_from_the_origin(rng):
     X = rng.normal(size=(20, 3))
     near, far = squared_distances(X, X), squared_distances(X + 1e7, X + 1e7)

@@ -242,11 +242,12 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         w = np.broadcast_to(w if codes.ndim == w.ndim else w[:, None], codes.shape)[accepted & known]
         return float(np.average(right[accepted & known], weights=w)) if w.sum() > 0 else 0.0
 
-    def _decide(self, X: Any, params: dict[str, Any]) -> tuple[Array, Array]:
-        """Codes of the predicted classes, and which of them are accepted."""
+    def _decide(self, X: Any, params: dict[str, Any], P: Any = None) -> tuple[Array, Array]:
+        """Codes of the predicted classes, and which of them are accepted; P are the probabilities, if known."""
         check_is_fitted(self)
         params = own_params(self.estimator_, params)
-        codes, confidence = confident_decisions(self.estimator_, self.estimator_.predict_proba(X, **params))
+        P = self.estimator_.predict_proba(X, **params) if P is None else P
+        codes, confidence = confident_decisions(self.estimator_, P)
         level, task = self.threshold_, task_codes(self.estimator_, X, params)
         if task is not None:
             known = getattr(self, "task_thresholds_", np.full(int(task.max(initial=0)) + 1, self.threshold_))

@@ -113,7 +113,7 @@ def _set_texts(inside: Array, names: Array) -> Array:
 def predict_classes(model: Any, X: Array, params: dict[str, Any], prior: dict[str, Any]) -> Predictions:
     """Probabilities, decisions, sets and domain weight of rows; no sets if ``prior`` has other class shares."""
     P = np.asarray(model.model_.predict_proba(X, **params, **prior), dtype=float)
-    decided = None if model.decider_ is None else model.decider_.accepts(X, **params, **prior)
+    decided = None if model.decider_ is None else model.decider_._decide(X, {**params, **prior}, P)[1]
     inside = None if prior else _sets(model, X, params)
     return Predictions(P.argmax(axis=1), P, decided, inside, in_domain=_in_domain(model, X, params))
 
@@ -121,7 +121,7 @@ def predict_classes(model: Any, X: Array, params: dict[str, Any], prior: dict[st
 def predict_labels(model: Any, X: Array, params: dict[str, Any], prior: dict[str, Any]) -> Predictions:
     """Probabilities, decisions, sets and domain weight of rows with several labels."""
     P = np.asarray(model.model_.predict_proba(X, **prior), dtype=float)
-    decided = None if model.decider_ is None else model.decider_.accepts(X, **prior)
+    decided = None if model.decider_ is None else model.decider_._decide(X, prior, P)[1]
     codes = (np.broadcast_to(model._predictor.threshold_, P.shape) < P).astype(int)
     inside = None if prior else _sets(model, X, params)
     return Predictions(codes, P, decided, inside, in_domain=_in_domain(model, X, params))

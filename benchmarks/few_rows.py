@@ -38,6 +38,8 @@ POINTS = np.random.default_rng(7).normal(size=(12, 4))
 CHANCES = np.array([0.04, 0.96, 0.06, 0.94, 0.1, 0.9, 0.08, 0.92, 0.2, 0.8, 0.5, 0.5])
 SETTINGS = ("overlap", "wide", "three", "near copies")
 NEW_ROWS = 4000
+#: A promise with its figure, and what it costs.
+KINDS = (("max_error", "broken", "accepted"), ("coverage", "coverage", "size"))
 
 
 def draw(setting: str, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -120,7 +122,7 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def report(found: list[dict]) -> None:
-    for kind, first, second in (("max_error", "broken", "accepted"), ("coverage", "coverage", "size")):
+    for kind, first, second in KINDS:
         lines = [
             [
                 f["model"],
@@ -128,13 +130,18 @@ def report(found: list[dict]) -> None:
                 f["rows"],
                 f["draws"],
                 f["level"],
-                *(_shown(f, n, first, second) for n in ("", "plain ")),
+                *both(f, first, second),
             ]
             for f in found
             if f["kind"] == kind
         ]
         header = ["model", "setting", "rows", "draws", kind, f"{first} / {second}", "plain"]
         print_markdown(f"{kind}: {first} and {second}", header, lines)
+
+
+def both(figure: dict, first: str, second: str) -> list[str]:
+    """The figures with and without the correction for the choice of hyperparameters."""
+    return [_shown(figure, name, first, second) for name in ("", "plain ")]
 
 
 def _shown(figure: dict, name: str, first: str, second: str) -> str:

@@ -22,7 +22,11 @@ from typing import Any
 
 import numpy as np
 
+<<<<<<< HEAD
 from benchmarks import calibrated_peers, label_study, task_study
+=======
+from benchmarks import _promises, calibrated_peers, few_rows, label_study
+>>>>>>> main
 from benchmarks._common import RESULTS
 from benchmarks._ranks import summary
 from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS
@@ -203,14 +207,35 @@ def labels() -> str:
     return "\n\n".join([origin("label_study"), *parts])
 
 
+<<<<<<< HEAD
 def tasks() -> str:
     """Every set of the study of tasks: known and unseen tasks."""
     found = task_study.tables(results("task_study")["figures"])
     parts = [f"**{title}**\n\n{table(header, lines)}" for title, header, lines in found]
     return "\n\n".join([origin("task_study"), *parts])
+=======
+# ------------------------------------------------------------------- promises
+
+
+def few_row_figures() -> str:
+    """Broken promises of abstention and coverage of sets with few rows."""
+    parts = [origin("few_rows")]
+    for kind, first, second in few_rows.KINDS:
+        header = ["setting", "rows", "draws", kind, f"{first} / {second}", "without the correction"]
+        rows = [
+            [f["setting"], str(f["rows"]), str(f["draws"]), str(f["level"]), *few_rows.both(f, first, second)]
+            for f in results("few_rows")["figures"]
+            if f["kind"] == kind
+        ]
+        parts.append(table(header, rows))
+    return "\n\n".join(parts)
+>>>>>>> main
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "promises": lambda: table(["promise", "tests", "test functions"], _promises.promises()),
+    "samples": lambda: table(["sampled", "file", "in a run of the tests"], _promises.samples()),
+    "few-rows": few_row_figures,
     **{f"raw-tables-{s}": partial(raw_tables, "classification", "LSPC()", list(CLASSIFIERS), s) for s in SIZES},
     **{
         f"raw-tables-ablations-{s}": partial(raw_tables, "classification", "LSPC()", ["LSPC()", *ABLATIONS], s)

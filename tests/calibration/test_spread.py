@@ -1,5 +1,8 @@
 """Adaptive widths: the scale of residuals against its definition, what it promises, and bounds of the target."""
 
+import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import PLAIN_SUM
@@ -8,6 +11,7 @@ from sklearn.base import clone
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.calibration.spread import PRIOR, ResidualRows, _heldout_averages, _with_sums, fit_spread
 from leastwise.calibration.spread import Spread as Scale
+from leastwise.persistence import FileError
 from leastwise.persistence.model_files import load, save
 from leastwise.problem.kernels import RBF
 
@@ -90,7 +94,11 @@ def test_equal_errors_need_no_scale():
 
 
 def test_coverage_is_even_where_errors_are_not(adaptive):
-    """Constant widths cover 0.95 and more of the easy rows, 0.8 of the hard ones; adaptive ones are narrower too."""
+    """Adaptive widths cover more of the hard rows and fewer of the easy ones, with narrower intervals.
+
+    Over 20 draws of the training rows, constant widths cover 0.77 of the hard rows and 0.996 of the easy ones, and
+    adaptive ones 0.84 and 0.96.
+    """
     X, y, sd = noisy(np.random.default_rng(5), 4000)
     hard, easy = sd > 0.7, sd < 0.4
     shares, widths = {}, {}
@@ -145,6 +153,32 @@ def test_onnx_has_the_scale(adaptive, by_task):
     out = onnx_cases.run(to_onnx(by_task, interval=0.8, dtype="float64"), X, task)
     ends = by_task.predict_interval(X, 0.8, "jackknife", tasks=task)
     np.testing.assert_allclose(np.column_stack([out["lower"], out["upper"]]), ends, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["adaptive", "by_task"])
+def test_files_with_a_broken_scale_are_refused(name, request, tmp_path):
+    model = copy.deepcopy(request.getfixturevalue(name))
+    good = model.residuals_.spread
+    broken = [{"factor": np.ones((50, 1))}] if good.factor is not None else []
+    if good.knots is not None:
+        wide = np.column_stack([good.knots, good.knots])
+        broken += [{"knots": wide}, {"knots": None}, {"kernel": None}, {"by": "mean"}]
+    assert broken
+    for change in broken:
+        model.residuals_.spread = replace(good, **change)
+        with pytest.raises(FileError, match=r"knots|n_inputs|attributes|n_tasks"):
+            save(model, tmp_path / "model.lw")
+
+
+def test_tasks_without_held_out_rows_have_a_factor_of_one():
+    """The Krylov solver holds out a tenth of the rows, and not the only row of the last task."""
+    X, y, task = uneven_tasks(np.random.default_rng(0), 12, 60)
+    X, y, task = np.vstack([X, X[:1]]), np.append(y, y[0]), np.append(task, 12)
+    model = MultiTaskLSSVR(sigma=2.0, sharing=0.9, alpha=0.01, solver="krylov", random_state=0).fit(X, y, tasks=task)
+    assert np.isnan(model.heldout_prediction_[-1])
+    assert model.residuals_.spread.factor.shape == (13, 1)
+    assert model.residuals_.spread.factor[12] == 1
+    assert np.isfinite(model.predict_interval(X[:2], tasks=[12, 0])).all()
 
 
 # ------------------------------------------------------------------------------ bounds

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mutated_fields import Fields
 from mutated_files import read, write
 from saved_models import FIXED, LABELS, Y1, X, fitted, models
 from sklearn.decomposition import PCA
@@ -147,6 +148,65 @@ def test_messages_name_the_field_and_the_sizes(tmp_path):
         lw.load(path)
 
 
+def left_out(name):
+    return lambda state, _: state.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("model", "cls", "edit", "match"),
+    [
+        ("table-classes", "TableModel", left_out("classes_"), "classes_ is missing"),
+        (
+            "labels",
+            "influence.LabelTrainingRecord",
+            lambda state, _: state.update(coupled_labels={"tuple": []}),
+            "no coupled_labels",
+        ),
+    ],
+)
+def test_fields_that_go_together(model, cls, edit, match, tmp_path):
+    path = tmp_path / "model.lw"
+    lw.save(fitted(model)[0], path)
+    change(path, lambda header, _: edit(state_of(header, cls), header))
+    with pytest.raises(FileError, match=match):
+        lw.load(path)
+
+
+def test_intervals_need_the_targets(tmp_path):
+    path = tmp_path / "model.lw"
+    lw.save(lw.LSSVR(**FIXED).fit(X, X[:, 0]), path)
+    change(path, lambda header, _: state_of(header, "heldout.Residuals").update(values=None))
+    with pytest.raises(FileError, match="values is missing"):
+        lw.load(path)
+
+
+@pytest.mark.parametrize(
+    ("model", "cls", "name", "array", "match"),
+    [
+        ("labels", "influence.LabelTrainingRecord", "codes", lambda a: np.full_like(a, 127), "codes of classes"),
+        ("labels-unknown", "labels.Modes", "which", lambda a: a[:-1].copy(), "which has|modes has"),
+        ("labels-more", "labels.Modes", "which", lambda a: a[:-1].copy(), "which has|modes has"),
+        ("labels", "MultiLabelLSPC", "heldout_proba_", lambda a: a[:, :1].copy(), "heldout_proba_ has other"),
+        (
+            "recalibrated-auto",
+            "Recalibrated",
+            "heldout_proba_",
+            lambda a: a[:, :2].copy(),
+            "heldout_proba_ has other",
+        ),
+    ],
+)
+def test_arrays_that_go_together(model, cls, name, array, match, tmp_path):
+    path = tmp_path / "model.lw"
+    lw.save(fitted(model)[0], path)
+    file = Fields(path)
+    k = next(k for k, obj in enumerate(file.header["objects"]) if obj["class"] == cls)
+    other = array(file.arrays()[file.header["objects"][k]["state"][name]["array"]])
+    file.write(path, k, name, {"array": other})
+    with pytest.raises(FileError, match=match):
+        lw.load(path)
+
+
 # ------------------------------------------------------------------------ parameters
 
 
@@ -254,6 +314,7 @@ def test_objects_that_refer_to_others_twice_are_limited(tmp_path):
         (fields.Bool(), [True, False], [1, 0, None, np.True_, "True"]),
         (fields.Int(0, 5), [0, 5, np.int8(3)], [-1, 6, 1.0, True, "1", None]),
         (fields.Real(0, 1), [0, 1, 0.5, np.float32(0.5)], [-0.1, 1.1, np.nan, True, "0", 1j]),
+        (fields.Real(), [2**63 - 1], [2**63, -(2**63) - 1]),
         (fields.Real(finite=False), [np.nan, np.inf, -np.inf, 3], [True, None, "nan"]),
         (fields.Text(), ["", "a", np.str_("a")], [b"a", 1, None]),
         (fields.Text("a", "b"), ["a", "b"], ["c", "", None]),

@@ -301,6 +301,25 @@ def test_rows_of_weight_zero_do_not_count():
         assert all(str(task[line[0]]) == line[1] for line in data["largest_errors"]["lines"])
 
 
+def test_held_out_values_are_within_bounds():
+    """Many predictions are clipped to the same value; rows of weight zero still do not count."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y, w = np.clip(5 + 6 * X[:, 0] + rng.normal(size=80), 0, 10), np.ones(80)
+    for zero in (None, rng.choice(80, 20, replace=False)):
+        if zero is not None:
+            w[zero] = 0
+        model = LSSVR(kernel="linear", alpha=0.01, bounds=(0, 10)).fit(X, y, sample_weight=w)
+        known = heldout_values(subject_of(model))
+        np.testing.assert_array_equal(known.rows, np.flatnonzero(w))
+        np.testing.assert_allclose(known.F[:, 0], model.heldout_prediction_[w > 0])
+        np.testing.assert_allclose(known.y[:, 0], y[w > 0])
+        assert np.isin(known.F, (0, 10)).sum() > 5
+        left = y - model.heldout_prediction_
+        rmse = report_data(model)["values"]["outputs"][0]["rmse"]["value"]
+        assert close(rmse, np.sqrt(np.average(left**2, weights=w)))
+
+
 def test_coverage_of_one_half_uses_the_residuals_of_the_other():
     model, _, _, _ = values_model()
     known = heldout_values(subject_of(model))

@@ -480,9 +480,10 @@ random_state.set : int, RandomState or None
 
 method.interval : {"auto", "jackknife+", "jackknife"}
     "jackknife+" uses the models without each fold (CV+ if folds hold several rows): intervals are wider where these
-    differ, and cover with a probability of at least ``2 coverage - 1`` for any distribution. It needs every training
-    row as a centre, and an inverse of all rows, computed at the first call. "jackknife" uses the residuals alone.
-    "auto" is "jackknife+" up to 4,000 training rows.
+    differ. With ``adaptive=False`` and given hyperparameters they cover with a probability of at least
+    ``2 coverage - 1`` for any distribution. It needs every training row as a centre, and an inverse of all rows,
+    computed at the first call. "jackknife" uses the residuals alone. "auto" is "jackknife+" up to 4,000 training
+    rows.
 
 bounds : pair of float, optional
     The smallest and the largest possible target, such as ``(0, 10)``; either may be None. Predictions and ends of
@@ -490,7 +491,8 @@ bounds : pair of float, optional
 
 adaptive : bool
     Whether intervals are wider where held-out residuals are larger: by the predicted value, by region and by task, if
-    the held-out rows show a clear difference. False gives one width for all rows ("jackknife").
+    the held-out rows show a clear difference. In simulations this leaves the coverage of all rows as it is; there is
+    no proof of it. False gives one width for all rows ("jackknife").
 """)
 
 #: Sentences that continue an entry, and references. They are inserted as they are.

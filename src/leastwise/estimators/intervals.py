@@ -67,6 +67,8 @@ class Residuals:
         Factor by which they are then multiplied.
     spread, unseen_spread : Spread or None
         Scales of the residuals, and of those of unseen tasks.
+    position : ndarray of int of shape (n,) or None
+        Positions of the rows among those given to ``fit``; None if no row has a weight of zero.
     inverse, same
         Cached results of the first interval.
     """
@@ -90,6 +92,7 @@ class Residuals:
     inflation: float = 1.0
     spread: Spread | None = None
     unseen_spread: Spread | None = None
+    position: Array | None = None
     inverse: BorderedInverse | None = None
     same: Array | None = None
 
@@ -171,6 +174,7 @@ def residuals(data: Dataset, best: Candidate, settings: Settings, plain: bool, s
         split=rows.by_observation,
         excess=None if more is None else more[held],
         inflation=inflation(seen, rows.size),
+        position=None if len(data.used) == data.X.shape[0] else data.used[held],
     )
 
 

@@ -258,7 +258,8 @@ def _store_values(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> None
     held = np.flatnonzero(~np.isnan(outcome.F[:, 0]))
     task = None if data.rows.task is None else data.rows.task[held]
     size = known.sizes(known.residual)
-    known.spread = _spread(model, size, data.rows, held, outcome.F, fitted, known.group, task, task)
+    n_tasks = 0 if data.tasks is None else len(data.tasks)
+    known.spread = _spread(model, size, data.rows, held, outcome.F, fitted, known.group, task, n_tasks)
     model.residuals_ = _with_tasks(model, known, spec, data, fitted) if spec.many_tasks else known
 
 
@@ -270,18 +271,17 @@ def _spread(
     F: Array,
     fitted: Fitted,
     group: Array | None,
-    predicted_task: Array | None,
-    task: Array | None = None,
+    task: Array | None,
+    n_tasks: int = 0,
 ) -> Spread | None:
-    """The scale of the residuals of the rows ``held``, with factors of their tasks if these are given."""
+    """The scale of the residuals of the rows ``held``, with factors of the ``n_tasks`` tasks."""
     kernel, basis = fitted.settings.kernel, fitted.basis
     X = rows.X[held]
-    moved = float(np.sqrt(np.mean(np.sum((raw_scores(model, X, predicted_task)[0] - F[held]) ** 2, axis=1))))
+    moved = float(np.sqrt(np.mean(np.sum((raw_scores(model, X, task)[0] - F[held]) ** 2, axis=1))))
     precomputed = isinstance(kernel, Precomputed)
     points = not precomputed and (basis.rows is not None or not isinstance(kernel, Linear))
     w, count = rows.w[held].astype(float), None if rows.count is None else rows.count[held]
     known = ResidualRows(size, F[held].astype(float), None if precomputed else X, w, group, count, task, moved)
-    n_tasks = 0 if task is None else int(task.max()) + 1
     return fit_spread(known, kernel, basis.centers if points else None, n_tasks)
 
 

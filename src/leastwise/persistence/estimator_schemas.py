@@ -155,7 +155,7 @@ VALUES: Fields = {
     "offset_": Floats("n_outputs"),
     "flat_": Bool(),
     "heldout_prediction_": Optional(HELD_BINARY),
-    "residuals_": Optional(Part("heldout.Residuals", sizes=("n_outputs",))),
+    "residuals_": Optional(Part("heldout.Residuals", sizes=("n_outputs", "n_inputs", "n_tasks"))),
 }
 MACHINE: Fields = {"linear_weight_": Maybe(ANY_WEIGHT)}
 TASKS: Fields = {
@@ -272,6 +272,10 @@ def _record_problem(state: State, sizes: Sizes) -> str | None:
         return "training_record_ has other outputs" if record.Z.shape[1] != sizes["n_outputs"] else None
     if record.codes.shape[1] != sizes["n_labels"]:
         return "training_record_ has other labels"
+    if (record.codes >= [len(c) for c in state["label_index_"].classes]).any():
+        return "training_record_ has codes of classes that are not there"
+    if not record.coupled_labels:
+        return "training_record_ has no coupled_labels"
     groups = [coupled.family for coupled in record.coupled_labels]
     beyond = any(g.labels.size and g.labels.max() >= sizes["n_labels"] for g in groups)
     beyond = beyond or any(g.columns.size and g.columns.max() >= sizes["n_outputs"] for g in groups)
@@ -286,6 +290,8 @@ def _heldout_problem(state: State, sizes: Sizes) -> str | None:
         return "heldout_rows_ or one of the other held-out attributes is missing"
     if rows is None:
         return None
+    if (found := _probabilities_problem(state)) is not None:
+        return found
     codes = rows.codes
     if "label_index_" in state:
         n_classes = np.array([len(c) for c in state["label_index_"].classes])
@@ -298,6 +304,19 @@ def _heldout_problem(state: State, sizes: Sizes) -> str | None:
     if task is not None and task.size and task.max() >= sizes.get("n_tasks", 0):
         return "heldout_rows_ has tasks that are not there"
     return None
+
+
+def _probabilities_problem(state: State) -> str | None:
+    """Held-out probabilities have a column for every class; one for every label if all have two classes."""
+    P, labels = state.get("heldout_proba_"), state.get("label_index_")
+    if P is None:
+        return None
+    counts = [len(state["classes_"])] if labels is None else [len(c) for c in labels.classes]
+    whole = labels is None or labels.form == "flat"
+    binary = all(count == 2 for count in counts)
+    wanted = counts[0] if whole else len(counts) if binary else counts
+    found = [part.shape[-1] for part in P] if isinstance(P, list) else P.shape[1] if P.ndim == 2 else None
+    return None if found == wanted else "heldout_proba_ has other classes or labels"
 
 
 def _stream_problem(state: State, sizes: Sizes) -> str | None:
@@ -357,6 +376,8 @@ def _check_recalibrated(state: State, sizes: Sizes) -> str | None:
         return found
     if "label_index_" in state and "threshold_" not in state:
         return "threshold_ is missing"
+    if (found := _probabilities_problem(state)) is not None:
+        return found
     for columns, one in zip(getattr(state.get("layout_"), "columns", ()), state.get("calibrators_", ()), strict=True):
         own = _map_sizes(one)
         n_groups = max(len(columns), state["layout_"].n_tasks, 1)
@@ -415,6 +436,8 @@ def _check_table(state: State, sizes: Sizes) -> str | None:
     made, taken = len(state["encoder_"].get_feature_names_out()), inner.n_features_in_
     if made != taken and not hasattr(state["fitted_"], "steps"):
         return f"encoder_ makes {made} features for a model of {taken}"
+    if (state["kind_"] == "classes") != ("classes_" in state):
+        return "classes_ is missing, or the target has no classes"
     labels = getattr(inner, "labels_", None)
     if (state["kind_"] == "labels") != (labels is not None) or len(state.get("labels") or ()) != (
         0 if labels is None else len(labels)

@@ -152,7 +152,10 @@ def _not_below(largest: int, size: str | None, scope: Scope) -> str | None:
 
 @dataclass(frozen=True)
 class Real:
-    """A number from ``low`` to ``high``; unless ``finite``, also NaN, and infinities if they are in the range."""
+    """A number from ``low`` to ``high``; unless ``finite``, also NaN, and infinities if they are in the range.
+
+    Integers have 64 bits: NumPy does not calculate with larger ones.
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -160,6 +163,7 @@ class Real:
 
     def problem(self, value: Any, scope: Scope) -> str | None:
         number = type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+        number = number and (type(value) is not int or -(2**63) <= value < 2**63)
         if number and self.low <= value <= self.high and (not self.finite or abs(value) < math.inf):
             return None
         if number and value != value and not self.finite:

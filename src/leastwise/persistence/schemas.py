@@ -366,6 +366,15 @@ _part(
     },
     check=_check_modes,
 )
+
+
+def _check_coupled(state: State, sizes: Sizes) -> str | None:
+    """Without a rotation, there is one mode for each label; ``_check_modes`` has the other cases."""
+    modes, n = state["modes"], len(state["family"].labels)
+    wrong = modes.V is None and len(modes.which) != n
+    return f"modes has {len(modes.which)} entries for {n} labels" if wrong else None
+
+
 _part(
     "labels.CoupledLabels",
     "solvers.label_modes:CoupledLabels",
@@ -374,6 +383,7 @@ _part(
         "family": Part("labels.LabelGroup", sizes=("n_group",)),
         "modes": Part("labels.Modes", sizes=("n_group",)),
     },
+    check=_check_coupled,
 )
 
 # ------------------------------------------------------------------ held-out rows
@@ -417,7 +427,21 @@ OUTPUTS = Floats("n_rows", "n_outputs")
 
 def _check_residuals(state: State, sizes: Sizes) -> str | None:
     present = np.unique(state["fold"])
+    if state["values"] is None and state["rows"]:
+        return "values is missing"
     return None if np.array_equal(present, np.arange(len(present))) else "fold has gaps in the numbers of its folds"
+
+
+def _check_spread(state: State, sizes: Sizes) -> str | None:
+    """A local average has a kernel, knots and sums; knots are as wide as what they are compared with."""
+    parts = [name for name in ("kernel", "knots", "total", "mass") if state[name] is not None]
+    if len(parts) != (0 if state["by"] == "mean" else 4):
+        return f"by is {state['by']!r}, and the attributes that are not None are {parts}"
+    if state["by"] == "inputs":
+        sizes["n_inputs"] = state["knots"].shape[1]  # the model compares it with its centres
+    if state["by"] == "prediction" and state["knots"].shape[1] != sizes["n_outputs"]:
+        return f"knots has {state['knots'].shape[1]} columns, and there are {sizes['n_outputs']} outputs"
+    return None
 
 
 _part(
@@ -436,6 +460,7 @@ _part(
         "heldout": Floats("n_rows", "n_outputs", low=0),
     },
     exact=True,
+    check=_check_spread,
 )
 _part(
     "heldout.Residuals",
@@ -456,8 +481,9 @@ _part(
         "count": Maybe(WEIGHTS),
         "excess": Maybe(OUTPUTS),
         "inflation": ANY_WEIGHT,
-        "spread": Maybe(Part("heldout.Spread", sizes=("n_rows", "n_outputs"))),
-        "unseen_spread": Maybe(Part("heldout.Spread", sizes=("n_unseen=n_rows", "n_outputs"))),
+        "spread": Maybe(Part("heldout.Spread", sizes=("n_rows", "n_outputs", "n_inputs", "n_tasks"))),
+        "position": Maybe(Ints("n_rows", low=0)),
+        "unseen_spread": Maybe(Part("heldout.Spread", sizes=("n_unseen=n_rows", "n_outputs", "n_inputs", "n_tasks"))),
     },
     exact=True,
     skip=("inverse", "same"),

@@ -75,26 +75,15 @@ def heldout_values(subject: Subject, tasks: Any = None) -> ValuePredictions | No
     model = subject.model
     every = np.asarray(model.heldout_prediction_, dtype=float)
     every = every.reshape(len(every), -1)
-    y, F = ((v * model.unit_ + model.offset_) for v in (known.values, known.values - known.residual))
-    rows, n = _counted_rows(every, F), len(every)
+    y = known.values * model.unit_ + model.offset_
+    F = np.asarray(model._shown(known.values - known.residual), dtype=float).reshape(y.shape)
+    n = len(every)
+    rows = np.flatnonzero(~np.isnan(every[:, 0])) if known.position is None else known.position
     # With leave-one-out the folds are duplicates and groups, which are dependent; larger folds are not.
     unit = known.fold if isinstance(model.cv, str) and model.cv == "loo" else None
     task = _task_codes(model, tasks, rows, n)
     scale = None if known.spread is None else known.spread.heldout
     return ValuePredictions(y, F, known.w, rows, unit, task, n, group=known.group, scale=scale)
-
-
-def _counted_rows(every: Array, held: Array) -> Array:
-    """Positions of the rows that count: rows of weight zero have predictions too, and are skipped."""
-    rows = np.flatnonzero(~np.isnan(every[:, 0]))
-    if len(rows) == len(held):
-        return rows
-    found: list[int] = []
-    near = 1e-6 * np.abs(held).max()
-    for row in rows.tolist():
-        if len(found) < len(held) and np.abs(every[row] - held[len(found)]).max() <= near:
-            found.append(row)
-    return np.array(found)
 
 
 def _task_codes(model: Any, tasks: Any, rows: Array, n: int) -> Array | None:

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import _promises, calibrated_peers, few_rows, label_study
+from benchmarks import _promises, calibrated_peers, few_rows, label_study, task_study
 from benchmarks._common import RESULTS
 from benchmarks._ranks import summary
 from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS
 from benchmarks.raw_tables import SIZES, read_records
+from papers.overview import overview
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", flags=re.S)
@@ -102,6 +103,34 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
     return f"{title}\n\n{table([*header, *measures.values(), 'fit, s', 'predict, s'], lines)}"
 
 
+def one_task() -> str:
+    """The table of the README: a few methods, two sizes."""
+    columns, header = [], []
+    for size in ("300", "1500"):
+        part = {
+            row["method"]: row for row in compared("classification", "LSPC()", list(CLASSIFIERS), size)["methods"]
+        }
+        header.append(f"{int(size):,} rows, {part['LSPC()']['sets']} tables")
+        found = [part[name] for name in README_METHODS]
+        ranks = best([row["mean_rank"] for row in found], True, 1)
+        losses = best([row.get("ratio", 1.0) for row in found], True, 2)
+        errors = best([row["ece"] for row in found], True, 3)
+        seconds = best([row["fit"] + row["predict"] for row in found], True, 2)
+        columns.append([" / ".join(cells) for cells in zip(ranks, losses, errors, seconds, strict=True)])
+    words = "mean rank by log-loss / log-loss relative to LSPC() / calibration error"
+    words += " / fit and prediction, seconds a table"
+    lines = zip(README_METHODS.values(), *columns, strict=True)
+    return table([words, *header], [list(line) for line in lines])
+
+
+README_METHODS = {
+    "LSPC()": "**LSPC()**",
+    "CatBoost": "CatBoost, 500 rounds",
+    "extra trees + temperature": "extra trees, temperature scaling",
+    "Nystroem + LR": "Nystroem + logistic regression, tuned",
+    "SVC + temperature": "SVC, tuned, temperature scaling",
+    "HistGB": "HistGradientBoosting",
+}
 MEASURES = {"brier": "Brier", "ece": "ECE", "accuracy": "accuracy", "r2": "R²"}
 
 
@@ -174,6 +203,13 @@ def labels() -> str:
     return "\n\n".join([origin("label_study"), *parts])
 
 
+def tasks() -> str:
+    """Every set of the study of tasks: known and unseen tasks."""
+    found = task_study.tables(results("task_study")["figures"])
+    parts = [f"**{title}**\n\n{table(header, lines)}" for title, header, lines in found]
+    return "\n\n".join([origin("task_study"), *parts])
+
+
 # ------------------------------------------------------------------- promises
 
 
@@ -201,9 +237,12 @@ TABLES: dict[str, Callable[[], str]] = {
         for s in ("300", "1500")
     },
     "raw-tables-regression": partial(raw_tables, "regression", "LSSVR()", list(REGRESSORS), "300"),
+    "readme-one-task": one_task,
     "svc": svc_ways,
     "svc-threads": svc_threads,
     "label-study": labels,
+    "task-study": tasks,
+    "papers": overview,
 }
 
 

@@ -279,11 +279,12 @@ def tables(found: Sequence[dict]) -> Iterator[tuple[str, list[str], list[list[st
         here = [record for record in found if record["data"] == name]
         first, words = here[0], {"log_loss": "log-loss", "auc": "AUC", "r2": "R²"}
         keys = [f"{key}_{part}" for part in ("known", "unseen") for key in FIGURES[first["classes"]]]
-        lines = []
+        lines, draws = [], len({record["run"] for record in here})
         for method in dict.fromkeys(record["method"] for record in here):
             runs = [record for record in here if record["method"] == method]
             means = {key: float(np.mean([record[key] for record in runs])) for key in (*keys, "seconds")}
-            lines.append([method, *(f"{means[key]:.3f}" for key in keys), f"{means['seconds']:.2f}"])
+            part = f" ({len(runs)} of {draws} draws)" if len(runs) < draws else ""
+            lines.append([method + part, *(f"{means[key]:.3f}" for key in keys), f"{means['seconds']:.2f}"])
         kinds = {"known": "known tasks", "unseen": "unseen tasks"}
         header = [f"{words[key.rpartition('_')[0]]}, {kinds[key.rpartition('_')[2]]}" for key in keys]
         title = f"{name}: {first['tasks']} tasks with {first['rows']} rows, {first['unseen_tasks']} unseen tasks"

@@ -179,10 +179,17 @@ def place(row: dict[str, Any]) -> float:
 
 
 def means(records: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Means of the other measures over all fits, and seconds in total."""
+    """Means of the other measures, and seconds in total, over all sizes and sets; of each the mean of its draws."""
+    draws: dict[Any, list[dict[str, Any]]] = {}
+    for r in records:
+        draws.setdefault((r["size"], r["set"]), []).append(r)
+
+    def by_set(key: str) -> list[float]:
+        return [float(np.mean([r[key] for r in found])) for found in draws.values()]
+
     keys = [k for k in ("brier", "ece", "accuracy", "r2") if records and k in records[0]]
-    out = {k: float(np.mean([r[k] for r in records])) for k in keys}
-    return out | {k: float(sum(r[k] for r in records)) for k in ("fit_seconds", "predict_seconds")}
+    out = {k: float(np.mean(by_set(k))) for k in keys}
+    return out | {k: sum(by_set(k)) for k in ("fit_seconds", "predict_seconds")}
 
 
 def report(found: Sequence[dict[str, Any]], reference: str, show: Show = print_table) -> None:

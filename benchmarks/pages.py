@@ -72,12 +72,12 @@ def raw_records(task: str) -> list[dict[str, Any]]:
 
 
 def compared(task: str, ours: str, methods: Sequence[str], size: str) -> dict[str, Any]:
-    """The comparison of one size, with seconds for one fit."""
+    """The comparison of one size, with mean seconds for one table."""
     records = [r for r in raw_records(task) if r["size"] == size]
     (part,) = summary(records, methods, ours, SIZES)
     for row in part["methods"]:
-        fits = sum(r["method"] == row["method"] and r["status"] == "ok" for r in records)
-        row["fit"], row["predict"] = (row[f"{k}_seconds"] / max(fits, 1) for k in ("fit", "predict"))
+        sets = {r["set"] for r in records if r["method"] == row["method"] and r["status"] == "ok"}
+        row["fit"], row["predict"] = (row[f"{k}_seconds"] / max(len(sets), 1) for k in ("fit", "predict"))
     part["methods"] = [row for row in part["methods"] if row["sets"]]
     return part
 

@@ -57,15 +57,14 @@ def test_tests_of_the_core_exist(tool):
         assert all((tool.ROOT / "tests" / name).is_file() for name in names)
 
 
-def test_the_changed_module_is_imported(tool):
+def test_the_changed_module_is_imported(tool, monkeypatch):
     mutant = next(m for m in tool.mutants("calibration/prior.py") if m.before.startswith("P / "))
     finder = tool.Import(mutant)
     spec = finder.find_spec("leastwise.calibration.prior")
     assert finder.find_spec("leastwise.calibration.risk") is None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name + "_mutant"] = module
+    monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
-    del sys.modules[spec.name + "_mutant"]
     assert mutant.after in finder.text.decode()
     assert mutant.after not in (tool.SOURCE / "leastwise" / mutant.module).read_text()
 

@@ -13,7 +13,7 @@ from leastwise.calibration.extrapolation import independent_weights
 from leastwise.calibration.spread import Spread
 from leastwise.estimators.checks import choose
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.objective import excess, inflation
+from leastwise.model_selection.optimism import excess, inflation
 from leastwise.problem.basis import row_chunks
 from leastwise.problem.coupling import Centring
 from leastwise.problem.kernels import Precomputed

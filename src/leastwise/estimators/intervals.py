@@ -22,7 +22,7 @@ from leastwise.solvers.heldout import Folds
 from leastwise.solvers.influence import BorderedInverse, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 Array = np.ndarray
 

@@ -34,7 +34,7 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names
 from leastwise.solvers.evaluator import Objective, Rows, Settings
-from leastwise.sources.categories import check_categories
+from leastwise.sources.frames import check_categories
 from leastwise.utils.hashing import generator
 
 Array = np.ndarray

@@ -122,7 +122,8 @@ def compared(found: list[dict]) -> list[list[Any]]:
     rows = []
     for name in SETS:
         pairs = {
-            label: {f["run"]: f for f in found if f["data"] == name and f["method"] == label} for label in (OURS, PLAIN)
+            label: {f["run"]: f for f in found if f["data"] == name and f["method"] == label}
+            for label in (OURS, PLAIN)
         }
         runs = sorted(set(pairs[OURS]) & set(pairs[PLAIN]))
         if not runs:

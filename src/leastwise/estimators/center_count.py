@@ -7,8 +7,8 @@ its effective dimension, the degrees of freedom of the ridge,
 
 with the eigenvalues :math:`n \mu_i` of the kernel matrix. Random centres that outnumber it by a logarithmic factor
 give the error of all rows as centres (Rudi, Camoriano and Rosasco 2015). It is estimated on a sample of the rows, at
-the sigma and alpha that were chosen with the kernel. For a local function, such as that of many classes with a Laplace
-kernel, it is nearly the number of rows, and every row remains a centre.
+the sigma and alpha that were chosen with the kernel. For a local function, such as that of many classes with a
+Laplace kernel, it is nearly the number of rows, and every row remains a centre.
 """
 
 from __future__ import annotations

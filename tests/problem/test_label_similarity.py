@@ -10,7 +10,8 @@ from scipy import sparse
 from leastwise.datasets import make_rotated_labels
 from leastwise.problem import label_similarity as similarity
 from leastwise.problem.coupling import Pairwise, Shared
-from leastwise.problem.label_similarity import FEW, check_label_similarity
+from leastwise.problem.given_similarity import check_label_similarity
+from leastwise.problem.label_similarity import FEW
 
 BINARY = np.array([0, 1])
 

@@ -30,7 +30,7 @@ from leastwise.problem.centers import Recipe
 from leastwise.problem.given_similarity import is_edges
 from leastwise.problem.inputs import SCALES
 from leastwise.problem.kernels import CallableKernel, Kernel, Linear, Precomputed, Sum, resolve_kernel
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES, LEVELS
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES, LEVELS
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.tasks import Tasks
 

@@ -49,7 +49,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks._common import parse, parser, print_markdown
-from benchmarks._labels import gathered
+from benchmarks._pieces import gathered
 from benchmarks.label_peers import OrShare, searched_logistic, second_columns
 from leastwise import MultiLabelLSPC
 from leastwise.baselines import MLkNN

@@ -2,9 +2,9 @@
 
 LSPC(solver="krylov") from raw rows to calibrated probabilities: search on some rows, alpha on more, a solve without a
 tenth of the rows, a solve for all. Two sets: rows of 20 features in 10 classes of 10 clouds each, and MNIST (784
-pixels as they are; skipped if it is not available). Each point runs in its own process. "s" is wall time, "CPU s" that
-of all threads; "peak MB" is the peak memory of the whole process, including data and libraries. ``--memory`` is the memory limit of
-the fit (LEASTWISE_MEMORY): a quarter of it is for kernel values, an eighth for the preconditioner.
+pixels as they are; skipped if it is not available). Each point runs in its own process. "s" is wall time, "CPU s"
+that of all threads; "peak MB" is the peak memory of the whole process, including data and libraries. ``--memory`` is
+the memory limit of the fit (LEASTWISE_MEMORY), a quarter for kernel values and an eighth for the preconditioner.
 """
 
 from __future__ import annotations
@@ -87,7 +87,14 @@ def report(found: list[dict]) -> None:
     header = ["set", "rows", "s", "CPU s", "peak MB", "iterations", "residual", "alpha", "error %", "log-loss"]
     rows = []
     for f in found:
-        how = [f["seconds"], f["processor"], f"{f['peak_mb']:,.0f}", f["iterations"], f"{f['residual']:.0e}", f"{f['alpha']:.1e}"]
+        how = [
+            f["seconds"],
+            f["processor"],
+            f"{f['peak_mb']:,.0f}",
+            f["iterations"],
+            f"{f['residual']:.0e}",
+            f"{f['alpha']:.1e}",
+        ]
         rows.append([f["set"], f"{f['rows']:,}", *how, f"{100 * (1 - f['accuracy']):.2f}", f["log_loss"]])
     print_table("LSPC with all rows as centres", header, rows)
 

@@ -1,17 +1,17 @@
 """One overview of speed: time against rows, tasks and labels, switches of solvers, and fits on a busy machine.
 
 rows       default fits of every estimator, and of some with a limited number of centres, from 100 rows to a million,
-           beside SVC and SVR in a 3 x 3 grid search, CatBoost with 500 rounds and HistGradientBoosting. 20 features, 3
-           classes, 5 labels, 50 rows in a task. A line ends before a fit that would take longer than ``--budget``.
+           beside SVC and SVR in a 3 x 3 grid search, CatBoost with 500 rounds and HistGradientBoosting. 20 features,
+           3 classes, 5 labels, 50 rows in a task. A line ends before a fit that would take longer than ``--budget``.
 tasks      50 rows in each of 10 to 10,000 tasks, 200 centres; a million tasks of 20 rows by ``fit_stream``
 labels     2,000 rows with 1 to 100 labels
 switches   the rows at which ``solver="auto"`` changes the solver: planned and measured time right below and above
-load       wall time with the default threads relative to the best fixed number of BLAS threads, 1 or 2: on the machine
-           as it is, with one and with two processes that spin, and on one processor of the affinity mask
+load       wall time with the default threads relative to the best fixed number of BLAS threads, 1 or 2: on the
+           machine as it is, with one and with two processes that spin, and on one processor of the affinity mask
 
 Times of the first four parts are processor seconds of one thread, each fit in its own process. "of GEMM" divides the
-operations of ``plan()`` by those of a matrix product in the same time, timed in the same process. "peak MB" is that of
-the process minus the memory before the fit.
+operations of ``plan()`` by those of a matrix product in the same time, timed in the same process. "peak MB" is that
+of the process minus the memory before the fit.
 
 Results are written after each fit, and a second run continues where the first ended: ``--minutes`` limits one run.
 """
@@ -176,6 +176,11 @@ def in_process(call: Callable[..., dict], *args: Any) -> dict:
         return pool.submit(call, *args).result()
 
 
+def measured_at(name: str, n: int) -> dict:
+    """``measure`` in a process, with the number of rows."""
+    return {"rows": n, **in_process(measure, name, n)}
+
+
 # --------------------------------------------------------------------- switches
 
 
@@ -280,15 +285,15 @@ class Records:
         if args.output.exists():
             self.all = json.loads(args.output.read_text())["figures"]
 
-    def get(self, key: dict[str, Any], call: Callable[[], dict]) -> dict:
-        """The record with this key."""
+    def get(self, key: dict[str, Any], call: Callable[..., dict], *args: Any) -> dict:
+        """The record with this key; plans, which are numbers, are no part of it."""
         for record in self.all:
-            if all(record.get(k) == v for k, v in key.items()):
+            if all(record.get(k) == v for k, v in key.items() if not isinstance(v, float)):
                 return record
         if time.monotonic() - self.began > 60 * self.args.minutes:
             write_json(self.args, {"figures": self.all})
             raise SystemExit("Time is up: run it again to continue.")
-        record = {**key, **call()}
+        record = {**key, **call(*args)}
         print(" ".join(f"{k}={v:.3g}" if isinstance(v, float) else f"{k}={v}" for k, v in record.items()), flush=True)
         self.all.append(record)
         write_json(self.args, {"figures": self.all}, say=False)
@@ -304,38 +309,38 @@ def run(args: argparse.Namespace, records: Records) -> None:
                 if seconds * 2 > args.budget:
                     break
                 key = {"part": "rows", "name": name, "rows": n}
-                seconds = records.get(key, lambda: in_process(measure, name, n))["seconds"]
+                seconds = records.get(key, in_process, measure, name, n)["seconds"]
     if "tasks" in args.parts:
         name = "MultiTaskLSPC(n_centers=200)"
         for count in (10,) if args.quick else TASKS:
             key = {"part": "tasks", "name": name, "rows": 50 * count, "tasks": count}
-            records.get(key, lambda: in_process(measure, name, 50 * count, count))
+            records.get(key, in_process, measure, name, 50 * count, count)
         for count in (50,) if args.quick else (10_000, 100_000, 1_000_000):
             key = {"part": "tasks", "name": STREAMED, "rows": 20 * count, "tasks": count}
-            records.get(key, lambda: in_process(measure, STREAMED, 20 * count, count))
+            records.get(key, in_process, measure, STREAMED, 20 * count, count)
     if "labels" in args.parts:
         for name in ("MultiLabelLSPC()", "MultiLabelLSPC(n_centers=500)"):
             for count in (2,) if args.quick else LABELS:
                 n = 100 if args.quick else LABEL_ROWS
                 key = {"part": "labels", "name": name, "rows": n, "labels": count}
-                records.get(key, lambda: in_process(measure, name, n, 0, count))
+                records.get(key, in_process, measure, name, n, 0, count)
     if "switches" in args.parts:
         for name in ("LSPC(n_centers=500)",) if args.quick else SWITCHED:
-            records.get({"part": "steps", "name": name}, lambda: steepest(name))
+            records.get({"part": "steps", "name": name}, steepest, name)
             for n, before, after in switches(name):
                 for side, rows in (("below", int(0.99 * n)), ("above", int(1.01 * n))):
                     key = {"part": "switches", "name": name, "from": before, "to": after, "side": side}
                     plan = planned(name, rows)
-                    own = {"rows": rows, "shape_planned": plan.seconds}
+                    key |= {"shape_planned": plan.seconds}
                     if args.quick or plan.seconds > args.budget:
-                        records.get(key, lambda: own)
+                        records.get(key, dict, {"rows": rows})
                     else:
-                        records.get(key, lambda: {**own, **in_process(measure, name, rows)})
+                        records.get(key, measured_at, name, rows)
     if "load" in args.parts:
         for name in list(LOADED)[: 1 if args.quick else None]:
             for situation in SITUATIONS:
                 key = {"part": "load", "name": name, "situation": situation}
-                records.get(key, lambda: under_load(name, situation, 1 if args.quick else args.repeats))
+                records.get(key, under_load, name, situation, 1 if args.quick else args.repeats)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

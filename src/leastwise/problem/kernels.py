@@ -61,8 +61,8 @@ def inner_products(X: Any, Y: Any) -> Array:
     """``X @ Y.T`` as a dense array, for dense or sparse inputs.
 
     Large products use SciPy's BLAS, not NumPy's: a SciPy factorisation follows, and the thread pools of two BLAS
-    libraries compete for the cores (see ``leastwise.linalg.decompositions``). Arrays of another library are multiplied
-    by that library.
+    libraries compete for the cores (see ``leastwise.linalg.decompositions``). Arrays of another library are
+    multiplied by that library.
     """
     if not is_numpy(X):
         return X @ to_namespace(Y, X).T

@@ -292,8 +292,10 @@ class KrylovProblem:
         budget, single = kernel_budget(), None
         if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
-        self.rough = None if single is None else KernelTimes(
-            *single, self.root, budget=budget, product_dtype=np.float32, **tasks
+        self.rough = (
+            None
+            if single is None
+            else KernelTimes(*single, self.root, budget=budget, product_dtype=np.float32, **tasks)
         )
         # Exact products are few compared with rough ones, so the cache is left to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tasks)

@@ -21,8 +21,8 @@ from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
 from leastwise.estimators.ridge_problem import choose
 from leastwise.estimators.solving import Fitted, make_problem
-from leastwise.model_selection.label_scoring import LABEL_SCORINGS, register_label_scoring
-from leastwise.model_selection.scoring import (
+from leastwise.model_selection.label_objective import LABEL_SCORINGS, register_label_scoring
+from leastwise.model_selection.objective import (
     CLASS_SCORINGS,
     VALUE_SCORINGS,
     register_class_scoring,

@@ -29,7 +29,7 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind
 from leastwise.tables.prepare import Roles
-from leastwise.utils.memory import memory_limit as limited_memory
+from leastwise.utils.resources import memory_limit as limited_memory
 
 #: Options of the table's reader.
 READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")

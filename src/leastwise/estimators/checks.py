@@ -17,7 +17,7 @@ from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.work import search_bytes
 from leastwise.utils.arrays import largest, numpy_dtype
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 Array = np.ndarray
 

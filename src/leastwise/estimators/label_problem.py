@@ -14,7 +14,7 @@ from leastwise.estimators.ridge_problem import RidgeProblem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.folds import LEAST_GROUPS, content_hashes, input_hashes
-from leastwise.model_selection.objective import LabelObjective
+from leastwise.model_selection.label_objective import LabelObjective
 from leastwise.model_selection.search import Search
 from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
 from leastwise.model_selection.steps import Grid, SharingGrid

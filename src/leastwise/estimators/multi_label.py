@@ -22,7 +22,7 @@ from leastwise.estimators.validation import row_index
 from leastwise.metrics.labels import subset_of
 from leastwise.problem.labels import Labels, encode_known
 from leastwise.problem.targets import LabelTargets, as_column, is_flat
-from leastwise.problem.weights import entry_weights
+from leastwise.problem.targets.labels import entry_weights
 from leastwise.sources.dask import by_partition
 from leastwise.utils.arrays import back_like, bring, is_numpy, to_numpy
 

@@ -27,7 +27,7 @@ from leastwise.solvers.solve_tasks import AnyTaskEvaluator, check_folds_within_t
 from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
 from leastwise.solvers.work import SETTLE_NUMBERS, search_bytes, task_rows_to_search
 from leastwise.utils.hashing import task_hashes
-from leastwise.utils.memory import available_memory
+from leastwise.utils.resources import available_memory
 
 Array = np.ndarray
 

@@ -13,13 +13,13 @@ from leastwise.calibration.extrapolation import independent_weights
 from leastwise.calibration.spread import Spread
 from leastwise.estimators.checks import choose
 from leastwise.estimators.validation import Dataset
-from leastwise.linalg.decompositions import BorderedInverse, bordered_inverse
 from leastwise.model_selection.optimism import excess, inflation
 from leastwise.problem.basis import row_chunks
 from leastwise.problem.coupling import Centring
 from leastwise.problem.kernels import Precomputed
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.solvers.heldout import Folds
+from leastwise.solvers.influence import BorderedInverse, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
 from leastwise.utils.resources import available_memory, human

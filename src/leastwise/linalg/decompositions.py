@@ -38,8 +38,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
-from leastwise.problem.coupling import Centring
-
 Array = np.ndarray
 
 
@@ -413,29 +411,3 @@ def _psd_eigh(K: Array) -> tuple[Array, Array, float]:
     rounding = len(g) * np.finfo(K.dtype).eps * max(abs(g[-1]), abs(g[0]))
     jitter = float(-g[0]) if g[0] < -rounding else 0.0
     return np.maximum(g + K.dtype.type(jitter), 0), U, jitter
-
-
-def bordered_inverse(
-    H: Array, ridge: float, root: Array, bias: bool, centring: Centring | None = None
-) -> BorderedInverse:
-    """Compute it from one Cholesky factor, with ``centring`` for task intercepts. May overwrite H."""
-    H, v = (H, root) if centring is None else (centring.gram(H), centring.rows(root[:, None])[:, 0])
-    L = cholesky(H, ridge=ridge, overwrite=True).inverse_factor(overwrite=True)
-    M, m = L.T @ L, np.zeros_like(root)
-    if bias:
-        Mv = M @ v
-        m = Mv / (v @ Mv)
-        M -= np.outer(Mv, m)
-    return (
-        BorderedInverse(M, m)
-        if centring is None
-        else BorderedInverse(centring.gram(M), centring.rows(m[:, None])[:, 0])
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class BorderedInverse:
-    """Inverse of ``[H + rho, v; v', 0]``: M (n x n) for the rows, m (n) for the intercept (zeros without one)."""
-
-    M: Array
-    m: Array

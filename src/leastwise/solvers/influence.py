@@ -23,12 +23,38 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastwise.linalg.decompositions import BorderedInverse, bordered_inverse
+from leastwise.linalg.decompositions import cholesky
 from leastwise.problem.coupling import Centring, shrunk_means
 from leastwise.solvers.heldout import Folds
 from leastwise.utils.text_format import LINE, NAME, shortened
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class BorderedInverse:
+    """Inverse of ``[H + rho, v; v', 0]``: M (n x n) for the rows, m (n) for the intercept (zeros without one)."""
+
+    M: Array
+    m: Array
+
+
+def bordered_inverse(
+    H: Array, ridge: float, root: Array, bias: bool, centring: Centring | None = None
+) -> BorderedInverse:
+    """Compute it from one Cholesky factor, with ``centring`` for task intercepts. May overwrite H."""
+    H, v = (H, root) if centring is None else (centring.gram(H), centring.rows(root[:, None])[:, 0])
+    L = cholesky(H, ridge=ridge, overwrite=True).inverse_factor(overwrite=True)
+    M, m = L.T @ L, np.zeros_like(root)
+    if bias:
+        Mv = M @ v
+        m = Mv / (v @ Mv)
+        M -= np.outer(Mv, m)
+    return (
+        BorderedInverse(M, m)
+        if centring is None
+        else BorderedInverse(centring.gram(M), centring.rows(m[:, None])[:, 0])
+    )
 
 
 @dataclass(frozen=True, eq=False)

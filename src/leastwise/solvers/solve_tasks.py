@@ -20,7 +20,7 @@ from leastwise.linalg.arrow import (
     factor_chunk,
 )
 from leastwise.linalg.arrow_batches import Chunk
-from leastwise.linalg.decompositions import bordered_inverse, gram_spectrum, solve_gram
+from leastwise.linalg.decompositions import gram_spectrum, solve_gram
 from leastwise.linalg.moments import Whitening
 from leastwise.problem.basis import evaluate
 from leastwise.problem.coupling import Centring, CouplingMatrix, shrunk_means
@@ -28,6 +28,7 @@ from leastwise.problem.kernels import Kernel
 from leastwise.solvers.arrow import ArrowEvaluator, ArrowHeldout, factored_pieces, held_out
 from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.heldout import Folds, HeldOut, Problem
+from leastwise.solvers.influence import bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.solvers.work import kernel_budget
 from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace

@@ -41,7 +41,7 @@ import leastwise
 from benchmarks._common import parse, parser, write_json
 from benchmarks.plan import sample
 from benchmarks.task_scale import forget_peak, memory
-from leastwise.utils import threads as library_threads
+from leastwise.utils import resources
 from papers._common.timing import timed
 
 Array = np.ndarray
@@ -238,7 +238,7 @@ def fixed(count: int | None) -> Iterator[None]:
     if count is None:
         yield
         return
-    with patch.multiple(library_threads, SMALL_ROWS=0, idle_processors=lambda: count):
+    with patch.multiple(resources, SMALL_ROWS=0, idle_processors=lambda: count):
         yield
 
 

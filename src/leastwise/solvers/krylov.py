@@ -31,7 +31,7 @@ from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.work import kernel_budget, preconditioner_rank
 from leastwise.utils.hashing import generator
-from leastwise.utils.threads import map_on_threads
+from leastwise.utils.resources import map_on_threads
 
 Array = np.ndarray
 

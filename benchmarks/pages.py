@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks import _page_costs, _page_methods, _page_peers, _promises
 from benchmarks._common import RESULTS
-from benchmarks._page_format import best, table
+from benchmarks._page_format import NONE, best, table
 from benchmarks._ranks import summary
 from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS
 from benchmarks.raw_tables import SIZES, read_records
@@ -96,6 +96,27 @@ def one_task() -> str:
     return table([words, *header], [list(line) for line in lines])
 
 
+def alternatives() -> str:
+    """Other methods at all sizes: log-loss and seconds relative to ours, accuracy, and tables on which they win."""
+    found = {}
+    for size in SIZES:
+        part = compared("classification", "LSPC()", list(CLASSIFIERS), size)["methods"]
+        found[size] = {row["method"]: row for row in part}
+    lines = []
+    others = ("logistic", "Nystroem + LR", "SVC + temperature", "CatBoost", "LightGBM", "HistGB", "Gaussian process")
+    for name in others:
+        cells = []
+        for part in found.values():
+            row, ours = part.get(name), part["LSPC()"]
+            cell = NONE if row is None else f"{row['ratio']:.2f}; {row['worse']} of {row['sets']}"
+            if row is not None and row["sets"] == ours["sets"]:  # means of the same tables
+                seconds = [r["fit"] + r["predict"] for r in (row, ours)]
+                cell += f"; {row['accuracy'] - ours['accuracy']:+.3f}; {seconds[0] / seconds[1]:.2g}"
+            cells.append(cell)
+        lines.append([name, *cells])
+    return table(["method", *SIZE_WORDS.values()], lines)
+
+
 README_METHODS = {
     "LSPC()": "**LSPC()**",
     "CatBoost": "CatBoost, 500 rounds",
@@ -121,6 +142,7 @@ TABLES: dict[str, Callable[[], str]] = {
     },
     "raw-tables-regression": partial(raw_tables, "regression", "LSSVR()", list(REGRESSORS), "300"),
     "readme-one-task": one_task,
+    "alternatives": alternatives,
     "papers": overview,
     **_page_peers.TABLES,
     **_page_methods.TABLES,

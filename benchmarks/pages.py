@@ -79,7 +79,8 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
 def center_numbers() -> str:
     """Log-loss and seconds by the number of centres, on the tables with more than 3,000 training rows."""
     methods = ["LSPC()", *(f"LSPC, {name}" for name in CENTERS), "CatBoost"]
-    found = {(r["set"], r["method"]): r for r in raw_records("classification") if r["size"] == "all" and not r["draw"]}
+    records = [r for r in raw_records("classification") if r["size"] == "all" and r["draw"] == 0]
+    found = {(r["set"], r["method"]): r for r in records}
     sets = sorted({name for name, method in found if method == f"LSPC, {next(iter(CENTERS))}"})
     lines = []
     for name in sets:
@@ -92,7 +93,8 @@ def center_numbers() -> str:
 def choices_of_inputs() -> str:
     """Losses of the defaults and of a Gaussian kernel, for tasks, labels and groups."""
     lines = []
-    for name, draws, ours, other, ratio, duel, *seconds in input_choices.compared(results("input_choices")["figures"]):
+    figures = results("input_choices")["figures"]
+    for name, draws, ours, other, ratio, duel, *seconds in input_choices.compared(figures):
         losses = best([ours, other], True, 3)
         lines.append([name, str(draws), *losses, f"{ratio:.3f}", duel, *(f"{s:.2f}" for s in seconds)])
     return table(input_choices.HEADER, lines)
@@ -116,6 +118,27 @@ def one_task() -> str:
     words += " / fit and prediction, seconds a table"
     lines = zip(README_METHODS.values(), *columns, strict=True)
     return table([words, *header], [list(line) for line in lines])
+
+
+def alternatives() -> str:
+    """Other methods at all sizes: log-loss and seconds relative to ours, accuracy, and tables on which they win."""
+    found = {}
+    for size in SIZES:
+        part = compared("classification", "LSPC()", list(CLASSIFIERS), size)["methods"]
+        found[size] = {row["method"]: row for row in part}
+    lines = []
+    others = ("logistic", "Nystroem + LR", "SVC + temperature", "CatBoost", "LightGBM", "HistGB", "Gaussian process")
+    for name in others:
+        cells = []
+        for part in found.values():
+            row, ours = part.get(name), part["LSPC()"]
+            cell = NONE if row is None else f"{row['ratio']:.2f}; {row['worse']} of {row['sets']}"
+            if row is not None and row["sets"] == ours["sets"]:  # means of the same tables
+                seconds = [r["fit"] + r["predict"] for r in (row, ours)]
+                cell += f"; {row['accuracy'] - ours['accuracy']:+.3f}; {seconds[0] / seconds[1]:.2g}"
+            cells.append(cell)
+        lines.append([name, *cells])
+    return table(["method", *SIZE_WORDS.values()], lines)
 
 
 README_METHODS = {
@@ -145,6 +168,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "input-choices": choices_of_inputs,
     "raw-tables-regression": partial(raw_tables, "regression", "LSSVR()", list(REGRESSORS), "300"),
     "readme-one-task": one_task,
+    "alternatives": alternatives,
     "papers": overview,
     **_page_peers.TABLES,
     **_page_methods.TABLES,

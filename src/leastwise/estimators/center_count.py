@@ -27,9 +27,7 @@ from leastwise.solvers.evaluator import Candidate
 FEW_ROWS = 3000
 #: Rows on which the effective dimension is estimated.
 PILOT_ROWS = 1000
-#: Centres for each effective dimension,
-FACTOR = 4
-#: and at least this many.
+#: Centres are log(n) times the effective dimension, and at least this many.
 LEAST_CENTERS = 500
 #: Fewer centres are used if they take less than this share of the operations.
 CHEAPER = 0.5
@@ -49,7 +47,8 @@ def with_fewer_centers(problem: RidgeProblem, found: Candidate) -> Spec:
     plain = spec.solver == "auto" and spec.basis == "full" and spec.norm == "function" and spec.prune is None
     if not (spec.auto_centers and spec.every_row and plain) or spec.logistic or n <= FEW_ROWS:
         return spec
-    count = max(LEAST_CENTERS, 100 * int(np.ceil(FACTOR * effective_dimension(problem, found) / 100)))
+    needed = np.log(n) * effective_dimension(problem, found)
+    count = max(LEAST_CENTERS, 100 * int(np.ceil(needed / 100)))
     if count > PILOT_ROWS:  # beyond this the pilot says too little
         return spec
     fewer = replace(spec, n_centers=count)

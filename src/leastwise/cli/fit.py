@@ -119,6 +119,7 @@ def _make_model(
     threshold: list[str] | None,
     seed: int,
     time_limit: str | None,
+    max_miss: list[str] | None,
     **parameters: Any,
 ) -> TableModel:
     """Create the model from the options; labels and ignored columns are as given, not yet split at commas."""
@@ -127,6 +128,9 @@ def _make_model(
         raise UsageError("give either --target COLUMN, to predict one column, or --labels A,B,C, to predict labels.")
     for name in ("coverage", "max_error", "min_confidence", "cost", "confidence"):
         check_fraction(f"--{name.replace('_', '-')}", parameters[name])
+    bounds = parameters["bounds"]
+    if bounds is not None and not bounds[0] < bounds[1]:
+        raise UsageError(f"--bounds {bounds[0]:g} {bounds[1]:g}: the first must be below the second, such as 0 10.")
     if centers is not None and centers < 1:
         raise UsageError(f"--centers {centers}: must be at least 1.")
     model = TableModel(
@@ -140,6 +144,7 @@ def _make_model(
         random_state=seed,
         time_limit=check_time(time_limit),
         threshold=_threshold(threshold),
+        max_miss=_miss_limits(max_miss),
         **parameters,
     )
     try:
@@ -160,6 +165,14 @@ def _threshold(values: list[str] | None) -> Any:
         return check_fraction("--threshold", float((values or [""])[0]))
     except ValueError:
         return named_numbers("--threshold", values, ("auto",))
+
+
+def _miss_limits(values: list[str] | None) -> dict[str, float] | None:
+    """Limits by the name of the class or label."""
+    limits = named_numbers("--max-miss", values, ())
+    for name, limit in (limits or {}).items():
+        check_fraction(f"--max-miss {name}", limit)
+    return limits
 
 
 def _column_kind(text: str) -> tuple[str, str]:

@@ -185,6 +185,7 @@ def _abstention_facts(subject: Subject) -> list[list[str]]:
     if model is None:
         return []
     options = [(name, getattr(model, name)) for name in ("max_error", "min_confidence", "cost")]
+    options += [(f"max_miss of {clean(name)}", limit) for name, limit in (model.max_miss or {}).items()]
     facts = [["Abstention", ", ".join(f"{name}={value:g}" for name, value in options if value is not None)]]
     if np.ndim(model.threshold_) == 0:
         none = "none: every row is rejected"

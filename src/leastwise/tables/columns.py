@@ -227,8 +227,9 @@ def _check_mistakes(table: Table, name: str, numbers: dict[Any, float], known: l
         raise table.error(
             table[name].tolist().index(texts[0]),
             name,
-            f"{quoted(texts[0])} is not a number, but {n_numbers} of {len(known)} cells of this column are: correct "
-            "it, leave it empty, or declare the column to be of kind 'category'.",
+            f"{quoted(texts[0])} is not a number, but {n_numbers:,} of {len(known):,} cells of this column are. "
+            f"Correct it; or, if it marks a missing value, add missing={texts[0]}; or, if the column has codes, set its "
+            "kind to 'category'.",
         )
 
 

@@ -47,6 +47,7 @@ from leastwise.tables.prepare import (
     Target,
     input_estimator,
     label_thresholds,
+    miss_limits,
     prepare,
     task_ids,
     unseen_task_notes,
@@ -95,8 +96,11 @@ class TableModel(BaseEstimator):
     cost : float, optional
         Cost of leaving a row undecided, in units of the cost of an error. Give at most one of ``max_error``,
         ``min_confidence`` and ``cost``.
+    max_miss : mapping of classes or labels to floats, optional
+        Largest share of the rows of a class that are decided as another class: ``{"fault": 0.01}``; for labels, of
+        the rows that have the label. Alone, or with one of the above.
     confidence : float, default=0.95
-        Probability, over the draw of the training rows, that ``max_error`` is kept.
+        Probability, over the draw of the training rows, that ``max_error`` is kept, and each limit of ``max_miss``.
     by_task : bool, default=False
         True gives every task its own threshold and, with ``recalibrate``, its own calibration.
     threshold : float, "auto" or mapping of labels to numbers, optional
@@ -106,6 +110,9 @@ class TableModel(BaseEstimator):
         Which tasks, or labels, share: the names that ``MultiTaskLSPC`` and ``MultiLabelLSPC`` take.
     kernel : str, optional
         The kernel, such as "rbf", "laplace", "linear" or "rbf+linear"; by default chosen on held-out rows.
+    bounds : pair of float, optional
+        For numbers: the smallest and the largest possible value, such as ``(0, 10)``. Predictions and intervals stay
+        within them.
     coverage : float, default=0.9
         Coverage of prediction sets and intervals.
     recalibrate : bool, default=False
@@ -130,7 +137,7 @@ class TableModel(BaseEstimator):
     model_ : estimator
         The fitted estimator.
     decider_ : Abstaining or None
-        With ``max_error`` or ``min_confidence``: ``model_`` and the threshold.
+        With a rule for decisions: ``model_`` and the thresholds.
     fitted_ : Abstaining, Recalibrated or estimator
         The outermost of these, which contains the others.
     classes_ : ndarray
@@ -179,11 +186,13 @@ class TableModel(BaseEstimator):
         max_error: float | None = None,
         min_confidence: float | None = None,
         cost: float | None = None,
+        max_miss: Mapping[str, float] | None = None,
         confidence: float = 0.95,
         by_task: bool = False,
         threshold: Any = None,
         similarity: str | None = None,
         kernel: str | None = None,
+        bounds: Sequence[float] | None = None,
         coverage: float = 0.9,
         recalibrate: bool = False,
         n_centers: Any = "auto",
@@ -204,11 +213,13 @@ class TableModel(BaseEstimator):
         self.max_error = max_error
         self.min_confidence = min_confidence
         self.cost = cost
+        self.max_miss = max_miss
         self.confidence = confidence
         self.by_task = by_task
         self.threshold = threshold
         self.similarity = similarity
         self.kernel = kernel
+        self.bounds = bounds
         self.coverage = coverage
         self.recalibrate = recalibrate
         self.n_centers = n_centers
@@ -274,6 +285,8 @@ class TableModel(BaseEstimator):
         if self.recalibrate:
             model = Recalibrated(model, by_task=self.by_task)
         rule = {name: getattr(self, name) for name in RULES if getattr(self, name) is not None}
+        if self.max_miss:
+            rule["max_miss"] = miss_limits(self.max_miss, found)
         if rule:
             model = Abstaining(model, **rule, confidence=self.confidence, by_task=self.by_task)
         return model, plan
@@ -289,7 +302,8 @@ class TableModel(BaseEstimator):
             ("numbers", True): MultiTaskLSSVR,
             ("labels", False): MultiLabelLSPC,
         }
-        given = {name: getattr(self, name) for name in ("kernel", "similarity") if getattr(self, name) is not None}
+        names = ("kernel", "similarity", "bounds")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.threshold is not None:
             given["threshold"] = label_thresholds(self.threshold, list(self.labels or ()))
         return classes[kind, task is not None](n_centers=centers, random_state=self.random_state, **given)
@@ -298,10 +312,7 @@ class TableModel(BaseEstimator):
         """Set label names, classes, baseline and held-out scores."""
         inner = self._inner
         if self.kind_ == "labels":
-            for holder in (inner, self._predictor):
-                holder.label_index_ = replace(holder.label_index_, names=tuple(roles.labels))
-                holder.labels_ = np.array(roles.labels)
-            self.baseline_: Any = np.nanmean(target.y, axis=0)
+            self.baseline_: Any = np.nanmean(np.asarray(target.y), axis=0)
         elif self.kind_ == "classes":
             self.classes_ = inner.classes_
             codes = np.searchsorted(self.classes_, target.y)
@@ -410,7 +421,7 @@ class TableModel(BaseEstimator):
         Table
             The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for each
             class, ``confidence`` (the probability of the prediction), ``decision`` (the prediction, or empty where a
-            person has to decide; only with ``max_error`` or ``min_confidence``), ``set`` (the prediction set, its
+            person has to decide; only with a rule for decisions), ``set`` (the prediction set, its
             classes separated by a bar, with a backslash before a bar or backslash in a name) and ``in_domain`` (from
             1, near the training rows, to 0). For numbers
             ``prediction``, ``interval_lower`` and ``interval_upper``. For labels the name of each, the same with the

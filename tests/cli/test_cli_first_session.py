@@ -200,3 +200,55 @@ def test_warnings_name_labels(tmp_path):
     )
     assert "one class only among their known values: always" in err
     assert "held-out rows of label 'broken'" in err
+
+
+# -------------------------------------------------------------- baselines and columns
+
+
+def test_a_baseline_stands_beside_every_fit(folder, tmp_path):
+    ignored = ["--ignore", "broken,late,pain,site", "--kernel", "rbf", "-o", tmp_path / "b.lw"]
+    found = answered("fit", folder / "known.csv", "--target", "finding", *ignored, "--report", tmp_path / "b.html")
+    assert found["baselines"]["linear"]["loss"] < found["baselines"]["constant"]["loss"]
+    _, out, err = spoken("fit", folder / "known.csv", "--target", "finding", *ignored)
+    assert re.search(
+        r"^held-out log-loss, class shares +0\.\d+\nheld-out log-loss, logistic regression +0\.", out, re.M
+    )
+    said = r"On held-out rows the model is (no better|worse) than logistic regression: log-loss"
+    assert re.search(said, err)
+    assert re.search(r"It takes [\d.]+ m?s; this fit took [\d.]+ s\.", err)
+    page = (tmp_path / "b.html").read_text()
+    assert "Compared with simple models, on 600 held-out rows" in page
+    assert re.search(said, page)
+    ignored[1] = "broken,late,finding,site"
+    _, out, _ = spoken("fit", folder / "known.csv", "--target", "pain", *ignored)
+    assert re.search(r"^held-out RMSE, mean +\d\.\d+\nheld-out RMSE, ridge regression +\d", out, re.M)
+
+
+def test_the_report_has_the_effects_of_columns(folder, tmp_path):
+    given = ["fit", folder / "known.csv", "--target", "finding", "--ignore", "broken,late,pain", "--kernel", "rbf"]
+    found = answered(*given, "-o", tmp_path / "e.lw", "--report", tmp_path / "e.html")
+    assert next(iter(found["effects"]["importance"])) == "size"
+    page = (tmp_path / "e.html").read_text()
+    assert page.count('id="effect') == 2 * 3  # title and description of a chart for each column
+    assert "Mean prediction against size" in page
+    assert re.search(r"<bdi>size</bdi>: mean probability of <bdi>f", page)
+    cells = {f"{v:g}" for v in np.array(rare(600)["size"], dtype=float)}
+    shown = {f"{v:g}" for line in found["effects"]["lines"] if line["kind"] == "number" for v in line["at"]}
+    assert len(shown & cells) <= 2  # evenly spaced values, which a cell may equal by chance
+
+
+def test_dates_have_the_parts_that_matter(tmp_path):
+    rng = np.random.default_rng(0)
+    when = np.datetime64("2021-03-01") + rng.integers(0, 900, 400)
+    weekend = (when.astype("datetime64[D]").astype(int) + 3) % 7 >= 5
+    late = weekend ^ (rng.random(400) < 0.05)
+    table = {"when": when.astype(str), "size": rng.normal(size=400), "late": np.where(late, "yes", "no")}
+    write_table(Table.of(table), tmp_path / "d.csv")
+    found = answered("fit", tmp_path / "d.csv", "--target", "late", "--kernel", "rbf", "-o", tmp_path / "d.lw")
+    assert found["columns"][0]["note"] == "read as days since 1970-01-01; weekday too"
+    assert found["heldout"]["accuracy"] > 0.9
+    new = Table.of({"when": ["2023-06-03", "2023-06-05"], "size": [0.0, 0.0]})  # a Saturday and a Monday
+    write_table(new, tmp_path / "new.csv")
+    answered("predict", tmp_path / "d.lw", tmp_path / "new.csv", "-o", tmp_path / "out.csv")
+    p = np.array(read_table(str(tmp_path / "out.csv"))["p_yes"], dtype=float)
+    assert p[0] > 0.8 > 0.2 > p[1]

@@ -28,6 +28,7 @@ from leastwise.problem.label_similarity import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind
+from leastwise.tables.linear import baseline_note
 from leastwise.tables.prepare import Roles
 from leastwise.utils.memory import memory_limit as limited_memory
 
@@ -74,7 +75,10 @@ def run(
     output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
     output.result |= {"steps_resumed": checkpoint.n_read, "plan": found["plan"], **model.summary()}
     # the other notes, on columns and rows that are not used, were printed before the search
-    show_model(output, model, lambda note: note.startswith(("Of ", "The search ")))
+    show_model(output, model, lambda note: note.startswith("The search "))
+    no_better = None if model.baselines_ is None else baseline_note(model.kind_, model.baselines_, model.seconds_)
+    if no_better is not None:
+        output.note(no_better)
     output.print(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {seconds:.1f} s.")
     if report is not None:
         output.print(f"Report: {report}")
@@ -102,7 +106,7 @@ def _train(
                     f"{checkpoint.n_written} steps of the search are saved in {where}; continue with --resume."
                 )
             raise
-    if checkpoint.n_read:
+    if resume and checkpoint.n_read:
         output.note(f"{checkpoint.n_read} steps of the search were read from {checkpoint.directory}.")
     return checkpoint
 

@@ -169,6 +169,10 @@ LABELS = {
     "interval_coverage": "coverage of the intervals",
     "interval_width": "mean width of the intervals",
     "left_out": "rows left out",
+    "known": "known cells",
+    "positives": "positive cells",
+    "predicted": "share predicted positive",
+    "average_precision": "average precision",
 }
 
 
@@ -411,10 +415,22 @@ def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] =
         rows.append(["tasks", f"{len(summary['tasks'])} ({summary['task']})"])
     scores = summary["heldout"]
     rows += [[f"held-out {label(name)}", score_text(scores, name)] for name in scores if _is_number(scores[name])]
+    rows += _baseline_rows(summary)
     rows += _decision_rows(summary.get("decisions"))
     output.table("Model", ["", ""], rows)
     for note in filter(notes, summary["notes"]):
         output.note(note)
+
+
+def _baseline_rows(summary: dict[str, Any]) -> list[list[str]]:
+    """Rows for the held-out losses of the baselines."""
+    from leastwise.tables.linear import baseline_lines
+
+    found = summary["baselines"]
+    if found is None:
+        return []
+    measure = "RMSE" if found["measure"] == "mse" else "log-loss"
+    return [[f"held-out {measure}, {name}", as_text(loss)] for name, loss in baseline_lines(summary["kind"], found)]
 
 
 def _decision_rows(rule: dict[str, Any] | None) -> list[list[str]]:

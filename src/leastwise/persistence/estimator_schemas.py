@@ -561,10 +561,13 @@ register(
         "stopped_": Bool(),
         "reference_": Optional(DictOf(Text(), Plain())),
         "heldout_": Optional(DictOf(Text(), Plain())),
+        "baselines_": Optional(Maybe(DictOf(Text(), Plain()))),
+        "effects_": Optional(DictOf(Text(), Plain())),
         "notes_": ListOf(Text()),
     },
     exact=True,
-    report=("heldout_", "reference_"),
+    skip=("seconds_",),
+    report=("heldout_", "reference_", "baselines_", "effects_"),
     check=_check_table,
 )
 register(

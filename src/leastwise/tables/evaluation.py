@@ -354,13 +354,18 @@ def _evaluate_labels(model: Any, target: Target, predicted: Predictions) -> dict
     return scores
 
 
-def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
-    """Scores of held-out predictions of the training rows with targets y; empty if there are none."""
+def heldout_predictions(model: Any) -> Array | None:
+    """Held-out numbers or probabilities of the training rows, NaN where a row was not held out; None without any."""
     name = "heldout_prediction_" if model.kind_ == "numbers" else "heldout_proba_"
     heldout = getattr(model._predictor, name, None)
+    return None if heldout is None else np.asarray(heldout, dtype=float)
+
+
+def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
+    """Scores of held-out predictions of the training rows with targets y; empty if there are none."""
+    heldout = heldout_predictions(model)
     if heldout is None:
         return {}
-    heldout = np.asarray(heldout, dtype=float)
     rows = ~np.isnan(heldout.reshape(len(heldout), -1)[:, 0])
     y, heldout = y[rows], heldout[rows]
     if model.kind_ == "numbers":
@@ -396,6 +401,8 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "feature_weights": model.feature_weights_,
         "baseline": model.baseline_,
         "heldout": getattr(model, "heldout_", {}),  # model files may omit it
+        "baselines": getattr(model, "baselines_", None),
+        "effects": getattr(model, "effects_", None),
         "coverage": model.coverage,
         "notes": model.notes_,
     }

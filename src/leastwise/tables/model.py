@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,9 +28,11 @@ from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
 from leastwise.tables.comparison import compare_models
 from leastwise.tables.drift import check_drift, read_class_prior, reference_of
+from leastwise.tables.effects import column_effects
 from leastwise.tables.evaluation import (
     Predictions,
     evaluate_model,
+    heldout_predictions,
     heldout_scores,
     json_values,
     novelty_pvalues,
@@ -39,6 +42,7 @@ from leastwise.tables.evaluation import (
     summarize_model,
     true_target,
 )
+from leastwise.tables.linear import baseline_note, compare_baselines, linear_seconds
 from leastwise.tables.planning import check_time_limit, sized_model, warn_time_limit
 from leastwise.tables.prepare import (
     RULES,
@@ -152,6 +156,15 @@ class TableModel(BaseEstimator):
         How the training rows are distributed over bins of every column, for :meth:`check_drift`.
     stopped_ : bool
         Whether the search stopped at ``time_limit``.
+    baselines_ : dict or None
+        Held-out losses of the fit and of two baselines on the same rows: ``constant`` (class shares, or the mean) and
+        ``linear`` (logistic or ridge regression with one-hot categories and tasks), with paired differences; None if
+        too few rows were held out. See :func:`leastwise.tables.linear.compare_baselines`.
+    effects_ : dict
+        What the columns do to the predictions: ``importance`` by column, and ``lines`` of partial dependence for the
+        most important ones. See :func:`leastwise.tables.effects.column_effects`.
+    seconds_ : dict
+        Seconds of this fit (``model``) and of one fit of the linear baseline (``linear``). Model files leave it out.
     heldout_ : dict
         Scores of held-out predictions, slightly optimistic as they also chose the hyperparameters.
     notes_ : list of str
@@ -245,10 +258,14 @@ class TableModel(BaseEstimator):
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         model, plan = self._planned(found)
         warn_time_limit(plan, self.time_limit)
+        started = time.perf_counter()
         with search_time(self.time_limit) as limit:
             self.fitted_ = fit_inside(model, self.encoder_.transform(used), target.y, *split_params(model, params))
         self.stopped_ = limit.n_skipped > 0
+        seconds = time.perf_counter() - started
         self._store(target, roles, params.get("sample_weight", np.ones(len(used))))
+        self._compare_baselines(found, seconds)
+        self.effects_ = column_effects(self, found)
         self.reference_ = reference_of(self, used, params)
         self.notes_ = self._notes(table)
         return self
@@ -321,6 +338,16 @@ class TableModel(BaseEstimator):
             self.baseline_ = float(np.average(target.y, weights=w))
         self.heldout_ = heldout_scores(self, target.y)
 
+    def _compare_baselines(self, found: Prepared, seconds: float) -> None:
+        """Compare held-out predictions with those of two baselines."""
+        self.baselines_: dict[str, Any] | None = None
+        self.seconds_ = {"model": seconds}
+        heldout = heldout_predictions(self)
+        if heldout is not None:
+            self.baselines_ = json_values(compare_baselines(found, self.kind_, heldout))
+        if self.baselines_ is not None:
+            self.seconds_["linear"] = linear_seconds(found, self.kind_)
+
     def _notes(self, table: Table) -> list[str]:
         notes = [*table.notes, *(f"{count} rows left out: {why}." for why, count in self.left_out_.items() if count)]
         notes += [f'Column "{c.name}" is not used: {c.note}.' for c in self._unused()]
@@ -333,7 +360,8 @@ class TableModel(BaseEstimator):
             notes.append(
                 f"The search stopped at the time limit of {duration(self.time_limit)}, with the best point so far."
             )
-        return notes
+        no_better = None if self.baselines_ is None else baseline_note(self.kind_, self.baselines_)
+        return notes if no_better is None else [*notes, no_better]
 
     @property
     def columns_(self) -> list[Column]:

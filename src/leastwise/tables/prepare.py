@@ -342,7 +342,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     ignore = [name for name in model.ignore if name not in roles.all]
     output = "features" if model.model is not None and input_estimator(model.model) is None else "codes"
     encoder = TableEncoder(kinds=kinds, ignore=ignore, output=output)
-    encoder.fit_rows(inputs, np.flatnonzero(target.known))
+    encoder.fit_rows(inputs, np.flatnonzero(target.known), np.asarray(target.y))
     if target.kind == "classes":
         _warn_single_rows(target.y, roles.target)
     if not any(column.used for column in encoder.columns_):

@@ -8,7 +8,7 @@ TEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Packages that the numerical results depend on; their tests have to reach 95 % of the lines and branches.
 CORE := linalg solvers calibration problem metrics
 
-.PHONY: demo test lint bench docs dist coverage test-oldest test-newest clean help
+.PHONY: demo test lint bench docs dist coverage mutants test-oldest test-newest clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -36,6 +36,9 @@ coverage: $(VENV)/.dev  ## lines and branches that the tests reach; fails below 
 	$(TEST) $(BIN)/python -m pytest -n 2 --cov --cov-report= $(TESTS)
 	$(BIN)/python -m coverage report
 	$(BIN)/python -m coverage report --include "$(subst $() $(),$(comma),$(foreach name,$(CORE),*/leastwise/$(name)/*))" --fail-under 95
+
+mutants: $(VENV)/.dev  ## change operators and numbers of the numerical core, and see that tests fail; COUNT of each module
+	$(TEST) $(BIN)/python tools/mutants.py --count $(or $(COUNT),5)
 
 dist: $(VENV)/.dev  ## build wheel and source distribution, and test both in a clean environment
 	$(TEST) $(BIN)/python tools/dist.py

@@ -47,6 +47,7 @@ SCRIPTS = (
     "label_study",
     "missing_labels",
     "prediction",
+    "speed",
     "onnx_graphs",
     "array_api",
     "plan",

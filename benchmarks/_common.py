@@ -144,6 +144,8 @@ def capped(args: argparse.Namespace) -> Any:
 def write_json(args: argparse.Namespace, figures: dict[str, Any], say: bool = True) -> None:
     """The figures with the machine they were measured on."""
     head = timing.machine(args.command, args.threads, args.quick)
+    if pieces := getattr(args, "pieces", None):
+        head["pieces"] = pieces
     output.write_json(args.output, {"machine": head, **figures})
     if say:
         print(f"written: {args.output.name}", flush=True)

@@ -1,13 +1,12 @@
-"""Shared by the multi-label benchmarks: draws, metrics, and records that are saved as they are measured."""
+"""Shared by the multi-label benchmarks: draws and metrics."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks._common import capped, write_json
 from leastwise.metrics import expected_calibration_error, label_average_precision, label_f1, label_log_loss
 from papers.ml_lspc.draws import LabelSplit, enron
 
@@ -31,13 +30,3 @@ def quality(Y: Array, P: Array, decisions: Array) -> dict[str, float]:
 def enron_draws(args: argparse.Namespace) -> Callable[[int], LabelSplit]:
     """Rows of Enron for a given draw: as many as in the paper, or a few."""
     return enron(args.data, 150, 100) if args.quick else enron(args.data)
-
-
-def gathered(args: argparse.Namespace, records: Iterable[dict]) -> list[dict]:
-    """All records, with limited threads; each is written to disk when it is measured."""
-    found: list[dict] = []
-    with capped(args):
-        for record in records:
-            found.append(record)
-            write_json(args, {"figures": found}, say=False)
-    return found

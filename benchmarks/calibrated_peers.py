@@ -1,6 +1,7 @@
 """From raw data to calibrated probabilities: quality and time compared with the usual methods, in one run.
 
 LSPC()                    defaults: search, fit and calibration by held-out scores
+LSPC, Gaussian kernel     LSPC(kernel="rbf", scale=None, metric=None): the input as it is, no choice of kernels
 SVC + METHOD              C and gamma by GridSearchCV (3 folds), then CalibratedClassifierCV(method=METHOD,
                           ensemble=False, cv=5) for the methods sigmoid, isotonic and temperature
 SVC + METHOD, 5 models    the same with ensemble=True: the mean of the models of the five folds
@@ -15,6 +16,7 @@ one thread each.
 
 Models that one process fits at the same time in several threads, all with random_state=0, should be equal. "threads"
 in the results counts those whose probabilities differ from the ones of a fit alone (digits, 8 fits in 4 threads).
+A piece measures this if it has the set digits and the method svc.
 """
 
 from __future__ import annotations
@@ -40,15 +42,17 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from benchmarks._common import capped, in_proportion, parse, parser, peer_split, print_table, quality, write_json
+from benchmarks._common import in_proportion, parse, parser, peer_split, print_table, quality, write_json
+from benchmarks._pieces import add_options, earlier, gathered, seconds_of
 from leastwise import LSPC
+from papers._common import PLAIN
 from papers._common.data import Split, available, median_distance
 from papers._common.output import spread
-from papers._common.timing import Timed, settled, timed, timed_median
+from papers._common.timing import settled, timed, timed_median
 
 SETS = ("usps", "satimage", "letter", "digits")
 GAMMAS, COSTS = (1 / 3, 1, 3), (1, 10, 100)
-OURS, LIBSVM = "LSPC()", "SVC(probability=True)"
+OURS, GAUSSIAN, LIBSVM = "LSPC()", "LSPC, Gaussian kernel", "SVC(probability=True)"
 #: Options of CalibratedClassifierCV; temperature scaling is in scikit-learn from 1.8 on.
 CALIBRATIONS = {
     f"SVC + {method}{', 5 models' if ensemble else ''}": {"method": method, "ensemble": ensemble}
@@ -84,13 +88,10 @@ def warm_up(jobs: int) -> None:
 
 
 def lspc(split: Split, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
-    done = timed(lambda: LSPC(random_state=seed).fit(split.X, split.y))
-    yield Fitted(OURS, done.value, seconds_of(done, args))
-
-
-def seconds_of(done: Timed, args: argparse.Namespace) -> float:
-    """Processor seconds on one thread; on several, which may be processes, those of the clock."""
-    return done.cpu if args.threads == 1 else done.wall
+    models = {OURS: LSPC(random_state=seed), GAUSSIAN: LSPC(**PLAIN, random_state=seed)}
+    for name, model in models.items():
+        done = timed(partial(model.fit, split.X, split.y))
+        yield Fitted(name, done.value, seconds_of(done, args))
 
 
 def calibrated(name: str, best: dict[str, Any], jobs: int) -> CalibratedClassifierCV:
@@ -160,7 +161,13 @@ def gaussian_process(split: Split, seed: int, args: argparse.Namespace) -> Itera
     yield Fitted(f"GP ({len(y)} rows)", done.value, seconds_of(done, args), count)
 
 
-METHODS: tuple[Callable[..., Iterator[Fitted]], ...] = (lspc, svc, nystroem, boosting, gaussian_process)
+METHODS: dict[str, Callable[..., Iterator[Fitted]]] = {
+    "ours": lspc,
+    "svc": svc,
+    "nystroem": nystroem,
+    "boosting": boosting,
+    "gp": gaussian_process,
+}
 
 
 def measured(split: Split, seed: int, fitted: Fitted, args: argparse.Namespace) -> dict:
@@ -182,8 +189,8 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
     rows = 300 if args.quick else None
     for seed in range(args.runs):
         for _, split in available(args.sets, lambda name, s=seed: peer_split(name, args.data, s, rows)):
-            for method in METHODS:
-                for fitted in method(split, seed, args):
+            for method in args.methods:
+                for fitted in METHODS[method](split, seed, args):
                     found = measured(split, seed, fitted, args)
                     print(f"{split}, {fitted.label}, run {seed}: {fitted.seconds:.1f} s", flush=True)
                     yield found
@@ -250,25 +257,24 @@ def report_summary(out: dict[str, Any]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    p = parser("benchmarks.calibrated_peers", __doc__, runs=3)
-    p.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
-    p.add_argument("--gp-rows", type=int, default=1000, help="cap for the Gaussian process; 0 leaves it out")
+    p = parser("benchmarks.calibrated_peers", __doc__, threads=1, runs=3)
+    add_options(p, SETS, list(METHODS))
+    p.add_argument("--gp-rows", type=int, default=400, help="cap for the Gaussian process; 0 leaves it out")
     args = parse(p, argv)
     if args.quick:
         args.runs, args.gp_rows = 1, min(args.gp_rows, 60)
-    found: list[dict] = []
-    with capped(args), warnings.catch_warnings():
+    threads = earlier(args).get("threads", [])
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.filterwarnings("ignore", message=".*probability.*", category=FutureWarning)
-        for record in run(args):
-            found.append(record)
-            write_json(args, {"figures": found}, say=False)
+        found = gathered(args, run(args))
     report(found)
     out = summary(found)
     report_summary(out)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*probability.*", category=FutureWarning)
-        threads = [] if args.quick else thread_safety()
+        wanted = not args.quick and {"digits", "svc"} <= {*args.sets, *args.methods}
+        threads = thread_safety() if wanted else threads
     print_table(
         "Fits in four threads", ["method", "fits", "different", "largest"], [list(t.values()) for t in threads]
     )

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks._common import parse, parser, print_table, write_json
 from benchmarks.task_scale import forget_peak, memory
 from leastwise import LSSVR
-from leastwise.utils.memory import available_memory
+from leastwise.utils.resources import available_memory
 from papers._common.data import median_distance
 from papers._common.timing import timed
 

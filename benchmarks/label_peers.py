@@ -19,9 +19,9 @@ made        scikit-learn's make_multilabel_classification: 500 rows for training
             20 labels
 
 Log-loss and calibration error are those of all entries of the label table, average precision is the mean over labels.
-Decisions are at 0.5 except for "threshold='auto'". All times include the search. SVC and chains run in the first
---slow-runs draws only. All methods get the same input and the same cores: BLAS and OpenMP are capped at --threads,
-and scikit-learn fits --threads labels, or candidates, at a time.
+Decisions are at 0.5 except for "threshold='auto'". All times include the search; with --threads 1 they are processor
+seconds. SVC and chains run in the first --slow-runs draws only. All methods get the same input and the same cores:
+BLAS and OpenMP are capped at --threads, and scikit-learn fits --threads labels, or candidates, at a time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.svm import SVC
 
 from benchmarks._common import parse, parser, print_markdown, write_json
-from benchmarks._labels import QUALITY, enron_draws, gathered, quality
+from benchmarks._labels import QUALITY, enron_draws, quality
+from benchmarks._pieces import add_options, gathered, seconds_of
 from benchmarks.calibrated_peers import gammas, warm_up
 from leastwise import MultiLabelLSPC
 from papers._common.data import available
@@ -151,7 +152,7 @@ def tied(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fitt
         model = MultiLabelLSPC(**options, random_state=seed)
         done = timed(partial(model.fit, data.X, data.Y))
         chosen = [model.sigma_, model.alpha_, model.sharing_]
-        yield Fitted(label, model.predict_proba, done.wall, model.predict, chosen)
+        yield Fitted(label, model.predict_proba, seconds_of(done, args), model.predict, chosen)
 
 
 def second_columns(model: Any, X: Array) -> Array:
@@ -173,7 +174,7 @@ def logistic(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[
     warm_up(args.threads)
     each = MultiOutputClassifier(OrShare(searched_logistic(seed), data.Y.mean()), n_jobs=args.threads)
     done = timed(partial(each.fit, data.X, data.Y))
-    yield Fitted("LogisticRegression", partial(second_columns, each), done.wall)
+    yield Fitted("LogisticRegression", partial(second_columns, each), seconds_of(done, args))
 
 
 class PlattSVC(ClassifierMixin, BaseEstimator):
@@ -203,7 +204,7 @@ def svc(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fitte
     warm_up(args.threads)
     each = MultiOutputClassifier(OrShare(PlattSVC(gammas(data.X), seed), data.Y.mean()), n_jobs=args.threads)
     done = timed(partial(each.fit, data.X, data.Y))
-    yield Fitted("SVC + CalibratedCV", partial(second_columns, each), done.wall)
+    yield Fitted("SVC + CalibratedCV", partial(second_columns, each), seconds_of(done, args))
 
 
 def chain(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
@@ -212,13 +213,13 @@ def chain(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fit
     warm_up(args.threads)
     model = ClassifierChain(OrShare(searched_logistic(seed, args.threads), data.Y.mean()))
     done = timed(partial(model.fit, data.X, data.Y))
-    yield Fitted("chain of LogisticRegression", model.predict_proba, done.wall)
+    yield Fitted("chain of LogisticRegression", model.predict_proba, seconds_of(done, args))
 
 
 def forest(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
     model = RandomForestClassifier(20 if args.quick else 300, random_state=seed, n_jobs=args.threads)
     done = timed(partial(model.fit, data.X, data.Y))
-    yield Fitted("RandomForest", partial(second_columns, model), done.wall)
+    yield Fitted("RandomForest", partial(second_columns, model), seconds_of(done, args))
 
 
 def shares(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
@@ -226,12 +227,19 @@ def shares(data: LabelSplit, seed: int, args: argparse.Namespace) -> Iterator[Fi
     yield Fitted("label shares", lambda X: np.tile(P, (len(X), 1)), 0.0)
 
 
-METHODS: tuple[Method, ...] = (tied, logistic, chain, svc, forest, shares)
+METHODS: dict[str, Method] = {
+    "ours": tied,
+    "logistic": logistic,
+    "chain": chain,
+    "svc": svc,
+    "forest": forest,
+    "shares": shares,
+}
 
 # ---------------------------------------------------------------------- figures
 
 
-def measured(data: LabelSplit, seed: int, fitted: Fitted, unsettled: int) -> dict:
+def measured(data: LabelSplit, seed: int, fitted: Fitted, unsettled: int, args: argparse.Namespace) -> dict:
     predicted = timed(partial(fitted.proba, data.X_test))
     P = np.clip(np.asarray(predicted.value, dtype=float), 0, 1)
     decisions = P >= 0.5 if fitted.decide is None else fitted.decide(data.X_test)
@@ -244,7 +252,7 @@ def measured(data: LabelSplit, seed: int, fitted: Fitted, unsettled: int) -> dic
         "run": seed,
         **quality(data.Y_test, P, np.asarray(decisions).astype(int)),
         "seconds": fitted.seconds,
-        "predict_seconds": predicted.wall,
+        "predict_seconds": seconds_of(predicted, args),
         "unsettled": unsettled,
         "chosen": fitted.more,
     }
@@ -262,10 +270,10 @@ def with_warnings(method: Method, *case: Any) -> Iterator[tuple[Fitted, int]]:
 
 def run(args: argparse.Namespace) -> Iterator[dict]:
     for name, draw in available(args.sets, lambda name: draws(name, args)):
-        for seed, method in itertools.product(range(args.runs), METHODS):
+        for seed, method in itertools.product(range(args.runs), args.methods):
             data = draw(seed)
-            for fitted, count in with_warnings(method, data, seed, args):
-                found = measured(data, seed, fitted, count)
+            for fitted, count in with_warnings(METHODS[method], data, seed, args):
+                found = measured(data, seed, fitted, count, args)
                 marks = f"F1 {found['f1_micro']:.4f}, log-loss {found['log_loss']:.4f}"
                 print(f"{name}, run {seed}, {fitted.label}: {marks}, {fitted.seconds:.2f} s", flush=True)
                 yield found
@@ -286,8 +294,8 @@ def report(found: list[dict]) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    p = parser("benchmarks.label_peers", __doc__, runs=3)
-    p.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    p = parser("benchmarks.label_peers", __doc__, threads=1, runs=3)
+    add_options(p, SETS, list(METHODS))
     p.add_argument("--slow-runs", type=int, default=1, help="draws with SVC and chains (default 1)")
     args = parse(p, argv)
     if args.quick:

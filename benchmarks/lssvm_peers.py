@@ -43,7 +43,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVR
 
-from benchmarks._common import capped, parse, parser, print_table, write_json
+from benchmarks._common import parse, parser, print_table, write_json
+from benchmarks._pieces import add_options, gathered, seconds_of
 from benchmarks.calibrated_peers import warm_up
 from leastwise import MultiTaskLSSVR
 from leastwise.datasets import make_related_tasks
@@ -256,23 +257,25 @@ METHODS: dict[str, tuple[Method, bool]] = {
 # ---------------------------------------------------------------------- figures
 
 
-def measured(data: Draw, name: str, method: Method, seed: int, jobs: int) -> dict:
-    done = timed(partial(method, data, seed, jobs))
+def measured(data: Draw, name: str, method: Method, seed: int, args: argparse.Namespace) -> dict:
+    done = timed(partial(method, data, seed, args.threads))
     test = data.test
     predicted = timed(partial(done.value, test.X, test.task))
     score = float(r2_score(test.y, predicted.value))
-    return {"method": name, "r2": score, "seconds": done.wall, "predict_seconds": predicted.wall}
+    times = {"seconds": seconds_of(done, args), "predict_seconds": seconds_of(predicted, args)}
+    return {"method": name, "r2": score, **times}
 
 
 def run(args: argparse.Namespace) -> Iterator[dict]:
     for seed in range(args.runs):
         for name, data in available(args.sets, lambda name, s=seed: SETS[name](args.data, s)):
             about = {"data": name, "tasks": data.n_tasks, "rows": len(data.train.y), "run": seed}
-            for label, (method, cubic) in METHODS.items():
+            for label in args.methods:
+                method, cubic = METHODS[label]
                 if cubic and about["rows"] > CUBIC:
                     continue
                 warm_up(args.threads)
-                found = measured(data, label, method, seed, args.threads)
+                found = measured(data, label, method, seed, args)
                 print(f"{name}, run {seed}, {label}: {found['r2']:.4f}, {found['seconds']:.2f} s", flush=True)
                 yield {**about, **found}
             if data.truth is not None:
@@ -334,17 +337,14 @@ def losses(sets: Sequence[str], scores: dict[tuple[str, str], Array]) -> list[di
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    p = parser("benchmarks.lssvm_peers", __doc__, runs=5)
-    p.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
+    p = parser("benchmarks.lssvm_peers", __doc__, threads=1, runs=5)
+    add_options(p, list(SETS), list(METHODS))
     args = parse(p, argv)
     if args.quick:
         args.runs, args.sets = 1, [name for name in args.sets if not name.startswith("school")]
-    found: list[dict] = []
-    with capped(args), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for record in run(args):
-            found.append(record)
-            write_json(args, {"figures": found}, say=False)
+        found = gathered(args, run(args))
     worst = report(found)
     write_json(args, {"losses": worst, "figures": found})
 

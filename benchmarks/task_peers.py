@@ -47,7 +47,8 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from benchmarks._common import capped, in_proportion, parse, parser, print_table, write_json
+from benchmarks._common import in_proportion, parse, parser, print_table, write_json
+from benchmarks._pieces import add_options, gathered, seconds_of
 from benchmarks.calibrated_peers import COSTS, gammas, warm_up
 from leastwise import MultiTaskKernelLogisticRegression, MultiTaskLSPC
 from leastwise.datasets import make_related_tasks
@@ -161,7 +162,7 @@ def tied(data: Draw, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
     }
     for label, model in models.items():
         done = timed(partial(model.fit, train.X, train.y, tasks=train.task))
-        yield Fitted(label, lambda X, task, m=done.value: m.predict_proba(X, tasks=task), done.wall)
+        yield Fitted(label, lambda X, task, m=done.value: m.predict_proba(X, tasks=task), seconds_of(done, args))
 
 
 def logistic(X: Array, y: Array, folds: StratifiedKFold, jobs: int | None = None) -> Any:
@@ -204,7 +205,7 @@ def alone(data: Draw, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
         warm_up(args.threads)
         jobs = [delayed(one_task)(fit, train.X[part], train.y[part], seed) for part in parts]
         done = timed(lambda jobs=jobs: Parallel(n_jobs=args.threads)(jobs))
-        yield Fitted(f"{name} per task", partial(proba_by_task, done.value, shares), done.wall)
+        yield Fitted(f"{name} per task", partial(proba_by_task, done.value, shares), seconds_of(done, args))
 
 
 def proba_by_task(models: list[Any], shares: list[Array], X: Array, task: Array) -> Array:
@@ -236,12 +237,12 @@ def pooled(data: Draw, seed: int, args: argparse.Namespace) -> Iterator[Fitted]:
             warm_up(args.threads)
             A = see(train.X, train.task)
             done = timed(partial(fit, A, train.y, folds_of(seed), args.threads))
-            yield Fitted(f"{name} {suffix}", partial(seen_proba, done.value, see), done.wall)
+            yield Fitted(f"{name} {suffix}", partial(seen_proba, done.value, see), seconds_of(done, args))
     boosting = HistGradientBoostingClassifier(random_state=seed)
     for suffix, see, last in (("pooled", without, None), ("+ task", with_code, [train.X.shape[1]])):
         model = clone(boosting).set_params(categorical_features=last)
         done = timed(partial(model.fit, see(train.X, train.task), train.y))
-        yield Fitted(f"HistGradientBoosting {suffix}", partial(seen_proba, done.value, see), done.wall)
+        yield Fitted(f"HistGradientBoosting {suffix}", partial(seen_proba, done.value, see), seconds_of(done, args))
 
 
 def seen_proba(model: Any, see: Callable[[Array, Array], Array], X: Array, task: Array) -> Array:
@@ -273,7 +274,7 @@ def gaussian_process(data: Draw, seed: int, args: argparse.Namespace) -> Iterato
     fit_gp(related("", 0.5, 0, 2, 5, 1), seed, args.threads, 1)  # warm-up, so that compilation is not timed
     for epsilon in GP_EPSILONS:
         done = timed(partial(fit_gp, data, seed, args.threads, args.gp_steps, epsilon))
-        yield Fitted(f"GPyTorch multi-task GP, {epsilon}", done.value, done.wall)
+        yield Fitted(f"GPyTorch multi-task GP, {epsilon}", done.value, seconds_of(done, args))
 
 
 def gp_model(x: Any, task: Any, likelihood: Any, n_tasks: int) -> Any:
@@ -352,10 +353,16 @@ def gp_proba(model: Any, likelihood: Any, seed: int, X: Array, task: Array) -> A
 
 # ---------------------------------------------------------------------- figures
 
-METHODS: tuple[Method, ...] = (tied, alone, pooled, gaussian_process, reference)
+METHODS: dict[str, Method] = {
+    "ours": tied,
+    "per-task": alone,
+    "pooled": pooled,
+    "gp": gaussian_process,
+    "reference": reference,
+}
 
 
-def measured(data: Draw, seed: int, fitted: Fitted, unsettled: int) -> dict:
+def measured(data: Draw, seed: int, fitted: Fitted, unsettled: int, args: argparse.Namespace) -> dict:
     test = data.test
     predicted = timed(partial(fitted.proba, test.X, test.task))
     P = np.asarray(predicted.value, dtype=float)
@@ -370,7 +377,7 @@ def measured(data: Draw, seed: int, fitted: Fitted, unsettled: int) -> dict:
         "auc": task_auc(test.y, P[:, 1], test.task),
         "ece": expected_calibration_error(test.y, P, n_bins=15, strategy="mass"),
         "seconds": fitted.seconds,
-        "predict_seconds": predicted.wall,
+        "predict_seconds": seconds_of(predicted, args),
         "unsettled": unsettled,
     }
 
@@ -388,9 +395,9 @@ def with_warnings(method: Method, *case: Any) -> Iterator[tuple[Fitted, int]]:
 def run(args: argparse.Namespace) -> Iterator[dict]:
     for seed in range(args.runs):
         for _, data in available(args.sets, lambda name, s=seed: draw(name, args.data, s, args.quick)):
-            for method in METHODS:
-                for fitted, count in with_warnings(method, data, seed, args):
-                    found = measured(data, seed, fitted, count)
+            for method in args.methods:
+                for fitted, count in with_warnings(METHODS[method], data, seed, args):
+                    found = measured(data, seed, fitted, count, args)
                     loss = f"log-loss {found['log_loss']:.4f}"
                     print(f"{data.name}, run {seed}, {fitted.label}: {loss}, {fitted.seconds:.2f} s", flush=True)
                     yield found
@@ -428,17 +435,13 @@ def ranks(found: list[dict]) -> list[list]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    p = parser("benchmarks.task_peers", __doc__, runs=5)
-    p.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    p = parser("benchmarks.task_peers", __doc__, threads=1, runs=3)
+    add_options(p, SETS, list(METHODS))
     p.add_argument("--gp-steps", type=int, default=100, help="steps of Adam; 0 leaves GPyTorch out (default 100)")
     args = parse(p, argv)
     if args.quick:
         args.runs, args.gp_steps = 1, min(args.gp_steps, 5)
-    found: list[dict] = []
-    with capped(args):
-        for record in run(args):
-            found.append(record)
-            write_json(args, {"figures": found}, say=False)
+    found = gathered(args, run(args))
     report(found)
     places = ranks(found)
     settings = {"gp_steps": args.gp_steps, "gp_rank": GP_RANK, "gp_rate": GP_RATE, "gp_epsilons": GP_EPSILONS}

@@ -38,7 +38,7 @@ from sklearn.metrics import log_loss, r2_score
 
 from benchmarks import lssvm_peers, task_peers
 from benchmarks._common import parse, parser, print_markdown
-from benchmarks._labels import gathered
+from benchmarks._pieces import add_options, gathered
 from leastwise import MultiTaskLSPC, MultiTaskLSSVR
 from leastwise.metrics import task_auc
 from papers._common.data import available
@@ -293,8 +293,7 @@ def tables(found: Sequence[dict]) -> Iterator[tuple[str, list[str], list[list[st
 
 def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.task_study", __doc__, threads=1, runs=3)
-    p.add_argument("--sets", nargs="+", choices=(*CLASSES, *VALUES), default=(*CLASSES, *VALUES), metavar="SET")
-    p.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
+    add_options(p, (*CLASSES, *VALUES), list(METHODS))
     args = parse(p, argv)
     args.runs = 1 if args.quick else args.runs
     for table in tables(gathered(args, run(args))):

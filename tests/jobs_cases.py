@@ -70,7 +70,7 @@ def spying(path):
     """A scorer that writes where it runs, and how many threads linear algebra has there."""
 
     def scorer(model, X, y):
-        from leastwise.utils.threads import blas_threads
+        from leastwise.utils.resources import blas_threads
 
         with open(path, "a") as file:
             file.write(f"{os.getpid()} {threading.get_ident()} {blas_threads()}\n")

@@ -3,8 +3,7 @@
 import numpy as np
 from reference import rbf
 
-from leastwise.model_selection.objective import ClassObjective
-from leastwise.model_selection.scoring import resolve_scoring
+from leastwise.model_selection.objective import ClassObjective, resolve_scoring
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe
 from leastwise.problem.coupling import Pairwise, Shared

@@ -21,8 +21,8 @@ from leastwise.calibration.label_calibrators import fit_label_clip
 from leastwise.displays import SelectionDisplay, SimilarityDisplay
 from leastwise.estimators.ridge_problem import choose
 from leastwise.estimators.solving import Fitted, make_problem
-from leastwise.model_selection.label_scoring import LABEL_SCORINGS, register_label_scoring
-from leastwise.model_selection.scoring import (
+from leastwise.model_selection.label_objective import LABEL_SCORINGS, register_label_scoring
+from leastwise.model_selection.objective import (
     CLASS_SCORINGS,
     VALUE_SCORINGS,
     register_class_scoring,
@@ -36,7 +36,7 @@ from leastwise.persistence import registry as file_registry
 from leastwise.persistence.fields import Floats, Real
 from leastwise.problem.inputs import SCALES, Scale, register_scale
 from leastwise.problem.kernels import KERNELS, register_kernel
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES, register_label_similarity
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES, register_label_similarity
 from leastwise.problem.similarity import TASK_SIMILARITIES, register_task_similarity
 from leastwise.report import write_report
 from leastwise.solvers.choose import SOLVERS, Solver, register_solver, solver_names

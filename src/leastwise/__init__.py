@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leastwise.persistence.model_files import load, save
     from leastwise.solvers.plan import Plan
     from leastwise.tables.model import TableModel
-    from leastwise.utils.memory import memory_limit, set_memory_limit
+    from leastwise.utils.resources import memory_limit, set_memory_limit
 
 __version__ = "0.1.0"
 __all__ = [
@@ -74,10 +74,10 @@ _HOMES = {
     "calibration_report": "inspection.calibration_report",
     "estimate_class_prior": "estimators.prior_shift",
     "load": "persistence.model_files",
-    "memory_limit": "utils.memory",
+    "memory_limit": "utils.resources",
     "merge": "estimators.merging",
     "save": "persistence.model_files",
-    "set_memory_limit": "utils.memory",
+    "set_memory_limit": "utils.resources",
     "task_report": "inspection.task_report",
 }
 #: Subpackages that can be used as attributes without being imported by name.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import label_study
+from benchmarks._common import RESULTS
 from leastwise import MultiLabelLSPC
 from papers._common.data import DataAbsent
 
@@ -27,16 +28,17 @@ def rows(n, labels, seed=0):
     return X, Y
 
 
-def write(path, X, Y, *, sparse=False, relation="made", hues=None):
-    """An ARFF file with labels first; ``hues`` adds a nominal attribute of three texts."""
+def write(path, X, Y, *, sparse=False, relation="made", hues=None, last=False):
+    """An ARFF file with labels first, or last; ``hues`` adds a nominal attribute of three texts."""
     T, d = Y.shape[1], X.shape[1]
-    lines = [f"@relation '{relation}'", *(f"@attribute l{t} {{0,1}}" for t in range(T))]
-    lines += [f"@attribute x{j} numeric" for j in range(d)]
-    lines += ["@attribute hue {red,'dark blue',green}"] if hues is not None else []
-    lines.append("@data")
+    labels = [f"@attribute l{t} {{0,1}}" for t in range(T)]
+    others = [f"@attribute x{j} numeric" for j in range(d)]
+    others += ["@attribute hue {red,'dark blue',green}"] if hues is not None else []
+    lines = [f"@relation '{relation}'", *(others + labels if last else labels + others), "@data"]
     for i in range(len(X)):
-        cells = [*map(str, Y[i]), *(f"{x:.4f}" if x else "0" for x in X[i])]
-        cells += [] if hues is None else [hues[i]]
+        own, other = [*map(str, Y[i])], [f"{x:.4f}" if x else "0" for x in X[i]]
+        other += [] if hues is None else [hues[i]]
+        cells = other + own if last else own + other
         kept = [f"{j} {cell}" for j, cell in enumerate(cells) if cell != "0"]
         lines.append("{" + ",".join(kept) + "}" if sparse else ",".join(cells))
     path.write_text("\n".join(lines) + "\n")
@@ -74,6 +76,36 @@ def test_sets_are_found_and_divided_as_their_files_say(folder):
     assert (len(wide.Y), len(wide.Y_test), wide.Y.shape[1]) == (30, 15, 174)
     assert meka.Y.shape == (30, 7)
     assert flags.Y[:, -1].max() == wide.Y[:, -1].max() == 0
+
+
+def test_both_conventions_of_headers_are_read(tmp_path):
+    """Labels of Mulan may be nested in an XML file with a namespace; MEKA has them first, or last with a minus."""
+    X, Y = rows(30, 6)
+    write(tmp_path / "birds.arff", X, Y, last=True)
+    nested = "".join(f'<label name="l{t}"><label name="l{t + 1}"/></label>' for t in range(0, 6, 2))
+    head = '<?xml version="1.0"?><labels xmlns="http://mulan.sourceforge.net/labels">'
+    (tmp_path / "birds.xml").write_text(f"{head}{nested}</labels>")
+    for part, some in (("train", slice(20)), ("test", slice(20, None))):
+        last = {"relation": "music: -C -6 -split-percentage 66", "last": True, "sparse": True}
+        write(tmp_path / f"music-{part}.arff", X[some], Y[some], **last)
+    found = label_study.find_sets(tmp_path)
+    assert sorted(found) == ["birds", "music"]
+    birds, music = found["birds"](), found["music"]()
+    np.testing.assert_array_equal(np.sort(np.vstack([birds.Y, birds.Y_test]), axis=0), np.sort(Y, axis=0))
+    np.testing.assert_array_equal(music.Y, Y[:20])
+    np.testing.assert_allclose(music.X_test, X[20:], atol=1e-4)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_labels_of_one_class_only_have_figures(tmp_path, value):
+    X, Y = rows(30, 6)
+    write(tmp_path / "empty.arff", X, np.full_like(Y, value), relation="empty: -C 6")
+    data = label_study.find_sets(tmp_path)["empty"]()
+    args = label_study.parse(label_study.parser("benchmarks.label_study", ""), ["--quick"])
+    for name in label_study.METHODS:
+        for found in label_study.measured(name, data, args):
+            assert found["log_loss"] < 0.2
+            assert np.isnan(found["auc_micro"])
 
 
 def test_every_set_gives_every_figure(folder, tmp_path_factory):
@@ -142,3 +174,14 @@ def test_folders_without_sets_say_so(tmp_path):
         label_study.main(["--quick", "--data", str(tmp_path), "--output", str(tmp_path / "x.json")])
     with pytest.raises(DataAbsent, match="no folder"):
         label_study.main(["--quick", "--data", str(tmp_path / "none"), "--output", str(tmp_path / "x.json")])
+
+
+def test_stored_results_meet_the_published_values():
+    """One fit on Enron, each figure with the decisions of its rule."""
+    stored = json.loads((RESULTS / "label_study.json").read_text())["figures"]
+    ours = {f["rule"]: f for f in stored if (f["data"], f["method"]) == ("enron", label_study.OURS)}
+    assert len({f["seconds"] for f in ours.values()}) == 1  # one fit
+    rules = {"f1_micro": "threshold='f1_micro'", "f1_macro": "threshold='f1_macro'"}
+    for key, published in label_study.PUBLISHED["enron"].items():
+        found = ours[rules.get(key, "")][key]
+        assert found <= published if key in label_study.LOWER else found >= published, key

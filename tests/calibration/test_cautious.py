@@ -10,8 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.datasets import available, load, make_related_tasks
-from leastwise.model_selection.objective import ValueObjective, caution
-from leastwise.model_selection.scoring import resolve_value_scoring
+from leastwise.model_selection.objective import ValueObjective, caution, resolve_value_scoring
 from leastwise.problem.coupling import from_gamma_lambda
 from leastwise.problem.kernels import RBF
 from leastwise.solvers.evaluator import Rows

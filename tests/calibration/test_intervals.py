@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 from leastwise import LSSVR, MultiTaskLSSVR
 from leastwise.calibration.conformal import jackknife, jackknife_plus
 from leastwise.datasets import make_related_tasks
-from leastwise.model_selection.objective import excess, inflation
+from leastwise.model_selection.optimism import excess, inflation
 from leastwise.model_selection.steps import FEW_ROWS
 from leastwise.persistence.model_files import load, save
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from leastwise.calibration import label_thresholds as thresholds
 from leastwise.calibration.label_thresholds import PULL, THRESHOLD_RULES, choose_thresholds, decide
 from leastwise.metrics.labels import hamming, label_f1, subset_accuracy
-from leastwise.model_selection.label_scoring import LABEL_SCORINGS
+from leastwise.model_selection.label_objective import LABEL_SCORINGS
 
 MEASURES = {
     "f1_micro": lambda Y, D, W: label_f1(Y, D, sample_weight=W),

@@ -40,7 +40,7 @@ from leastwise.tables import TableEncoder
 PACKAGE = str(Path(leastwise.__file__).parent)
 #: No exception is raised here: a traced line can lie between a lock and its release, where no signal is handled, and
 #: the free memory is not asked for in every fit.
-LIMITS = ("utils/threads.py", "utils/memory.py")
+LIMITS = ("utils/resources.py", "utils/resources.py")
 #: Lines of each method at which an exception is raised: one in every stretch of the trace, and the last ones.
 SAMPLED, LAST = 25, 8
 

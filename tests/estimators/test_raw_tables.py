@@ -30,7 +30,7 @@ from leastwise import (
 )
 from leastwise.onnx import check, to_onnx
 from leastwise.sources import Spool, StreamError, open_blocks, predict_blocks
-from leastwise.sources.categories import code_matrix
+from leastwise.sources.frames import code_matrix
 
 N = 60
 RNG = np.random.default_rng(3)

@@ -31,7 +31,7 @@ from leastwise.metrics.labels import (
     subset_accuracy,
 )
 from leastwise.metrics.probabilities import brier_score
-from leastwise.model_selection.label_scoring import LABEL_SCORINGS, resolve_label_scoring
+from leastwise.model_selection.label_objective import LABEL_SCORINGS, resolve_label_scoring
 from leastwise.model_selection.splitters import StratifiedLabelKFold
 
 OF_DECISIONS = [label_f1, hamming, subset_accuracy]

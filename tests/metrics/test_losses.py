@@ -18,8 +18,8 @@ from leastwise.inspection.task_report import _HeldOutRows
 from leastwise.metrics.label_report import label_report
 from leastwise.metrics.labels import label_log_loss
 from leastwise.metrics.probabilities import FLOOR, class_log_losses, log_loss, task_log_loss
-from leastwise.model_selection.label_scoring import log_likelihood as label_likelihood
-from leastwise.model_selection.scoring import log_likelihood
+from leastwise.model_selection.label_objective import log_likelihood as label_likelihood
+from leastwise.model_selection.objective import log_likelihood
 from leastwise.report.evaluation import Predictions
 from leastwise.tables.evaluation import class_scores
 

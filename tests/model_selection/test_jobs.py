@@ -24,8 +24,8 @@ from leastwise.datasets import make_related_tasks
 from leastwise.model_selection import steps
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence.container import FileError
-from leastwise.utils import threads
-from leastwise.utils.memory import available_memory
+from leastwise.utils import resources
+from leastwise.utils.resources import available_memory
 
 
 @pytest.fixture
@@ -177,10 +177,10 @@ def test_threads_are_shared_by_jobs_and_given_back(backend, tmp_path):
     path = tmp_path / "seen"
     model = lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=spying(path))
     with threadpool_limits(2, user_api="blas"):
-        before = threads.blas_threads()
+        before = resources.blas_threads()
         with joblib.parallel_config(backend):
             model.set_params(n_jobs=2).fit(X, Y)
-        assert threads.blas_threads() == before
+        assert resources.blas_threads() == before
     lines = seen_by(path)
     assert {seen for _, _, seen in lines} == {1}
     assert len({(pid, thread) for pid, thread, _ in lines}) <= 2
@@ -190,12 +190,12 @@ def test_threads_are_shared_by_jobs_and_given_back(backend, tmp_path):
 @pytest.mark.parametrize(("small", "idle", "used"), [(0, 2, 2), (0, 1, 1), (600, 2, 1)])
 def test_one_job_has_the_idle_processors_for_large_matrices(small, idle, used, tmp_path, monkeypatch):
     path = tmp_path / "seen"
-    monkeypatch.setattr(threads, "SMALL_ROWS", small)
-    monkeypatch.setattr(threads, "idle_processors", lambda: idle)
+    monkeypatch.setattr(resources, "SMALL_ROWS", small)
+    monkeypatch.setattr(resources, "idle_processors", lambda: idle)
     with threadpool_limits(2, user_api="blas"):
-        before = threads.blas_threads()
+        before = resources.blas_threads()
         lw.LSPC([0.5, 1.0], [0.01, 0.1], scoring=spying(path)).fit(X, Y)
-        assert threads.blas_threads() == before
+        assert resources.blas_threads() == before
     assert {(pid, seen) for pid, _, seen in seen_by(path)} == {(os.getpid(), min(before, used))}
 
 
@@ -215,22 +215,22 @@ def test_jobs_in_jobs_do_not_multiply(backend, tmp_path):
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 2)), min_size=1, max_size=6))
 def test_the_last_thread_takes_the_limit_off(visits):
     """However visits overlap."""
-    limit, seen = threads.BlasLimit(), []
+    limit, seen = resources.BlasLimit(), []
 
     def visit(wait, stay, count):
         time.sleep(wait / 500)
         with limit.at(count):
             time.sleep(stay / 500)
-            seen.append((count, threads.blas_threads()))
+            seen.append((count, resources.blas_threads()))
 
     with threadpool_limits(3, user_api="blas"):
-        before = threads.blas_threads()
+        before = resources.blas_threads()
         visitors = [threading.Thread(target=visit, args=args) for args in visits]
         for visitor in visitors:
             visitor.start()
         for visitor in visitors:
             visitor.join()
-        assert threads.blas_threads() == before
+        assert resources.blas_threads() == before
     assert len(seen) == len(visits)
     assert all(used <= count for count, used in seen)
 
@@ -297,12 +297,12 @@ def test_loops_of_others(backend):
 def test_a_process_is_killed(tmp_path):
     """joblib does nothing twice: an error, the model as it was, and another fit goes well."""
     model = lw.LSPC([0.5, 1.0, 2.0], [0.01, 0.1], scoring=deadly(tmp_path / "once"), n_jobs=2)
-    before = threads.blas_threads()
+    before = resources.blas_threads()
     with joblib.parallel_config("loky"):
         with pytest.raises(Exception, match="terminated"):
             model.fit(X, Y)
         assert not hasattr(model, "sigma_")
-        assert threads.blas_threads() == before
+        assert resources.blas_threads() == before
         model.fit(X, Y)
     assert_same_model(model, clone(model).set_params(n_jobs=1).fit(X, Y))
 
@@ -315,12 +315,12 @@ def failing(model, X, y):
 def test_what_fails_in_a_job_leaves_the_model_as_it_was(backend):
     model = lw.LSPC(n_jobs=2).fit(X, Y)
     before = dict(vars(model))
-    used = threads.blas_threads()
+    used = resources.blas_threads()
     model.set_params(scoring=lambda *args: failing(*args))
     with joblib.parallel_config(backend), pytest.raises(RuntimeError, match="no score today"):
         model.fit(X, Y)
     assert {**vars(model), "scoring": "log_loss"} == before
-    assert threads.blas_threads() == used
+    assert resources.blas_threads() == used
 
 
 INTERRUPTED = """

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import make_scorer, max_error, mean_absolute_error, mean_squared_error, r2_score
 
 from leastwise import LSSVR, MultiTaskLSSVR
-from leastwise.model_selection.scoring import resolve_value_scoring
+from leastwise.model_selection.objective import resolve_value_scoring
 
 N = 36
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ from leastwise.problem import centers as choices
 from leastwise.problem import centers as scoring
 from leastwise.problem.basis import make_basis
 from leastwise.problem.centers import Recipe, drawn_rows, even_rows, leverage_scores, ridge_of_size, spread_rows
-from leastwise.problem.kernels import RBF, Linear, Precomputed
+from leastwise.problem.kernels import RBF, Linear
 
 ROW_WAYS = ["random", "kmeans++", "leverage", "class"]
 FIXED = {"sigma": 1.3, "alpha": 0.02}
@@ -397,8 +397,3 @@ def test_what_does_not_fit_is_refused(model, message):
 def test_equal_rows_have_no_scale_for_leverage():
     with pytest.raises(ValueError, match="All rows of X are equal"):
         LSPC(n_centers=3, centers="leverage", cv=5, alpha=0.1).fit(np.ones((20, 2)), np.arange(20) % 2)
-
-
-def test_precomputed_says_so():
-    assert Recipe(kernel=Precomputed()).precomputed
-    assert not Recipe().precomputed

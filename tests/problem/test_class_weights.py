@@ -15,7 +15,7 @@ from leastwise import (
 )
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.recalibrated import Recalibrated
-from leastwise.problem.weights import balanced_factors, check_class_weight, class_factors
+from leastwise.problem.targets.classes import balanced_factors, check_class_weight, class_factors
 from leastwise.tables import TableModel
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.class_weight import compute_sample_weight
 
 from leastwise.problem.labels import Labels, encode_known, encode_labels
-from leastwise.problem.weights import label_weights
+from leastwise.problem.targets.labels import label_weights
 
 NAN = np.nan
 #: The same labels in every form that holds numbers; row 3 knows nothing.

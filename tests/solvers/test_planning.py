@@ -25,7 +25,14 @@ from leastwise.solvers.costs import Facts
 from leastwise.solvers.plan import duration
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.solvers.work import TYPICAL, Work, _measured, eigen, speed
-from leastwise.utils.memory import _container, _process, available_memory, block_bytes, memory_limit, set_memory_limit
+from leastwise.utils.resources import (
+    _container,
+    _process,
+    available_memory,
+    block_bytes,
+    memory_limit,
+    set_memory_limit,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 3))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from leastwise import LSPC, LSSVC, LSSVR, Moments, MultiLabelLSPC, load, merge, save
 from leastwise.linalg.moments import moment_spectrum
 from leastwise.sources.blocks import StreamError
-from leastwise.utils.memory import memory_limit
+from leastwise.utils.resources import memory_limit
 
 RNG = np.random.default_rng(0)
 N = 240

@@ -9,7 +9,7 @@ from leastwise import LSPC, TableModel
 from leastwise.cli.output import Output, visible
 from leastwise.displays._base import fit_names
 from leastwise.tables import TableError, read_table, write_table
-from leastwise.utils.memory import memory_limit
+from leastwise.utils.resources import memory_limit
 
 EVIL = ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 HARMLESS = ["a=b", "-3.5", "+1", "1e-3", "x-y", "", "'=1"]

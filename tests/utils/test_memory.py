@@ -2,7 +2,7 @@
 
 import pytest
 
-from leastwise.utils.memory import available_memory, human, parse_size
+from leastwise.utils.resources import available_memory, human, parse_size
 
 
 @pytest.mark.parametrize(

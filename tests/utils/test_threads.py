@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from leastwise.utils import threads
-from leastwise.utils.threads import BLAS_LIMIT, blas_threads, idle_processors, map_on_threads, threads_for
+from leastwise.utils import resources
+from leastwise.utils.resources import BLAS_LIMIT, blas_threads, idle_processors, map_on_threads, threads_for
 
 
 def proc_files(monkeypatch, tmp_path, running, states):
@@ -21,7 +21,7 @@ def proc_files(monkeypatch, tmp_path, running, states):
         (tmp_path / "task" / str(k)).mkdir(parents=True)
         (tmp_path / "task" / str(k) / "stat").write_text(f"{k} (a name) with ) brackets) {state} 1 2 3\n")
     places = {"/proc/loadavg": tmp_path / "loadavg", "/proc/self/task": tmp_path / "task"}
-    monkeypatch.setattr(threads, "Path", lambda place: places[place])
+    monkeypatch.setattr(resources, "Path", lambda place: places[place])
 
 
 @pytest.mark.parametrize(
@@ -37,19 +37,19 @@ def proc_files(monkeypatch, tmp_path, running, states):
 )
 def test_idle_processors(monkeypatch, tmp_path, usable, machine, running, states, expected):
     proc_files(monkeypatch, tmp_path, running, states)
-    monkeypatch.setattr(threads, "cpu_count", lambda: usable)
+    monkeypatch.setattr(resources, "cpu_count", lambda: usable)
     monkeypatch.setattr(os, "cpu_count", lambda: machine)
     assert idle_processors() == expected
 
 
 def test_without_these_files_all_processors_count(monkeypatch, tmp_path):
-    monkeypatch.setattr(threads, "Path", lambda place: tmp_path / "absent")
-    monkeypatch.setattr(threads, "cpu_count", lambda: 3)
+    monkeypatch.setattr(resources, "Path", lambda place: tmp_path / "absent")
+    monkeypatch.setattr(resources, "cpu_count", lambda: 3)
     assert idle_processors() == 3
 
 
 def test_idle_processors_of_this_machine():
-    assert 1 <= idle_processors() <= threads.cpu_count()
+    assert 1 <= idle_processors() <= resources.cpu_count()
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs Linux")
@@ -66,7 +66,7 @@ def test_a_thread_that_computes_is_our_own():
     try:
         seen = []
         for _ in range(200):
-            seen.append(sum(threads._runs(task) for task in threads.Path("/proc/self/task").iterdir()))
+            seen.append(sum(resources._runs(task) for task in resources.Path("/proc/self/task").iterdir()))
             time.sleep(0.001)
     finally:
         stop.set()
@@ -75,7 +75,7 @@ def test_a_thread_that_computes_is_our_own():
 
 
 def test_small_matrices_have_one_thread_and_large_ones_the_idle_processors(monkeypatch):
-    monkeypatch.setattr(threads, "idle_processors", lambda: 2)
+    monkeypatch.setattr(resources, "idle_processors", lambda: 2)
     with threadpool_limits(3, user_api="blas"):
         before = blas_threads()
         with threads_for(5000):
@@ -105,7 +105,7 @@ warnings.simplefilter("ignore")
 import numpy as np
 from threadpoolctl import threadpool_limits
 from leastwise import LSPC, LSSVR
-from leastwise.utils.threads import _libraries
+from leastwise.utils.resources import _libraries
 
 def counts():
     return [library.num_threads for library in _libraries()]
@@ -174,7 +174,7 @@ def test_a_limit_that_ends_inside_the_lock_does_not_block():
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_results_of_threads_are_in_order_and_blas_has_one_thread(monkeypatch, workers):
-    monkeypatch.setattr(threads, "idle_processors", lambda: workers)
+    monkeypatch.setattr(resources, "idle_processors", lambda: workers)
     monkeypatch.setattr(BLAS_LIMIT, "usable", lambda: 4)
     with threadpool_limits(2, user_api="blas"):
         before, names = blas_threads(), set()
@@ -190,7 +190,7 @@ def test_results_of_threads_are_in_order_and_blas_has_one_thread(monkeypatch, wo
 
 
 def test_items_are_read_as_results_are_used(monkeypatch):
-    monkeypatch.setattr(threads, "idle_processors", lambda: 2)
+    monkeypatch.setattr(resources, "idle_processors", lambda: 2)
     monkeypatch.setattr(BLAS_LIMIT, "usable", lambda: 2)
     read = []
     results = map_on_threads(lambda k: k, (read.append(k) or k for k in range(100)))
@@ -202,7 +202,7 @@ def test_items_are_read_as_results_are_used(monkeypatch):
 
 
 def test_an_error_in_a_thread_is_raised(monkeypatch):
-    monkeypatch.setattr(threads, "idle_processors", lambda: 2)
+    monkeypatch.setattr(resources, "idle_processors", lambda: 2)
     monkeypatch.setattr(BLAS_LIMIT, "usable", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         list(map_on_threads(lambda k: 1 // (7 - k), range(30)))
@@ -215,4 +215,4 @@ def test_threads_that_the_caller_allows():
         with BLAS_LIMIT.at(1):
             assert BLAS_LIMIT.usable() == 1
     with threadpool_limits(2, user_api="blas"), BLAS_LIMIT.at(1):  # limits of the library do not count
-        assert BLAS_LIMIT.usable() == min(2, threads.cpu_count())
+        assert BLAS_LIMIT.usable() == min(2, resources.cpu_count())

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, va
 from leastwise.estimators.validation import check_no_column
 from leastwise.problem.kernels import RBF, Kernel, Linear
 from leastwise.problem.tasks import Tasks, as_table, encode_tasks, factor_tasks, list_tasks, split_tasks
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 Array = np.ndarray
 KERNELS: dict[str, Kernel] = {"linear": Linear(), "rbf": RBF()}

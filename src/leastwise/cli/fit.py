@@ -24,13 +24,13 @@ from leastwise.estimators.checks import choose
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence import save
 from leastwise.problem.kernels import resolve_kernel
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind
 from leastwise.tables.linear import baseline_note
 from leastwise.tables.prepare import Roles
-from leastwise.utils.memory import memory_limit as limited_memory
+from leastwise.utils.resources import memory_limit as limited_memory
 
 #: Options of the table's reader.
 READER_OPTIONS = ("format", "delimiter", "decimal", "encoding", "no_header")

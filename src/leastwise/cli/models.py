@@ -26,7 +26,7 @@ from leastwise.tables import Table, TableError, TableModel, write_table
 from leastwise.tables.files import WRITTEN, checked_format
 from leastwise.tables.prepare import Roles
 from leastwise.utils.atomic_files import write_atomically
-from leastwise.utils.memory import human
+from leastwise.utils.resources import human
 from leastwise.utils.unwrap import core
 
 #: In text formats: decimals of probabilities, confidence and domain weight, and significant digits of numbers.

@@ -154,7 +154,7 @@ def check_time(text: str | None) -> float | None:
 
 def check_memory(text: str | None) -> int | None:
     """Bytes of a size such as 4GB."""
-    from leastwise.utils.memory import parse_size
+    from leastwise.utils.resources import parse_size
 
     if text is None:
         return None

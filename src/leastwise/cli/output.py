@@ -372,7 +372,7 @@ def show_data(output: Output, found: dict[str, Any]) -> None:
 def plan_text(plan: dict[str, Any]) -> str:
     """Centres, time and memory of a fit."""
     from leastwise.solvers.plan import duration
-    from leastwise.utils.memory import human
+    from leastwise.utils.resources import human
 
     every = plan["n_centers"] >= plan["n_rows"]
     centers = "all rows are kernel centres" if every else f"{plan['n_centers']:,} kernel centres"

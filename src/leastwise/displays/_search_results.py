@@ -10,8 +10,8 @@ import numpy as np
 
 from leastwise.displays._base import pyplot
 from leastwise.inspection.outcomes import require
-from leastwise.model_selection.label_scoring import LABEL_SCORINGS
-from leastwise.model_selection.scoring import CLASS_SCORINGS, VALUE_SCORINGS
+from leastwise.model_selection.label_objective import LABEL_SCORINGS
+from leastwise.model_selection.objective import CLASS_SCORINGS, VALUE_SCORINGS
 
 Array = np.ndarray
 

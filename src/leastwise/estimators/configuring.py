@@ -25,7 +25,7 @@ from leastwise.problem.inputs import Inputs, have_one_unit
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.utils.arrays import to_numpy
-from leastwise.utils.threads import threads_for
+from leastwise.utils.resources import threads_for
 
 #: Rows of the first comparison,
 FIRST_ROWS = 300

@@ -23,7 +23,7 @@ from leastwise.solvers.label_influence import (
 )
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 if TYPE_CHECKING:
     from leastwise.estimators.base import KernelEstimator, TaskClassifier, TaskRegressor

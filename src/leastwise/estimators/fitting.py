@@ -9,9 +9,8 @@ import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sklearn.exceptions import ConvergenceWarning
-
 from leastwise.estimators.configuring import configure
+from leastwise.estimators.iterating import fit_by_krylov, fit_by_sgd, fit_labels_by_cg
 from leastwise.estimators.planning import (
     check_plannable,
     check_size,
@@ -20,24 +19,23 @@ from leastwise.estimators.planning import (
     is_shape,
     plan_of_shape,
 )
-from leastwise.estimators.ridge_problem import choose
-from leastwise.estimators.solver_table import SOLVERS
-from leastwise.estimators.solving import Fitted, make_problem
+from leastwise.estimators.solving import fit_direct, fit_logistic
 from leastwise.estimators.source_fitting import fit_dask
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.storing import store
+from leastwise.estimators.sums import fit_by_sums
 from leastwise.estimators.task_streaming import fit_dask_tasks
 from leastwise.estimators.validation import Dataset, computed, read_dataset
 from leastwise.problem.inputs import Inputs
-from leastwise.solvers.choose import timed
-from leastwise.solvers.evaluator import Candidate, Settings
+from leastwise.problem.kernels import Kernel, Precomputed
+from leastwise.solvers import costs
+from leastwise.solvers.choose import SOLVERS, Solver, register_solver, timed
+from leastwise.solvers.evaluator import Settings
+from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Plan
-from leastwise.solvers.solve import Solution
-from leastwise.solvers.solve_tasks import DualForm, TaskSolution
-from leastwise.solvers.task_evaluators import CoupledRefitEvaluator
+from leastwise.solvers.work import STAND_IN, folds_to_hold_out
 from leastwise.utils.arrays import is_dask
-from leastwise.utils.threads import threads_for
-from leastwise.utils.warn import warn_user
+from leastwise.utils.resources import threads_for
 
 if TYPE_CHECKING:
     from leastwise.estimators.base import KernelEstimator
@@ -149,34 +147,121 @@ def _plan(model: Any, X: Any, given: dict[str, Any], n_outputs: int | None, n_ta
     return timed(draft_plan(spec, data, settings))
 
 
-# --------------------------------------------------------- kernel logistic regression
+# -------------------------------------------------------- the built-in solvers
+# The estimators that each serves, its requirements, its fitting function and its costs. The table is
+# ``leastwise.solvers.choose.SOLVERS``; messages list solvers in the order of the entries below.
 
 
-def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
-    """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
-    choice = choose(make_problem(spec, data, settings))
-    point = choice.outcome
-    refits = choice.evaluator.with_sharing(point.sharing)
-    solution, n_iter = _solve_logistic(spec, refits, point)
-    choice = replace(choice, evaluator=refits, searched=refits)
-    return Fitted(choice, settings, refits.basis, solution, False, point.alpha, {"n_iter_": n_iter})
+def _rows(spec: Spec, kernel: Kernel) -> str | None:
+    """The reason against the solver, if the kernel is precomputed or classes have their own centres."""
+    if spec.family == "single" and (isinstance(kernel, Precomputed) or spec.basis == "class"):
+        return f"solver={spec.solver!r} needs rows to compute kernels from, and basis='full'."
+    return None
 
 
-def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int]:
-    """Fit to all rows at the chosen point."""
-    design, dtype = refits.design(point.sigma), refits.Z.dtype
-    found = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
-    if not found.converged or (point.sigma, point.alpha) in refits.unconverged:
-        where = "The fit" if not found.converged else "A refit for the held-out scores"
-        warn_user(
-            f"{where} did not converge (max_iter={spec.max_iter}, tol={spec.tol:g}; the norm of the gradient "
-            f"on all rows is {found.gradient:.1e}): raise max_iter, alpha or tol.",
-            ConvergenceWarning,
+def _few_centers(spec: Spec, kernel: Kernel) -> str | None:
+    if spec.every_row or isinstance(kernel, Precomputed):
+        return _rows(spec, kernel) or "solver='moments' needs few centres: give n_centers, or an array of centers."
+    return _rows(spec, kernel)
+
+
+def _tasks_alike(spec: Spec, kernel: Kernel) -> str | None:
+    if spec.prune is not None:
+        return "prune= needs a coefficient for every row: use solver='dual' with it."
+    if spec.few_functions(kernel):
+        return None
+    with_norm = "" if spec.machine else " with norm='function'"
+    return (
+        "solver='arrow' needs few basis functions and equal sharing between tasks: give n_centers or centers, "
+        f"or kernel='linear'{with_norm}; and similarity='shared'. Otherwise use solver='dual'."
+    )
+
+
+def _every_row(spec: Spec, kernel: Kernel) -> str | None:
+    if spec.may_iterate(kernel):
+        return None
+    return (
+        "solver='cg' needs every row as a centre, and a positive definite kernel that is computed from rows: do not "
+        "set n_centers and centers, or use solver='sylvester'."
+    )
+
+
+def _kernel_times_vector(spec: Spec, kernel: Kernel) -> str | None:
+    """The reason against conjugate gradients, which need products with a positive definite kernel of all rows."""
+    if (reason := _rows(spec, kernel)) is not None:
+        return reason
+    if kernel.definite is False:
+        return f"solver='krylov' needs a positive definite kernel, and kernel={spec.kernel!r} is not."
+    if isinstance(kernel, Precomputed):
+        return "solver='krylov' computes the kernel block by block: give rows instead of a precomputed kernel."
+    if not spec.every_row:
+        return "solver='krylov' uses all rows as centres: do not set n_centers and centers."
+    if spec.prune is not None:
+        return "prune refits repeatedly; solver='krylov' does not support it: use solver='auto'."
+    if spec.norm != "function":
+        return "solver='krylov' penalises the norm of the function: use norm='function' with it."
+    if spec.many_tasks and spec.computes_similarity:
+        return (
+            f"similarity={spec.similarity!r} needs the kernel matrix of all rows to compare tasks: use "
+            "solver='dual', or give the similarities as a matrix."
         )
-    coef = design.factor.unwhiten(found.Theta)
-    coef = coef if refits.penalised else coef.astype(dtype)
-    intercept, jitter = found.intercept.astype(dtype), design.factor.jitter
-    n_iter = max(found.n_iter, 1)
-    if isinstance(refits, CoupledRefitEvaluator):
-        return TaskSolution(DualForm(coef, refits.task, refits.coupling_matrix), intercept, jitter), n_iter
-    return Solution(coef, intercept, jitter), n_iter
+    return None
+
+
+def _own_functions(f: costs.Facts) -> str:
+    some = f"held-out scores of all but about {SAMPLE_ROWS:,} rows, and " if f.n > SAMPLE_ROWS else ""
+    return f"{some}the removal of the basis function of a row that is held out"
+
+
+def _each_row_in_turn(f: costs.Facts) -> str:
+    return "leave-one-out scores (a tenth of the rows is held out instead), and influence()"
+
+
+def _each_label_row_in_turn(f: costs.Facts) -> str:
+    count = folds_to_hold_out(f.n, f.c)
+    some = "a tenth of the rows is" if count == 1 else f"{count} of {STAND_IN} folds are"
+    return f"leave-one-out scores ({some} held out instead)"
+
+
+def _the_solution(f: costs.Facts) -> str:
+    return "the exact solution, and leave-one-out scores (a tenth of the rows is held out instead)"
+
+
+for _solver in (
+    Solver("cholesky", ("single", "machine"), fit_direct, costs.direct),
+    Solver("sylvester", ("labels",), fit_direct, costs.sylvester),
+    Solver("dual", ("tasks", "task machine"), fit_direct, costs.dual),
+    Solver("arrow", ("tasks", "task machine"), fit_direct, costs.arrow, _tasks_alike, by_blocks=True),
+    Solver(
+        "moments",
+        ("single", "machine", "labels"),
+        fit_by_sums,
+        costs.moments,
+        _few_centers,
+        by_blocks=True,
+        device_rows=True,
+        gives_up=_own_functions,
+    ),
+    Solver(
+        "krylov",
+        ("single", "machine", "task machine"),
+        fit_by_krylov,
+        costs.iterations,
+        _kernel_times_vector,
+        by_blocks=True,
+        iterative=True,
+        gives_up=_each_row_in_turn,
+    ),
+    Solver("sgd", ("single",), fit_by_sgd, costs.descent, _rows, by_blocks=True, gives_up=_the_solution),
+    Solver(
+        "cg",
+        ("labels",),
+        fit_labels_by_cg,
+        costs.conjugate,
+        _every_row,
+        by_blocks=True,
+        iterative=True,
+        gives_up=_each_label_row_in_turn,
+    ),
+):
+    register_solver(_solver)

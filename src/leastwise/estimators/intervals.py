@@ -13,7 +13,7 @@ from leastwise.calibration.extrapolation import independent_weights
 from leastwise.calibration.spread import Spread
 from leastwise.estimators.checks import choose
 from leastwise.estimators.validation import Dataset
-from leastwise.model_selection.objective import excess, inflation
+from leastwise.model_selection.optimism import excess, inflation
 from leastwise.problem.basis import row_chunks
 from leastwise.problem.coupling import Centring
 from leastwise.problem.kernels import Precomputed
@@ -22,7 +22,7 @@ from leastwise.solvers.heldout import Folds
 from leastwise.solvers.influence import BorderedInverse, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm
 from leastwise.utils.arrays import bring
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 Array = np.ndarray
 

@@ -16,7 +16,7 @@ from leastwise.calibration.conformal import METHODS, Evidence, HeldRows, gather,
 from leastwise.calibration.prior import Shift
 from leastwise.estimators.checks import check_range, choose
 from leastwise.estimators.validation import row_index
-from leastwise.model_selection.objective import hidden_errors
+from leastwise.model_selection.optimism import hidden_errors
 from leastwise.problem.basis import evaluate
 from leastwise.problem.labels import Labels
 from leastwise.solvers.solve_tasks import evaluate_tasks

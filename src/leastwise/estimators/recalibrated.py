@@ -27,7 +27,7 @@ from leastwise.estimators.predicting import (
     unseen_task_evidence,
 )
 from leastwise.estimators.validation import all_or_nothing, row_index
-from leastwise.model_selection.label_scoring import threshold_metric
+from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.problem.labels import encode_known
 from leastwise.utils.unwrap import Wrapping, arrive, fit_inside, inner_model, is_frozen, split_params
 

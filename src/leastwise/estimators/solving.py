@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -41,8 +41,11 @@ from leastwise.solvers.solve_tasks import (
     solve_tasks,
     stream_tasks,
 )
-from leastwise.solvers.task_evaluators import CoupledEvaluator
+from leastwise.solvers.task_evaluators import CoupledEvaluator, CoupledRefitEvaluator
 from leastwise.utils.warn import warn_user
+
+if TYPE_CHECKING:
+    pass
 
 Array = np.ndarray
 #: Share of the rows that one step of pruning removes.
@@ -274,3 +277,36 @@ def heaviest(size: Array, count: int, task: Array | None) -> Array:
         order = np.concatenate([order[rank[order] < 2], order[rank[order] >= 2]])
         count = max(count, int(np.sum(rank < 2)))
     return np.sort(order[:count])
+
+
+# -------------------------------------------------- kernel logistic regression
+
+
+def fit_logistic(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
+    """Kernel logistic regression: the same search, by refits, and Newton's method or L-BFGS on all rows."""
+    choice = choose(make_problem(spec, data, settings))
+    point = choice.outcome
+    refits = choice.evaluator.with_sharing(point.sharing)
+    solution, n_iter = _solve_logistic(spec, refits, point)
+    choice = replace(choice, evaluator=refits, searched=refits)
+    return Fitted(choice, settings, refits.basis, solution, False, point.alpha, {"n_iter_": n_iter})
+
+
+def _solve_logistic(spec: Spec, refits: Any, point: Candidate) -> tuple[Any, int]:
+    """Fit to all rows at the chosen point."""
+    design, dtype = refits.design(point.sigma), refits.Z.dtype
+    found = refits.solve(design.D, refits.rows.y, refits.rows.w, point.alpha)
+    if not found.converged or (point.sigma, point.alpha) in refits.unconverged:
+        where = "The fit" if not found.converged else "A refit for the held-out scores"
+        warn_user(
+            f"{where} did not converge (max_iter={spec.max_iter}, tol={spec.tol:g}; the norm of the gradient "
+            f"on all rows is {found.gradient:.1e}): raise max_iter, alpha or tol.",
+            ConvergenceWarning,
+        )
+    coef = design.factor.unwhiten(found.Theta)
+    coef = coef if refits.penalised else coef.astype(dtype)
+    intercept, jitter = found.intercept.astype(dtype), design.factor.jitter
+    n_iter = max(found.n_iter, 1)
+    if isinstance(refits, CoupledRefitEvaluator):
+        return TaskSolution(DualForm(coef, refits.task, refits.coupling_matrix), intercept, jitter), n_iter
+    return Solution(coef, intercept, jitter), n_iter

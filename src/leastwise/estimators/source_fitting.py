@@ -25,12 +25,12 @@ from leastwise.linalg.moments import Moments
 from leastwise.model_selection.folds import observation_counts
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets
-from leastwise.problem.weights import block_weights
+from leastwise.problem.targets.classes import block_weights
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.sources.blocks import Block, Known, StreamError
 from leastwise.sources.bottom_k import BottomKSample, Kept
-from leastwise.sources.categories import category_columns, has_categories, merged_categories
 from leastwise.sources.dask import DaskSource
+from leastwise.sources.frames import category_columns, has_categories, merged_categories
 from leastwise.sources.row_source import RowSource
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.folds import distinct_sample
-from leastwise.model_selection.label_scoring import threshold_metric
+from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.model_selection.search import table
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import Laplace, Linear, Precomputed, Scaled

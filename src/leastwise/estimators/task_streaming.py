@@ -40,14 +40,14 @@ from leastwise.model_selection.search import Search, SearchResult
 from leastwise.model_selection.steps import Grid
 from leastwise.problem.kernels import Kernel
 from leastwise.problem.targets import Targets, check_classes
+from leastwise.problem.targets.classes import check_class_weight
 from leastwise.problem.tasks import Tasks, split_tasks
-from leastwise.problem.weights import check_class_weight
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.evaluator import Candidate, Rows, Settings
 from leastwise.solvers.work import SETTLE_NUMBERS, task_rows_to_search
 from leastwise.sources.blocks import Block, StreamError
-from leastwise.sources.categories import has_categories
 from leastwise.sources.dask import DaskSource
+from leastwise.sources.frames import has_categories
 from leastwise.sources.opening import has_names, open_blocks
 from leastwise.sources.row_source import BlockSource, RowSource
 from leastwise.sources.spill import Spool
@@ -60,7 +60,7 @@ from leastwise.sources.task_statistics import (
     task_statistics,
 )
 from leastwise.sources.task_workers import PartitionEvaluator, Remote, Sample, WorkerConfig, gathered
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 if TYPE_CHECKING:
     from leastwise.estimators.base import TaskClassifier, TaskRegressor

@@ -39,7 +39,7 @@ from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.label_evaluators import LabelRows
 from leastwise.solvers.work import STAND_IN
 from leastwise.sources.blocks import Known
-from leastwise.sources.categories import category_columns, code_matrix, has_categories, learn_categories
+from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
 from leastwise.utils.arrays import DeviceRows, bring, float_dtypes, foreign, to_numpy
 from leastwise.utils.hashing import all_distinct, generator, row_hashes, seed_of
 from leastwise.utils.warn import warn_user

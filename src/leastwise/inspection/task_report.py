@@ -16,7 +16,7 @@ from leastwise.inspection.task_text import ALL, ReportText
 from leastwise.metrics.calibration import equal_mass_bins, expected_calibration_error
 from leastwise.metrics.probabilities import class_log_losses, task_auc, task_log_loss
 from leastwise.metrics.reliability import bin_count
-from leastwise.problem.weights import check_weights
+from leastwise.problem.targets.classes import check_weights
 from leastwise.solvers.influence import TaskDeletions, bordered_inverse
 from leastwise.solvers.solve_tasks import DualForm, rows_by_task
 from leastwise.solvers.task_evaluators import CoupledEvaluator

@@ -112,7 +112,7 @@ def block_cg(
     true, M = H if exact is None else _Counted(exact), precondition or (lambda V: V)
     goal = max(tol, FLOOR * float(np.finfo(B.dtype).eps)) * size
     X = np.zeros_like(B) if start is None else np.where(size > 0, start, 0).astype(B.dtype)
-    R = B if start is None else B - true(X)
+    R = B if start is None else B - H(X)  # the residual is recomputed from exact products at the end
     aim = goal if exact is None else goal / 2  # approximate products underestimate the residual
     n_iter, best, vain = 0, np.inf, 0
     while True:

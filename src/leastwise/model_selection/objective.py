@@ -1,51 +1,189 @@
-r"""Objectives of the search, computed from held-out scores: for classes, regression targets and many labels.
+"""The objective of a search: a scoring, given by name or as a function, of held-out predictions.
 
-Scores of classes and labels are calibrated first; the objective is a metric of the calibrated probabilities, or of
-the decisions based on them.
+Scores of classes are calibrated first; the objective is a metric of the calibrated probabilities, or of the decisions
+based on them.
 
-**Optimism.** Hyperparameters are selected for small held-out errors, so those of the selected model are smaller than
-errors on new rows. Two corrections compensate for this. Both vanish as the number of rows grows.
+``CLASS_SCORINGS`` and ``VALUE_SCORINGS`` list all names that ``scoring=`` accepts in addition to scikit-learn's. A
+new one is a function registered under a name; greater is better::
 
-*Selection without the row.* The error of row i is taken from the model that the other rows would have selected: among
-all points of the search, the one with the best score without the fold of row i. Its own error then has no influence
-on the selection. This costs nothing, because the held-out predictions of all points are available. (A nested
-cross-validation would also keep row i out of the models that predict the other rows, at the cost of one search per
-fold.)
+    @register_class_scoring("spherical")
+    def spherical(sample, calibrator, classes):
+        P = calibrator.proba(sample.F)
+        p = P[np.arange(len(P)), sample.y]
+        return float(np.average(p / np.linalg.norm(P, axis=1), weights=sample.w))
 
-*Degrees of freedom.* The remaining optimism is of the order of the number of hyperparameters over the number of rows.
-As in the residual variance of least squares, errors are multiplied by :math:`\sqrt{m / (m - p)}`, with m independent
-rows (or groups) and p hyperparameters for which more than one value was tried.
-
-The coverage of intervals with and without the corrections is in ``benchmarks.intervals``.
-
-*Hidden errors.* For classes, the choice of p hyperparameters may have turned some errors into correct decisions, and
-rows outside their sets into rows inside. Thresholds and sets count half an observation for each hyperparameter with
-more than one value as an error that was not seen; less above 100 rows, where the choice adapts less to single rows
-(``caution``). ``benchmarks.few_rows`` measures how often promises are broken, with and without it.
+Those of labels are in :mod:`leastwise.model_selection.label_objective`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import f1_score, get_scorer, get_scorer_names
 
-from leastwise.calibration.blend import Calibrator
-from leastwise.calibration.calibrators import fit_calibrator, fit_label_calibrator, search_calibration
-from leastwise.calibration.label_thresholds import choose_thresholds, decide
-from leastwise.model_selection.label_scoring import LabelScorer, threshold_metric
-from leastwise.model_selection.scoring import Scorer, ValueScorer
-from leastwise.model_selection.search import PARAMETERS
-from leastwise.problem.kernels import Linear
-from leastwise.solvers.evaluator import Rows, Settings
+from leastwise.calibration.blend import Calibrator, Sample
+from leastwise.calibration.calibrators import fit_calibrator, search_calibration
+from leastwise.metrics.probabilities import class_log_losses, task_auc
+from leastwise.solvers.evaluator import Rows
 from leastwise.solvers.heldout import HeldOut
-from leastwise.solvers.label_evaluators import LabelRows
 
 Array = np.ndarray
+ClassFunction = Callable[[Sample, Calibrator, Array], float]
+ValueFunction = Callable[[Array, Array, Array, Array | None], float]
 
+#: Short names of scikit-learn's scorers.
+ALIASES = {"auc": "roc_auc_ovr_weighted"}
 #: Lower bound of probabilities in losses of rows.
 TINY = 1e-12
+
+
+# --------------------------------------------------------------------- classes
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """``scorer(sample, calibrator, classes)``, greater is better; ``loss`` if it is minus a loss."""
+
+    name: str
+    function: ClassFunction
+    loss: bool = False
+
+    def __call__(self, sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+        return self.function(sample, calibrator, classes)
+
+    def shown(self, score: float) -> float:
+        """The score with the usual sign: losses are positive."""
+        return -score if self.loss else score
+
+
+#: Scorings of classes by name.
+CLASS_SCORINGS: dict[str, Scorer] = {}
+
+
+def register_class_scoring(name: str, loss: bool = False) -> Callable[[ClassFunction], ClassFunction]:
+    """Decorator that registers a scoring for classification; ``loss`` if it is minus a loss."""
+
+    def add(function: ClassFunction) -> ClassFunction:
+        CLASS_SCORINGS[name] = Scorer(name, function, loss)
+        return function
+
+    return add
+
+
+@register_class_scoring("log_loss", loss=True)
+@register_class_scoring("neg_log_loss")
+def log_likelihood(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Mean log-probability of the true class."""
+    losses = class_log_losses(calibrator.proba(sample.F), sample.y)
+    return -float(np.sum(sample.w * losses) / np.sum(sample.w))
+
+
+@register_class_scoring("brier", loss=True)
+def negative_brier(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Minus the mean squared distance between probabilities and one-hot labels."""
+    E = calibrator.proba(sample.F)
+    E[np.arange(len(E)), sample.y] -= 1
+    return -float(np.average(np.einsum("ij,ij->i", E, E), weights=sample.w))
+
+
+@register_class_scoring("accuracy")
+def accuracy(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Share of rows whose most probable class is the true one."""
+    return float(np.average(calibrator.proba(sample.F).argmax(axis=1) == sample.y, weights=sample.w))
+
+
+@register_class_scoring("f1")
+def f1(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """F1 of the second class with two classes, otherwise the mean over classes."""
+    binary = len(classes) == 2
+    predicted = calibrator.proba(sample.F).argmax(axis=1)
+    average = "binary" if binary else "macro"
+    return float(f1_score(sample.y, predicted, average=average, sample_weight=sample.w, zero_division=0))
+
+
+@register_class_scoring("task_auc")
+def task_mean_auc(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+    """Mean over the tasks of the area under the ROC curve; tasks with a single class do not count."""
+    if sample.task is None:
+        raise ValueError("scoring='task_auc' needs tasks, and there are none: use 'auc'.")
+    decision = calibrator.decision(sample.F)
+    score = decision[:, 1] - decision[:, 0] if len(classes) == 2 else calibrator.proba(sample.F)
+    areas = task_auc(sample.y, score, sample.task, labels=np.arange(len(classes)), sample_weight=sample.w)
+    value = float(np.asarray(areas))
+    if np.isnan(value):
+        raise ValueError("scoring='task_auc': no task has two classes among its rows. Use 'auc' or 'log_loss'.")
+    return value
+
+
+class HeldoutPredictions(ClassifierMixin, BaseEstimator):
+    """A fitted classifier with fixed predictions, to be passed to scikit-learn's scorers."""
+
+    def __init__(self, proba: Array, decision: Array, classes: Array) -> None:
+        self.proba = proba
+        self.decision = decision
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Array:
+        return self.classes
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict_proba(self, X: Any) -> Array:
+        return self.proba
+
+    def decision_function(self, X: Any) -> Array:
+        return self.decision
+
+    def predict(self, X: Any) -> Array:
+        return self.classes[self.proba.argmax(axis=1)]
+
+
+def resolve_scoring(scoring: Any) -> Scorer:
+    """The scorer for one of our names, a scikit-learn name, or a callable ``f(estimator, X, y)``."""
+    if isinstance(scoring, str) and scoring in CLASS_SCORINGS:
+        return CLASS_SCORINGS[scoring]
+    if callable(scoring):
+        return Scorer(getattr(scoring, "__name__", type(scoring).__name__), _borrowed(scoring))
+    if isinstance(scoring, str) and (scoring in ALIASES or scoring in get_scorer_names()):
+        return Scorer(scoring, _borrowed(get_scorer(ALIASES.get(scoring, scoring))))
+    raise ValueError(
+        f"scoring={scoring!r} is not known: use one of {sorted({*CLASS_SCORINGS, *ALIASES})}, a name that "
+        "sklearn.metrics.get_scorer_names() lists, or a callable f(estimator, X, y)."
+    )
+
+
+def _borrowed(scorer: Callable) -> ClassFunction:
+    """A scorer that takes an estimator, applied to held-out predictions."""
+    weighted = takes_weights(scorer)
+
+    def score(sample: Sample, calibrator: Calibrator, classes: Array) -> float:
+        decision = calibrator.decision(sample.F)
+        if len(classes) == 2:
+            decision = decision[:, 1] - decision[:, 0]
+        seen = HeldoutPredictions(calibrator.proba(sample.F), decision, classes)
+        nothing = np.zeros((len(sample.y), 1))
+        weights = {"sample_weight": sample.w} if weighted and np.any(sample.w != 1) else {}
+        value = float(scorer(seen, nothing, classes[sample.y], **weights))
+        if np.isnan(value):
+            raise ValueError("The scorer returned NaN on held-out predictions; use another scoring=.")
+        return value
+
+    return score
+
+
+def takes_weights(scorer: Callable) -> bool:
+    """Whether a scorer accepts sample weights."""
+    try:
+        return "sample_weight" in inspect.signature(scorer).parameters
+    except (TypeError, ValueError):  # a function written in C
+        return False
 
 
 @dataclass(frozen=True)
@@ -77,6 +215,125 @@ class ClassObjective:
         """Log-losses of the calibrated held-out probabilities."""
         P = self(rows, held, None)[1].proba(held.F)
         return -np.log(np.maximum(P[np.arange(len(P)), rows.y], TINY))
+
+
+# ---------------------------------------------------------------------- values
+
+
+@dataclass(frozen=True)
+class ValueScorer:
+    """``scorer(values, predictions, weights, tasks)`` of regression targets (n x outputs), greater is better.
+
+    ``unit_free`` is true if the unit of the targets makes no difference, ``cautious`` if degrees of freedom are
+    penalised (see ``leastwise.model_selection.objective``), ``loss`` if it is minus a loss.
+    """
+
+    name: str
+    function: ValueFunction
+    unit_free: bool = False
+    cautious: bool = False
+    loss: bool = False
+
+    def __call__(self, Z: Array, F: Array, w: Array, task: Array | None) -> float:
+        value = self.function(Z, F, w, task)
+        if np.isnan(value):
+            raise ValueError(f"scoring={self.name!r} is NaN on held-out predictions; use another scoring=.")
+        return value
+
+    def shown(self, score: float) -> float:
+        """The score with the usual sign: losses are positive."""
+        return -score if self.loss else score
+
+
+#: Scorings of values by name.
+VALUE_SCORINGS: dict[str, ValueScorer] = {}
+
+
+def register_value_scoring(name: str, **options: bool) -> Callable[[ValueFunction], ValueFunction]:
+    """Decorator that registers a scoring for regression; options are fields of :class:`ValueScorer`."""
+
+    def add(function: ValueFunction) -> ValueFunction:
+        VALUE_SCORINGS[name] = ValueScorer(name, function, **options)
+        return function
+
+    return add
+
+
+@register_value_scoring("mse", loss=True)
+def negative_mse(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """Minus the mean squared error."""
+    return -float(np.average(np.mean((Z - F) ** 2, axis=1), weights=w))
+
+
+@register_value_scoring("mae", loss=True)
+def negative_mae(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """Minus the mean absolute error."""
+    return -float(np.average(np.mean(np.abs(Z - F), axis=1), weights=w))
+
+
+@register_value_scoring("r2", unit_free=True)
+@register_value_scoring("cautious", unit_free=True, cautious=True)
+def explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """1 - mean squared error / variance of the targets, the mean over the outputs that vary."""
+    variance = np.average((Z - np.average(Z, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    error = np.average((Z - F) ** 2, axis=0, weights=w)
+    varies = np.ptp(Z, axis=0) > 1e-12 * np.abs(Z).max(axis=0)  # the mean of equal values may have a rounding error
+    return float(np.mean(1 - error[varies] / variance[varies])) if varies.any() else -float(error.sum())
+
+
+@register_value_scoring("task_r2", unit_free=True)
+def task_explained_variance(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+    """The mean over tasks of their explained variance; tasks with a single value do not count."""
+    if task is None:
+        raise ValueError("scoring='task_r2' needs tasks, and there are none: use 'r2'.")
+    each = [task == t for t in np.unique(task)]
+    shares = [explained_variance(Z[i], F[i], w[i], None) for i in each if np.ptp(Z[i], axis=0).any()]
+    return float(np.mean(shares)) if shares else -float(np.average(np.sum((Z - F) ** 2, axis=1), weights=w))
+
+
+class HeldoutValues(RegressorMixin, BaseEstimator):
+    """A fitted regressor with fixed predictions, to be passed to scikit-learn's scorers."""
+
+    def __init__(self, values: Array) -> None:
+        self.values = values
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def predict(self, X: Any) -> Array:
+        return self.values
+
+
+def resolve_value_scoring(scoring: Any) -> ValueScorer:
+    """The regression scorer for one of our names, a scikit-learn name, or a callable."""
+    if isinstance(scoring, str) and scoring in VALUE_SCORINGS:
+        return VALUE_SCORINGS[scoring]
+    if callable(scoring):
+        return ValueScorer(getattr(scoring, "__name__", type(scoring).__name__), _borrowed_values(scoring))
+    if isinstance(scoring, str) and scoring in get_scorer_names():
+        return ValueScorer(scoring, _borrowed_values(get_scorer(scoring)))
+    raise ValueError(
+        f"scoring={scoring!r} is not known: use one of {sorted(VALUE_SCORINGS)}, a name that "
+        "sklearn.metrics.get_scorer_names() lists, or a callable f(estimator, X, y)."
+    )
+
+
+def _borrowed_values(scorer: Callable) -> ValueFunction:
+    """A scorer that takes an estimator, applied to held-out predictions."""
+    weighted = takes_weights(scorer)
+
+    def score(Z: Array, F: Array, w: Array, task: Array | None) -> float:
+        Z, F = (A[:, 0] if A.shape[1] == 1 else A for A in (Z, F))
+        weights = {"sample_weight": w} if weighted and np.any(w != 1) else {}
+        try:
+            return float(scorer(HeldoutValues(F), np.zeros((len(Z), 1)), Z, **weights))
+        except (AttributeError, ValueError) as error:
+            raise ValueError(
+                f"scoring={scorer!r} cannot be computed from predicted values ({error}): use one of "
+                f"{sorted(VALUE_SCORINGS)}, or a regression scorer of scikit-learn."
+            ) from error
+
+    return score
 
 
 #: Penalty of "cautious" per degree of freedom: 6 / sqrt(n) for up to 100 rows, 60 / n for more.
@@ -172,138 +429,3 @@ class ValueObjective:
         Z, variance = targets_and_variance(rows)
         less = (((Z - other) ** 2 - (Z - F) ** 2) / variance).mean(axis=1)
         return clear_margin(less, rows.w, rows.size)
-
-
-@dataclass(frozen=True)
-class LabelObjective:
-    """Metric of held-out probabilities of many labels, from one pooled calibrator, or of decisions based on them.
-
-    Attributes
-    ----------
-    starts : ndarray of int of shape (T + 1,)
-    calibration : str or None
-    scorer : LabelScorer
-    threshold : float, ndarray of shape (T,) or str
-        Probability above which a label is predicted; "auto" selects the best thresholds for the scorer, a name those
-        for another scoring.
-    """
-
-    starts: Array
-    calibration: str | None
-    scorer: LabelScorer
-    threshold: Any = 0.5
-    scale: float = 1.0
-    of_classes: ClassVar[bool] = True
-
-    @property
-    def n_outputs(self) -> int:
-        """One per class of each label."""
-        return int(self.starts[-1])
-
-    def take(self, labels: Array) -> LabelObjective:
-        """The objective of a subset of the labels."""
-        starts = np.cumsum([0, *np.diff(self.starts)[labels]])
-        each = isinstance(self.threshold, np.ndarray)
-        return replace(self, starts=starts, threshold=self.threshold[labels] if each else self.threshold)
-
-    def __call__(self, rows: Any, held: HeldOut, last: Any) -> tuple[float, Any]:
-        """Objective value and calibrator."""
-        assert isinstance(rows, LabelRows)
-        sample = rows.label_sample(held.F)
-        calibrator = fit_label_calibrator(search_calibration(self.calibration), sample, last, pooled=True)
-        P = calibrator.proba(sample.F)
-        if not self.scorer.decides:
-            return self.scorer(sample, P, sample.codes), calibrator
-        threshold = self.threshold
-        if isinstance(threshold, str):
-            threshold = choose_thresholds(
-                threshold_metric(threshold, self.scorer), P[:, 1::2], sample.codes, sample.W
-            )
-        return self.scorer(sample, P, decide(P, self.starts, threshold)), calibrator
-
-    def row_losses(self, rows: Any, held: HeldOut) -> Array:
-        """Log-losses of the held-out probabilities, averaged over the known labels of each row."""
-        P = self(rows, held, None)[1].proba(held.F)
-        column = self.starts[:-1] + np.maximum(rows.y, 0)
-        losses = -np.log(np.maximum(np.take_along_axis(P, column, axis=1), TINY))
-        known = rows.W * (rows.y >= 0)
-        return np.sum(known * losses, axis=1) / np.maximum(known.sum(axis=1), TINY)
-
-
-# --------------------------------------------------------------------- optimism
-
-
-def hidden_errors(results: dict[str, Array] | None, size: float, others: int = 0) -> float:
-    """Errors among ``size`` held-out observations that the choice of hyperparameters in ``cv_results_`` may hide.
-
-    ``others`` is the number of other choices that were made on the same rows.
-    """
-    names = [f"param_{name}" for name in PARAMETERS.values()]
-    searched = sum(len(np.unique(results[name])) > 1 for name in names if name in results) if results else 0
-    return (searched + others) / 2 * caution(max(size, 1))
-
-
-def inflation(seen: list[dict], size: int) -> float:
-    """Factor for the degrees of freedom; infinite if there are no more rows than hyperparameters."""
-    searched = sum(len({point.get(name) for point in seen}) > 1 for name in PARAMETERS)
-    return float(np.sqrt(size / (size - searched))) if size > searched else np.inf
-
-
-def excess(seen: list[dict], rows: Rows, settings: Settings) -> Array | None:
-    """Increase of the absolute errors if the other folds select the model, of shape (n, outputs).
-
-    None if there was only one point, or the predictions of the points were not stored.
-    """
-    objective = settings.objective
-    points = [point for point in seen if len(point.get("F", ())) == len(rows)]
-    if len(points) < 2 or not isinstance(objective, ValueObjective):
-        return None
-    assert rows.values is not None
-    errors = np.abs(rows.values.astype(float) - np.array([point["F"] for point in points], dtype=float))
-    if not np.isfinite(errors).all():
-        return None
-    by_fold = _Choice.of(points, errors, rows, settings)
-    fold = np.unique(rows.fold, return_inverse=True)[1]
-    leaving = rows.w if rows.split_count is None else rows.w / rows.split_count
-    chosen = np.array([by_fold.without(leaving * (fold == f)) for f in range(int(fold.max()) + 1)])[fold]
-    return errors[chosen, np.arange(len(rows))] - errors[by_fold.without(np.zeros(len(rows)))]
-
-
-class _Choice:
-    """Selection of a point by a subset of the rows, by the same rule as in the search."""
-
-    def __init__(self, loss: Array, square: Array, factor: Array, simple: Array, rows: Rows) -> None:
-        self.loss, self.square, self.factor, self.simple, self.rows = loss, square, factor, simple, rows
-        self.total = loss @ rows.w
-
-    @classmethod
-    def of(cls, points: list[dict], errors: Array, rows: Rows, settings: Settings) -> _Choice:
-        """``errors`` are absolute errors (points x n x outputs)."""
-        objective = settings.objective
-        assert isinstance(objective, ValueObjective)
-        square = (errors**2 / targets_and_variance(rows)[1]).mean(axis=2)
-        loss = errors.mean(axis=2) if objective.scorer.name == "mae" else square
-        factor, simple = np.ones(len(points)), np.zeros(len(points), dtype=bool)
-        if objective.scorer.cautious:
-            factor = np.array([charge(rows.size, point["dof"]) for point in points])
-            simple = np.array([_is_simple(point, settings) for point in points])
-        return cls(loss, square, factor, simple, rows)
-
-    def without(self, leaving: Array) -> int:
-        """Index of the point that is selected if each row loses ``leaving`` of its weight."""
-        gone = leaving > 0
-        w = self.rows.w - leaving
-        score = (self.total - self.loss[:, gone] @ leaving[gone]) * self.factor
-        best = int(score.argmin())
-        if not self.simple.any() or self.simple[best]:
-            return best
-        rival = int(np.where(self.simple, score, np.inf).argmin())
-        stay = w > 0
-        less = self.square[rival, stay] - self.square[best, stay]
-        return best if clear_margin(less, w[stay], self.rows.size) else rival
-
-
-def _is_simple(point: dict[str, Any], settings: Settings) -> bool:
-    """True for a linear model shared by all tasks, which "cautious" prefers unless another is clearly better."""
-    linear = point["weight"] == np.inf or isinstance(settings.kernel, Linear)
-    return linear and point["sharing"] in (None, 1.0)

@@ -22,8 +22,14 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 
 from leastwise.solvers.evaluator import Candidate, Evaluator
-from leastwise.utils.memory import available_memory, memory_limit, told_memory
-from leastwise.utils.threads import BLAS_LIMIT, blas_threads, threads_for
+from leastwise.utils.resources import (
+    BLAS_LIMIT,
+    available_memory,
+    blas_threads,
+    memory_limit,
+    threads_for,
+    told_memory,
+)
 
 #: Maximal number of steps by which a grid is extended beyond each border.
 GROWTH = 8

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastwise.sources.categories import is_missing
+from leastwise.sources.frames import is_missing
 from leastwise.tables import Table, TableModel
 from leastwise.tables.columns import text_cells, values_of
 from leastwise.utils.optional import needed

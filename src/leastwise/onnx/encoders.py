@@ -18,8 +18,8 @@ from leastwise.onnx.registry import scales, transformers
 from leastwise.onnx.transformers import Block, Columns
 from leastwise.problem.inputs import Inputs, Quantile, Robust, Standard
 from leastwise.problem.tasks import Tasks
-from leastwise.sources.categories import is_missing
 from leastwise.sources.formats.cells import FALSE, MISSING, TRUE
+from leastwise.sources.frames import is_missing
 from leastwise.tables import TableEncoder
 from leastwise.tables.columns import Column
 from leastwise.tables.date_parts import PERIODS

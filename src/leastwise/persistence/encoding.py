@@ -100,8 +100,6 @@ class Encoder:
         """The JSON node of a value; ``exact`` keeps its precision, ``path`` names it in errors."""
         if depth > MAX_DEPTH:
             raise FileError(f"{path}: values are nested more than {MAX_DEPTH} deep, or contain themselves.")
-        if isinstance(value, UserList):  # of ColumnTransformer in scikit-learn 1.6; later versions have a list there
-            value = value.data
         kind = type(value)
         if value is None or kind in (bool, str):
             return value
@@ -215,7 +213,8 @@ class Encoder:
         self._number[id(obj)] = None
         self._alive.append(obj)
         exact = registry.exact_names(entry, obj)
-        values = {n: v for n, v in registry.attributes(entry, obj).items() if self.report or n not in entry.report}
+        kept = {n: v for n, v in registry.attributes(entry, obj).items() if self.report or n not in entry.report}
+        values = {n: _plain_lists(v) for n, v in kept.items()}
         state = {n: self.node(v, f"{path}.{n}", n in exact, depth) for n, v in values.items()}
         problem, self._checked[id(obj)] = registry.check(entry, values, Scope(self._checked))
         if problem is not None:
@@ -223,6 +222,15 @@ class Encoder:
         self.objects.append({"class": entry.name, "version": entry.version, "state": state})
         self._number[id(obj)] = len(self.objects) - 1
         return len(self.objects) - 1
+
+
+def _plain_lists(value: Any, depth: int = 3) -> Any:
+    """Replace a UserList by its list: ColumnTransformer has them in scikit-learn 1.6, and lists in later versions."""
+    if isinstance(value, UserList):
+        return value.data
+    if depth and type(value) in (list, tuple):
+        return type(value)(_plain_lists(v, depth - 1) for v in value)
+    return value
 
 
 def _to_single(value: Array, path: str) -> Array:

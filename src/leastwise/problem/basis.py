@@ -20,7 +20,7 @@ from leastwise.linalg.moments import Whitening
 from leastwise.problem.centers import Recipe, center_rows, cluster_centers, given_centers
 from leastwise.problem.kernels import Kernel, Precomputed
 from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, on_host, to_namespace, widest
-from leastwise.utils.memory import block_bytes
+from leastwise.utils.resources import block_bytes
 
 Array = np.ndarray
 
@@ -133,7 +133,7 @@ def make_basis(
         own = [_owners(c, m, fold, copy, n) for c, m in zip(chosen, members, strict=True)]
     rows = np.concatenate(chosen)
     return Basis(
-        None if recipe.precomputed else X[rows],
+        None if isinstance(recipe.kernel, Precomputed) else X[rows],
         rows,
         _blocks([len(c) for c in chosen], targets, own),
         square=len(members) == 1 and np.array_equal(rows, all_rows),

@@ -215,11 +215,6 @@ class Recipe:
     kernel: Kernel | None = None
     sigma: float = 1.0
 
-    @property
-    def precomputed(self) -> bool:
-        """True if X is a kernel matrix."""
-        return isinstance(self.kernel, Precomputed)
-
 
 def center_rows(recipe: Recipe, X: Any, kind: Array | None, w: Array, rows: Array, rng: np.random.Generator) -> Array:
     """Choose the centres among distinct rows.
@@ -248,7 +243,7 @@ def _row_leverage(recipe: Recipe, X: Any, w: Array, rows: Array, count: int, rng
     """Leverage scores of rows with the kernel of the recipe."""
     kernel, sigma = recipe.kernel, recipe.sigma
     assert kernel is not None
-    if recipe.precomputed:
+    if isinstance(kernel, Precomputed):
         return draw_leverage(lambda a, b: X[np.ix_(rows[a], rows[b])], X[rows, rows].astype(float), w, count, rng)
     diagonal = _kernel_diagonal(kernel, X, rows, sigma)
     return draw_leverage(lambda a, b: kernel(X[rows[a]], X[rows[b]], sigma), diagonal, w, count, rng)

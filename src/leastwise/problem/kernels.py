@@ -52,17 +52,25 @@ from leastwise.utils.warn import warn_user
 Array = np.ndarray
 
 
+#: Products with up to this many entries are computed by NumPy, which does not keep Python's lock: blocks of kernels
+#: are computed by several threads at a time.
+SMALL_PRODUCT = 2**19
+
+
 def inner_products(X: Any, Y: Any) -> Array:
     """``X @ Y.T`` as a dense array, for dense or sparse inputs.
 
-    Uses SciPy's BLAS, not NumPy's: a SciPy factorisation follows, and the thread pools of two BLAS libraries compete
-    for the cores (see ``leastwise.linalg.decompositions``). Arrays of another library are multiplied by that library.
+    Large products use SciPy's BLAS, not NumPy's: a SciPy factorisation follows, and the thread pools of two BLAS
+    libraries compete for the cores (see ``leastwise.linalg.decompositions``). Arrays of another library are
+    multiplied by that library.
     """
     if not is_numpy(X):
         return X @ to_namespace(Y, X).T
     if sparse.issparse(X) or sparse.issparse(Y):
         product = X @ Y.T
         return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    if X.shape[0] * Y.shape[0] <= SMALL_PRODUCT:
+        return X @ Y.T
     (gemm,) = get_blas_funcs(("gemm",), (X, Y))
     return gemm(1.0, Y.T, X.T, trans_a=1).T  # transposed: gemm is column-major
 

@@ -35,7 +35,7 @@ from leastwise.problem.coupling import Centring, Coupling, CouplingMatrix
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.heldout import Folds, HeldOut, Problem
 from leastwise.solvers.task_evaluators import TaskEvaluator
-from leastwise.utils.memory import block_bytes
+from leastwise.utils.resources import block_bytes
 
 Array = np.ndarray
 

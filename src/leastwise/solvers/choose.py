@@ -1,7 +1,7 @@
 """The table of all solvers, and the choice among them, used by both ``plan`` and ``fit``.
 
 ``SOLVERS`` is the only list of the names that ``solver=`` accepts. The built-in ones are registered by
-``leastwise.estimators.solver_table``, since the fitting functions belong to the estimators. To add one::
+``leastwise.estimators.fitting``, since the fitting functions belong to the estimators. To add one::
 
     register_solver(Solver("name", ("single",), fit, stages))
 
@@ -26,7 +26,7 @@ from leastwise.solvers.costs import Facts, Stage, moments
 from leastwise.solvers.moments import SAMPLE_ROWS
 from leastwise.solvers.plan import Alternative, Plan, Step
 from leastwise.solvers.work import TYPICAL, Speed, Work, kernel, speed
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 #: How many times the cost of the cheapest solver one may have that gives up nothing.
 COMPLETE = 1.4

@@ -34,7 +34,7 @@ from leastwise.solvers.work import (
     singular,
     task_rows_to_search,
 )
-from leastwise.utils.memory import available_memory, block_bytes
+from leastwise.utils.resources import available_memory, block_bytes
 
 
 @dataclass(frozen=True)

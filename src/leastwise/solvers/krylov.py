@@ -8,14 +8,15 @@ Products with H are computed by blocks (``KernelTimes``). H is symmetric, so onl
 are computed. They fit into the processor's cache, where a product with few columns is cheap compared with the kernel
 values.
 
-Kernel values in single precision take half the memory and half the time. Rows are first centred and divided by sigma,
+Rows of blocks are computed by several threads at a time. Kernel values in single precision take half the memory and
+half the time, and so do products with them. Rows are first centred and divided by sigma,
 so that all digits are used; values are then accurate to about 1e-6. Residuals are computed in double precision
 (``leastwise.linalg.krylov``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,6 +31,7 @@ from leastwise.problem.kernels import Kernel, Precomputed, Scaled, Sum
 from leastwise.solvers.evaluator import Rows, Settings
 from leastwise.solvers.work import kernel_budget, preconditioner_rank
 from leastwise.utils.hashing import generator
+from leastwise.utils.resources import map_on_threads
 
 Array = np.ndarray
 
@@ -96,6 +98,8 @@ class KernelTimes:
     budget : int
         Bytes of kernel values to keep. Of the blocks on and above the diagonal, as many as fit are cached in the
         first product; the others are recomputed in every product.
+    product_dtype : dtype, optional
+        Type of the products of blocks; by default that of V or of the kernel values, whichever has more digits.
     """
 
     def __init__(
@@ -108,17 +112,21 @@ class KernelTimes:
         task: Array | None = None,
         rho: float = 0.0,
         budget: int = BUDGET,
+        product_dtype: Any = None,
     ) -> None:
         self.kernel, self.sigma, self.coupling_matrix, self.task, self.rho = kernel, sigma, coupling_matrix, task, rho
         self.X = X.tocsr() if sparse.issparse(X) else X
         self.root = np.ones(self.n, dtype=X.dtype) if root is None else root
         if coupling_matrix is not None and task is None:
             raise ValueError("coupling_matrix requires the task codes of the rows.")
+        self.product_dtype = product_dtype
         self.side = _side(self.n, _width(kernel, X), X.dtype.itemsize, budget)
         # A precomputed kernel is in memory already; others need memory for the current block too.
         work = COPIES * self.side * max(self.side, _width(kernel, X)) * X.dtype.itemsize
-        self._room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
-        self._cached: dict[tuple[int, int], Array] = {}
+        room = 0 if isinstance(kernel, Precomputed) else max(budget - work, 0)
+        self._room = room // (self.side**2 * X.dtype.itemsize)
+        self._cached: dict[int, Array] = {}
+        self._bands = self._parts(self.side)
 
     @property
     def n(self) -> int:
@@ -127,20 +135,30 @@ class KernelTimes:
 
     def times(self, V: Array) -> Array:
         """``H V`` for V of shape (n, k), in the type of V; summed over blocks in double precision."""
-        W, total = self._rooted(V.astype(np.result_type(V, self.X), copy=False)), np.zeros(V.shape)
-        for rows, others, values in self._blocks():
-            K = values.astype(W.dtype, copy=False)
-            total[rows] += K @ W[others]
-            if rows != others:
-                total[others] += K.T @ W[rows]
+        dtype, total = self.product_dtype or np.result_type(V, self.X), np.zeros(V.shape)
+        work = partial(self._times_rows, self._rooted(V.astype(dtype, copy=False)))
+        for rows, across, below in map_on_threads(work, range(len(self._bands))):
+            total[rows] += across
+            total[rows.stop :] += below
         return (self._rooted(total) + self.rho * V).astype(V.dtype, copy=False)
 
     __call__ = times
 
+    def _times_rows(self, W: Array, i: int) -> tuple[slice, Array, Array]:
+        """Products of the i-th rows of blocks from the diagonal on: for their rows, and for the rows below."""
+        rows = self._bands[i]
+        across, below = np.zeros((rows.stop - rows.start, W.shape[1])), np.empty((self.n - rows.stop, W.shape[1]))
+        for j, others in enumerate(self._bands[i:], i):
+            K = self._block(i, j, rows, others).astype(W.dtype, copy=False)
+            across += K @ W[others]
+            if i != j:
+                below[others.start - rows.stop : others.stop - rows.stop] = K.T @ W[rows]
+        return rows, across, below
+
     def columns(self, index: Array) -> Array:
         """``G[:, index]``, without the ridge."""
         K = np.empty((self.n, len(index)), dtype=self.X.dtype)
-        for rows in self._parts(self.side):
+        for rows in self._bands:
             K[rows] = self._values(rows, index)
         return self._rooted(K) * self.root[index].astype(K.dtype)
 
@@ -155,19 +173,14 @@ class KernelTimes:
     def _parts(self, size: int) -> list[slice]:
         return [slice(a, min(a + size, self.n)) for a in range(0, self.n, size)]
 
-    def _blocks(self) -> Iterator[tuple[slice, slice, Array]]:
-        """The blocks on and above the diagonal."""
-        parts = self._parts(self.side)
-        for i, rows in enumerate(parts):
-            for j, others in enumerate(parts[i:], i):
-                values = self._cached.get((i, j))
-                yield rows, others, self._keep((i, j), self._values(rows, others)) if values is None else values
-
-    def _keep(self, place: tuple[int, int], values: Array) -> Array:
-        """Cache a block if it fits into the budget."""
-        if values.nbytes <= self._room:
-            self._room -= values.nbytes
-            self._cached[place] = values
+    def _block(self, i: int, j: int, rows: slice, others: slice) -> Array:
+        """A block on or above the diagonal; the first ones are cached, as many as fit into the budget."""
+        number = i * len(self._bands) - i * (i - 1) // 2 + j - i
+        values = self._cached.get(number)
+        if values is None:
+            values = self._values(rows, rows if i == j else others)
+            if number < self._room:
+                self._cached[number] = values
         return values
 
     def _values(self, rows: slice, others: slice | Array) -> Array:
@@ -279,7 +292,11 @@ class KrylovProblem:
         budget, single = kernel_budget(), None
         if not half_fits(len(rows), rows.X.dtype.itemsize, budget):
             single = in_single(settings.kernel, sigma, rows.X)
-        self.rough = None if single is None else KernelTimes(*single, self.root, budget=budget, **tasks)
+        self.rough = (
+            None
+            if single is None
+            else KernelTimes(*single, self.root, budget=budget, product_dtype=np.float32, **tasks)
+        )
         # Exact products are few compared with rough ones, so the cache is left to these.
         self.H = KernelTimes(settings.kernel, sigma, rows.X, self.root, budget=SMALL if single else budget, **tasks)
         intercept_ratio = self.intercept_ratio = (

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from leastwise.utils.memory import human
+from leastwise.utils.resources import human
 
 STYLE = (
     "<style>.leastwise-plan{font:13px/1.45 system-ui,sans-serif;margin:.4em 0}.leastwise-plan table{border-spacing:0;"

@@ -32,7 +32,7 @@ from leastwise.solvers.influence import bordered_inverse
 from leastwise.solvers.task_evaluators import CoupledEvaluator
 from leastwise.solvers.work import kernel_budget
 from leastwise.utils.arrays import get_namespace, is_numpy, rows_at, to_namespace
-from leastwise.utils.threads import map_on_threads
+from leastwise.utils.resources import map_on_threads
 
 Array = np.ndarray
 

@@ -18,8 +18,7 @@ from leastwise.linalg.decompositions import cholesky
 from leastwise.problem.basis import Basis
 from leastwise.problem.kernels import RBF
 from leastwise.solvers.heldout import Folds
-from leastwise.utils.memory import available_memory
-from leastwise.utils.threads import BLAS_LIMIT
+from leastwise.utils.resources import BLAS_LIMIT, available_memory
 
 #: Rank of the preconditioner for 2,500 rows; it grows like the square root of the number of rows.
 RANK = 500

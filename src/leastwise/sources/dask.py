@@ -20,7 +20,7 @@ from leastwise.sources.row_source import BlockFunction, error_context, gather
 from leastwise.sources.task_reading import Move
 from leastwise.utils.arrays import is_dask
 from leastwise.utils.optional import frames, needed
-from leastwise.utils.threads import BLAS_LIMIT
+from leastwise.utils.resources import BLAS_LIMIT
 
 Array = np.ndarray
 

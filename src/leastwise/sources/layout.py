@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.sources.blocks import Array, Block, CodedRows, Known, StreamError
-from leastwise.sources.categories import coded_column, nominal_columns
-from leastwise.sources.frames import Columns, Schema
+from leastwise.sources.frames import Columns, Schema, coded_column, nominal_columns
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from leastwise.sources.blocks import (
     rows_per_block,
     width_of,
 )
-from leastwise.sources.categories import schema_of
-from leastwise.sources.frames import ArrowColumns, Columns, PolarsColumns, columns_of
+from leastwise.sources.frames import ArrowColumns, Columns, PolarsColumns, columns_of, schema_of
 from leastwise.sources.layout import Layout, Roles, layout_of
 
 

@@ -19,9 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from leastwise.sources.blocks import Blocks, CheckedBlocks, Source, StreamError, rows_per_block
-from leastwise.sources.categories import check_categories, schema_of
 from leastwise.sources.files import FileSource, PairSource, extension, paths_of
-from leastwise.sources.frames import columns_of
+from leastwise.sources.frames import check_categories, columns_of, schema_of
 from leastwise.sources.layout import Roles, layout_of, roles_of
 from leastwise.sources.memory import ArraySource, DatasetSource, IteratorSource, LazySource, TableSource
 

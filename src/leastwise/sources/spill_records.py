@@ -17,7 +17,7 @@ from scipy import sparse
 
 from leastwise.sources.blocks import BESIDE, Array, Block, Blocks, CodedRows, SpillError, StreamError, reason_of
 from leastwise.sources.frames import translated
-from leastwise.utils.memory import human
+from leastwise.utils.resources import human
 
 
 class Codes:

@@ -14,7 +14,7 @@ from leastwise.model_selection.folds import lowest_of_cells
 from leastwise.problem.inputs import check_sparse_missing
 from leastwise.problem.tasks import as_table, column_position, factor_tasks, split_tasks, without_column
 from leastwise.sources.blocks import Block, Known, size_of
-from leastwise.sources.categories import category_columns, code_matrix, has_categories, learn_categories
+from leastwise.sources.frames import category_columns, code_matrix, has_categories, learn_categories
 from leastwise.sources.row_source import gather, numbered, take_block
 from leastwise.utils.hashing import pair_hashes, row_hashes, sample_hashes
 

@@ -17,11 +17,10 @@ from scipy import sparse
 
 from leastwise.model_selection.folds import LEAST_TASKS, choose_units, observation_counts
 from leastwise.problem.kernels import Kernel, Scaled, Sum, squared_norms
+from leastwise.problem.targets.classes import balanced_factors, check_class_weight, is_balanced, mapped_factors
 from leastwise.problem.tasks import Tasks
-from leastwise.problem.weights import balanced_factors, check_class_weight, is_balanced, mapped_factors
 from leastwise.sources.blocks import Block, Known
-from leastwise.sources.categories import merged_categories
-from leastwise.sources.frames import take_rows
+from leastwise.sources.frames import merged_categories, take_rows
 from leastwise.sources.task_reading import Clean, Move, Rules, moves, validated
 from leastwise.utils.hashing import task_hashes
 

@@ -16,7 +16,7 @@ from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column, ColumnKind, find_kind, fit_column, text_cells, values_of
 from leastwise.tables.date_parts import part_features
 from leastwise.tables.table import Array, Table
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 #: Numbers are clipped to so many standard deviations around the mean: a million is far from all data, and squares of
 #: larger values might overflow.

@@ -18,7 +18,7 @@ from leastwise.sources.formats.libsvm import read_libsvm_columns
 from leastwise.sources.formats.xlsx import read_xlsx
 from leastwise.tables.table import Table
 from leastwise.utils.atomic_files import write_atomically
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 #: Formats by file extension.
 EXTENSIONS = {

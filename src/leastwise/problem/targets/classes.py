@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
 from leastwise.linalg.moments import Moments
-from leastwise.problem.weights import check_class_weight, check_weights, class_factors, is_balanced
 
 Array = np.ndarray
 
@@ -290,3 +291,152 @@ def above_zero(shares: Array, n: int) -> Array:
     """Class shares with half a row for a class that did not occur, so that its probability is not zero."""
     shares = np.where(shares <= ROUNDING, 0.5 / (n + 1), shares)
     return shares / shares.sum()
+
+
+# ------------------------------------------------- weights of rows and classes
+
+
+ALLOWED = "None, 'balanced' or a dict from classes to weights"
+#: Number of names shown in an error.
+SHOWN = 10
+
+
+def refusal(given: Any, problem: str, allowed: str = ALLOWED) -> ValueError:
+    """Error that states the given value, the allowed values and the problem."""
+    return ValueError(f"class_weight={given!r:.200} must be {allowed}. {problem}")
+
+
+def is_balanced(weight: Any) -> bool:
+    """True if the weight is "balanced"."""
+    return isinstance(weight, str) and weight == "balanced"
+
+
+def check_class_weight(
+    weight: Any,
+    classes: Iterable | None = None,
+    *,
+    given: Any = None,
+    what: str = "the classes",
+    allowed: str = ALLOWED,
+    every: bool = True,
+) -> None:
+    """Raise an error for an invalid ``class_weight``.
+
+    Parameters
+    ----------
+    weight : object
+        Weights of the classes.
+    classes : iterable, optional
+        All classes; None if they are not known yet.
+    given : object, optional
+        The parameter, if ``weight`` is the part of it for one label.
+    what : str
+        Description of the classes, for the error.
+    allowed : str
+        The allowed values, for the error.
+    every : bool, default=True
+        True if at least one of ``classes`` must have a positive weight.
+    """
+    given = weight if given is None else given
+    if weight is None or is_balanced(weight):
+        return
+    if not isinstance(weight, Mapping):
+        kind = f"{weight!r:.40} is not supported" if isinstance(weight, str) else f"It is a {type(weight).__name__}"
+        raise refusal(given, f"{kind}: give one of these.", allowed)
+    names = None if classes is None else list(classes)
+    if names is not None:
+        known = set(names)
+        unseen = [name for name in weight if name not in known]
+        if unseen:
+            more = ", ..." if len(names) > SHOWN else ""
+            shown = f"[{', '.join(map(repr, names[:SHOWN]))}{more}]"
+            raise refusal(given, f"It names {unseen[:SHOWN]}; {what} are {shown}. Remove or correct them.", allowed)
+    for name, value in weight.items():
+        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+            raise refusal(
+                given, f"The weight of {name!r:.40} is {value!r:.40}: give a finite number of 0 or more.", allowed
+            )
+    if every and names and not any(weight.get(name, 1.0) for name in names):
+        raise refusal(
+            given, f"It gives all of {what} weight 0, so that no row counts: give one a weight above 0.", allowed
+        )
+
+
+def mapped_factors(weight: Mapping, names: Iterable) -> Array:
+    """Weights of these classes from a mapping; 1 for classes that it does not name."""
+    return np.array([float(weight.get(name, 1.0)) for name in names])
+
+
+def balanced_factors(mass: Array) -> Array:
+    """Factors that give all classes the same total weight, from the total weight of each; 0 for empty classes."""
+    mass = np.asarray(mass, dtype=float)
+    return np.divide(mass.sum(), mass, out=np.zeros(len(mass)), where=mass > 0)
+
+
+def class_factors(weight: Any, classes: Array, mass: Array) -> Array | None:
+    """Validated weight factor of each class; None for no weights.
+
+    Parameters
+    ----------
+    weight : None, "balanced" or mapping
+    classes : ndarray of shape (c,)
+    mass : ndarray of shape (c,)
+        Total weight of each class.
+    """
+    names = classes.tolist()
+    check_class_weight(weight, names)
+    if weight is None:
+        return None
+    return balanced_factors(mass) if is_balanced(weight) else mapped_factors(weight, names)
+
+
+def check_weights(sample_weight: Any, class_weight: Any, y: Array) -> Array:
+    """Validated row weights: not negative, and not all zero."""
+    n = len(y)
+    if sample_weight is None:
+        w = np.ones(n)
+    elif isinstance(sample_weight, Real):
+        w = np.full(n, float(sample_weight))
+    else:
+        w = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        if w.shape != (n,):
+            raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    if class_weight is not None:
+        classes, codes = np.unique(y, return_inverse=True)
+        factor = class_factors(class_weight, classes, np.bincount(codes, weights=w, minlength=len(classes)))
+        assert factor is not None
+        with np.errstate(over="ignore"):
+            w = w * factor[codes]
+    with np.errstate(over="ignore"):
+        total = w.sum()
+    if not total > 0:
+        raise ValueError(
+            "Sample weights must contain at least one non-zero number: sample_weight sums to 0 (including "
+            "class_weight)."
+        )
+    if not np.isfinite(total):
+        raise ValueError(
+            f"Weights up to {w.max():.2g} (including class_weight) overflow when they are summed: divide them "
+            "by a constant, which changes nothing."
+        )
+    return w
+
+
+def block_weights(sample_weight: Any, n: int) -> Array:
+    """Validated row weights of a block, which may all be 0."""
+    if sample_weight is None:
+        return np.ones(n)
+    w = np.asarray(sample_weight, dtype=np.float64)
+    w = np.full(n, w) if w.ndim == 0 else w
+    if w.shape != (n,):
+        raise ValueError(f"sample_weight has shape {w.shape}; it must hold one weight for each of the {n} rows.")
+    if not np.isfinite(w).all():
+        raise ValueError("sample_weight contains NaN or inf; every weight must be finite.")
+    if (w < 0).any():
+        raise ValueError(f"sample_weight has {int((w < 0).sum())} negative values; weights must be 0 or more.")
+    return w
+
+
+# ------------------------------------------------------------------- classes

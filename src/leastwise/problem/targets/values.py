@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from leastwise.linalg.moments import Moments
-from leastwise.problem.targets.classes import Targets
-from leastwise.problem.weights import check_weights
+from leastwise.problem.targets.classes import Targets, check_weights
 from leastwise.utils.arrays import get_namespace, is_numpy, to_namespace, widest
 from leastwise.utils.warn import warn_user
 

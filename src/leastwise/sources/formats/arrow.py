@@ -12,8 +12,8 @@ from typing import Any
 
 from leastwise.sources.blocks import Array, StreamError, error_at, reason_of
 from leastwise.sources.frames import ArrowColumns
-from leastwise.utils.memory import available_memory, human
 from leastwise.utils.optional import frames
+from leastwise.utils.resources import available_memory, human
 
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 #: Bytes that are read ahead of each column, instead of a whole row group.

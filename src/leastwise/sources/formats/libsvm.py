@@ -11,7 +11,7 @@ from scipy import sparse
 
 from leastwise.sources.blocks import StreamError, error_at
 from leastwise.sources.formats.cells import TextColumns, number, object_column
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 #: The maximum number of columns of a dense table.
 MAX_COLUMNS = 1_000_000

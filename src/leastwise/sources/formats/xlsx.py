@@ -13,7 +13,7 @@ import numpy as np
 
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import TextColumns, object_column
-from leastwise.utils.memory import available_memory, human
+from leastwise.utils.resources import available_memory, human
 
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from leastwise.problem import metric
+from leastwise.estimators import feature_weights
+from leastwise.estimators.feature_weights import POWER, gradient_parts, mean_squared_gradient, weights_of
 from leastwise.problem.coupling import Shared
 from leastwise.problem.kernels import RBF, Laplace, Linear, Poly, Sum, resolve_kernel
-from leastwise.problem.metric import POWER, gradient_parts, mean_squared_gradient, weights_of
 
 RNG = np.random.default_rng(0)
 N, D = 30, 4
@@ -102,6 +102,6 @@ def test_many_outputs_are_replaced_by_their_main_components():
 def test_all_components_give_the_same_as_all_outputs(monkeypatch):
     mixing = RNG.normal(size=(2, 20))
     each = [mean_squared_gradient(RBF(), SIGMA, X, (Z @ mixing)[:, [c]], W, ALPHA, lambda K: K) for c in range(20)]
-    monkeypatch.setattr(metric, "ENERGY", 1 - 1e-14)
+    monkeypatch.setattr(feature_weights, "ENERGY", 1 - 1e-14)
     many = mean_squared_gradient(RBF(), SIGMA, X, Z @ mixing, W, ALPHA, lambda K: K)
     np.testing.assert_allclose(many, np.sum(each, axis=0), rtol=1e-8)

@@ -24,7 +24,7 @@ from sklearn.metrics import (
 
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.metrics.labels import hamming, label_average_precision, label_f1, label_log_loss, subset_accuracy
-from leastwise.model_selection.label_scoring import LABEL_SCORINGS, resolve_label_scoring
+from leastwise.model_selection.label_objective import LABEL_SCORINGS, resolve_label_scoring
 
 
 def table(n=40, T=5, seed=0, unknown=0.0):

@@ -16,27 +16,32 @@ registered function, greater is better::
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from leastwise.calibration.calibrators import fit_label_calibrator, search_calibration
 from leastwise.calibration.label_blend import LabelSample
 from leastwise.calibration.label_thresholds import (
     THRESHOLD_RULES,
     SharedThreshold,
     ThresholdRule,
+    choose_thresholds,
     correct_entries_curve,
     correct_rows_curve,
+    decide,
     label_thresholds,
     micro_f1_curve,
     row_f1_curve,
 )
 from leastwise.metrics.labels import Ranking, auc_of, average_precision_of, f1_of, mean_of, subset_of
 from leastwise.metrics.probabilities import log_losses
-from leastwise.model_selection.scoring import takes_weights
+from leastwise.model_selection.objective import TINY, takes_weights
+from leastwise.solvers.heldout import HeldOut
+from leastwise.solvers.label_evaluators import LabelRows
 
 Array = np.ndarray
 Function = Callable[[LabelSample, Array, Array], float]
@@ -297,3 +302,59 @@ def _check_complete(name: str, sample: LabelSample) -> None:
     else:
         return
     raise ValueError(f"scoring={name!r} {problem}: use one of {sorted(LABEL_SCORINGS)}.")
+
+
+@dataclass(frozen=True)
+class LabelObjective:
+    """Metric of held-out probabilities of many labels, from one pooled calibrator, or of decisions based on them.
+
+    Attributes
+    ----------
+    starts : ndarray of int of shape (T + 1,)
+    calibration : str or None
+    scorer : LabelScorer
+    threshold : float, ndarray of shape (T,) or str
+        Probability above which a label is predicted; "auto" selects the best thresholds for the scorer, a name those
+        for another scoring.
+    """
+
+    starts: Array
+    calibration: str | None
+    scorer: LabelScorer
+    threshold: Any = 0.5
+    scale: float = 1.0
+    of_classes: ClassVar[bool] = True
+
+    @property
+    def n_outputs(self) -> int:
+        """One per class of each label."""
+        return int(self.starts[-1])
+
+    def take(self, labels: Array) -> LabelObjective:
+        """The objective of a subset of the labels."""
+        starts = np.cumsum([0, *np.diff(self.starts)[labels]])
+        each = isinstance(self.threshold, np.ndarray)
+        return replace(self, starts=starts, threshold=self.threshold[labels] if each else self.threshold)
+
+    def __call__(self, rows: Any, held: HeldOut, last: Any) -> tuple[float, Any]:
+        """Objective value and calibrator."""
+        assert isinstance(rows, LabelRows)
+        sample = rows.label_sample(held.F)
+        calibrator = fit_label_calibrator(search_calibration(self.calibration), sample, last, pooled=True)
+        P = calibrator.proba(sample.F)
+        if not self.scorer.decides:
+            return self.scorer(sample, P, sample.codes), calibrator
+        threshold = self.threshold
+        if isinstance(threshold, str):
+            threshold = choose_thresholds(
+                threshold_metric(threshold, self.scorer), P[:, 1::2], sample.codes, sample.W
+            )
+        return self.scorer(sample, P, decide(P, self.starts, threshold)), calibrator
+
+    def row_losses(self, rows: Any, held: HeldOut) -> Array:
+        """Log-losses of the held-out probabilities, averaged over the known labels of each row."""
+        P = self(rows, held, None)[1].proba(held.F)
+        column = self.starts[:-1] + np.maximum(rows.y, 0)
+        losses = -np.log(np.maximum(np.take_along_axis(P, column, axis=1), TINY))
+        known = rows.W * (rows.y >= 0)
+        return np.sum(known * losses, axis=1) / np.maximum(known.sum(axis=1), TINY)

@@ -1,0 +1,105 @@
+"""Parts of the tables of the documentation: result files, numbers, Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from benchmarks._common import RESULTS
+
+NONE = "–"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Markdown without a title."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+@cache
+def results(name: str) -> dict[str, Any]:
+    """One result file."""
+    return json.loads((RESULTS / f"{name}.json").read_text())
+
+
+def origin(*names: str) -> str:
+    """The command, the day and the versions of result files."""
+    said = []
+    for name in names:
+        m = results(name)["machine"]
+        pieces = m.get("pieces", ())
+        days = sorted({m["date"][:10], *(piece["date"][:10] for piece in pieces)})
+        threads = "one thread" if m["threads"] == 1 else f"{m['threads']} threads"
+        parts = f", in {len(pieces)} parts" if pieces else ""
+        versions = f"Python {m['python']}, NumPy {m['numpy']}, SciPy {m['scipy']}, scikit-learn {m['scikit-learn']}"
+        said.append(f"`{m['command']}` ({' to '.join(days)}{parts}, {m['cpu']}, {threads}; {versions})")
+    return "\n".join(said)
+
+
+def best(values: Sequence[float], lower: bool, digits: int, ranked: Sequence[bool] | None = None) -> list[str]:
+    """Rounded numbers; the best of those that are ranked are bold. NaN is a dash."""
+    ranked = [True] * len(values) if ranked is None else ranked
+    rounded = [round(value, digits) for value in values]
+    target = (np.nanmin if lower else np.nanmax)([v for v, r in zip(rounded, ranked, strict=True) if r])
+    shown = [NONE if np.isnan(v) else f"{v:.{digits}f}" for v in rounded]
+    marks = ["**" if v == target and r else "" for v, r in zip(rounded, ranked, strict=True)]
+    return [f"{mark}{text}{mark}" for text, mark in zip(shown, marks, strict=True)]
+
+
+def mean_of(found: Sequence[Mapping[str, Any]], key: str, **fields: Any) -> float:
+    """Mean over the records with these fields; NaN without any."""
+    values = [f[key] for f in found if key in f and all(f[k] == v for k, v in fields.items())]
+    return float(np.mean(values)) if values else float("nan")
+
+
+#: Keys of measures, whether lower is better, and digits.
+Measures = Mapping[str, tuple[bool, int]]
+
+
+def by_set(
+    found: Sequence[Mapping[str, Any]],
+    measures: Measures,
+    methods: Mapping[str, str],
+    sets: Mapping[str, str],
+    unranked: Sequence[str] = (),
+    corner: str = "",
+) -> str:
+    """Methods down, sets across, means over draws; several measures in a cell."""
+    ranked = [name not in unranked for name in methods]
+    columns = []
+    for data in sets:
+        cells = []
+        for key, (lower, digits) in measures.items():
+            values = [mean_of(found, key, data=data, method=m) for m in methods]
+            cells.append(best(values, lower, digits, ranked))
+        columns.append([" / ".join(row) if set(row) != {NONE} else NONE for row in zip(*cells, strict=True)])
+    rows = zip(methods.values(), zip(*columns, strict=True), strict=True)
+    return table([corner, *sets.values()], [[name, *cells] for name, cells in rows])
+
+
+def names_of(found: Sequence[Mapping[str, Any]], key: str) -> list[str]:
+    """Values of a field in the order in which they occur."""
+    return list(dict.fromkeys(f[key] for f in found))
+
+
+def sized(found: Sequence[Mapping[str, Any]], sets: Sequence[str], words: Callable[[Mapping], str]) -> dict[str, str]:
+    """Titles of sets from the first record of each."""
+    return {name: words(next(f for f in found if f["data"] == name)) for name in sets}
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Mean and standard deviation; a single value by itself."""
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) < 2 else f"{mean} ± {np.std(values, ddof=1):.{digits}f}"
+
+
+def short(value: float, digits: int = 3) -> str:
+    """A number of significant digits, with separators of thousands and without exponents."""
+    if value is None or np.isnan(value):
+        return NONE
+    places = max(0, digits - 1 - int(np.floor(np.log10(abs(value))))) if value else 0
+    return f"{value:,.{places}f}"

@@ -24,7 +24,7 @@ from leastwise.tables.table import Array, Table, text_of
 #: Most rows that are predicted for a column, and for all columns together; most columns.
 MAX_ROWS, MAX_PREDICTIONS, MAX_COLUMNS = 100, 4000, 200
 #: Number of lines, points of a line, and rows that a category must have.
-LINES, POINTS, MIN_ROWS = 6, 9, 5
+LINES, POINTS, MIN_ROWS = 6, 9, 10
 DAY = np.timedelta64(86_400_000_000, "us")
 
 

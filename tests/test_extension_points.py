@@ -36,7 +36,7 @@ from leastwise.persistence import registry as file_registry
 from leastwise.persistence.fields import Floats, Real
 from leastwise.problem.inputs import SCALES, Scale, register_scale
 from leastwise.problem.kernels import KERNELS, register_kernel
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES, register_label_similarity
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES, register_label_similarity
 from leastwise.problem.similarity import TASK_SIMILARITIES, register_task_similarity
 from leastwise.report import write_report
 from leastwise.solvers.choose import SOLVERS, Solver, register_solver, solver_names

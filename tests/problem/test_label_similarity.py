@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from leastwise.datasets import make_rotated_labels
-from leastwise.problem import label_similarity as similarity
+from leastwise.problem import label_coupling as similarity
 from leastwise.problem.coupling import Pairwise, Shared
-from leastwise.problem.label_similarity import FEW, check_label_similarity
+from leastwise.problem.given_similarity import check_label_similarity
+from leastwise.problem.label_coupling import FEW
 
 BINARY = np.array([0, 1])
 

@@ -24,7 +24,7 @@ from leastwise.estimators.checks import choose
 from leastwise.model_selection.search import checkpointing
 from leastwise.persistence import save
 from leastwise.problem.kernels import resolve_kernel
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind

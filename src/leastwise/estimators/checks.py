@@ -7,13 +7,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from leastwise.calibration.label_thresholds import THRESHOLD_RULES
 from leastwise.model_selection.steps import Grid, SharingGrid
+from leastwise.problem.given_similarity import real_numbers
 from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, check_symmetric
 from leastwise.problem.labels import Labels
-from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.tasks import Tasks
 from leastwise.solvers.work import search_bytes
 from leastwise.utils.arrays import largest, numpy_dtype
@@ -183,7 +182,7 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
                 "Tasks that are not listed have a penalty of 1."
             )
         value = [value.get(name, 1.0) for name in tasks.ids]
-    penalty = tasks.in_order(_numbers("task_penalty", value))
+    penalty = tasks.in_order(real_numbers("task_penalty", value))
     if penalty.shape != (len(tasks),):
         raise ValueError(
             f"task_penalty has shape {penalty.shape}; it must be a mapping from task ids to numbers, or hold one "
@@ -192,64 +191,6 @@ def task_penalties(value: Any, tasks: Tasks) -> Array:
     if not (np.isfinite(penalty).all() and (penalty > 0).all()):
         raise ValueError(f"task_penalty holds {penalty.tolist()[:10]}: every value must be a finite number above 0.")
     return penalty
-
-
-def check_similarity(value: Any, tasks: Tasks) -> Array:
-    """Similarities of all pairs of tasks, in units of the largest, from an array or a frame with the ids as names."""
-    if hasattr(value, "columns"):
-        value = _by_names(value, tasks)
-    if sparse.issparse(value):
-        raise ValueError("similarity is sparse: give similarity.toarray().")
-    S = np.array(tasks.in_order(_numbers("similarity", value)))
-    T = len(tasks)
-    if S.shape != (T, T):
-        given = f"={value!r}" if S.ndim == 0 else f" has shape {S.shape}"
-        raise ValueError(
-            f"similarity{given}; for {T} tasks it must be a matrix of shape ({T}, {T}), a frame with the ids as "
-            f"names, a callable that returns one, or one of {str(['shared', *TASK_SIMILARITIES])[1:-1]}."
-        )
-    wrong = ~np.isfinite(S) | (S < 0)
-    if wrong.any():
-        i, j = np.argwhere(wrong)[0]
-        raise ValueError(
-            f"similarity is {S[i, j]:.6g} between {tasks.ids[i]!r} and {tasks.ids[j]!r}: every value must be a "
-            "finite number of 0 or more."
-        )
-    if np.abs(S - S.T).max(initial=0) > 1e-8 * S.max(initial=0):
-        i, j = np.unravel_index(np.abs(S - S.T).argmax(), S.shape)
-        raise ValueError(
-            f"similarity is not symmetric: {S[i, j]:.6g} from {tasks.ids[i]!r} to {tasks.ids[j]!r}, {S[j, i]:.6g} "
-            "back. Use (S + S.T) / 2 to make it symmetric."
-        )
-    np.fill_diagonal(S, 0)
-    S = (S + S.T) / (2 * (S.max(initial=0) or 1.0))
-    np.fill_diagonal(S, 1)
-    return S
-
-
-def _numbers(name: str, value: Any) -> Array:
-    """Real numbers, or an error that names the parameter."""
-    array = np.asarray(value)
-    if array.dtype.kind == "O" and all(isinstance(v, Real) for v in array.ravel()):
-        array = array.astype(float)
-    if array.dtype.kind not in "iufb":
-        raise ValueError(f"{name} must hold real numbers; it holds values of type {array.dtype}: {value!r:.80}.")
-    return array.astype(float)
-
-
-def _by_names(frame: Any, tasks: Tasks) -> Array:
-    """The rows and columns of a frame in the order of the tasks; rows without names have the order of the columns."""
-    columns = list(frame.columns)
-    rows = list(frame.index) if hasattr(frame, "index") else columns
-    for side, names in (("row", rows), ("column", columns)):
-        lost = [name for name in tasks.ids if names.count(name) != 1]
-        if lost:
-            raise ValueError(
-                f"similarity has no {side}, or more than one, for the tasks {lost[:10]}; its {side}s are "
-                f"{names[:10]}."
-            )
-    values = frame.to_numpy()
-    return values[np.ix_([rows.index(name) for name in tasks.ids], [columns.index(name) for name in tasks.ids])]
 
 
 # -------------------------------------------------------------------- labels

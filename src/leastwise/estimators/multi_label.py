@@ -63,7 +63,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         the best sigma all of them).
     similarity : {"learned", "correlation", "shared"}, matrix, frame, graph or callable, default="learned"
         How labels are coupled. "learned": by the covariance of their functions, of either sign, as estimated from
-        their correlations; see :mod:`leastwise.problem.label_similarity`. "correlation": labels that occur together
+        their correlations; see :mod:`leastwise.problem.label_coupling`. "correlation": labels that occur together
         are similar, by ``max(0, r)`` with Pearson's r, as in the paper. "shared": all equally similar. Or known
         similarities: a matrix of shape (T, T), dense or sparse, a frame with the names of the labels, a list of pairs
         ``(label, label)`` or ``(label, label, weight)``, or a callable ``f(X, Y)`` that returns one of these (Y is an

@@ -27,9 +27,10 @@ from leastwise.model_selection.search import natural_height, natural_length
 from leastwise.model_selection.steps import Grid, SharingGrid, check_n_jobs
 from leastwise.problem.basis import Basis, given_basis, make_basis
 from leastwise.problem.centers import Recipe
+from leastwise.problem.given_similarity import is_edges
 from leastwise.problem.inputs import SCALES
 from leastwise.problem.kernels import CallableKernel, Kernel, Linear, Precomputed, Sum, resolve_kernel
-from leastwise.problem.label_similarity import LABEL_SIMILARITIES, LEVELS, is_edges
+from leastwise.problem.label_coupling import LABEL_SIMILARITIES, LEVELS
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.problem.targets import Targets
 from leastwise.solvers.choose import SOLVERS, solver_names

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from leastwise.estimators.checks import check_search_memory, check_similarity, check_task_memory, task_penalties
+from leastwise.estimators.checks import check_search_memory, check_task_memory, task_penalties
 from leastwise.estimators.ridge_problem import RidgeProblem
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
@@ -17,6 +17,7 @@ from leastwise.model_selection.search import Search, SearchResult
 from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
+from leastwise.problem.given_similarity import check_similarity
 from leastwise.problem.kernels import Linear, Precomputed
 from leastwise.problem.similarity import TASK_SIMILARITIES, ComparedRows
 from leastwise.problem.targets import in_units

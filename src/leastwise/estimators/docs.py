@@ -96,8 +96,8 @@ norm : {"function", "coefficients"}
 
 n_centers : int or "auto"
     Number of centres (basis functions). None makes every training row a centre. "auto" does so up to 3,000 rows.
-    Beyond, it chooses 500 to 1,000 random rows if that is log(n) times the effective dimension at the chosen sigma and
-    alpha or more, and every row otherwise; also if sigma or alpha are given.
+    Beyond, it chooses 500 to 1,000 random rows if that is log(n) times the effective dimension at the chosen sigma
+    and alpha or more, and every row otherwise; also if sigma or alpha are given.
 
 bias : {"shared", None}
     An unpenalised intercept for each class or output, or none.

@@ -135,7 +135,7 @@ print(stopped)
 
 
 @pytest.mark.skipif(
-    sys.platform == "win32" or (os.cpu_count() or 1) < 2, reason="needs interval timers, two processors"
+    sys.platform == "win32" or resources.cpu_count() < 2, reason="needs interval timers, two processors"
 )
 def test_an_interrupted_fit_with_two_jobs_restores_the_threads():
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}

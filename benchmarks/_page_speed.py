@@ -29,11 +29,10 @@ def rows() -> str:
 
 def counts(part: str) -> str:
     """Processor seconds and memory by tasks or labels."""
-    lines = [
-        [code(f["name"]), f"{f[part]:,}", f"{f['rows']:,}", short(f["seconds"], 2)]
-        + [short(1e6 * f["seconds"] / f["rows"], 2), f"{f['peak_mb']:,.0f}"]
-        for f in figures(part)
-    ]
+    lines = []
+    for f in figures(part):
+        lines.append([code(f["name"]), f"{f[part]:,}", f"{f['rows']:,}", short(f["seconds"], 2)])
+        lines[-1] += [short(1e6 * f["seconds"] / f["rows"], 2), f"{f['peak_mb']:,.0f}"]
     return table(["estimator", part, "rows", "s", "µs a row", "peak MB"], lines)
 
 

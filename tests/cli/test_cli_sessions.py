@@ -261,6 +261,7 @@ def test_reports_show_no_training_row_unless_asked(tmp_path):
     table = small()
     secret = np.array([f"person{i:03d}x" for i in range(60)], dtype=object)
     marked = np.array([f"kind{'abc'[i % 3]}z" for i in range(60)], dtype=object)
+    marked[:4] = "kinddz"  # too rare to be named
     dose = np.random.default_rng(5).uniform(100, 200, 60).round(5)
     columns = {"name": secret, "comment": secret, "sort": marked, "dose": dose, **table.columns}
     write_table(Table(columns), tmp_path / "t.csv")
@@ -268,11 +269,14 @@ def test_reports_show_no_training_row_unless_asked(tmp_path):
     assert spoken(*given)[0] == DONE
     page = (tmp_path / "r.html").read_text()
     assert "line of t.csv" in page
-    assert not re.search(r"person\d{3}x|kind[abc]z", page)
+    columns = re.search(r'<section id="columns".*?</section>', page, re.S)[0]
+    assert set(re.findall(r"kind[abcd]z", columns)) == {"kindaz", "kindbz", "kindcz"}
+    page = page.replace(columns, "")  # which names categories of many rows, but no row
+    assert not re.search(r"person\d{3}x|kind[abcd]z", page)
     assert not any(f"{value:.5g}" in page for value in dose)
     assert spoken(*given, "--show-rows")[0] == DONE
     page = (tmp_path / "r.html").read_text()
-    assert re.search(r"kind[abc]z", page)
+    assert re.search(r"kind[abc]z", page.replace(columns, ""))
     assert not re.search(r"person\d{3}x", page)  # neither the column to ignore nor the one that was found to be text
 
 

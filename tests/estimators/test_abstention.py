@@ -580,7 +580,7 @@ def test_a_label_given_flat_is_one_class_a_row():
 @pytest.mark.parametrize(
     ("more", "match"),
     [
-        ({}, "Give exactly one of max_error"),
+        ({}, "Give one of max_error"),
         ({"max_error": 0.1, "cost": 0.1}, "got .*cost"),
         ({"max_error": 0}, "max_error=0 must be a number above 0"),
         ({"max_error": True}, "max_error=True"),

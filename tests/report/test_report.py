@@ -580,7 +580,10 @@ def test_a_table_model_is_unwrapped():
     model = TableModel("finding", max_error=0.3).fit(table)
     assert 0 < len(model.rows_used_) < 60
     given = {"title": "x", "now": NOW, "rows": {"size": size[model.rows_used_]}}
-    assert report_data(model, **given) == report_data(model.fitted_, **given)
+    whole = report_data(model, **given)
+    assert whole["baselines"]["note"] is None
+    assert [line["column"] for line in whole["effects"]["lines"]] == ["size"]
+    assert {**whole, "baselines": None, "effects": None} == report_data(model.fitted_, **given)
     with pytest.raises(NotFittedError):
         report_data(TableModel("finding"))
 

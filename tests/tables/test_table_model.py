@@ -658,7 +658,7 @@ def test_a_small_file_says_what_it_knows(finding, tmp_path):
     """Without what predictions do without, there is a summary still."""
     save(finding, tmp_path / "m.lw", keep="predict")
     small = load(tmp_path / "m.lw")
-    assert small.summary() == {**finding.summary(), "heldout": {}}
+    assert small.summary() == {**finding.summary(), "heldout": {}, "baselines": None, "effects": None}
 
 
 @pytest.mark.parametrize("gap", [False, True])

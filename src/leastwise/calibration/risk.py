@@ -33,9 +33,11 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.special import bdtr, betainc, betaincinv, logsumexp
@@ -193,8 +195,8 @@ class RiskCoverage:
 
 
 def risk_coverage(decisions: Decisions, delta: float) -> RiskCoverage:
-    """The risk-coverage curve at 200 thresholds at most."""
-    tried = np.unique(decisions.confidence)[::-1]
+    """The risk-coverage curve at 200 thresholds at most; rows with a negative confidence are never accepted."""
+    tried = np.unique(decisions.confidence[decisions.confidence >= 0])[::-1]
     if len(tried) > POINTS:
         tried = tried[np.unique(np.linspace(0, len(tried) - 1, POINTS).astype(int))]
     coverage, error = (np.array([f(t) for t in tried]) for f in (decisions.coverage, decisions.error))
@@ -266,23 +268,31 @@ def smallest_limit(decisions: Decisions, delta: float) -> float | None:
 
 @dataclass(frozen=True)
 class Rule:
-    """The criterion for accepting decisions: a largest error rate, a least confidence, or the cost of a rejection."""
+    """The criterion for accepting decisions: a largest error rate, a least confidence, or the cost of a rejection.
+
+    ``max_miss`` limits the share of missed rows of classes, or of positive rows of labels, see
+    :mod:`leastwise.calibration.misses`; it can stand alone.
+    """
 
     max_error: float | None
     min_confidence: float | None
     cost: float | None
     confidence: float
+    max_miss: Mapping[Any, float] | None = None
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in ("max_error", "min_confidence", "cost")}
         named = {name: value for name, value in given.items() if value is not None}
-        if len(named) != 1:
+        if len(named) > 1 or not (named or self.max_miss):
             raise ValueError(
-                f"Give exactly one of max_error, min_confidence and cost; got {named or 'none'}. For one error in a "
-                "hundred accepted rows use max_error=0.01."
+                f"Give one of max_error, min_confidence and cost, or max_miss, or both; got {named or 'none'}. For "
+                "one error in a hundred accepted rows use max_error=0.01."
             )
+        if self.max_miss is not None and not isinstance(self.max_miss, Mapping):
+            raise ValueError(f"max_miss={self.max_miss!r} must map classes to limits, such as {{'fault': 0.01}}.")
+        named |= {f"max_miss[{name!r}]": value for name, value in (self.max_miss or {}).items()}
         for name, value in {**named, "confidence": self.confidence}.items():
-            open_ends = name in ("max_error", "confidence")
+            open_ends = name.startswith(("max_", "confidence"))
             number = isinstance(value, Real) and not isinstance(value, bool)
             if not number or not (0 < value < 1 if open_ends else 0 <= value <= 1):
                 ends = "above 0 and below 1" if open_ends else "from 0 to 1"
@@ -299,7 +309,8 @@ class Rule:
             return float(self.min_confidence)
         if self.cost is not None:  # strictly above 1 - cost
             return float(np.nextafter(1 - self.cost, np.inf))
-        assert self.max_error is not None
+        if self.max_error is None:  # max_miss alone
+            return 0.0
         return safe_threshold(decisions, float(self.max_error), self.delta)
 
     def task_thresholds(self, decisions: Decisions, task: Array, count: int, common: float) -> tuple[Array, Array]:
@@ -332,7 +343,8 @@ class Rule:
 
     def warn_empty(self, decisions: Decisions, of: str = "") -> None:
         """Warn that nothing is accepted, with the smallest limit that would accept some rows."""
-        text = f"No held-out row{of} reaches the required confidence: everything is rejected{of}."
+        why = "is accepted" if self.max_miss else "reaches the required confidence"
+        text = f"No held-out row{of} {why}: everything is rejected{of}."
         if self.max_error is not None:
             seen = f"{len(decisions)} held-out rows"
             seen += "" if decisions.plain else f" (about {decisions.size:.0f} independent observations)"
@@ -342,6 +354,20 @@ class Rule:
                 f"{self._possible(decisions)} At least {need} held-out rows without an error are needed."
             )
         warnings.warn(text, UserWarning, stacklevel=4)
+
+    def warn_misses(self, name: Any, limit: float, rows: Any, possible: float | None) -> None:
+        """Warn that rows are accepted as one class only, with the smallest limit that would accept others.
+
+        ``rows`` is the ``Evidence`` of the held-out rows of the class.
+        """
+        name = name.item() if isinstance(name, np.generic) else name
+        need = rows_needed(limit, self.delta, rows.group is None, rows.hidden)
+        least = "" if possible is None else f" The smallest limit that they can guarantee is {possible:g}."
+        text = (
+            f"max_miss[{name!r}]={limit:g} cannot be guaranteed with {len(rows)} held-out rows of {name!r}: rows are "
+            f"accepted as {name!r} only.{least} At least {need} held-out rows of {name!r} without a miss are needed."
+        )
+        warnings.warn(text, UserWarning, stacklevel=5)
 
     def warn_tasks(self, names: list) -> None:
         """Warn of tasks with all rows rejected."""

@@ -149,6 +149,14 @@ def fit(
         float | None,
         option(help="Bound on the error rate of the decisions: 0.01.", metavar="SHARE", panel=DECIDING),
     ] = None,
+    max_miss: Annotated[
+        list[str] | None,
+        option(
+            help="Bound on the share of a class that is decided as another class: fault=0.01; can be repeated.",
+            metavar="CLASS=SHARE",
+            panel=DECIDING,
+        ),
+    ] = None,
     min_confidence: Annotated[
         float | None, option(help="Smallest probability of a decision.", metavar="SHARE", panel=DECIDING)
     ] = None,
@@ -157,7 +165,8 @@ def fit(
         option(help="Cost of a row left for review, in units of the cost of an error.", metavar="X", panel=DECIDING),
     ] = None,
     confidence: Annotated[
-        float, option(help="Probability that --max-error is kept.", metavar="SHARE", panel=DECIDING)
+        float,
+        option(help="Probability that --max-error and --max-miss are kept.", metavar="SHARE", panel=DECIDING),
     ] = 0.95,
     by_task: Annotated[
         bool, flag("--by-task", help="A threshold, and a calibration, for every task.", panel=DECIDING)
@@ -173,6 +182,12 @@ def fit(
     coverage: Annotated[
         float, option(help="Coverage of sets of classes, or of intervals.", metavar="SHARE", panel=DECIDING)
     ] = 0.9,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        option(
+            help="Smallest and largest possible number: 0 10; inf is no bound.", metavar="LOW HIGH", panel=DECIDING
+        ),
+    ] = None,
     format: Format = None,
     delimiter: Delimiter = None,
     decimal: Decimal = None,

@@ -28,6 +28,7 @@ from leastwise.problem.label_coupling import LABEL_SIMILARITIES
 from leastwise.problem.similarity import TASK_SIMILARITIES
 from leastwise.tables import Table, TableError, TableModel
 from leastwise.tables.columns import KINDS, ColumnKind
+from leastwise.tables.linear import baseline_note
 from leastwise.tables.prepare import Roles
 from leastwise.utils.resources import memory_limit as limited_memory
 
@@ -74,7 +75,10 @@ def run(
     output.result |= {"model_file": str(path), "report": report and str(report), "seconds": seconds}
     output.result |= {"steps_resumed": checkpoint.n_read, "plan": found["plan"], **model.summary()}
     # the other notes, on columns and rows that are not used, were printed before the search
-    show_model(output, model, lambda note: note.startswith(("Of ", "The search ")))
+    show_model(output, model, lambda note: note.startswith("The search "))
+    no_better = None if model.baselines_ is None else baseline_note(model.kind_, model.baselines_, model.seconds_)
+    if no_better is not None:
+        output.note(no_better)
     output.print(f"Written to {path} ({path.stat().st_size / 1e6:.2f} MB) after {seconds:.1f} s.")
     if report is not None:
         output.print(f"Report: {report}")
@@ -102,7 +106,7 @@ def _train(
                     f"{checkpoint.n_written} steps of the search are saved in {where}; continue with --resume."
                 )
             raise
-    if checkpoint.n_read:
+    if resume and checkpoint.n_read:
         output.note(f"{checkpoint.n_read} steps of the search were read from {checkpoint.directory}.")
     return checkpoint
 
@@ -119,6 +123,7 @@ def _make_model(
     threshold: list[str] | None,
     seed: int,
     time_limit: str | None,
+    max_miss: list[str] | None,
     **parameters: Any,
 ) -> TableModel:
     """Create the model from the options; labels and ignored columns are as given, not yet split at commas."""
@@ -127,6 +132,9 @@ def _make_model(
         raise UsageError("give either --target COLUMN, to predict one column, or --labels A,B,C, to predict labels.")
     for name in ("coverage", "max_error", "min_confidence", "cost", "confidence"):
         check_fraction(f"--{name.replace('_', '-')}", parameters[name])
+    bounds = parameters["bounds"]
+    if bounds is not None and not bounds[0] < bounds[1]:
+        raise UsageError(f"--bounds {bounds[0]:g} {bounds[1]:g}: the first must be below the second, such as 0 10.")
     if centers is not None and centers < 1:
         raise UsageError(f"--centers {centers}: must be at least 1.")
     model = TableModel(
@@ -140,6 +148,7 @@ def _make_model(
         random_state=seed,
         time_limit=check_time(time_limit),
         threshold=_threshold(threshold),
+        max_miss=_miss_limits(max_miss),
         **parameters,
     )
     try:
@@ -160,6 +169,14 @@ def _threshold(values: list[str] | None) -> Any:
         return check_fraction("--threshold", float((values or [""])[0]))
     except ValueError:
         return named_numbers("--threshold", values, ("auto",))
+
+
+def _miss_limits(values: list[str] | None) -> dict[str, float] | None:
+    """Limits by the name of the class or label."""
+    limits = named_numbers("--max-miss", values, ())
+    for name, limit in (limits or {}).items():
+        check_fraction(f"--max-miss {name}", limit)
+    return limits
 
 
 def _column_kind(text: str) -> tuple[str, str]:

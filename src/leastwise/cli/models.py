@@ -158,13 +158,14 @@ def evaluate(
     rows = [[label(name), _cell(scores, name), baseline.get(name)] for name in shown]
     constant = "mean" if loaded.kind_ == "numbers" else "class frequencies"
     output.table(f"{model} on {data}", ["", "model", constant], rows)
-    for part in ("tasks", "labels"):
+    parts = {"tasks": "task", "labels": "label", "misses": "label" if loaded.kind_ == "labels" else "class"}
+    for part, what in parts.items():
         by_name = scores.get(part)
         if by_name:
             names = list(next(iter(by_name.values())))
             rows = [[key, *(values.get(name) for name in names)] for key, values in by_name.items()]
             output.print("")
-            output.table("", [part.removesuffix("s"), *map(label, names)], rows)
+            output.table("", [what, *map(label, names)], rows)
 
 
 def _cell(scores: dict[str, Any], name: str) -> Any:

@@ -109,8 +109,8 @@ def column_names(values: Sequence[str] | None, table: Table) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def named_numbers(option: str, values: Sequence[str] | None, words: Sequence[str]) -> str | dict[str, float] | None:
-    """The value of an option: one of some words, or numbers by name, A=0.1,B=0.9; it can be repeated."""
+def named_numbers(option: str, values: Sequence[str] | None, words: Sequence[str]) -> Any:
+    """The value of an option: one of some words, or a dict of numbers by name, A=0.1,B=0.9; it can be repeated."""
     if not values:
         return None
     if len(values) == 1 and values[0] in words:
@@ -125,9 +125,8 @@ def named_numbers(option: str, values: Sequence[str] | None, words: Sequence[str
             except ValueError:
                 equals = ""
             if not equals:
-                raise UsageError(
-                    f"{option} {value}: expected {', '.join(words)} or NAME=NUMBER, such as a=0.1,b=0.9."
-                )
+                expected = f"{', '.join(words)} or NAME=NUMBER" if words else "NAME=NUMBER"
+                raise UsageError(f"{option} {value}: expected {expected}, such as a=0.1,b=0.9.")
     return found
 
 

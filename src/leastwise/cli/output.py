@@ -48,13 +48,17 @@ OPTIONS = {
     "header": "--no-header",
     "time_limit": "--time-limit",
     **{name: f"--{name}" for name in ("format", "encoding", "delimiter", "decimal", "ignore", "kind", "target")},
-    **{name: f"--{name}" for name in ("labels", "task", "group", "weight", "coverage", "data")},
+    **{name: f"--{name}" for name in ("missing", "labels", "task", "group", "weight", "coverage", "data")},
     **{name: f"--{name}" for name in ("cost", "confidence", "threshold", "similarity", "kernel", "recalibrate")},
-    **{name: "--" + name.replace("_", "-") for name in ("max_error", "min_confidence", "by_task", "class_prior")},
+    **{name: "--" + name.replace("_", "-") for name in ("max_error", "max_miss", "min_confidence", "by_task")},
+    **{name: "--" + name.replace("_", "-") for name in ("class_prior", "bounds")},
 }
 #: A parameter and its value. Text in double quotes is quoted from the table and stays unchanged.
 _PARAMETER = re.compile(r'(?<!=)"[^"]*"|\b(' + "|".join(OPTIONS) + r""")=('[^']*'|"[^"]*"|[-\w.]*\w)?""")
 
+
+#: A limit of one class.
+_MISS_LIMIT = re.compile(r"""max_miss\[(?:'([^']*)'|"([^"]*)"|([\w.]+))\]=""")
 
 #: Advice on memory that cannot be followed on the command line.
 _IN_PYTHON = re.compile("fit_stream|float32|LEASTWISE_MEMORY|solver='auto'")
@@ -116,6 +120,7 @@ def with_option_names(text: str) -> str:
             return match.group(0)
         return OPTIONS[name] + ("" if value in (None, "False", "True") else " " + value.strip("'\""))
 
+    text = _MISS_LIMIT.sub(lambda match: f"--max-miss {match[1] or match[2] or match[3]}=", text)
     return _PARAMETER.sub(option, text)
 
 
@@ -164,6 +169,10 @@ LABELS = {
     "interval_coverage": "coverage of the intervals",
     "interval_width": "mean width of the intervals",
     "left_out": "rows left out",
+    "known": "known cells",
+    "positives": "positive cells",
+    "predicted": "share predicted positive",
+    "average_precision": "average precision",
 }
 
 
@@ -406,16 +415,46 @@ def show_model(output: Output, model: TableModel, notes: Callable[[str], bool] =
         rows.append(["tasks", f"{len(summary['tasks'])} ({summary['task']})"])
     scores = summary["heldout"]
     rows += [[f"held-out {label(name)}", score_text(scores, name)] for name in scores if _is_number(scores[name])]
+    rows += _baseline_rows(summary)
     rows += _decision_rows(summary.get("decisions"))
     output.table("Model", ["", ""], rows)
     for note in filter(notes, summary["notes"]):
         output.note(note)
 
 
+def _baseline_rows(summary: dict[str, Any]) -> list[list[str]]:
+    """Rows for the held-out losses of the baselines."""
+    from leastwise.tables.linear import baseline_lines
+
+    found = summary["baselines"]
+    if found is None:
+        return []
+    measure = "RMSE" if found["measure"] == "mse" else "log-loss"
+    return [[f"held-out {measure}, {name}", as_text(loss)] for name, loss in baseline_lines(summary["kind"], found)]
+
+
 def _decision_rows(rule: dict[str, Any] | None) -> list[list[str]]:
-    """Rows for the threshold of acceptance and the held-out rows that it accepts; None is out of reach."""
+    """Rows for the rule of acceptance, the held-out rows that it accepts, and the limits of classes."""
     if rule is None:
         return []
+    return [*_accepted_rows(rule), *(_miss_row(name, found) for name, found in rule["misses"].items())]
+
+
+def _miss_row(name: str, found: dict[str, float]) -> list[str]:
+    """The limit of missed rows of a class, and the probability at which it is kept."""
+    what = f"misses of {name}"
+    if found["level"] == 0:
+        return [what, f"none, since rows are accepted as {name} only: {found['limit']:.3g} cannot be guaranteed"]
+    if found["level"] is None:
+        return [what, f"at most {found['bound']:.2%} of its rows"]
+    return [
+        what,
+        f"at most {found['bound']:.2%} of its rows; others need a probability of {name} below {found['level']:.3g}",
+    ]
+
+
+def _accepted_rows(rule: dict[str, Any]) -> list[list[str]]:
+    """Rows for the threshold of acceptance and the held-out rows that it accepts; None is out of reach."""
     if isinstance(rule["threshold"], list):
         open_labels = sum(threshold is None for threshold in rule["threshold"])
         if open_labels == len(rule["threshold"]):
@@ -427,8 +466,9 @@ def _decision_rows(rule: dict[str, Any] | None) -> list[list[str]]:
     if not rule["coverage"]:
         return [["accepts", f"confidence of at least {rule['threshold']:.3f}, which no held-out row has"]]
     bound = f", at most {rule['error_bound']:.2%} of them wrong" if _is_number(rule["error_bound"]) else ""
+    least = f"confidence of at least {rule['threshold']:.3f}" if rule["threshold"] else "any confidence"
     return [
-        ["accepts", f"confidence of at least {rule['threshold']:.3f}"],
+        ["accepts", least],
         ["held-out accepted", f"{rule['coverage']:.1%} of the rows{bound}"],
     ]
 

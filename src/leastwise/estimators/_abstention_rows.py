@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.conformal import Evidence, HeldRows, gather
+from leastwise.calibration.misses import blocked, least_probability, miss_bound, miss_level, smallest_miss_limit
 from leastwise.calibration.risk import Decisions, Rule, risk_coverage
 from leastwise.estimators import validation
 from leastwise.estimators.base import TaskClassifier
@@ -32,23 +33,28 @@ ROW_PARAMS = ("sample_weight", "groups", "tasks")
 
 @dataclass(frozen=True)
 class HeldOutDecisions:
-    """Decisions on held-out rows: one set of them, or one for every label.
+    """Held-out rows with their probabilities: one set of them, or one for every label.
 
     Attributes
     ----------
-    decisions : list of Decisions
+    evidence : list of Evidence
+    limits : list of float
+        The second of two classes is predicted where its probability is above this.
     labels : bool
         True for a multi-label model.
-    task : ndarray of int, optional
-        Tasks of the rows.
-    unseen_task : Decisions, optional
-        Decisions on tasks that were held out completely.
+    unseen_task : Evidence, optional
+        Rows of tasks that were held out completely.
     """
 
-    decisions: list[Decisions]
+    evidence: list[Evidence]
+    limits: list[float]
     labels: bool = False
-    task: Array | None = None
-    unseen_task: Decisions | None = None
+    unseen_task: Evidence | None = None
+
+    @property
+    def decisions(self) -> list[Decisions]:
+        """Decisions on the rows, without limits of classes."""
+        return [_decisions(part, limit) for part, limit in zip(self.evidence, self.limits, strict=True)]
 
 
 def is_labels(model: Any) -> bool:
@@ -73,12 +79,8 @@ def heldout_decisions(model: Any, X: Any, y: Any, params: dict[str, Any]) -> Hel
         )
     if is_labels(inner):
         return _label_decisions(inner, label_evidence(inner))
-    evidence = inner._evidence()
-    if not isinstance(core(inner), TaskClassifier):
-        return HeldOutDecisions([_decisions(evidence)])
-    unseen_task = inner._unseen_task_evidence()
-    unseen = None if unseen_task is None else _decisions(unseen_task)
-    return HeldOutDecisions([_decisions(evidence)], task=evidence.task, unseen_task=unseen)
+    unseen = inner._unseen_task_evidence() if isinstance(core(inner), TaskClassifier) else None
+    return HeldOutDecisions([inner._evidence()], [0.5], unseen_task=unseen)
 
 
 def _frozen_decisions(model: Any, inner: Any, X: Any, y: Any, params: dict[str, Any]) -> HeldOutDecisions:
@@ -97,8 +99,7 @@ def _frozen_decisions(model: Any, inner: Any, X: Any, y: Any, params: dict[str, 
     task = task_codes(model, X, more)
     w = w if task is None else np.where(task < 0, 0, w)
     held = HeldRows(class_codes(inner.classes_, y), w, np.ones(n), group, task, count)
-    evidence = gather(np.asarray(P), held)
-    return HeldOutDecisions([_decisions(evidence)], task=evidence.task)
+    return HeldOutDecisions([gather(np.asarray(P), held)], [0.5])
 
 
 def check_frozen(own: dict[str, Any], before: dict[str, Any]) -> None:
@@ -147,15 +148,17 @@ def class_codes(classes: Array, y: Any) -> Array:
 
 def _label_decisions(inner: Any, parts: list[Evidence]) -> HeldOutDecisions:
     limits = np.broadcast_to(inner.threshold_, len(parts))
-    decisions = [_decisions(part, limit) for part, limit in zip(parts, limits, strict=True)]
-    return HeldOutDecisions(decisions, labels=True)
+    return HeldOutDecisions(parts, [float(limit) for limit in limits], labels=True)
 
 
-def _decisions(evidence: Evidence, threshold: float = 0.5) -> Decisions:
+def _decisions(evidence: Evidence, threshold: float = 0.5, levels: Array | None = None) -> Decisions:
+    """Decisions on rows; those that ``levels`` (see ``blocked``) exclude have the confidence -1."""
     codes = decided(evidence.P, threshold)
-    confidence = evidence.P[np.arange(len(codes)), codes]
-    wrong = codes != evidence.codes
-    return Decisions(confidence, wrong, evidence.w, evidence.group, evidence.count, evidence.hidden)
+    confidence, hidden = evidence.P[np.arange(len(codes)), codes], evidence.hidden
+    if levels is not None:
+        confidence = np.where(blocked(evidence.P, codes, levels), -1.0, confidence)
+        hidden += np.isfinite(levels).sum() / 2  # levels were chosen on the same rows
+    return Decisions(confidence, codes != evidence.codes, evidence.w, evidence.group, evidence.count, hidden)
 
 
 def decided(P: Array, threshold: float) -> Array:
@@ -182,6 +185,16 @@ def confident_decisions(model: Any, P: Any) -> tuple[Array, Array]:
     return codes, np.column_stack(confidence)
 
 
+def over_levels(model: Any, P: Any, codes: Array, levels: Array) -> Array:
+    """Decisions that miss levels exclude, of the shape of the codes; levels are those of classes, or of labels."""
+    inner, P = inner_model(model), brought(P)
+    if not is_labels(inner):
+        return blocked(np.asarray(P, dtype=float), codes, levels)
+    tables = label_tables(P, inner.label_index_.form)
+    present = np.column_stack([table[:, -1] for table in tables])
+    return (codes == 0) & (present >= levels)
+
+
 def task_codes(model: Any, X: Any, params: dict[str, Any]) -> Array | None:
     """Codes of the tasks of rows, -1 for unseen tasks; None for a model without tasks."""
     if not isinstance(core(model), TaskClassifier):
@@ -204,40 +217,100 @@ class Thresholds:
     unseen_task_threshold: float | None = None
     task_thresholds: Array | None = None
     task_guarantees: Array | None = None
+    miss_levels: Array | None = None
+    miss_bounds: Array | None = None
+    unseen_task_miss_levels: Array | None = None
 
 
-def row_thresholds(rule: Rule, heldout: HeldOutDecisions, tasks: list | None) -> Thresholds:
+def row_thresholds(rule: Rule, heldout: HeldOutDecisions, classes: Array, tasks: list | None) -> Thresholds:
     """Thresholds of all rows, of unseen tasks, and of the tasks with these ids."""
-    decisions, unseen_task, own, promised = heldout.decisions[0], None, None, None
+    evidence, unseen = heldout.evidence[0], heldout.unseen_task
+    limits = _class_limits(rule, classes)
+    levels, bounds = _miss_levels(rule, evidence, limits, classes) if limits else (None, None)
+    decisions = _decisions(evidence, levels=levels)
     threshold = rule.threshold(decisions)
     level = np.full(len(decisions), threshold)
-    if heldout.task is not None:
-        unseen_task = rule.threshold(decisions if heldout.unseen_task is None else heldout.unseen_task)
-        if rule.max_error is not None and heldout.unseen_task is None:
-            unseen_task = np.inf
+    unseen_task, unseen_levels, own, promised = None, None, None, None
+    if evidence.task is not None:
+        unseen_task, unseen_levels = _unseen_task_thresholds(rule, evidence, unseen, limits, classes)
         if tasks is not None:
-            own, promised = rule.task_thresholds(decisions, heldout.task, len(tasks), threshold)
-            level = own[heldout.task]
+            own, promised = rule.task_thresholds(decisions, evidence.task, len(tasks), threshold)
+            level = own[evidence.task]
     coverage, bound = rule.outcome(decisions, level)
     if not coverage:
         rule.warn_empty(decisions)
     elif own is not None and np.isinf(own).any():
         assert tasks is not None
         rule.warn_tasks([tasks[t] for t in np.flatnonzero(np.isinf(own))])
-    return Thresholds(threshold, coverage, bound, risk_coverage(decisions, rule.delta), unseen_task, own, promised)
+    curve = risk_coverage(decisions, rule.delta)
+    own_tasks = {"task_thresholds": own, "task_guarantees": promised}
+    misses = {"miss_levels": levels, "miss_bounds": bounds, "unseen_task_miss_levels": unseen_levels}
+    return Thresholds(threshold, coverage, bound, curve, unseen_task, **own_tasks, **misses)
+
+
+def _unseen_task_thresholds(
+    rule: Rule, evidence: Evidence, unseen: Evidence | None, limits: dict[int, float], classes: Array
+) -> tuple[float, Array | None]:
+    """The threshold of unseen tasks, and their miss levels; without tasks to set them on, limits accept nothing."""
+    levels = None
+    if limits:
+        levels = np.full(len(classes), np.inf)
+        levels[list(limits)] = 0.0
+        if unseen is not None:
+            levels = _miss_levels(rule, unseen, limits)[0]
+    threshold = rule.threshold(_decisions(evidence if unseen is None else unseen, levels=levels))
+    return np.inf if unseen is None and rule.max_error is not None else threshold, levels
 
 
 def label_thresholds(rule: Rule, heldout: HeldOutDecisions, names: tuple) -> Thresholds:
     """A threshold for every label."""
-    thresholds = np.array([rule.threshold(d) for d in heldout.decisions])
-    levels = [np.full(len(d), t) for d, t in zip(heldout.decisions, thresholds, strict=True)]
-    outcomes = [rule.outcome(d, level) for d, level in zip(heldout.decisions, levels, strict=True)]
+    n_labels = len(heldout.evidence)
+    limits = _class_limits(rule, np.array(names, dtype=object), "labels")
+    levels, bounds = np.full(n_labels, np.inf), np.full(n_labels, np.nan)
+    for t, limit in limits.items():
+        part, place = heldout.evidence[t], {1: limit}
+        if part.P.shape[1] != 2:
+            raise ValueError(f"max_miss[{names[t]!r}] is for a label of two classes; this one has {part.P.shape[1]}.")
+        found = _miss_levels(rule, part, place, np.array([f"not {names[t]}", names[t]]), heldout.limits[t])
+        levels[t], bounds[t] = found[0][1], found[1][1]
+    decisions = [
+        _decisions(part, limit, np.array([np.inf, level]) if np.isfinite(level) else None)
+        for part, limit, level in zip(heldout.evidence, heldout.limits, levels, strict=True)
+    ]
+    thresholds = np.array([rule.threshold(d) for d in decisions])
+    outcomes = [rule.outcome(d, np.full(len(d), t)) for d, t in zip(decisions, thresholds, strict=True)]
     coverage, bound = map(np.array, zip(*outcomes, strict=True))
     empty = np.flatnonzero(coverage == 0)
     if len(empty):
         more = "" if len(empty) == 1 else f" (and of {len(empty) - 1} other{'s' if len(empty) > 2 else ''})"
-        rule.warn_empty(heldout.decisions[empty[0]], f" of label {names[empty[0]]!r}{more}")
-    return Thresholds(thresholds, coverage, bound, [risk_coverage(d, rule.delta) for d in heldout.decisions])
+        rule.warn_empty(decisions[empty[0]], f" of label {names[empty[0]]!r}{more}")
+    curves = [risk_coverage(d, rule.delta) for d in decisions]
+    misses = (levels, bounds) if limits else (None, None)
+    return Thresholds(thresholds, coverage, bound, curves, miss_levels=misses[0], miss_bounds=misses[1])
+
+
+def _class_limits(rule: Rule, names: Array, what: str = "classes") -> dict[int, float]:
+    """Limits of missed rows by the code of the class, or the place of the label."""
+    place = {name: k for k, name in enumerate(names.tolist())}
+    unknown = [name for name in rule.max_miss or {} if name not in place]
+    if unknown:
+        raise ValueError(f"max_miss names {unknown[0]!r}; the {what} are {list(place)[:20]}.")
+    return {place[name]: float(limit) for name, limit in (rule.max_miss or {}).items()}
+
+
+def _miss_levels(
+    rule: Rule, evidence: Evidence, limits: dict[int, float], warned: Array | None = None, threshold: float = 0.5
+) -> tuple[Array, Array]:
+    """Levels and bounds of all classes; a warning names classes, ``warned``, with a limit that is out of reach."""
+    codes, count = decided(evidence.P, threshold), evidence.P.shape[1]
+    levels, bounds = np.full(count, np.inf), np.full(count, np.nan)
+    for k, limit in limits.items():
+        levels[k] = miss_level(evidence, codes, k, limit, rule.delta)
+        bounds[k] = miss_bound(evidence, codes, k, levels[k], rule.delta)
+        if warned is not None and levels[k] <= least_probability(evidence, codes, k):
+            possible = smallest_miss_limit(evidence, codes, k, rule.delta)
+            rule.warn_misses(warned[k], limit, evidence.part(np.flatnonzero(evidence.codes == k)), possible)
+    return levels, bounds
 
 
 # --------------------------------------------------------------- rejected rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from leastwise.estimators._abstention_rows import (
     label_thresholds,
     marked,
     marked_labels,
+    over_levels,
     row_thresholds,
     task_codes,
 )
@@ -35,8 +37,8 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""A classifier that rejects uncertain rows, by a threshold set on held-out rows.
 
     A row is *accepted* if its confidence, the probability of the predicted class, is at least a threshold. Give
-    exactly one of: the largest error rate of accepted rows (``max_error``), the least confidence
-    (``min_confidence``), or the cost of a rejection (``cost``).
+    one of: the largest error rate of accepted rows (``max_error``), the least confidence (``min_confidence``), or the
+    cost of a rejection (``cost``). Limits for single classes (``max_miss``) can be added, or stand alone.
 
     Parameters
     ----------
@@ -51,8 +53,13 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     cost : float, optional
         Cost of a rejection in units of the cost of an error (Chow 1970): a row is accepted if its error probability
         is below that.
+    max_miss : mapping of classes to floats, optional
+        Largest share of the rows of a class that are accepted as another class: ``{"fault": 0.01}``. Use it for rare
+        classes, which can be missed altogether while the error rate of all accepted rows is low. For many labels the
+        keys are names of labels, and the limit is for the rows that have the label.
     confidence : float, default=0.95
-        Probability, over the draw of the training rows, that ``max_error`` is kept and bounds hold.
+        Probability, over the draw of the training rows, that ``max_error`` is kept and bounds hold; the same for each
+        limit of ``max_miss``.
     by_task : bool, default=False
         True gives every task its own threshold, with the same guarantee for each. A task with enough rows that do not
         prove the limit at any threshold is rejected completely, with a warning; good rows of other tasks do not count
@@ -83,6 +90,13 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     error_bound_ : float, or ndarray of shape (T,)
         Upper bound of the error rate of accepted rows. It holds with probability ``confidence`` for a threshold that
         was given and not chosen; NaN if nothing is accepted.
+    miss_levels_ : ndarray of shape (n_classes,), or (T,) for many labels
+        With ``max_miss``: a row is accepted as another class only if its probability of the class is below this; inf
+        for classes without a limit. 0 accepts rows as this class only.
+    miss_bounds_ : ndarray of the same shape
+        Upper bounds of the shares of missed rows; NaN for classes without a limit.
+    unseen_task_miss_levels_ : ndarray of shape (n_classes,)
+        The levels of tasks that were not in training, set on tasks that were held out completely.
     risk_coverage_ : RiskCoverage, or list of them
         ``threshold``, ``coverage``, ``error`` and ``bound`` of all thresholds, for plots.
     n_features_in_, feature_names_in_
@@ -107,8 +121,14 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     including ``class_weight``. A repeated row counts twice: if copies were made to balance classes, use
     ``class_weight`` or ``groups="duplicates"`` instead. See :mod:`leastwise.calibration.risk` for the procedure.
 
+    ``max_miss``: over the draw of the held-out rows of the class, the share of missed new rows of the class is above
+    the limit with a probability of at most ``1 - confidence``, for each class. That is exact under the first two
+    conditions; the third is not needed. The limit is for the rows of all tasks together. With ``max_error`` as well,
+    the threshold is set on the rows that the class limits leave, and each class limit counts as half an error that
+    was not seen. See :mod:`leastwise.calibration.misses`.
+
     For many labels every label of every row is accepted or rejected, and the guarantee holds for each label. A very
-    rare label may be accepted everywhere with the prediction that it is absent.
+    rare label may be accepted everywhere with the prediction that it is absent, unless ``max_miss`` limits that.
 
     Examples
     --------
@@ -127,6 +147,7 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         max_error: float | None = None,
         min_confidence: float | None = None,
         cost: float | None = None,
+        max_miss: Mapping[Any, float] | None = None,
         confidence: float = 0.95,
         by_task: bool = False,
         reject: Any = None,
@@ -135,6 +156,7 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.max_error = max_error
         self.min_confidence = min_confidence
         self.cost = cost
+        self.max_miss = max_miss
         self.confidence = confidence
         self.by_task = by_task
         self.reject = reject
@@ -164,7 +186,8 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             the last step: ``groups`` is the same as ``lspc__groups``.
         """
         fit_params |= {} if sample_weight is None else {"sample_weight": sample_weight}
-        rule, model = Rule(self.max_error, self.min_confidence, self.cost, self.confidence), clone(self.estimator)
+        rule = Rule(self.max_error, self.min_confidence, self.cost, self.confidence, self.max_miss)
+        model = clone(self.estimator)
         own, before = split_params(model, fit_params)
         if is_frozen(model):
             check_frozen(own, before)
@@ -175,7 +198,7 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if heldout.labels:
             found = label_thresholds(rule, heldout, inner.label_index_.names)
         else:
-            found = row_thresholds(rule, heldout, inner.tasks_.tolist() if self.by_task else None)
+            found = row_thresholds(rule, heldout, inner.classes_, inner.tasks_.tolist() if self.by_task else None)
         for name, value in vars(found).items():
             if value is not None:
                 setattr(self, f"{name}_", value)
@@ -253,6 +276,11 @@ class Abstaining(Wrapping, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             known = getattr(self, "task_thresholds_", np.full(int(task.max(initial=0)) + 1, self.threshold_))
             level = np.where(task < 0, self.unseen_task_threshold_, known[np.maximum(task, 0)])
         accepted = confidence >= level
+        if self.max_miss:
+            levels = self.miss_levels_
+            if task is not None:
+                levels = np.where(task[:, None] < 0, self.unseen_task_miss_levels_, levels)
+            accepted &= ~over_levels(self.estimator_, P, codes, levels)
         return (codes[:, 0], accepted[:, 0]) if is_flat(inner_model(self.estimator_)) else (codes, accepted)
 
     # ------------------------------------------- attributes of the estimator

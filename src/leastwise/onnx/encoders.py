@@ -22,6 +22,7 @@ from leastwise.sources.formats.cells import FALSE, MISSING, TRUE
 from leastwise.sources.frames import is_missing
 from leastwise.tables import TableEncoder
 from leastwise.tables.columns import Column
+from leastwise.tables.date_parts import PERIODS
 from leastwise.tables.encoder import FAR
 
 Array = np.ndarray
@@ -260,13 +261,37 @@ def _numeric_features(g: Graph, step: TableEncoder, columns: Columns, which: lis
             low, high = (np.nan_to_num(mean + side * FAR * scale) for side in (-1, 1))
         near = X.maximum(low).minimum(high)  # of NaN, some runtimes make a number
         numbers = Columns.of(g.where(g.node("Or", missing, infinite), X, near), len(known))
-        return {j: numbers.pick([k]) for k, j in enumerate(which)}
+        made = {j: numbers.pick([k]) for k, j in enumerate(which)}
+        dates = {j: k for k, (j, c) in enumerate(zip(which, known, strict=True)) if c.parts}
+        for j, k in dates.items():
+            days = g.where(g.node("Or", missing, infinite), X, near).take([k])
+            made[j] = Columns.joined(g, [made[j], _date_parts(g, days, step.columns_[j].parts)])
+        return made
     Z = ((g.where(missing, fill, X) - mean) / np.where(scale > 0, scale, 1.0)).maximum(-FAR).minimum(FAR)
     values, flags = (Block(g.where(infinite, np.inf, part), len(known)) for part in (Z, missing.cast(g.dtype)))
     features = {}
     for k, (j, c) in enumerate(zip(which, known, strict=True)):
-        features[j] = Columns(g, (((values, k),) if c.scale > 0 else ()) + (((flags, k),) if c.n_missing else ()))
+        own: list[Columns] = [Columns(g, ((values, k),))] if c.scale > 0 else []
+        if c.parts:
+            days = X.take([k]).maximum(c.mean - FAR * c.scale).minimum(c.mean + FAR * c.scale)
+            cycles = _date_parts(g, g.where(missing.take([k]), 0.0, days), c.parts).numbers()
+            own.append(Columns.of(g.where(missing.take([k]), 0.0, cycles), len(c.part_names)))
+        own += [Columns(g, ((flags, k),))] if c.n_missing else []
+        features[j] = Columns.joined(g, own)
     return features
+
+
+def _date_parts(g: Graph, days: Value, parts: tuple[str, ...]) -> Columns:
+    """Sine and cosine of the cycles of dates (n x 1), and weekends, as ``tables.date_parts.part_features``."""
+    columns = []
+    for part in parts:
+        turns = ((g.node("Floor", days) + 3.0) if part == "weekday" else days) * (1 / PERIODS[part])
+        phase = turns - g.node("Floor", turns)
+        columns += [g.node("Sin", phase * (2 * np.pi)), g.node("Sin", phase * (2 * np.pi) + np.pi / 2)]
+        if part == "weekday":
+            weekend = (phase > 4.5 / 7).cast(g.dtype)
+            columns.append(g.where(g.node("IsNaN", phase), phase, weekend))
+    return Columns.of(g.concat(columns), len(columns))
 
 
 def _boolean_features(g: Graph, column: Column, text: Value) -> Columns:

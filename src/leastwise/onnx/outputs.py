@@ -98,6 +98,8 @@ def _output_classes(g: Graph, model: Any, predictions: Predictions, options: Exp
     if options.abstaining is not None:
         confidence = _entries(g, P, codes.unsqueeze(1)).squeeze(1)
         accepted = confidence >= _confidence_threshold(g, options.abstaining, predictions)
+        if options.abstaining.max_miss:
+            accepted = g.node("And", accepted, _keeps_miss_levels(g, options.abstaining, P, codes, predictions.task))
         if options.mark_rejected:
             label, classes = _marked(g, label, accepted, classes, options.abstaining.reject)
     output_classes(g, "label", label, classes)
@@ -120,6 +122,16 @@ def _confidence_threshold(g: Graph, abstaining: Any, predictions: Predictions) -
     if hasattr(abstaining, "task_thresholds_"):
         return g.value(np.append(abstaining.task_thresholds_, unseen)).take(predictions.task, axis=0)
     return g.where(predictions.task < np.array(0), unseen, common)
+
+
+def _keeps_miss_levels(g: Graph, abstaining: Any, P: Value, codes: Value, task: Value | None) -> Value:
+    """True for rows whose probability of every class other than the predicted one is below its level."""
+    levels: Any = abstaining.miss_levels_
+    if task is not None:
+        unseen = (task < np.array(0)).unsqueeze(1)
+        levels = g.where(unseen, abstaining.unseen_task_miss_levels_, levels)
+    own = codes.unsqueeze(1).equal(np.arange(len(abstaining.classes_)))
+    return g.node("Or", own, levels > P).cast(np.int64).min(-1, False).equal(np.array(1))
 
 
 def _marked(g: Graph, label: Value, accepted: Value, classes: Array, reject: Any) -> tuple[Value, Array]:
@@ -157,6 +169,10 @@ def _output_labels(g: Graph, model: Any, predictions: Predictions, options: Expo
     accepted = None
     if options.abstaining is not None:
         accepted = _entries(g, P, place) >= np.asarray(options.abstaining.threshold_, dtype=float)
+        if options.abstaining.max_miss:
+            last = np.asarray(labels.starts[1:]) - 1
+            below = P.take(last) < np.asarray(options.abstaining.miss_levels_, dtype=float)
+            accepted = g.node("And", accepted, g.node("Or", place.equal(last), below))
     _output_label_classes(g, labels, place, accepted if options.mark_rejected else None, options.abstaining)
     if labels.form == "flat":
         g.output("probabilities", P, g.io_dtype, [labels.n_outputs])

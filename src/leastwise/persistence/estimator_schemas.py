@@ -420,9 +420,15 @@ def _check_abstaining(state: State, sizes: Sizes) -> str | None:
     """A model of tasks has a threshold for unseen tasks, and with ``by_task`` one for each task."""
     if (found := _wrapped_problem(state, "estimator_")) is not None or "estimator_" not in state:
         return found
-    tasks = getattr(_innermost(state["estimator_"]), "tasks_", None)
+    inner = _innermost(state["estimator_"])
+    tasks, labels = getattr(inner, "tasks_", None), getattr(inner, "labels_", None)
     if tasks is not None and "unseen_task_threshold_" not in state:
         return "unseen_task_threshold_ is missing"
+    count = len(inner.classes_ if labels is None else labels)
+    levels = ("miss_levels_", "miss_bounds_", *(() if tasks is None else ("unseen_task_miss_levels_",)))
+    for name in levels if state.get("max_miss") else ():
+        if name not in state or len(state[name]) != count:
+            return f"{name} is missing, or has not {count} entries"
     if tasks is not None and sizes.get("n_tasks", len(tasks)) != len(tasks):
         return f"task_thresholds_ has {sizes['n_tasks']} entries for {len(tasks)} tasks"
     return None
@@ -456,6 +462,7 @@ register(
         "max_error": Maybe(SHARE),
         "min_confidence": Maybe(SHARE),
         "cost": Maybe(POSITIVE),
+        "max_miss": Maybe(DictOf(Scalar(), SHARE)),
         "confidence": SHARE,
         "by_task": Bool(),
         "reject": Scalar(),
@@ -470,6 +477,9 @@ register(
         "unseen_task_threshold_": Optional(ANY_WEIGHT),
         "task_thresholds_": Optional(Floats("n_tasks", low=0, finite=False)),
         "task_guarantees_": Optional(Array("U", "n_tasks")),
+        "miss_levels_": Optional(Floats(None, low=0, finite=False)),
+        "miss_bounds_": Optional(Floats(None, low=0, high=1, finite=False)),
+        "unseen_task_miss_levels_": Optional(Floats(None, low=0, finite=False)),
     },
     exact=True,
     report=REPORT,
@@ -528,11 +538,13 @@ register(
         "max_error": Maybe(SHARE),
         "min_confidence": Maybe(SHARE),
         "cost": Maybe(SHARE),
+        "max_miss": Maybe(DictOf(Text(), SHARE)),
         "confidence": SHARE,
         "by_task": Bool(),
         "threshold": Maybe(Text("auto"), SHARE, DictOf(Text(), SHARE)),
         "similarity": Maybe(Text()),
         "kernel": Maybe(Text()),
+        "bounds": PARAMETERS["bounds"],
         "coverage": SHARE,
         "recalibrate": Bool(),
         "n_centers": Maybe(Text("auto"), Int(1)),
@@ -549,10 +561,13 @@ register(
         "stopped_": Bool(),
         "reference_": Optional(DictOf(Text(), Plain())),
         "heldout_": Optional(DictOf(Text(), Plain())),
+        "baselines_": Optional(Maybe(DictOf(Text(), Plain()))),
+        "effects_": Optional(DictOf(Text(), Plain())),
         "notes_": ListOf(Text()),
     },
     exact=True,
-    report=("heldout_", "reference_"),
+    skip=("seconds_",),
+    report=("heldout_", "reference_", "baselines_", "effects_"),
     check=_check_table,
 )
 register(

@@ -600,6 +600,7 @@ _part(
         "scale": POSITIVE,
         "categories": TupleOf(Text()),
         "pooled": TupleOf(Text()),
+        "parts": TupleOf(Text("time of year", "weekday", "time of day")),
     },
     exact=True,
 )

@@ -66,6 +66,19 @@ class Table:
         return table, known
 
 
+class NamedLabels(np.ndarray):
+    """An array of labels whose columns have names, as those of a data frame do."""
+
+    names: tuple[str, ...] | None = None
+
+    @staticmethod
+    def of(Y: Array, names: Sequence[str]) -> NamedLabels:
+        """The array with these names."""
+        named = np.asarray(Y).view(NamedLabels)
+        named.names = tuple(names)
+        return named
+
+
 def read_table(Y: Any, n: int | None, missing: Any, name: str = "Y") -> Table:
     """Read a table of labels.
 
@@ -102,7 +115,8 @@ def read_table(Y: Any, n: int | None, missing: Any, name: str = "Y") -> Table:
     dense = dense.astype(object) if dense.dtype.kind == "T" else dense  # strings of any length
     everywhere = ~np.ma.getmaskarray(Y) if isinstance(Y, np.ma.MaskedArray) else np.ones(dense.shape, dtype=bool)
     columns = (_narrow(dense[k, t], k, missing) for t, k in enumerate(everywhere.T))
-    return Table(columns, tuple(range(dense.shape[1])), form, (dense.dtype,), container, name)
+    names = Y.names if isinstance(Y, NamedLabels) and Y.names is not None else tuple(range(dense.shape[1]))
+    return Table(columns, names, form, (dense.dtype,), container, name)
 
 
 def _read_pandas(Y: Any, missing: Any, name: str, unique_names: bool) -> Table:

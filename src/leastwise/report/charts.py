@@ -10,7 +10,7 @@ import numpy as np
 
 from leastwise.displays._search_results import cell_edges, is_log
 from leastwise.report.formatting import figures, percent
-from leastwise.utils.svg import Frame, Markup, coordinate, element, join_markup, picture, text_at
+from leastwise.utils.svg import Frame, Markup, coordinate, element, join_markup, picture, text_at, tick_text
 
 Array = np.ndarray
 
@@ -163,6 +163,45 @@ def path_chart(chosen: dict[str, Any], path: dict[str, Any], key: str) -> Markup
         body += frame.dots([at[close]], [score[close]], "chosen", 6.5)
     description = "; ".join(f"{path['x']} {a:.4g}: {b:.4g}" for a, b in zip(at, score, strict=True))
     return picture(WIDTH, HEIGHT, body, f"{chosen['label']} against {path['x']}", description, key)
+
+
+# ----------------------------------------------------------------------- partial dependence
+
+
+def effect_chart(line: dict[str, Any], key: str, probability: bool) -> Markup:
+    """The mean prediction against the value of a column: a line, or a dot for each category."""
+    value, nominal = np.array(line["value"], dtype=float), line["kind"] in ("category", "boolean")
+    at = np.arange(len(value), dtype=float) if nominal else np.array(line["at"], dtype=float)
+    low, high = line["ends"]
+    room = 0.08 * ((high - low) or abs(low) or 1.0)
+    ends = (low - room, high + room)
+    if probability:
+        ends = (max(ends[0], 0.0), min(ends[1], 1.0))
+    y_text = _percent_tick if probability else tick_text
+    if nominal:
+        names = [cut(str(name), 22) for name in line["at"]]
+        height = 22.0 * len(names)
+        frame = Frame.of((150.0, 8.0, 368.0, 8.0 + height), ends, (len(names) - 0.5, -0.5))
+        body = join_markup(
+            *(
+                element("line", x1=float(frame.x(v)), x2=float(frame.x(v)), y1=8.0, y2=8.0 + height, class_="grid")
+                + text_at(y_text(v), float(frame.x(v)), height + 22, kind="tick")
+                for v in frame.x.ticks(4)
+            ),
+            *(text_at(name, 144, float(frame.y(k)) + 4, "end", "tick") for k, name in enumerate(names)),
+        )
+        body += frame.dots(value, at, "dot", 4.2)
+        size = height + 30
+    else:
+        dates = (
+            (lambda days: str(np.datetime64("1970-01-01") + int(days))[:7]) if line["kind"] == "date" else tick_text
+        )
+        frame = Frame.of((56.0, 12.0, 368.0, 170.0), (float(at[0]), float(at[-1])), ends)
+        body = frame.axes("", "", dates, y_text) + frame.line(at, value, "curve") + frame.dots(at, value, "dot", 2.6)
+        size = 192.0
+    names = line["at"] if nominal else [tick_text(v) for v in at]
+    description = "; ".join(f"{name}: {v:.4g}" for name, v in zip(names, value, strict=True))
+    return picture(WIDTH, size, body, f"Mean prediction against {line['column']}", description, key)
 
 
 # -------------------------------------------------------------------------- similarity map

@@ -26,7 +26,9 @@ from leastwise.report.formatting import clean, plain, plain_list
 from leastwise.report.regression import given_values, heldout_values, value_data
 from leastwise.report.tables import (
     ShownColumns,
+    baselines_table,
     class_table,
+    effects,
     label_table,
     novelty,
     similarity,
@@ -67,7 +69,8 @@ def report_data(
     Returns
     -------
     dict
-        ``kind`` ("classes", "labels" or "values"), ``facts``, ``selection`` and ``similarity``. Where rows were held
+        ``kind`` ("classes", "labels" or "values"), ``facts``, ``selection`` and ``similarity``; of a table model
+        ``baselines`` and ``effects``. Where rows were held
         out or given: ``measures``, ``reliability``, ``thresholds``, ``tables``, ``uncertain_rows`` and
         ``novelty``, or ``values`` for a regressor. Numbers have five significant digits; None is a missing value.
     """
@@ -90,6 +93,8 @@ def report_data(
         "facts": _facts(subject, trained, now),
         "selection": _selection(subject),
         "similarity": similarity(subject),
+        "baselines": baselines_table(model),
+        "effects": effects(model),
     }
     if known is None:
         return data
@@ -185,6 +190,7 @@ def _abstention_facts(subject: Subject) -> list[list[str]]:
     if model is None:
         return []
     options = [(name, getattr(model, name)) for name in ("max_error", "min_confidence", "cost")]
+    options += [(f"max_miss of {clean(name)}", limit) for name, limit in (model.max_miss or {}).items()]
     facts = [["Abstention", ", ".join(f"{name}={value:g}" for name, value in options if value is not None)]]
     if np.ndim(model.threshold_) == 0:
         none = "none: every row is rejected"

@@ -6,7 +6,7 @@ The rows are those that the fit held out, or rows that the user gives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import signature
 from typing import Any
@@ -16,6 +16,7 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from leastwise.calibration.conformal import Evidence, HeldRows, gather
+from leastwise.calibration.misses import blocked
 from leastwise.estimators._abstention_rows import class_codes, decided
 from leastwise.estimators.abstaining import Abstaining
 from leastwise.estimators.base import KernelEstimator, Regressor
@@ -156,6 +157,8 @@ class Predictions:
         The second of two classes is predicted where its probability is above this.
     name : str
         The label.
+    levels : ndarray of shape (n, c), optional
+        A row is not accepted as another class if its probability of a class reaches this.
     """
 
     evidence: Evidence
@@ -163,6 +166,7 @@ class Predictions:
     classes: list[str]
     threshold: float = 0.5
     name: str = ""
+    levels: Array | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -176,6 +180,13 @@ class Predictions:
     def confidence(self) -> Array:
         """Probabilities of the predicted classes."""
         return self.evidence.P[np.arange(len(self)), self.predicted]
+
+    @cached_property
+    def eligible_confidence(self) -> Array:
+        """The same, with -1 for rows that the limits of classes exclude from any decision."""
+        if self.levels is None:
+            return self.confidence
+        return np.where(blocked(self.evidence.P, self.predicted, self.levels), -1.0, self.confidence)
 
     @cached_property
     def wrong(self) -> Array:
@@ -195,7 +206,9 @@ class Predictions:
 
     def take(self, places: Array) -> Predictions:
         """Some of the rows."""
-        return Predictions(self.evidence.part(places), self.rows[places], self.classes, self.threshold, self.name)
+        levels = None if self.levels is None else self.levels[places]
+        part, rows = self.evidence.part(places), self.rows[places]
+        return Predictions(part, rows, self.classes, self.threshold, self.name, levels)
 
     def events(self, by_label: bool) -> Events:
         """That the most probable class is true; of a label with two classes, that the second one is."""
@@ -290,13 +303,13 @@ def _evaluation(subject: Subject, P: Any, held: HeldRows, heldout: bool) -> Eval
     if index is None:
         P = np.asarray(P)
         part = _predictions(P, held, None, hidden, subject.class_names())
-        return Evaluation([part], len(P), held, heldout)
+        return Evaluation([_limited(subject, part)], len(P), held, heldout)
     tables = label_tables(P, index.form)
     hidden /= len(tables)
     thresholds = np.broadcast_to(getattr(subject.calibrated, "threshold_", 0.5), len(tables))
     names = subject.labels or [""]
     parts = [
-        _predictions(table, held, t, hidden, subject.class_names(t), float(threshold), name)
+        _limited(subject, _predictions(table, held, t, hidden, subject.class_names(t), float(threshold), name), t)
         for t, (table, threshold, name) in enumerate(zip(tables, thresholds, names, strict=True))
     ]
     return Evaluation(parts, len(tables[0]), held, heldout)
@@ -314,6 +327,17 @@ def _predictions(
     w = held.weight if label is None else held.weight[:, label]
     rows = np.flatnonzero((w > 0) & ~np.isnan(P[:, 0]))
     return Predictions(gather(P, held, label, hidden), rows, classes, threshold, name)
+
+
+def _limited(subject: Subject, part: Predictions, label: int | None = None) -> Predictions:
+    """The predictions with the limits of classes, or of the label, if the model has any."""
+    model = subject.abstaining
+    if model is None or not model.max_miss:
+        return part
+    levels = np.tile(model.miss_levels_ if label is None else [np.inf, model.miss_levels_[label]], (len(part), 1))
+    if label is None and part.evidence.task is not None:
+        levels[part.evidence.task < 0] = model.unseen_task_miss_levels_
+    return replace(part, levels=levels)
 
 
 # ------------------------------------------------------------------------------ measures

@@ -150,6 +150,7 @@ def _sections(data: dict[str, Any]) -> list[dict[str, Any]]:
     chosen = data["selection"]
     searched = chosen is not None and bool(chosen["searched"])
     search = [("selection", "Hyperparameter search", "search", chosen)] if searched else []
+    effects = [] if data["effects"] is None else [("columns", "What the columns do", "effects", data["effects"])]
     if data["source"] is None:
         sections = [("nothing", "No rows were held out", "no_rows", None), model, *similarity]
     elif data["kind"] == "values":
@@ -157,6 +158,7 @@ def _sections(data: dict[str, Any]) -> list[dict[str, Any]]:
         by_task = [] if values["tasks"] is None else [("tasks", "Tasks", "part_table", values["tasks"])]
         sections = [
             ("summary", "Summary", "value_summary", values),
+            *effects,
             model,
             *search,
             ("predictions", "Predictions and true values", "predictions", values["outputs"]),
@@ -169,6 +171,7 @@ def _sections(data: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         sections = [
             ("summary", "Summary", "summary", data["measures"]),
+            *effects,
             model,
             *search,
             ("reliability", "Reliability of the probabilities", "reliability", data["reliability"]),
@@ -188,6 +191,8 @@ def _live_data(data: dict[str, Any]) -> dict[str, Any]:
     if "values" in data:
         by_part = [one for one in [data["values"]["tasks"]] if one is not None]
         rows = [data["values"]["largest_errors"]]
+    if data["effects"] is not None:
+        by_part = [*by_part, data["effects"]["table"]]
     tables = {f"{one['what']}-table": one for one in by_part} | {f"rows{k}": one for k, one in enumerate(rows)}
     return {"tables": tables, "thresholds": data.get("thresholds")}
 

@@ -18,6 +18,8 @@ from leastwise.inspection.similarity import (
 from leastwise.metrics.reliability import event_calibration_error, exact_interval
 from leastwise.report.evaluation import LEVEL, Evaluation, Events, Predictions, Subject, share_interval
 from leastwise.report.formatting import MISSING, clean, column, plain, plain_list, table
+from leastwise.tables import TableModel
+from leastwise.tables.linear import baseline_lines, baseline_note
 
 Array = np.ndarray
 
@@ -141,6 +143,47 @@ def class_table(evaluation: Evaluation) -> dict[str, Any]:
         error = _event_calibration(Events(e.P[:, k], e.codes == k, e.w, e.group))
         lines.append([name, int((e.codes == k).sum()), *shares, *_precision_recall_f1(part, k), *error])
     return table("Each class against the rest", columns, lines, "classes")
+
+
+# ----------------------------------------------------------------- baselines and columns
+
+
+def baselines_table(model: Any) -> dict[str, Any] | None:
+    """Held-out losses of a table model and of its baselines; None for other models."""
+    found = getattr(model, "baselines_", None) if isinstance(model, TableModel) else None
+    if found is None:
+        return None
+    root = np.sqrt if found["measure"] == "mse" else float
+    lines: list[list] = [["this model", plain(root(found["loss"])), ""]]
+    for key, (name, loss) in zip(("constant", "linear"), baseline_lines(model.kind_, found), strict=True):
+        other = found[key]
+        better = "yes" if other["better"] else "no" if other["interval"][1] < 0 else "within chance"
+        lines.append([name, plain(loss), better])
+    measure = "RMSE" if found["measure"] == "mse" else "Log-loss"
+    columns = [column("", "text"), column(measure, "figures", 4), column("Is this model better?", "text")]
+    caption = f"Compared with simple models, on {found['rows']:,} held-out rows"
+    made = table(caption, columns, lines, "lines")
+    return {**made, "note": baseline_note(model.kind_, found)}
+
+
+def effects(model: Any) -> dict[str, Any] | None:
+    """Importances, feature weights and partial dependence of the columns of a table model; None for others."""
+    found = getattr(model, "effects_", None) if isinstance(model, TableModel) else None
+    if found is None:
+        return None
+    weights = model.feature_weights_
+    columns = [column("Column", "text"), column("Importance", "figures", 3)]
+    columns += [] if weights is None else [column("Feature weight", "figures", 3)]
+    lines = [
+        [clean(name), plain(value), *([] if weights is None else [plain(weights.get(name, np.nan))])]
+        for name, value in found["importance"].items()
+    ]
+    shown = []
+    for line in found["lines"]:  # lines of one output have one scale
+        alike = [value for other in found["lines"] if other["of"] == line["of"] for value in other["value"]]
+        names = {"column": clean(line["column"]), "of": clean(line["of"]) if line["of"] else ""}
+        shown.append({**line, **names, "ends": [plain(min(alike)), plain(max(alike))]})
+    return {"table": table("Columns", columns, lines, "columns"), "lines": shown}
 
 
 # ---------------------------------------------------------------------------- rows to check

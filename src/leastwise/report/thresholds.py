@@ -47,12 +47,13 @@ def threshold_data(subject: Subject, evaluation: Evaluation) -> dict[str, Any]:
         "groups": curves,
         "left_out": max(len(subject.parts) - MAX_GROUPS, 0),
         "confusions": confusions(evaluation, stops),
+        "misses": miss_table(subject, evaluation),
     }
 
 
 def _decisions(parts: list[Predictions], by_label: bool) -> Decisions:
     """Decisions on all rows; with labels, those on all labels of a row are one observation."""
-    columns = zip(*((p.confidence, p.wrong, p.evidence.w) for p in parts), strict=True)
+    columns = zip(*((p.eligible_confidence, p.wrong, p.evidence.w) for p in parts), strict=True)
     confidence, wrong, w = (np.concatenate(column) for column in columns)
     groups = [p.evidence.group if p.evidence.group is not None else p.rows for p in parts]
     independent = parts[0].evidence.group is None and not by_label
@@ -127,7 +128,7 @@ def confusions(evaluation: Evaluation, stops: Array) -> dict[str, Any] | None:
         return None
     counts = np.zeros((len(stops) + 1, c * c), dtype=np.int32)
     for part in parts:
-        reached = np.searchsorted(stops, part.confidence, side="right")  # the number of stops at or below
+        reached = np.searchsorted(stops, part.eligible_confidence, side="right")  # the number of stops at or below
         np.add.at(counts, (reached, part.evidence.codes * c + part.predicted), 1)
     counts = counts[::-1].cumsum(axis=0)[::-1][1:]
     names = ["absent", "present"] if len(parts) > 1 else parts[0].classes
@@ -138,6 +139,34 @@ def confusions(evaluation: Evaluation, stops: Array) -> dict[str, Any] | None:
     top = top[errors[top] > 0]
     pairs = [[int(k) // c, int(k) % c] for k in top]
     return {"classes": names, "pairs": pairs, "counts": counts[:, top].tolist()}
+
+
+def miss_table(subject: Subject, evaluation: Evaluation) -> dict[str, Any] | None:
+    """Classes or labels with a limit: their rows, and how many are accepted as another class; None without limits."""
+    model = subject.abstaining
+    if model is None or not model.max_miss:
+        return None
+    limited = np.flatnonzero(~np.isnan(model.miss_bounds_)).tolist()
+    by_label = subject.kind == "labels"
+    names = list(subject.model.label_index_.names) if by_label else model.classes_.tolist()
+    lines = []
+    for k in limited:
+        part, code = (evaluation.parts[k], 1) if by_label else (evaluation.parts[0], k)
+        level = np.full(len(part), _start(subject, k if by_label else None))
+        own = getattr(model, "task_thresholds_", None)
+        task = part.evidence.task
+        if task is not None:
+            known = level if own is None else own[np.maximum(task, 0)]
+            level = np.where(task < 0, model.unseen_task_threshold_, known)
+        rows = part.evidence.codes == code
+        missed = rows & part.wrong & (part.eligible_confidence >= level)
+        share = float(missed.sum() / rows.sum()) if rows.any() else np.nan
+        shown, limit = subject.labels[k] if by_label else part.classes[k], model.max_miss[names[k]]
+        lines.append([shown, int(rows.sum()), int(missed.sum()), plain(share), limit, plain(model.miss_levels_[k])])
+    columns = [column("Label" if by_label else "Class", "text"), column("Rows", "whole"), column("Missed", "whole")]
+    columns += [column("Share missed", "percent", 2), column("Limit", "percent", 2)]
+    columns += [column("Level", "figures", 3, "a row is accepted as another class below this probability only")]
+    return table("Missed rows: accepted as another class", columns, lines, "lines")
 
 
 # ---------------------------------------------------------------------------- for the page

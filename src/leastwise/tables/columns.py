@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import CELL_READERS, boolean, number, quoted, strip_cell
 from leastwise.sources.formats.dates import check_format, guess_format, read_date
+from leastwise.tables.date_parts import part_names, useful_parts
 from leastwise.tables.table import EXACT, Array, Table
 
 KINDS = ("number", "boolean", "date", "category", "ignore")
@@ -227,8 +228,9 @@ def _check_mistakes(table: Table, name: str, numbers: dict[Any, float], known: l
         raise table.error(
             table[name].tolist().index(texts[0]),
             name,
-            f"{quoted(texts[0])} is not a number, but {n_numbers} of {len(known)} cells of this column are: correct "
-            "it, leave it empty, or declare the column to be of kind 'category'.",
+            f"{quoted(texts[0])} is not a number, but {n_numbers:,} of {len(known):,} cells of this column are. "
+            f"Correct it; or, if it marks a missing value, add missing={texts[0]}; or, if these are codes, set the "
+            "kind of the column to 'category'.",
         )
 
 
@@ -259,6 +261,8 @@ class Column:
         A remark on the column.
     format : str
         The format of dates in text; "" for ISO dates.
+    parts : tuple of str
+        Parts of dates that have features: "time of year", "weekday", "time of day".
     """
 
     name: str
@@ -272,6 +276,7 @@ class Column:
     pooled: tuple[str, ...] = ()
     note: str = ""
     format: str = ""
+    parts: tuple[str, ...] = ()
 
     @property
     def used(self) -> bool:
@@ -284,6 +289,11 @@ class Column:
         return self.kind in ("category", "boolean")
 
     @property
+    def part_names(self) -> list[str]:
+        """Names of the features of parts of dates."""
+        return [f"{self.name}: {name}" for name in part_names(self.parts)]
+
+    @property
     def features(self) -> list[str]:
         """Names of the features."""
         if self.kind == "ignore":
@@ -291,12 +301,14 @@ class Column:
         if self.kind == "category":
             own = [f"{self.name}={c}" for c in self.categories] + ([f"{self.name}=(other)"] if self.pooled else [])
         else:
-            own = [self.name] if self.scale > 0 else []
+            own = [self.name, *self.part_names] if self.scale > 0 else []
         return own + ([f"{self.name}=(missing)"] if self.n_missing else [])
 
 
-def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, min_share: float) -> Column:
-    """The column of the training rows."""
+def fit_column(
+    table: Table, name: str, found: ColumnKind, max_categories: int, min_share: float, y: Array | None = None
+) -> Column:
+    """The column of the training rows; dates have parts that are related to the targets y, if these are given."""
     if found.kind == "ignore":
         return Column(name, "ignore", note=found.note)
     if found.kind == "category":
@@ -316,7 +328,10 @@ def fit_column(table: Table, name: str, found: ColumnKind, max_categories: int, 
     size = np.abs(known).max()
     parts = np.where(np.isnan(values), fill, values) / size
     mean, scale = float(parts.mean() * size), float(parts.std() * size)
-    return Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=found.note, format=found.format)
+    cycles = useful_parts(values, y) if found.kind == "date" else ()
+    note = "; ".join(filter(None, [found.note, " and ".join(cycles) + " too" if cycles else ""]))
+    made = Column(name, found.kind, **counts, fill=fill, mean=mean, scale=scale, note=note, format=found.format)
+    return replace(made, parts=cycles)
 
 
 def _fit_category(table: Table, name: str, why: str, max_categories: int, min_share: float) -> Column:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from leastwise.estimators.validation import all_or_nothing
 from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column, ColumnKind, find_kind, fit_column, text_cells, values_of
+from leastwise.tables.date_parts import part_features
 from leastwise.tables.table import Array, Table
 from leastwise.utils.resources import available_memory, human
 
@@ -75,9 +76,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Values in a smaller share of the rows, or in a single row, share one feature.
     output : {"features", "codes"}, default="features"
         "features": numbers standardised, categories one-hot, missing values filled and indicated. "codes": one column
-        for each input, numbers as they are, and for categories and booleans a code from 0, -1 if the value did not
-        occur in training; NaN where a cell is missing. The estimators of this library take them with
-        ``categories=encoder.nominal_``.
+        for each input, and some for parts of dates: numbers as they are, and for categories and booleans a code from
+        0, -1 if the value did not occur in training; NaN where a cell is missing. The estimators of this library take
+        them with ``categories=encoder.nominal_``.
 
     Attributes
     ----------
@@ -132,23 +133,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : Table, frame, mapping of columns, or array of shape (n, n_columns)
-        y : ignored
+        y : array-like of shape (n,) or (n, T), optional
+            Targets: of dates, only parts (time of year, weekday, time of day) that are related to them are kept.
         """
         table = self._table(X, reset=True)
-        return self._learn(table, np.arange(len(table)))
+        return self._learn(table, np.arange(len(table)), None if y is None else np.asarray(y))
 
     @all_or_nothing
-    def fit_rows(self, table: Table, rows: Array) -> TableEncoder:
-        """Like ``fit``, but learn the encoding from some rows only; kinds are found from all of them."""
-        return self._learn(self._table(table, reset=True), rows)
+    def fit_rows(self, table: Table, rows: Array, y: Array | None = None) -> TableEncoder:
+        """Like ``fit``, but learn from some rows only, with targets y; kinds are found from all rows."""
+        return self._learn(self._table(table, reset=True), rows, y)
 
-    def _learn(self, table: Table, rows: Array) -> TableEncoder:
+    def _learn(self, table: Table, rows: Array, y: Array | None) -> TableEncoder:
         if self.output not in OUTPUTS:
             raise TableError(f"output={self.output!r} is unknown: use one of {list(OUTPUTS)}.")
         if not len(rows):
             raise TableError("there are no training rows: Found array with 0 sample(s).")
         found, some = self._found(table), table.take(rows)
-        self.columns_ = [fit_column(some, name, f, self.max_categories, self.min_share) for name, f in found.items()]
+        rare = (self.max_categories, self.min_share)
+        self.columns_ = [fit_column(some, name, kind, *rare, y) for name, kind in found.items()]
         return self
 
     def _found(self, table: Table) -> dict[str, ColumnKind]:
@@ -218,11 +221,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     @property
     def nominal_(self) -> list[int]:
         """The columns of codes that are categories or booleans."""
-        return [j for j, column in enumerate(c for c in self.columns_ if c.used) if column.nominal]
+        each = [column for column in self.columns_ for _ in self._names_of(column)]
+        return [j for j, column in enumerate(each) if column.nominal]
 
     def _names_of(self, column: Column) -> list[str]:
         """Names of what a column becomes."""
-        return [column.name] * column.used if self.output == "codes" else column.features
+        if self.output == "features":
+            return column.features
+        return [column.name, *column.part_names] if column.used else []
 
     def describe(self) -> Table:
         """A row for each column: its kind, missing cells, values, features and a note."""
@@ -266,6 +272,7 @@ def _codes(table: Table, column: Column) -> tuple[Array, int]:
 
 def _write_codes(codes: Array, column: Column, out: Array) -> None:
     out[:, 0] = codes
+    out[:, 1:] = part_features(codes, column.parts)
 
 
 def _write_features(codes: Array, column: Column, out: Array) -> None:
@@ -282,3 +289,5 @@ def _write_features(codes: Array, column: Column, out: Array) -> None:
         with np.errstate(over="ignore"):
             scaled = (np.where(missing, column.fill, codes) - column.mean) / column.scale
         out[:, 0] = np.clip(scaled, -FAR, FAR)
+        if column.parts:
+            out[:, 1 : 1 + len(column.part_names)] = np.nan_to_num(part_features(codes, column.parts))

@@ -198,6 +198,29 @@ def decision_scores(wrong: Array, decided: Array) -> dict[str, float]:
     }
 
 
+def miss_limits_of(model: Any) -> dict[str, dict[str, float]]:
+    """By class or label: the limit of missed rows, its level (infinite where all rows are accepted) and bound."""
+    decider = model.decider_
+    if decider is None or not decider.max_miss:
+        return {}
+    names = [text_of(c) for c in (model.labels if model.kind_ == "labels" else model.classes_)]
+    found = zip(names, decider.miss_levels_.tolist(), decider.miss_bounds_.tolist(), strict=True)
+    limits = {str(name): limit for name, limit in model.max_miss.items()}
+    return {n: {"limit": limits[n], "level": level, "bound": bound} for n, level, bound in found if n in limits}
+
+
+def miss_scores(model: Any, positive: dict[str, Array], missed: dict[str, Array]) -> dict[str, dict[str, float]]:
+    """By class or label with a limit: rows, the share of them that is decided as another class, and the limit."""
+    return {
+        name: {
+            "rows": int(positive[name].sum()),
+            "missed": float(missed[name][positive[name]].mean()) if positive[name].any() else np.nan,
+            "limit": found["limit"],
+        }
+        for name, found in miss_limits_of(model).items()
+    }
+
+
 def set_scores(codes: Array, inside: Array) -> dict[str, float]:
     """Coverage and mean size of prediction sets."""
     return {
@@ -281,6 +304,9 @@ def _evaluate_classes(model: Any, target: Target, predicted: Predictions) -> dic
     decided = None if predicted.decided is None else predicted.decided[rows]
     scores |= {} if decided is None else decision_scores(wrong, decided)
     scores["baseline"] = share_scores(y, model.baseline_)
+    if decided is not None and model.max_miss:
+        positive = {text_of(c): y == k for k, c in enumerate(model.classes_)}
+        scores["misses"] = miss_scores(model, positive, dict.fromkeys(positive, wrong & decided))
 
     def score(some: Array) -> dict[str, float]:
         return class_scores(y[some], P[some]) | (
@@ -315,7 +341,12 @@ def _evaluate_labels(model: Any, target: Target, predicted: Predictions) -> dict
     scores = label_scores(Y, P, model._predictor.threshold_, names)
     known = ~np.isnan(Y)
     if predicted.decided is not None:
-        scores |= decision_scores((predicted.prediction[rows] != Y)[known], predicted.decided[rows][known])
+        wrong = predicted.prediction[rows] != Y
+        scores |= decision_scores(wrong[known], predicted.decided[rows][known])
+        if model.max_miss:
+            positive, missed = (table.T for table in (Y == 1, wrong & predicted.decided[rows]))
+            named = (dict(zip(names, table, strict=True)) for table in (positive, missed))
+            scores["misses"] = miss_scores(model, *named)
     if predicted.inside is not None:
         scores |= set_scores(Y[known].astype(int), predicted.inside[rows][known])
     shares = label_scores(Y, np.tile(model.baseline_, (len(Y), 1)), 0.5, names)
@@ -323,13 +354,18 @@ def _evaluate_labels(model: Any, target: Target, predicted: Predictions) -> dict
     return scores
 
 
-def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
-    """Scores of held-out predictions of the training rows with targets y; empty if there are none."""
+def heldout_predictions(model: Any) -> Array | None:
+    """Held-out numbers or probabilities of the training rows, NaN where a row was not held out; None without any."""
     name = "heldout_prediction_" if model.kind_ == "numbers" else "heldout_proba_"
     heldout = getattr(model._predictor, name, None)
+    return None if heldout is None else np.asarray(heldout, dtype=float)
+
+
+def heldout_scores(model: Any, y: Array) -> dict[str, Any]:
+    """Scores of held-out predictions of the training rows with targets y; empty if there are none."""
+    heldout = heldout_predictions(model)
     if heldout is None:
         return {}
-    heldout = np.asarray(heldout, dtype=float)
     rows = ~np.isnan(heldout.reshape(len(heldout), -1)[:, 0])
     y, heldout = y[rows], heldout[rows]
     if model.kind_ == "numbers":
@@ -365,6 +401,8 @@ def summarize_model(model: Any) -> dict[str, Any]:
         "feature_weights": model.feature_weights_,
         "baseline": model.baseline_,
         "heldout": getattr(model, "heldout_", {}),  # model files may omit it
+        "baselines": getattr(model, "baselines_", None),
+        "effects": getattr(model, "effects_", None),
         "coverage": model.coverage,
         "notes": model.notes_,
     }
@@ -373,7 +411,8 @@ def summarize_model(model: Any) -> dict[str, Any]:
     if model.decider_ is not None:
         names = ("threshold", "coverage", "error_bound")
         summary["decisions"] = {name: getattr(model.decider_, name + "_") for name in names}
-        summary["decisions"] |= {"max_error": model.max_error, "min_confidence": model.min_confidence}
+        summary["decisions"] |= {name: getattr(model, name) for name in ("max_error", "min_confidence", "cost")}
+        summary["decisions"]["misses"] = miss_limits_of(model)
     return json_values(summary)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,9 +28,11 @@ from leastwise.sources.blocks import TableError
 from leastwise.tables.columns import Column
 from leastwise.tables.comparison import compare_models
 from leastwise.tables.drift import check_drift, read_class_prior, reference_of
+from leastwise.tables.effects import column_effects
 from leastwise.tables.evaluation import (
     Predictions,
     evaluate_model,
+    heldout_predictions,
     heldout_scores,
     json_values,
     novelty_pvalues,
@@ -39,6 +42,7 @@ from leastwise.tables.evaluation import (
     summarize_model,
     true_target,
 )
+from leastwise.tables.linear import baseline_note, compare_baselines, linear_seconds
 from leastwise.tables.planning import check_time_limit, sized_model, warn_time_limit
 from leastwise.tables.prepare import (
     RULES,
@@ -47,6 +51,7 @@ from leastwise.tables.prepare import (
     Target,
     input_estimator,
     label_thresholds,
+    miss_limits,
     prepare,
     task_ids,
     unseen_task_notes,
@@ -95,8 +100,11 @@ class TableModel(BaseEstimator):
     cost : float, optional
         Cost of leaving a row undecided, in units of the cost of an error. Give at most one of ``max_error``,
         ``min_confidence`` and ``cost``.
+    max_miss : mapping of classes or labels to floats, optional
+        Largest share of the rows of a class that are decided as another class: ``{"fault": 0.01}``; for labels, of
+        the rows that have the label. Alone, or with one of the above.
     confidence : float, default=0.95
-        Probability, over the draw of the training rows, that ``max_error`` is kept.
+        Probability, over the draw of the training rows, that ``max_error`` is kept, and each limit of ``max_miss``.
     by_task : bool, default=False
         True gives every task its own threshold and, with ``recalibrate``, its own calibration.
     threshold : float, "auto" or mapping of labels to numbers, optional
@@ -106,6 +114,9 @@ class TableModel(BaseEstimator):
         Which tasks, or labels, share: the names that ``MultiTaskLSPC`` and ``MultiLabelLSPC`` take.
     kernel : str, optional
         The kernel, such as "rbf", "laplace", "linear" or "rbf+linear"; by default chosen on held-out rows.
+    bounds : pair of float, optional
+        For numbers: the smallest and the largest possible value, such as ``(0, 10)``. Predictions and intervals stay
+        within them.
     coverage : float, default=0.9
         Coverage of prediction sets and intervals.
     recalibrate : bool, default=False
@@ -130,7 +141,7 @@ class TableModel(BaseEstimator):
     model_ : estimator
         The fitted estimator.
     decider_ : Abstaining or None
-        With ``max_error`` or ``min_confidence``: ``model_`` and the threshold.
+        With a rule for decisions: ``model_`` and the thresholds.
     fitted_ : Abstaining, Recalibrated or estimator
         The outermost of these, which contains the others.
     classes_ : ndarray
@@ -145,6 +156,15 @@ class TableModel(BaseEstimator):
         How the training rows are distributed over bins of every column, for :meth:`check_drift`.
     stopped_ : bool
         Whether the search stopped at ``time_limit``.
+    baselines_ : dict or None
+        Held-out losses of the fit and of two baselines on the same rows: ``constant`` (class shares, or the mean) and
+        ``linear`` (logistic or ridge regression with one-hot categories and tasks), with paired differences; None if
+        too few rows were held out. See :func:`leastwise.tables.linear.compare_baselines`.
+    effects_ : dict
+        What the columns do to the predictions: ``importance`` by column, and ``lines`` of partial dependence for the
+        most important ones. See :func:`leastwise.tables.effects.column_effects`.
+    seconds_ : dict
+        Seconds of this fit (``model``) and of one fit of the linear baseline (``linear``). Model files leave it out.
     heldout_ : dict
         Scores of held-out predictions, slightly optimistic as they also chose the hyperparameters.
     notes_ : list of str
@@ -179,11 +199,13 @@ class TableModel(BaseEstimator):
         max_error: float | None = None,
         min_confidence: float | None = None,
         cost: float | None = None,
+        max_miss: Mapping[str, float] | None = None,
         confidence: float = 0.95,
         by_task: bool = False,
         threshold: Any = None,
         similarity: str | None = None,
         kernel: str | None = None,
+        bounds: Sequence[float] | None = None,
         coverage: float = 0.9,
         recalibrate: bool = False,
         n_centers: Any = "auto",
@@ -204,11 +226,13 @@ class TableModel(BaseEstimator):
         self.max_error = max_error
         self.min_confidence = min_confidence
         self.cost = cost
+        self.max_miss = max_miss
         self.confidence = confidence
         self.by_task = by_task
         self.threshold = threshold
         self.similarity = similarity
         self.kernel = kernel
+        self.bounds = bounds
         self.coverage = coverage
         self.recalibrate = recalibrate
         self.n_centers = n_centers
@@ -234,10 +258,14 @@ class TableModel(BaseEstimator):
         self.kind_, self.n_rows_, self.rows_used_ = target.kind, len(used), np.flatnonzero(target.known)
         model, plan = self._planned(found)
         warn_time_limit(plan, self.time_limit)
+        started = time.perf_counter()
         with search_time(self.time_limit) as limit:
             self.fitted_ = fit_inside(model, self.encoder_.transform(used), target.y, *split_params(model, params))
         self.stopped_ = limit.n_skipped > 0
+        seconds = time.perf_counter() - started
         self._store(target, roles, params.get("sample_weight", np.ones(len(used))))
+        self._compare_baselines(found, seconds)
+        self.effects_ = column_effects(self, found)
         self.reference_ = reference_of(self, used, params)
         self.notes_ = self._notes(table)
         return self
@@ -274,6 +302,8 @@ class TableModel(BaseEstimator):
         if self.recalibrate:
             model = Recalibrated(model, by_task=self.by_task)
         rule = {name: getattr(self, name) for name in RULES if getattr(self, name) is not None}
+        if self.max_miss:
+            rule["max_miss"] = miss_limits(self.max_miss, found)
         if rule:
             model = Abstaining(model, **rule, confidence=self.confidence, by_task=self.by_task)
         return model, plan
@@ -289,7 +319,8 @@ class TableModel(BaseEstimator):
             ("numbers", True): MultiTaskLSSVR,
             ("labels", False): MultiLabelLSPC,
         }
-        given = {name: getattr(self, name) for name in ("kernel", "similarity") if getattr(self, name) is not None}
+        names = ("kernel", "similarity", "bounds")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if self.threshold is not None:
             given["threshold"] = label_thresholds(self.threshold, list(self.labels or ()))
         return classes[kind, task is not None](n_centers=centers, random_state=self.random_state, **given)
@@ -298,10 +329,7 @@ class TableModel(BaseEstimator):
         """Set label names, classes, baseline and held-out scores."""
         inner = self._inner
         if self.kind_ == "labels":
-            for holder in (inner, self._predictor):
-                holder.label_index_ = replace(holder.label_index_, names=tuple(roles.labels))
-                holder.labels_ = np.array(roles.labels)
-            self.baseline_: Any = np.nanmean(target.y, axis=0)
+            self.baseline_: Any = np.nanmean(np.asarray(target.y), axis=0)
         elif self.kind_ == "classes":
             self.classes_ = inner.classes_
             codes = np.searchsorted(self.classes_, target.y)
@@ -309,6 +337,16 @@ class TableModel(BaseEstimator):
         else:
             self.baseline_ = float(np.average(target.y, weights=w))
         self.heldout_ = heldout_scores(self, target.y)
+
+    def _compare_baselines(self, found: Prepared, seconds: float) -> None:
+        """Compare held-out predictions with those of two baselines."""
+        self.baselines_: dict[str, Any] | None = None
+        self.seconds_ = {"model": seconds}
+        heldout = heldout_predictions(self)
+        if heldout is not None:
+            self.baselines_ = json_values(compare_baselines(found, self.kind_, heldout))
+        if self.baselines_ is not None:
+            self.seconds_["linear"] = linear_seconds(found, self.kind_)
 
     def _notes(self, table: Table) -> list[str]:
         notes = [*table.notes, *(f"{count} rows left out: {why}." for why, count in self.left_out_.items() if count)]
@@ -322,7 +360,8 @@ class TableModel(BaseEstimator):
             notes.append(
                 f"The search stopped at the time limit of {duration(self.time_limit)}, with the best point so far."
             )
-        return notes
+        no_better = None if self.baselines_ is None else baseline_note(self.kind_, self.baselines_)
+        return notes if no_better is None else [*notes, no_better]
 
     @property
     def columns_(self) -> list[Column]:
@@ -410,7 +449,7 @@ class TableModel(BaseEstimator):
         Table
             The columns of ``id``, or ``row``, counted from 1. For classes ``prediction``, ``p_<class>`` for each
             class, ``confidence`` (the probability of the prediction), ``decision`` (the prediction, or empty where a
-            person has to decide; only with ``max_error`` or ``min_confidence``), ``set`` (the prediction set, its
+            person has to decide; only with a rule for decisions), ``set`` (the prediction set, its
             classes separated by a bar, with a backslash before a bar or backslash in a name) and ``in_domain`` (from
             1, near the training rows, to 0). For numbers
             ``prediction``, ``interval_lower`` and ``interval_upper``. For labels the name of each, the same with the

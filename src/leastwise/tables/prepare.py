@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from leastwise.problem.label_tables import NamedLabels
+from leastwise.problem.targets import check_bounds
 from leastwise.sources.blocks import TableError
 from leastwise.sources.formats.cells import boolean_or_digit, number, quoted
 from leastwise.tables.columns import find_kind, leading_zeros, text_cells, values_of
@@ -157,7 +159,7 @@ def read_labels(table: Table, names: list[str]) -> Target:
     known = ~np.isnan(Y).all(axis=1)
     if not known.any():
         raise TableError(f"the label columns {names[:10]} have no values.")
-    return Target("labels", Y[known], known)
+    return Target("labels", NamedLabels.of(Y[known], names), known)
 
 
 def known_classes(table: Table, name: str, classes: Array) -> Target:
@@ -206,7 +208,10 @@ def complete(
         keep &= heavy
         if not keep.any():
             raise TableError(f'column "{weight}": all weights are 0.')
-    return table.take(np.flatnonzero(keep)), replace(target, y=target.y[keep[target.known]], known=keep), left_out
+    y = target.y[keep[target.known]]
+    if isinstance(target.y, NamedLabels):
+        y = NamedLabels.of(y, target.y.names or ())
+    return table.take(np.flatnonzero(keep)), replace(target, y=y, known=keep), left_out
 
 
 def task_ids(table: Table, name: str) -> Array:
@@ -319,6 +324,8 @@ def prepare(model: Any, table: Table) -> Prepared:
     roles.check(table)
     target = read_labels(table, roles.labels) if roles.labels else read_target(table, roles.target, model.kind)
     _check_decisions(model, target.kind, roles)
+    if model.bounds is not None:
+        _check_bounds(table, roles.target, target, model.bounds)
     used, target, left_out = complete(table, target, roles.task, roles.weight)
     params: dict[str, Any] = {}
     if roles.weight:
@@ -335,7 +342,7 @@ def prepare(model: Any, table: Table) -> Prepared:
     ignore = [name for name in model.ignore if name not in roles.all]
     output = "features" if model.model is not None and input_estimator(model.model) is None else "codes"
     encoder = TableEncoder(kinds=kinds, ignore=ignore, output=output)
-    encoder.fit_rows(inputs, np.flatnonzero(target.known))
+    encoder.fit_rows(inputs, np.flatnonzero(target.known), np.asarray(target.y))
     if target.kind == "classes":
         _warn_single_rows(target.y, roles.target)
     if not any(column.used for column in encoder.columns_):
@@ -367,16 +374,32 @@ def _warn_single_rows(y: Array, name: str) -> None:
         )
 
 
+def _check_bounds(table: Table, name: str, target: Target, bounds: Any) -> None:
+    """Refuse a target outside of its bounds; the error names the first such cell."""
+    try:
+        ends = check_bounds(bounds)
+    except ValueError as error:
+        raise TableError(str(error)) from None
+    assert ends is not None
+    outside = np.flatnonzero((target.y < ends[0]) | (target.y > ends[1]))
+    if len(outside):
+        row = int(np.flatnonzero(target.known)[outside[0]])
+        value = float(target.y[outside[0]])
+        raise table.error(row, name, f"{value:g} is outside of the bounds, {ends[0]:g} and {ends[1]:g}.")
+
+
 def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
     """Refuse parameters that do not suit the target, or each other."""
     if not 0 < model.coverage < 1:
         raise TableError(f"coverage={model.coverage!r} must be a number above 0 and below 1, such as 0.9.")
     rules = [name for name in RULES if getattr(model, name) is not None]
-    if kind == "numbers" and (rules or model.recalibrate):
+    if kind == "numbers" and (rules or model.max_miss or model.recalibrate):
         raise TableError(
-            f'column "{roles.target}" contains numbers: {", ".join(RULES)} and recalibrate are for classes and '
-            "labels. Numbers have intervals (coverage=)."
+            f'column "{roles.target}" contains numbers: {", ".join(RULES)}, max_miss and recalibrate are for classes '
+            "and labels. Numbers have intervals (coverage=)."
         )
+    if kind != "numbers" and model.bounds is not None:
+        raise TableError("bounds= is for numbers: this target is of classes or labels.")
     if len(rules) > 1:
         raise TableError(f"{rules[0]}= and {rules[1]}= exclude each other: give one of them.")
     if model.by_task and not (roles.task and (rules or model.recalibrate)):
@@ -388,7 +411,7 @@ def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
         raise TableError("threshold= is for labels= alone; classes have min_confidence=, which sets rows aside.")
     if model.similarity is not None and not (roles.task or roles.labels):
         raise TableError("similarity= relates tasks or labels: it needs task= or labels=.")
-    own = [name for name in ("threshold", "similarity", "kernel") if getattr(model, name) is not None]
+    own = [name for name in ("threshold", "similarity", "kernel", "bounds") if getattr(model, name) is not None]
     if model.model is not None and own:
         raise TableError(f"{own[0]}= is for the default model: set it in model= instead.")
 
@@ -401,3 +424,17 @@ def label_thresholds(threshold: Any, labels: list[str]) -> Any:
     if unknown:
         raise TableError(f"threshold= names {unknown[:10]}, which are not labels; these are {labels[:20]}.")
     return np.array([float(threshold.get(name, 0.5)) for name in labels])
+
+
+def miss_limits(limits: Mapping[str, float], found: Prepared) -> dict[Any, float]:
+    """Limits of missed rows by class, or by label, from their names as text."""
+    if found.roles.labels:
+        known: dict[str, Any] = {name: name for name in found.roles.labels}
+    else:
+        known = {text_of(c): c for c in np.unique(found.target.y)}
+    unknown = [name for name in limits if str(name) not in known]
+    if unknown:
+        what = "labels" if found.roles.labels else "classes"
+        raise TableError(f"max_miss= names {str(unknown[0])!r}; the {what} are {list(known)[:20]}.")
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in known.items()}
+    return {plain[str(name)]: limit for name, limit in limits.items()}

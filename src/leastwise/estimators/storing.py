@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.calibrators import (
+    CalibratedScores,
     fit_calibrator,
     fit_label_calibrator,
     sample_credibility,
@@ -27,7 +28,7 @@ from leastwise.calibration.spread import ResidualRows, Spread, fit_spread
 from leastwise.estimators.checks import check_threshold
 from leastwise.estimators.cross_calibration import fold_calibrators
 from leastwise.estimators.intervals import Residuals, residuals
-from leastwise.estimators.predicting import Answer, raw_scores
+from leastwise.estimators.predicting import raw_scores
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
@@ -209,10 +210,10 @@ def _store_heldout_classes(
     folds = list(fold_calibrators(spec, data, F, model.calibrator_))
     F, in_domain = scores_of_all(model, data, F, in_domain)
     if data.task is None:
-        answer = Answer(F, in_domain, model.calibrator_)
+        scored = CalibratedScores(F, in_domain, model.calibrator_)
     else:
-        answer = Answer(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
-    P, D = _without_own_fold(answer.proba(), answer.table(), data, F, in_domain, folds)
+        scored = CalibratedScores(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
+    P, D = _without_own_fold(scored.proba(), scored.table(), data, F, in_domain, folds)
     model.heldout_scores_ = F
     model.heldout_decision_, model.heldout_proba_ = D[:, 1] - D[:, 0] if D.shape[1] == 2 else D, P
     model.cv_results_ = table(seen)

@@ -67,7 +67,7 @@ def labels(folder: str | None, seed: int, quick: bool) -> Case:
     def measures(model: Any) -> dict[str, float]:
         return {"loss": float(label_log_loss(data.Y_test, model.predict_proba(data.X_test)))}
 
-    return MultiLabelLSPC, {"X": data.X, "Y": data.Y}, measures
+    return MultiLabelLSPC, {"X": data.X, "y": data.Y}, measures
 
 
 def groups(seed: int) -> Case:

@@ -131,7 +131,7 @@ def of_families(split: Split, model: Any) -> Figures:
     """
     fitted = Recalibrated(clone(model), None).fit(split.X, split.y)
     layout, samples, _ = read_heldout(fitted._model, read_truth(fitted._model), by_task=False)
-    answer = fitted._answer(split.X_test)
+    answer = fitted._calibrated_scores(split.X_test)
     new = layout.predictions(answer.proba(), None, answer.in_domain)[0]
     tried = [name for name in choose_family(samples).scores if name is not None]
     wanted: dict[str, Any] = {str(name): name for name in FAMILIES} | {AUTO: AUTO}

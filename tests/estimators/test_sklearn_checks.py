@@ -31,8 +31,8 @@ from leastwise import (
 class TasksFromRows:
     """The task of a row is told by how large its entries are on the whole."""
 
-    def _answer(self, X, tasks=None):
-        return super()._answer(X, _size(X))
+    def _calibrated_scores(self, X, tasks=None):
+        return super()._calibrated_scores(X, _size(X))
 
     def fit(self, X, y, sample_weight=None, groups=None):
         return super().fit(X, y, sample_weight, groups, tasks=_size(X))

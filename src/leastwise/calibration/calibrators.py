@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
@@ -36,7 +37,8 @@ from leastwise.calibration.label_calibrators import (
     fit_label_clip,
     fit_label_isotonic,
 )
-from leastwise.utils.arrays import get_namespace, scalar, to_namespace, to_numpy
+from leastwise.calibration.prior import Shift
+from leastwise.utils.arrays import get_namespace, is_numpy, numbers_like, scalar, to_namespace, to_numpy
 
 Array = np.ndarray
 
@@ -216,3 +218,62 @@ def sample_credibility(kind: str | None, sample: Sample, signed: bool = False) -
     if signed:
         sample = replace(sample, F=(sample.F + 1) / 2)
     return blend_credibility(sample, use_power=kind != "temperature")
+
+
+# -------------------------------------------------------------- scores of rows
+
+
+@dataclass(frozen=True)
+class CalibratedScores:
+    """Scores of some rows, their domain weights, and their calibration.
+
+    ``unseen`` marks rows of unseen tasks, which have their own calibrator, ``unseen_task``. ``task`` holds the codes
+    of the tasks, ``shift`` changes the class shares.
+    """
+
+    F: Array
+    in_domain: Array
+    calibrator: Calibrator
+    unseen: Array | None = None
+    unseen_task: Calibrator | None = None
+    task: Array | None = None
+    shift: Shift | None = None
+
+    def proba(self) -> Array:
+        """Probabilities, of shape (n, c)."""
+        P = self._calibrated(lambda c, rows: c.proba(self.F[rows], self.in_domain[rows]))
+        return P if self.shift is None else self.shift.proba(P)
+
+    def table(self) -> Array:
+        """Values that order the classes as the probabilities do, of shape (n, c)."""
+        if self.shift is not None:
+            return self.shift.decision(replace(self, shift=None).proba())
+        return self._calibrated(lambda c, rows: c.decision(self.F[rows], self.in_domain[rows]))
+
+    def decision(self) -> Array:
+        """Decision values, of shape (n,) with two classes (second minus first), else (n, c)."""
+        D = self.table()
+        return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
+
+    def to_numpy(self) -> CalibratedScores:
+        """The same in numpy arrays."""
+        return replace(self, F=to_numpy(self.F), in_domain=to_numpy(self.in_domain))
+
+    def best(self) -> Array:
+        """Code of the most probable class."""
+        P = self.proba()
+        return get_namespace(P).argmax(P, axis=1)
+
+    def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
+        if self.unseen is None or self.unseen_task is None or not self.unseen.any():
+            return apply(self.calibrator, ...)
+        if not is_numpy(self.F):  # both calibrators for all rows: other libraries cannot assign to indexed rows
+            unseen = get_namespace(self.F).astype(
+                numbers_like(self.unseen.astype(int), self.F), get_namespace(self.F).bool
+            )
+            known, other = apply(self.calibrator, ...), apply(self.unseen_task, ...)
+            return get_namespace(self.F).where(unseen[:, None], other, known)
+        values = np.empty_like(self.F)
+        values[~self.unseen] = apply(self.calibrator, ~self.unseen)
+        values[self.unseen] = apply(self.unseen_task, self.unseen)
+        return values

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.calibration.calibrators import CalibratedScores
 from leastwise.calibration.conformal import Evidence, HeldRows
 from leastwise.calibration.prior import Shift, read_prior
 from leastwise.estimators import intervals
@@ -22,7 +23,6 @@ from leastwise.estimators._html_repr import shows_fit
 from leastwise.estimators.docs import documented
 from leastwise.estimators.fitting import fit
 from leastwise.estimators.predicting import (
-    Answer,
     SetOptions,
     evidence_of,
     framed,
@@ -123,7 +123,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         -------
         ndarray of shape (n, n_classes)
         """
-        return self._answer(X).F
+        return self._calibrated_scores(X).F
 
     @by_partition
     def in_domain(self, X: Any) -> Array:
@@ -138,7 +138,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         ndarray of shape (n,)
             %(in_domain_ones)s
         """
-        return self._answer(X).in_domain
+        return self._calibrated_scores(X).in_domain
 
     @by_partition
     def decision_function(self, X: Any, *, class_prior: Any = None) -> Any:
@@ -227,7 +227,7 @@ class Classifier(ClassifierMixin, KernelEstimator):
         """
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted, evidence = SetOptions.checked(coverage, method, random_state, **flags), self._evidence()
-        return wanted.of(to_numpy(self._answer(X).proba()), evidence)
+        return wanted.of(to_numpy(self._calibrated_scores(X).proba()), evidence)
 
     def set_output(self, *, transform: str | None = None) -> Any:
         """Choose the container that ``predict_proba`` and a multi-class ``decision_function`` return.
@@ -246,13 +246,13 @@ class Classifier(ClassifierMixin, KernelEstimator):
 
     # ------------------------------------------- used by wrappers, ONNX and reports
 
-    def _answer(self, X: Any) -> Answer:
+    def _calibrated_scores(self, X: Any) -> CalibratedScores:
         """Scores, domain weight and calibrator of rows, which are validated here."""
         check_is_fitted(self)
-        return Answer(*raw_scores(self, read_rows(self, X)), self.calibrator_)
+        return CalibratedScores(*raw_scores(self, read_rows(self, X)), self.calibrator_)
 
-    def _shifted(self, shift: Shift | None, X: Any) -> Answer:
-        return replace(self._answer(X), shift=shift)
+    def _shifted(self, shift: Shift | None, X: Any) -> CalibratedScores:
+        return replace(self._calibrated_scores(X), shift=shift)
 
     def _shift(self, class_prior: Any) -> Shift | None:
         """From the class shares of the training rows to the given ones; None if none are given."""
@@ -351,7 +351,7 @@ class TaskClassifier(Classifier):
         -------
         ndarray of shape (n, n_classes)
         """
-        return self._answer(X, tasks).F
+        return self._calibrated_scores(X, tasks).F
 
     @by_partition
     def in_domain(self, X: Any, tasks: Any = None) -> Array:
@@ -369,7 +369,7 @@ class TaskClassifier(Classifier):
         ndarray of shape (n,)
             %(in_domain_ones)s
         """
-        return self._answer(X, tasks).in_domain
+        return self._calibrated_scores(X, tasks).in_domain
 
     @by_partition
     def decision_function(self, X: Any, tasks: Any = None, *, class_prior: Any = None) -> Any:
@@ -472,23 +472,23 @@ class TaskClassifier(Classifier):
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
         evidence, unseen = self._evidence(), self._unseen_task_evidence()
-        answer = self._answer(X, tasks)
-        assert answer.task is not None
-        return wanted.of_tasks(to_numpy(answer.proba()), answer.task, evidence, unseen)
+        scored = self._calibrated_scores(X, tasks)
+        assert scored.task is not None
+        return wanted.of_tasks(to_numpy(scored.proba()), scored.task, evidence, unseen)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, tasks: Any = None) -> float:
         """Accuracy over the rows of all tasks."""
         right = to_numpy(self.predict(X, tasks)) == np.asarray(bring(y))
         return float(np.average(right, weights=bring(sample_weight)))
 
-    def _answer(self, X: Any, tasks: Any = None) -> Answer:
+    def _calibrated_scores(self, X: Any, tasks: Any = None) -> CalibratedScores:
         check_is_fitted(self)
         rows, task = read_task_rows(self, X, tasks)
         F, in_domain = raw_scores(self, rows, task)
-        return Answer(F, in_domain, self.calibrator_, task < 0, self.unseen_task_calibrator_, task)
+        return CalibratedScores(F, in_domain, self.calibrator_, task < 0, self.unseen_task_calibrator_, task)
 
-    def _shifted(self, shift: Shift | None, X: Any, tasks: Any = None) -> Answer:
-        return replace(self._answer(X, tasks), shift=shift)
+    def _shifted(self, shift: Shift | None, X: Any, tasks: Any = None) -> CalibratedScores:
+        return replace(self._calibrated_scores(X, tasks), shift=shift)
 
     def _unseen_task_evidence(self) -> Evidence | None:
         return unseen_task_evidence(self)

@@ -213,18 +213,10 @@ def _own_functions(f: costs.Facts) -> str:
     return f"{some}the removal of the basis function of a row that is held out"
 
 
-def _each_row_in_turn(f: costs.Facts) -> str:
-    return "leave-one-out scores (a tenth of the rows is held out instead), and influence()"
-
-
 def _each_label_row_in_turn(f: costs.Facts) -> str:
     count = folds_to_hold_out(f.n, f.c)
     some = "a tenth of the rows is" if count == 1 else f"{count} of {STAND_IN} folds are"
     return f"leave-one-out scores ({some} held out instead)"
-
-
-def _the_solution(f: costs.Facts) -> str:
-    return "the exact solution, and leave-one-out scores (a tenth of the rows is held out instead)"
 
 
 for _solver in (
@@ -250,9 +242,17 @@ for _solver in (
         _kernel_times_vector,
         by_blocks=True,
         iterative=True,
-        gives_up=_each_row_in_turn,
+        gives_up=lambda f: "leave-one-out scores (a tenth of the rows is held out instead), and influence()",
     ),
-    Solver("sgd", ("single",), fit_by_sgd, costs.descent, _rows, by_blocks=True, gives_up=_the_solution),
+    Solver(
+        "sgd",
+        ("single",),
+        fit_by_sgd,
+        costs.descent,
+        _rows,
+        by_blocks=True,
+        gives_up=lambda f: "the exact solution, and leave-one-out scores (a tenth of the rows is held out instead)",
+    ),
     Solver(
         "cg",
         ("labels",),

@@ -289,7 +289,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         ndarray of shape (n, n_outputs)
             One column for each class of the first label, then of the second, and so on.
         """
-        return self._answer(X).F
+        return self._calibrated_scores(X).F
 
     def _shift(self, class_prior: Any) -> Shift | None:
         if class_prior is None:
@@ -361,7 +361,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows with all known labels right (subset accuracy); rows without known labels do not count."""
-        P, y, sample_weight = to_numpy(self._answer(X).proba()), bring(y), bring(sample_weight)
+        P, y, sample_weight = to_numpy(self._calibrated_scores(X).proba()), bring(y), bring(sample_weight)
         y = as_column(y) if is_flat(y) else y
         codes = encode_known(y, self.label_index_, len(P), self.missing)
         W = entry_weights(sample_weight, codes, self.label_index_)
@@ -429,7 +429,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         flags = {"by_class": by_class, "by_task": False, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
         evidence = label_evidence(self)
-        return wanted.of_labels(to_numpy(self._answer(X).proba()), evidence, self.label_index_)
+        return wanted.of_labels(to_numpy(self._calibrated_scores(X).proba()), evidence, self.label_index_)
 
     threshold_: Any
     label_index_: Labels

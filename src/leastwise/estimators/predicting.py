@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,76 +10,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from leastwise.calibration.blend import Calibrator
 from leastwise.calibration.conformal import METHODS, Evidence, HeldRows, gather, levels, nonconformity, sets
-from leastwise.calibration.prior import Shift
 from leastwise.estimators.checks import check_range, choose
 from leastwise.estimators.validation import row_index
 from leastwise.model_selection.optimism import hidden_errors
 from leastwise.problem.basis import evaluate
 from leastwise.problem.labels import Labels
 from leastwise.solvers.solve_tasks import evaluate_tasks
-from leastwise.utils.arrays import get_namespace, is_finite, is_numpy, numbers_like, to_namespace, to_numpy
+from leastwise.utils.arrays import get_namespace, is_finite, to_namespace, to_numpy
 from leastwise.utils.optional import frames
 from leastwise.utils.unwrap import core
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Scores of some rows, their domain weights, and their calibration.
-
-    ``unseen`` marks rows of unseen tasks, which have their own calibrator, ``unseen_task``. ``task`` holds the codes
-    of the tasks, ``shift`` changes the class shares.
-    """
-
-    F: Array
-    in_domain: Array
-    calibrator: Calibrator
-    unseen: Array | None = None
-    unseen_task: Calibrator | None = None
-    task: Array | None = None
-    shift: Shift | None = None
-
-    def proba(self) -> Array:
-        """Probabilities, of shape (n, c)."""
-        P = self._calibrated(lambda c, rows: c.proba(self.F[rows], self.in_domain[rows]))
-        return P if self.shift is None else self.shift.proba(P)
-
-    def table(self) -> Array:
-        """Values that order the classes as the probabilities do, of shape (n, c)."""
-        if self.shift is not None:
-            return self.shift.decision(replace(self, shift=None).proba())
-        return self._calibrated(lambda c, rows: c.decision(self.F[rows], self.in_domain[rows]))
-
-    def decision(self) -> Array:
-        """Decision values, of shape (n,) with two classes (second minus first), else (n, c)."""
-        D = self.table()
-        return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
-
-    def to_numpy(self) -> Answer:
-        """The same in numpy arrays."""
-        return replace(self, F=to_numpy(self.F), in_domain=to_numpy(self.in_domain))
-
-    def best(self) -> Array:
-        """Code of the most probable class."""
-        P = self.proba()
-        return get_namespace(P).argmax(P, axis=1)
-
-    def _calibrated(self, apply: Callable[[Calibrator, Any], Array]) -> Array:
-        if self.unseen is None or self.unseen_task is None or not self.unseen.any():
-            return apply(self.calibrator, ...)
-        if not is_numpy(self.F):  # both calibrators for all rows: other libraries cannot assign to indexed rows
-            unseen = get_namespace(self.F).astype(
-                numbers_like(self.unseen.astype(int), self.F), get_namespace(self.F).bool
-            )
-            known, other = apply(self.calibrator, ...), apply(self.unseen_task, ...)
-            return get_namespace(self.F).where(unseen[:, None], other, known)
-        values = np.empty_like(self.F)
-        values[~self.unseen] = apply(self.calibrator, ~self.unseen)
-        values[self.unseen] = apply(self.unseen_task, self.unseen)
-        return values
 
 
 def raw_scores(model: Any, X: Any, task: Array | None = None) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from leastwise.calibration.calibrators import CalibratedScores
 from leastwise.calibration.conformal import Evidence, HeldRows
 from leastwise.calibration.label_thresholds import choose_thresholds, decide
 from leastwise.calibration.maps import FAMILIES
@@ -18,14 +19,7 @@ from leastwise.estimators._recalibrated_rows import Layout, Truth, read_heldout,
 from leastwise.estimators.base import Classifier, TaskClassifier
 from leastwise.estimators.checks import choose
 from leastwise.estimators.multi_label import MultiLabelLSPC
-from leastwise.estimators.predicting import (
-    Answer,
-    SetOptions,
-    evidence_of,
-    held_rows,
-    label_evidence,
-    unseen_task_evidence,
-)
+from leastwise.estimators.predicting import SetOptions, evidence_of, held_rows, label_evidence, unseen_task_evidence
 from leastwise.estimators.validation import all_or_nothing, row_index
 from leastwise.model_selection.label_objective import threshold_metric
 from leastwise.problem.labels import encode_known
@@ -261,13 +255,13 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
             raise ValueError(f"by_task=True needs a multi-task model, and {type(model).__name__} is not one.")
         flags = {"by_class": by_class, "by_task": by_task, "allow_empty": allow_empty}
         wanted = SetOptions.checked(coverage, method, random_state, **flags)
-        answer = self._answer(X, tasks)
-        P = self._mapped(answer)
+        scored = self._calibrated_scores(X, tasks)
+        P = self._mapped(scored)
         if isinstance(model, MultiLabelLSPC):
             return wanted.of_labels(P, label_evidence(self), model.label_index_)
-        if answer.task is None:
+        if scored.task is None:
             return wanted.of(P, evidence_of(self))
-        return wanted.of_tasks(P, answer.task, evidence_of(self), self._unseen_task_evidence())
+        return wanted.of_tasks(P, scored.task, evidence_of(self), self._unseen_task_evidence())
 
     # ------------------------------------------------------------------ parts
 
@@ -281,7 +275,7 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """Probabilities of all classes of all labels, side by side."""
         check_is_fitted(self)
         shift = self._model._shift(class_prior)
-        new = self._mapped(self._answer(X, tasks))
+        new = self._mapped(self._calibrated_scores(X, tasks))
         return new if shift is None else shift.proba(new)
 
     def _held_rows(self) -> HeldRows:
@@ -294,21 +288,21 @@ class Recalibrated(Wrapping, MetaEstimatorMixin, ClassifierMixin, BaseEstimator)
         """That of the model: unseen tasks keep its probabilities."""
         return unseen_task_evidence(self._model) if isinstance(self._model, TaskClassifier) else None
 
-    def _answer(self, X: Any, tasks: Any = None) -> Answer:
+    def _calibrated_scores(self, X: Any, tasks: Any = None) -> CalibratedScores:
         """Predictions of the model before recalibration."""
         model, rows = arrive(self.estimator_, X)
         if isinstance(model, TaskClassifier):
-            return model._answer(rows, tasks).to_numpy()
+            return model._calibrated_scores(rows, tasks).to_numpy()
         if tasks is not None:
             raise ValueError(f"tasks= was given, but {type(model).__name__} is not a multi-task model: omit it.")
-        return model._answer(rows).to_numpy()
+        return model._calibrated_scores(rows).to_numpy()
 
-    def _mapped(self, answer: Answer) -> Array:
+    def _mapped(self, scored: CalibratedScores) -> Array:
         """Recalibrated probabilities; unseen tasks keep those of the model if it has a calibration for them."""
-        P = answer.proba()
-        new = self.layout_.applied(self.calibrators_, P, answer.task if self.by_task else None, answer.in_domain)
-        if answer.unseen_task is not None and answer.unseen is not None:
-            new[answer.unseen] = P[answer.unseen]
+        P = scored.proba()
+        new = self.layout_.applied(self.calibrators_, P, scored.task if self.by_task else None, scored.in_domain)
+        if scored.unseen_task is not None and scored.unseen is not None:
+            new[scored.unseen] = P[scored.unseen]
         return new
 
     @property

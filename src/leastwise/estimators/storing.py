@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from leastwise.calibration.calibrators import (
+    CalibratedScores,
     fit_calibrator,
     fit_label_calibrator,
     sample_credibility,
@@ -26,7 +27,7 @@ from leastwise.calibration.label_thresholds import choose_thresholds
 from leastwise.calibration.spread import ResidualRows, Spread, fit_spread
 from leastwise.estimators.checks import check_threshold
 from leastwise.estimators.intervals import Residuals, residuals
-from leastwise.estimators.predicting import Answer, raw_scores
+from leastwise.estimators.predicting import raw_scores
 from leastwise.estimators.solving import Fitted
 from leastwise.estimators.spec import Spec
 from leastwise.estimators.validation import Dataset
@@ -195,11 +196,11 @@ def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> Hel
 def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict], in_domain: Array | None) -> None:
     F, in_domain = scores_of_all(model, data, F, in_domain)
     if data.task is None:
-        answer = Answer(F, in_domain, model.calibrator_)
+        scored = CalibratedScores(F, in_domain, model.calibrator_)
     else:
-        answer = Answer(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
+        scored = CalibratedScores(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
     model.heldout_scores_ = F
-    model.heldout_decision_, model.heldout_proba_ = answer.decision(), answer.proba()
+    model.heldout_decision_, model.heldout_proba_ = scored.decision(), scored.proba()
     model.cv_results_ = table(seen)
     model.heldout_rows_ = heldout_rows(data, data.rows.y, data.rows.w, in_domain)
 

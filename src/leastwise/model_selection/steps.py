@@ -26,9 +26,9 @@ from leastwise.utils.resources import (
     BLAS_LIMIT,
     available_memory,
     blas_threads,
+    configured_memory,
     memory_limit,
     threads_for,
-    told_memory,
 )
 
 #: Maximal number of steps by which a grid is extended beyond each border.
@@ -215,7 +215,7 @@ def in_order(function: Callable, tasks: Sequence[tuple], jobs: int) -> Generator
     backend, _ = get_active_backend(prefer="threads")
     lazy = getattr(backend, "supports_return_generator", False)
     how = {"return_as": "generator"} if lazy else {}
-    share, memory = max(1, blas_threads() // jobs), told_memory()
+    share, memory = max(1, blas_threads() // jobs), configured_memory()
     with BLAS_LIMIT.at(share):
         run = Parallel(n_jobs=jobs, prefer="threads", **how)
         yield from run(delayed(_limited)(share, memory, function, task) for task in tasks)

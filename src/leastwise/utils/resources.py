@@ -104,17 +104,17 @@ def _checked(limit: int | str | None) -> int | None:
 
 def available_memory() -> int:
     """Bytes that can be allocated: the limit that was set, else ``LEASTWISE_MEMORY``, else the free memory."""
-    told = told_memory()
+    told = configured_memory()
     return _recent_system(JUST_NOW) if told is None else told
 
 
 def block_bytes(most: int) -> int:
     """Bytes of a block of rows: ``most``, or less if memory is short. The system is queried every few seconds."""
-    told = told_memory()
+    told = configured_memory()
     return max(1, min(most, (_recent_system(RECENT) if told is None else told) // SHARE))
 
 
-def told_memory() -> int | None:
+def configured_memory() -> int | None:
     """The limit that the user set, or None."""
     for told in (_here.get(), _everywhere[0]):
         if told is not None:

@@ -56,8 +56,8 @@ def check(output: Output, *, model: Path, data: str, tolerance: float, **reader_
     else:
         output.print(f"No drift in {len(rows)} checks.")
     output.print(
-        "The distance is the share of rows that would have to change to make both tables the same. Drift is a distance "
-        f"above {as_text(float(tolerance))} that is not due to chance."
+        "The distance is the share of rows that would have to change to make both tables the same. Drift is a "
+        f"distance above {as_text(float(tolerance))} that is not due to chance."
     )
 
 

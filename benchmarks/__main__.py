@@ -35,6 +35,7 @@ SCRIPTS = (
     "dask_tasks",
     "lssvm_peers",
     "krylov_scale",
+    "preconditioners",
     "large_n",
     "stream_scale",
     "mnist_whole",

@@ -31,7 +31,7 @@ def test_tables_of_measurements_are_not_typed():
     assert typed <= {"Intervals with few rows and groups", "All rows as centres up to 50,000"}
 
 
-def test_every_table_has_its_place():
+def test_every_place_has_its_table():
     used = [name for page in pages.pages() for _, name, _ in pages.PLACE.findall(page.read_text())]
     assert sorted(used) == sorted(set(used))
-    assert set(used) == set(pages.TABLES)
+    assert set(used) <= set(pages.TABLES)

@@ -451,3 +451,23 @@ def test_the_ridge_may_change(rng):
     first = operator(np.eye(20))
     operator.rho = 3.0
     np.testing.assert_allclose(operator(np.eye(20)), first + 2 * np.eye(20), atol=1e-12)
+
+
+@pytest.mark.parametrize("budget", [2**14, 2**17, 2**24])
+def test_products_do_not_depend_on_threads_or_on_what_is_stored(rng, monkeypatch, budget):
+    X, V = rng.normal(size=(700, 5)), rng.normal(size=(700, 3))
+    products = []
+    for count in (1, 2):
+        monkeypatch.setattr("leastwise.utils.resources.idle_processors", lambda count=count: count)
+        monkeypatch.setattr("leastwise.utils.resources.BLAS_LIMIT.usable", lambda count=count: count)
+        operator = KernelTimes(RBF(), 1.5, X, rho=0.2, budget=budget)
+        products += [operator.times(V), operator.times(V)]  # the second one reads what is stored
+    assert all(np.array_equal(product, products[0]) for product in products)
+
+
+def test_products_in_single_precision_are_those_in_double_to_six_digits(rng):
+    X, V = rng.normal(size=(600, 5)), rng.normal(size=(600, 3))
+    exact = KernelTimes(RBF(), 1.5, X, rho=0.2).times(V)
+    rough = KernelTimes(RBF(), 1.5, X.astype(np.float32), rho=0.2, product_dtype=np.float32).times(V)
+    assert rough.dtype == V.dtype
+    assert 0 < np.abs(rough - exact).max() < 1e-5 * np.abs(exact).max()

@@ -31,6 +31,7 @@ SCRIPTS = (
     "intervals",
     "task_peers",
     "task_study",
+    "input_choices",
     "task_scale",
     "dask_tasks",
     "lssvm_peers",

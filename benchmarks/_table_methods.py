@@ -293,8 +293,18 @@ WITHOUT: dict[str, dict[str, Any]] = {
 }
 
 
+#: Other numbers of centres.
+CENTERS: dict[str, dict[str, Any]] = {
+    "all rows as centres": {"n_centers": None},
+    "500 centres": {"n_centers": 500},
+    "1,000 centres": {"n_centers": 1000},
+    "2,000 centres": {"n_centers": 2000},
+    "1,000 centres by k-means": {"n_centers": 1000, "centers": "kmeans"},
+}
+
+
 def ablation(make: Any, options: dict[str, Any]) -> TableMethod:
     return raw(lambda seed: make(random_state=seed, **options))
 
 
-ABLATIONS = {f"LSPC, {name}": ablation(LSPC, options) for name, options in WITHOUT.items()}
+ABLATIONS = {f"LSPC, {name}": ablation(LSPC, options) for name, options in (WITHOUT | CENTERS).items()}

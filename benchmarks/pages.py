@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import _page_costs, _page_methods, _page_peers, _page_speed, _promises
+from benchmarks import _page_costs, _page_methods, _page_peers, _page_speed, _promises, input_choices
 from benchmarks._common import RESULTS
-from benchmarks._page_format import NONE, best, table
+from benchmarks._page_format import NONE, best, results, table
 from benchmarks._ranks import summary
-from benchmarks._table_methods import ABLATIONS, CLASSIFIERS, REGRESSORS
+from benchmarks._table_methods import ABLATIONS, CENTERS, CLASSIFIERS, REGRESSORS
 from benchmarks.raw_tables import SIZES, read_records
 from papers.overview import overview
 
@@ -74,6 +74,30 @@ def raw_tables(task: str, ours: str, methods: Sequence[str], size: str) -> str:
         f"p = {part['p_value']:.0e}, critical difference of mean ranks (Nemenyi) {part['critical_difference']:.1f}"
     )
     return f"{title}\n\n{table([*header, *measures.values(), 'fit, s', 'predict, s'], lines)}"
+
+
+def center_numbers() -> str:
+    """Log-loss and seconds by the number of centres, on the tables with more than 3,000 training rows."""
+    methods = ["LSPC()", *(f"LSPC, {name}" for name in CENTERS), "CatBoost"]
+    records = [r for r in raw_records("classification") if r["size"] == "all" and r["draw"] == 0]
+    found = {(r["set"], r["method"]): r for r in records}
+    sets = sorted({name for name, method in found if method == f"LSPC, {next(iter(CENTERS))}"})
+    lines = []
+    for name in sets:
+        rows = [found.get((name, method)) for method in methods]
+        cells = [f"{r['log_loss']:.4f} / {r['fit_seconds'] + r['predict_seconds']:.1f}" if r else NONE for r in rows]
+        lines.append([name, f"{found[name, 'LSPC()']['rows']:,}", *cells])
+    return table(["log-loss / seconds", "rows", *(method.removeprefix("LSPC, ") for method in methods)], lines)
+
+
+def choices_of_inputs() -> str:
+    """Losses of the defaults and of a Gaussian kernel, for tasks, labels and groups."""
+    lines = []
+    figures = results("input_choices")["figures"]
+    for name, draws, ours, other, ratio, duel, *seconds in input_choices.compared(figures):
+        losses = best([ours, other], True, 3)
+        lines.append([name, str(draws), *losses, f"{ratio:.3f}", duel, *(f"{s:.2f}" for s in seconds)])
+    return table(input_choices.HEADER, lines)
 
 
 def one_task() -> str:
@@ -140,6 +164,8 @@ TABLES: dict[str, Callable[[], str]] = {
         f"raw-tables-ablations-{s}": partial(raw_tables, "classification", "LSPC()", ["LSPC()", *ABLATIONS], s)
         for s in ("300", "1500")
     },
+    "raw-tables-centres": center_numbers,
+    "input-choices": choices_of_inputs,
     "raw-tables-regression": partial(raw_tables, "regression", "LSSVR()", list(REGRESSORS), "300"),
     "readme-one-task": one_task,
     "alternatives": alternatives,

@@ -99,7 +99,7 @@ def held_out(model: Any, y: Array) -> dict[str, float]:
     """The model's own estimate from held-out training rows, if it has one."""
     model = model[-1] if hasattr(model, "steps") else model
     if (P := getattr(model, "heldout_proba_", None)) is not None:
-        counted = model.heldout_rows_.weight > 0
+        counted = (model.heldout_rows_.weight > 0) & np.isfinite(P[:, 0])  # iterative solvers hold out some rows
         return {"heldout_log_loss": class_measures(P[counted], y[counted])["log_loss"]}
     if (f := getattr(model, "heldout_prediction_", None)) is not None:
         counted = np.isfinite(f)

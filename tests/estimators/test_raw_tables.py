@@ -648,3 +648,12 @@ def test_prediction_checks_its_columns():
         LSPC(**FIXED).fit(NUMBERS, Y).predict(sparse.csr_matrix(GAPS))
     refit = clone(model).fit(NUMBERS, Y)
     assert refit.categories_ == [None] * 3
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_column_of_dates_is_refused_with_advice(kind):
+    days = np.arange("2026-01-01", "2026-01-31", dtype="datetime64[D]").astype("datetime64[us]")
+    columns = {"a": np.arange(30.0), "day": days}
+    table = {"pandas": pd, "polars": pl}[kind].DataFrame(columns)
+    with pytest.raises(ValueError, match="Column 'day' holds dates: turn them into numbers"):
+        LSPC().fit(table, np.arange(30) % 2)

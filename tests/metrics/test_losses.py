@@ -160,4 +160,4 @@ def test_the_score_of_a_search_is_the_loss_of_what_it_held_out(make):
         X, y, **more
     )
     best = model.cv_results_["mean_test_score"].max()
-    assert log_loss(y, model.heldout_proba_) == pytest.approx(-best, rel=1e-9)
+    assert log_loss(y, model.calibrator_.proba(model.heldout_scores_)) == pytest.approx(-best, rel=1e-9)

@@ -65,6 +65,14 @@ def check_count(name: str, value: Any) -> int | None:
     return int(float(value))
 
 
+def check_centers(value: Any) -> None:
+    """A whole number of 1 or more, "auto" or None."""
+    if isinstance(value, str):
+        choose("n_centers", value, ["auto", None])
+    else:
+        check_count("n_centers", value)
+
+
 def check_search_rows(value: Any) -> None:
     """A whole number of 1 or more, "auto" or None."""
     if isinstance(value, str):

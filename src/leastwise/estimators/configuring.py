@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from leastwise.estimators.center_count import with_fewer_centers
 from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
 from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
 from leastwise.estimators.solving import make_problem
@@ -88,7 +89,9 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     data = data.with_inputs(best.inputs, best.function)
     # Weights have seen the labels: leave-one-out would choose too small a sigma.
     settings = replace(settings, kernel=data.kernel, inputs=best.inputs, start=start, keeps_sigma=best.weighted)
-    return spec, data, replace(settings, seen=tuple(seen), chosen=best.names)
+    settings = replace(settings, seen=tuple(seen), chosen=best.names)
+    spec = spec if start is None else with_fewer_centers(make_problem(spec, data, settings), start)
+    return spec, data, settings
 
 
 def rungs(search_rows: Any, n: int) -> tuple[int, int]:

@@ -94,8 +94,10 @@ norm : {"function", "coefficients"}
     Penalty: the norm of the function, ``theta' K theta``, or that of the coefficients, ``theta' theta``, as in the
     paper.
 
-n_centers : int
-    Number of centres (basis functions). None makes every training row a centre.
+n_centers : int or "auto"
+    Number of centres (basis functions). None makes every training row a centre. "auto" does so up to 3,000 rows.
+    Beyond, it chooses 500 to 1,000 random rows if that is log(n) times the effective dimension at the chosen sigma
+    and alpha or more, and every row otherwise; also if sigma or alpha are given.
 
 bias : {"shared", None}
     An unpenalised intercept for each class or output, or none.
@@ -323,9 +325,9 @@ heldout_decision_ : ndarray
     ``decision_function`` of the training rows when they are held out. Not set with ``cv=None``.
 
 heldout_proba_ : ndarray
-    ``predict_proba`` of the training rows when they are held out. Not set with ``cv=None``. The hyperparameters were
-    chosen on these rows, so that they are slightly optimistic as an estimate of performance: report performance on
-    rows that ``fit`` has not seen.
+    ``predict_proba`` of the training rows when they are held out, by calibrators that were fitted without the row (in
+    eight folds). Not set with ``cv=None``. The hyperparameters were chosen on these rows, so that they are slightly
+    optimistic as an estimate of performance: report performance on rows that ``fit`` has not seen.
 
 heldout_rows_ : HeldRows
     True classes, weights, groups and tasks of the training rows. Not set with ``cv=None``.

@@ -104,7 +104,8 @@ def _learned(model: KernelEstimator) -> TrainingRecord:
     if known is None:
         raise ValueError(
             "influence() needs a model that was solved exactly with a coefficient for every training row. This "
-            "excludes n_centers, centers, basis='class', norm='coefficients', prune=, kernel='precomputed', "
+            "excludes few centres (set n_centers=None), centers, basis='class', norm='coefficients', prune=, "
+            "kernel='precomputed', "
             "solver='arrow', 'krylov' and 'sgd', and a linear kernel of many rows. Fit with all rows as "
             "centres and norm='function' (for a linear kernel of many tasks, solver='dual'). A model file "
             "saved with keep='predict' does not contain the training targets: use keep='all'."

@@ -135,7 +135,7 @@ class LSPC(Classifier):
         categories: Any = "from_dtype",
         norm: str = "function",
         basis: str = "full",
-        n_centers: int | None = None,
+        n_centers: Any = "auto",
         centers: Any = "random",
         bias: str | None = None,
         cv: Any = "loo",

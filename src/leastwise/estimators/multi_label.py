@@ -198,7 +198,7 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         metric: Any = "auto",
         categories: Any = "from_dtype",
         norm: str = "function",
-        n_centers: int | None = None,
+        n_centers: Any = "auto",
         centers: Any = "random",
         bias: str | None = None,
         cv: Any = "loo",

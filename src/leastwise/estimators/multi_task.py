@@ -150,7 +150,7 @@ class MultiTaskLSPC(TaskClassifier):
         metric: Any = "auto",
         categories: Any = "from_dtype",
         norm: str = "function",
-        n_centers: int | None = None,
+        n_centers: Any = "auto",
         centers: Any = "random",
         bias: str | None = None,
         cv: Any = "loo",

@@ -12,6 +12,7 @@ import numpy as np
 
 from leastwise.calibration.calibrators import CALIBRATIONS
 from leastwise.estimators.checks import (
+    check_centers,
     check_count,
     check_levels,
     check_positive,
@@ -66,6 +67,8 @@ class Spec:
         Training rows of another array library may stay on their device.
     auto_kernels : tuple of str
         Kernels that ``kernel="auto"`` chooses from.
+    auto_centers : bool
+        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.estimators.center_count` finds that fewer do.
 
     All others are parameters of the estimators.
     """
@@ -96,6 +99,7 @@ class Spec:
     norm: str = "function"
     basis: str = "full"
     n_centers: Any = None
+    auto_centers: bool = False
     centers: Any = "random"
     bias: Any = None
     similarity: Any = "shared"
@@ -123,6 +127,8 @@ class Spec:
         """The parameters of an estimator."""
         names = {field.name for field in fields(cls)}
         given = {k: v for k, v in estimator.get_params(deep=False).items() if k in names}
+        if isinstance(given.get("n_centers"), str) and given["n_centers"] == "auto":
+            given |= {"n_centers": None, "auto_centers": True}
         return cls(type(estimator).__name__, targets, family, **constants, **given)
 
     # ------------------------------------------------------------ properties
@@ -308,7 +314,7 @@ class Spec:
 
     def _checked_kernel(self) -> Kernel:
         self.intercept_ratios  # noqa: B018 - raises an error for a bad bias
-        check_count("n_centers", self.n_centers)
+        check_centers(self.n_centers)
         check_n_jobs(self.n_jobs)
         self.scorer  # noqa: B018 - raises an error for a bad scoring
         sigmas, alphas = self.grids(1.0, 1.0)

@@ -26,6 +26,7 @@ from leastwise.calibration.extrapolation import (
 from leastwise.calibration.label_thresholds import choose_thresholds
 from leastwise.calibration.spread import ResidualRows, Spread, fit_spread
 from leastwise.estimators.checks import check_threshold
+from leastwise.estimators.cross_calibration import fold_calibrators
 from leastwise.estimators.intervals import Residuals, residuals
 from leastwise.estimators.predicting import raw_scores
 from leastwise.estimators.solving import Fitted
@@ -77,7 +78,7 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
     model.class_prior_ = data.rows.class_shares(len(data.classes))
     model.extrapolation_ = extrapolation
     if spec.cv is not None:
-        _store_heldout_classes(model, data, outcome.F, fitted.choice.seen, in_domain)
+        _store_heldout_classes(model, spec, data, outcome.F, fitted.choice.seen, in_domain)
     return model
 
 
@@ -178,6 +179,16 @@ def scores_of_all(model: Any, data: Dataset, F: Array, in_domain: Array | None =
     return scores, trusted
 
 
+def _without_own_fold(
+    P: Array, D: Array, data: Dataset, F: Array, in_domain: Array, folds: list[tuple[Array, Any]]
+) -> tuple[Array, Array]:
+    """Probabilities and decision values of all rows, where held-out rows have the calibrator of the other folds."""
+    for rows, calibrator in folds:
+        place = data.used[rows]
+        P[place], D[place] = (f(F[place], in_domain[place]) for f in (calibrator.proba, calibrator.decision))
+    return P, D
+
+
 def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> HeldRows:
     """True classes, weights, groups and tasks of all rows, from those of the rows with a weight above 0."""
     rows, n = data.rows, data.X.shape[0]
@@ -193,14 +204,18 @@ def heldout_rows(data: Dataset, codes: Array, w: Array, in_domain: Array) -> Hel
     return HeldRows(every, weight, in_domain, group, data.task, count)
 
 
-def _store_heldout_classes(model: Any, data: Dataset, F: Array, seen: list[dict], in_domain: Array | None) -> None:
+def _store_heldout_classes(
+    model: Any, spec: Spec, data: Dataset, F: Array, seen: list[dict], in_domain: Array | None
+) -> None:
+    folds = list(fold_calibrators(spec, data, F, model.calibrator_))
     F, in_domain = scores_of_all(model, data, F, in_domain)
     if data.task is None:
         scored = CalibratedScores(F, in_domain, model.calibrator_)
     else:
         scored = CalibratedScores(F, in_domain, model.calibrator_, data.task < 0, model.unseen_task_calibrator_)
+    P, D = _without_own_fold(scored.proba(), scored.table(), data, F, in_domain, folds)
     model.heldout_scores_ = F
-    model.heldout_decision_, model.heldout_proba_ = scored.decision(), scored.proba()
+    model.heldout_decision_, model.heldout_proba_ = D[:, 1] - D[:, 0] if D.shape[1] == 2 else D, P
     model.cv_results_ = table(seen)
     model.heldout_rows_ = heldout_rows(data, data.rows.y, data.rows.w, in_domain)
 
@@ -343,8 +358,10 @@ def _store_heldout_labels(
 ) -> None:
     """The record of held-out rows, and the thresholds chosen on them."""
     known = ~np.isnan(F[:, 0])
+    folds = list(fold_calibrators(spec, data, F, model.calibrator_))
     F, in_domain = scores_of_all(model, data, F, in_domain)
     P, D = model.calibrator_.proba(F, in_domain), model.calibrator_.decision(F, in_domain)
+    P, D = _without_own_fold(P, D, data, F, in_domain, folds)
     model.heldout_scores_ = F
     model.heldout_proba_, model.heldout_decision_ = model._by_label(P), model._by_label(D, difference=True)
     model.cv_results_ = table(seen)

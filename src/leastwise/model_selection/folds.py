@@ -288,6 +288,22 @@ def _values(rows: Rows) -> list[Array]:
     return [*rows.values.T] if quantities and rows.values is not None else []
 
 
+def hashed_folds(rows: Rows, count: int, precomputed: bool = False) -> Array | None:
+    """Folds of equal size by the content of the rows; groups, or the copies of a row, stay together.
+
+    None if there are fewer than two groups or distinct rows for each fold.
+    """
+    unit = np.unique(rows.copy if rows.group is None else rows.group, return_inverse=True)[1].reshape(-1)
+    size = int(unit.max()) + 1
+    if size < 2 * count:
+        return None
+    # Names of classes matter only for rows of equal inputs.
+    keys = [content_hashes(rows, "folds", precomputed), input_hashes(rows, precomputed)]
+    fold = np.empty(size, dtype=int)
+    fold[np.lexsort([unit_hashes(key, unit, "folds") for key in keys])] = np.arange(size) % count
+    return fold[unit]
+
+
 def distinct_sample(rows: Rows, count: int, purpose: str, precomputed: bool = False) -> Array:
     """Indices of ``count`` distinct rows; all distinct rows if there are no more."""
     first = np.sort(np.unique(rows.copy, return_index=True)[1])

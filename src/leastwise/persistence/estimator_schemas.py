@@ -72,7 +72,7 @@ PARAMETERS: Fields = {
     "categories": Maybe(Text(), COLUMNS),
     "norm": Text(),
     "basis": Text(),
-    "n_centers": Maybe(Int(1)),
+    "n_centers": Maybe(Text("auto"), Int(1)),
     "centers": OneOf(Text(), MATRIX),
     "bias": Maybe(Text(), POSITIVE),
     "cv": Maybe(Text(), Int(), Part("splitter"), SPLITS),

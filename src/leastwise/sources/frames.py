@@ -310,11 +310,23 @@ def category_columns(X: Any, categories: Any) -> list[int]:
         if columns is None or len(set(names)) < len(names):
             return []
         kinds = columns.schema(X)
+        _refuse_dates(kinds)
         return [j for j, name in enumerate(names) if _is_category(columns, X, name, kinds[name].name)]
     if sparse.issparse(X):
         raise ValueError(f"categories={categories!r}: sparse X has no categories. Give a frame or a dense array.")
     width = np.shape(X)[1] if np.ndim(X) == 2 or hasattr(X, "shape") else len(X[0])
     return sorted({_position(entry, _names(X), width) for entry in categories})
+
+
+def _refuse_dates(kinds: Schema) -> None:
+    """Raise an error for columns that are neither numbers nor categories."""
+    for name, kind in kinds.items():
+        if kind.name in ("date", "other"):
+            what = "dates" if kind.name == "date" else f"values of type {kind.type}"
+            raise ValueError(
+                f"Column {name!r} holds {what}: turn them into numbers, such as days since the first one, or leave "
+                "the column out. leastwise.tables.TableModel takes dates as they are."
+            )
 
 
 def check_categories(categories: Any) -> None:

@@ -122,8 +122,9 @@ class TableModel(BaseEstimator):
     recalibrate : bool, default=False
         Calibrate again on held-out predictions, see :class:`leastwise.Recalibrated`.
     n_centers : "auto", int or None, default="auto"
-        Number of kernel centres. "auto" uses all rows, with more than 5,000 rows 500, and fewer where the memory
-        (see :func:`leastwise.set_memory_limit`) or ``time_limit`` does not suffice.
+        Number of kernel centres. "auto" is that of the estimators, see :class:`leastwise.LSPC`; with more than 10,000
+        rows it is 500, and fewer where the memory (see :func:`leastwise.set_memory_limit`) or ``time_limit`` does not
+        suffice.
     time_limit : float, optional
         Seconds that the fit may take. The number of centres follows it, and the search stops there with the best
         point so far. Times are planned, see :meth:`plan`, so the limit is kept approximately.
@@ -308,7 +309,7 @@ class TableModel(BaseEstimator):
             model = Abstaining(model, **rule, confidence=self.confidence, by_task=self.by_task)
         return model, plan
 
-    def _chosen(self, kind: str, task: str | None, centers: int | None) -> Any:
+    def _chosen(self, kind: str, task: str | None, centers: Any) -> Any:
         """The given estimator, or the default for this kind of target."""
         if self.model is not None:
             return clone(self.model)
@@ -351,11 +352,10 @@ class TableModel(BaseEstimator):
     def _notes(self, table: Table) -> list[str]:
         notes = [*table.notes, *(f"{count} rows left out: {why}." for why, count in self.left_out_.items() if count)]
         notes += [f'Column "{c.name}" is not used: {c.note}.' for c in self._unused()]
-        centers = getattr(self._inner, "n_centers", None)
-        if self.model is None and centers is not None and centers < self.n_rows_:
-            notes.append(
-                f"{centers} of {self.n_rows_} rows are kernel centres (n_centers); all rows are used for training."
-            )
+        centers = getattr(self._inner, "centers_", None)
+        if self.model is None and centers is not None and centers.shape[0] < self.n_rows_:
+            count = f"{centers.shape[0]} of {self.n_rows_} rows"
+            notes.append(f"{count} are kernel centres (n_centers); all rows are used for training.")
         if self.stopped_ and self.time_limit is not None:
             notes.append(
                 f"The search stopped at the time limit of {duration(self.time_limit)}, with the best point so far."

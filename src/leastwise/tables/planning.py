@@ -12,14 +12,14 @@ from leastwise.sources.blocks import TableError
 from leastwise.tables.prepare import Prepared
 from leastwise.utils.warn import warn_user
 
-#: Up to this many rows, every row is a kernel centre.
-MANY_ROWS = 5000
+#: Up to this many rows, every row is a kernel centre, unless fewer are as good (``n_centers="auto"`` of the models).
+MANY_ROWS = 10_000
 #: With more rows there are so many centres; fewer if memory or time are limited.
 CENTERS = (500, 200, 100, 50)
 
 
 def sized_model(
-    make: Callable[[int | None], Any], found: Prepared, n_centers: Any, time_limit: float | None
+    make: Callable[[Any], Any], found: Prepared, n_centers: Any, time_limit: float | None
 ) -> tuple[Any, Plan | None]:
     """The estimator with its number of centres, and its plan; None if it has none.
 
@@ -38,8 +38,8 @@ def sized_model(
         model = make(n_centers)
         return model, plan_of(model, found)
     n = len(found.used)
-    numbers = [None] * (n <= MANY_ROWS) + [count for count in CENTERS if count < n]
-    for count in numbers or [None]:
+    numbers: list[Any] = ["auto"] * (n <= MANY_ROWS) + [count for count in CENTERS if count < n]
+    for count in numbers or ["auto"]:
         model = make(count)
         plan = plan_of(model, found)
         if plan is None or (plan.fits and (time_limit is None or plan.seconds <= time_limit)):

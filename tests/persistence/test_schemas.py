@@ -381,7 +381,7 @@ def test_control_characters_of_a_file_are_shown_escaped(tmp_path):
         lw.load(path)
     assert all("\x1b" not in str(one.message) and len(str(one.message)) < 500 for one in caught)
     change(path, lambda header, _: state_of(header, "LSPC").update({"\x1b[2J": 1}))
-    with pytest.raises(FileError, match=r"attribute '\\x1b\[2J', which is no name"):
+    with pytest.raises(FileError, match=r"attribute '\\x1b\[2J', which is not declared"):
         lw.load(path)
 
 

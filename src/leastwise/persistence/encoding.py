@@ -324,7 +324,7 @@ class Decoder:
         values = {}
         for key, node in state.items():
             if not key.isidentifier():  # names that are shown in messages
-                raise FileError(f"{known.name} has an attribute {key[:80]!r}, which is no name")
+                raise FileError(f"{known.name} has an attribute {key[:80]!r}, which is not declared")
             try:
                 values[key] = self.value(node)
             except FileError as error:

@@ -349,9 +349,13 @@ def test_quiet_says_results_only(made, tmp_path):
         (
             "fit cases.csv -t findign",
             DATA,
-            "cases.csv: .*'findign', not found .did you mean 'finding'..; the columns",
+            "cases.csv: .*'findign', which the table does not have .did you mean 'finding'..; the columns",
         ),
-        ("fit cases.csv -t finding --task Sites", DATA, "'Sites', not found .did you mean 'site'..; the columns are"),
+        (
+            "fit cases.csv -t finding --task Sites",
+            DATA,
+            "'Sites', which the table does not have .did you mean 'site'..; the columns are",
+        ),
         ("fit cases.csv -t finding --ignore cse", DATA, "--column and --ignore name the column 'cse', .*'case'"),
         ("fit cases.csv", USAGE, "give either --target COLUMN"),
         ("fit cases.csv -t finding --labels a,b", USAGE, "give either --target COLUMN"),

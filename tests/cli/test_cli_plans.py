@@ -176,8 +176,8 @@ def test_plans_of_table_models():
     ("expected", "elapsed", "text"),
     [
         (60, 0, "about 60 s left"),
-        (60, 59.5, "soon done"),
-        (60, 80, "soon done"),
+        (60, 59.5, "almost done"),
+        (60, 80, "almost done"),
         (60, 100, "longer than planned"),
         (600, 100, "about 8 min left"),
         (3 * 3600, 0, "about 3.0 h left"),
@@ -205,5 +205,5 @@ def test_a_terminal_shows_a_bar_and_the_time_left(table, tmp_path):
                 break
     os.close(ours)
     assert process.returncode == 0
-    assert re.search(r"about \d+ s left|soon done|longer than planned", said.decode())
+    assert re.search(r"about \d+ s left|almost done|longer than planned", said.decode())
     assert "━" in said.decode()

@@ -56,7 +56,7 @@ def test_names_of_columns_may_contain_commas(tmp_path):
     assert out.startswith('"size, cm",shade,row,prediction,')
     code, _, err = spoken("fit", tmp_path / "t.csv", "-t", "finding", "--ignore", "shade,hue")
     assert code == DATA
-    assert "the column 'hue', not found" in err
+    assert "the column 'hue', which the table does not have" in err
 
 
 def test_labels_can_be_repeated(tmp_path):

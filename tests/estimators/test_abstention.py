@@ -562,7 +562,7 @@ def test_labels_are_left_open_one_by_one():
 
 def test_a_label_that_stays_open_is_named():
     table = np.column_stack([Y == 0, np.random.default_rng(0).random(300) < 0.5]).astype(int)
-    with pytest.warns(UserWarning, match="300 held-out rows of label 1: everything is rejected of label 1"):
+    with pytest.warns(UserWarning, match="300 held-out rows of label 1: nothing is accepted for this label"):
         model = Abstaining(MultiLabelLSPC(1.0, 0.01, 0.0, random_state=0), max_error=0.15).fit(X, table)
     assert model.coverage_[0] > 0.2
     assert not model.accepts(NEW)[:, 1].any()

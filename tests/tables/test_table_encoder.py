@@ -137,7 +137,8 @@ def test_kinds_may_be_said():
     assert column(cells, ignore=["a"]).kind == "ignore"
     assert column([str(i) for i in range(30)], kinds={"a": "number"}).features == ["a"]
     with pytest.raises(
-        TableError, match=r"kinds= and ignore= name the column 'b', not found; the columns are \['a'\]"
+        TableError,
+        match=r"kinds= and ignore= name the column 'b', which the table does not have; the columns are \['a'\]",
     ):
         column(cells, kinds={"b": "category"})
     with pytest.raises(TableError, match=r"kinds= has 'word' for column \"a\": use one of"):
@@ -267,8 +268,11 @@ def test_columns_in_another_order_and_others_beside():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("size,line,ok\n1,north,yes\n", ": the model needs the column 'day', not found; the columns are ['size', "),
-        ("line\nnorth\n", ": the model needs the columns 'size', 'ok', 'day', not found"),
+        (
+            "size,line,ok\n1,north,yes\n",
+            ": the model needs the column 'day', which the table does not have; the columns are ['size', ",
+        ),
+        ("line\nnorth\n", ": the model needs the columns 'size', 'ok', 'day', which the table does not have"),
         (TRAINING + "abc,north,no,2024-01-01\n", ', line 22, column "size": "abc" is not a number.'),
         (TRAINING + "1,north,maybe,2024-01-01\n", ', line 22, column "ok": "maybe" is not true or false'),
         (TRAINING + "1,north,no,1.1.2024\n", ', line 22, column "day": "1.1.2024" is not an ISO date'),

@@ -249,7 +249,9 @@ def test_tasks(tmp_path):
     assert note in model.predict_table(elsewhere).notes
     with pytest.raises(TableError, match='row 1, column "site": the task "elsewhere" did not occur in training'):
         model.predict_table(elsewhere, strict=True)
-    with pytest.raises(TableError, match="the model needs its task in the column 'site', not found"):
+    with pytest.raises(
+        TableError, match="the model needs its task in the column 'site', which the table does not have"
+    ):
         model.predict_table(NEW.without(["site"]))
     missing = Table.of({**TRAIN.columns, "site": ["", *TRAIN["site"][1:]]})
     assert clone(model).fit(missing).left_out_ == {"no target": 0, "no task": 1}
@@ -320,7 +322,7 @@ def test_scores_by_their_definitions(finding):
 
 
 def test_evaluate_needs_the_target(finding):
-    with pytest.raises(TableError, match="the evaluation needs the column 'finding', not found"):
+    with pytest.raises(TableError, match="the evaluation needs the column 'finding', which the table does not have"):
         finding.evaluate(NEW.without(["finding"]))
     with pytest.raises(TableError, match="there is nothing to evaluate"):
         finding.evaluate({**NEW.columns, "finding": [""] * len(NEW)})
@@ -381,7 +383,7 @@ def test_frames(finding):
         ({"target": "finding", "labels": ["hot", "wet"]}, "give either target=, the column to predict, or labels="),
         ({"labels": "hot"}, "labels='hot' must be a list of columns"),
         ({"labels": ["hot", "wet"], "task": "site"}, "labels= cannot be combined with task= or kind="),
-        ({"target": "y"}, "the model is to use the column 'y', not found; the columns are"),
+        ({"target": "y"}, "this model uses the column 'y', which the table does not have; the columns are"),
         ({"target": "finding", "task": "finding"}, 'column "finding" has two roles'),
         ({"target": "finding", "kind": "class"}, "kind='class' is unknown"),
         ({"target": "finding", "kind": "numbers"}, 'row 1, column "finding": "'),
@@ -402,7 +404,7 @@ def test_what_is_said_of_columns():
         target="finding", task="site", model=MultiTaskLSPC(sigma=2.0, alpha=0.01, sharing=0.5), **options
     )
     assert "size" not in model.fit(TRAIN).encoder_.get_feature_names_out()
-    with pytest.raises(TableError, match="kinds= and ignore= name the column 'sise', not found"):
+    with pytest.raises(TableError, match="kinds= and ignore= name the column 'sise', which the table does not have"):
         TableModel(target="finding", ignore=["sise"]).fit(TRAIN)
 
 

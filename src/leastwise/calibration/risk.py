@@ -341,16 +341,20 @@ class Rule:
         shifted = decisions.against(level)
         return shifted.coverage(0.0), shifted.bound(0.0, self.delta)
 
-    def warn_empty(self, decisions: Decisions, of: str = "") -> None:
-        """Warn that nothing is accepted, with the smallest limit that would accept some rows."""
+    def warn_empty(self, decisions: Decisions, label: Any = None, others: int = 0) -> None:
+        """Warn that nothing is accepted, of a label and some others, with the smallest limit that is possible."""
+        of, nothing = "", "everything is rejected"
+        if label is not None:
+            of, nothing = f" of label {label!r}", "nothing is accepted for this label"
+            nothing += f", nor for {others} other{'s' if others > 1 else ''}" if others else ""
         why = "is accepted" if self.max_miss else "reaches the required confidence"
-        text = f"No held-out row{of} {why}: everything is rejected{of}."
+        text = f"No held-out row{of} {why}: {nothing}."
         if self.max_error is not None:
             seen = f"{len(decisions)} held-out rows"
             seen += "" if decisions.plain else f" (about {decisions.size:.0f} independent observations)"
             need = rows_needed(float(self.max_error), self.delta, decisions.plain, decisions.hidden)
             text = (
-                f"max_error={self.max_error:g} cannot be guaranteed with {seen}{of}: everything is rejected{of}. "
+                f"max_error={self.max_error:g} cannot be guaranteed with {seen}{of}: {nothing}. "
                 f"{self._possible(decisions)} At least {need} held-out rows without an error are needed."
             )
         warnings.warn(text, UserWarning, stacklevel=4)

@@ -396,7 +396,7 @@ def run(arguments: list[str]) -> int:
         if not hasattr(error, "format_message"):  # not an error of typer's parser
             _print_error(explain(error)[1], BUG, False)
             return BUG
-        command = next((word for word in arguments[:1] if not word.startswith("-")), "")
+        command = next((word for word in arguments[:1] if word in _command().commands), "")
         help = f"leastwise {command} --help".replace("  ", " ")
         message = " ".join(error.format_message().replace("Value error, ", "").split()).removesuffix(".")
         _print_error(f"leastwise: {message}. See {help}", USAGE, "--json" in arguments)

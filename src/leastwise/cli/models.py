@@ -156,7 +156,7 @@ def evaluate(
     baseline, single = scores.get("baseline", {}), int | float | None
     shown = [name for name, value in scores.items() if isinstance(value, single)]
     rows = [[label(name), _cell(scores, name), baseline.get(name)] for name in shown]
-    constant = "mean" if loaded.kind_ == "numbers" else "class frequencies"
+    constant = "mean" if loaded.kind_ == "numbers" else "class shares"
     output.table(f"{model} on {data}", ["", "model", constant], rows)
     parts = {"tasks": "task", "labels": "label", "misses": "label" if loaded.kind_ == "labels" else "class"}
     for part, what in parts.items():

@@ -47,15 +47,17 @@ def check(output: Output, *, model: Path, data: str, tolerance: float, **reader_
         [line["what"], line["name"], _distance(line), "drift" if line["drift"] else "", line["note"]]
         for line in found["checks"]
     ]
-    output.table(f"{data} beside the training rows of {model}", ["check", "name", "distance", "", "note"], rows)
+    output.table(
+        f"{data} compared with the training rows of {model}", ["check", "name", "distance", "", "note"], rows
+    )
     if found["drift"]:
         output.print(f"Drift in {len(found['drift'])} of {len(rows)} checks: {', '.join(found['drift'])}.")
         output.code = DRIFT
     else:
         output.print(f"No drift in {len(rows)} checks.")
     output.print(
-        f"The distance is the share of rows that would have to change to make both tables alike. Drift is a distance "
-        f"above {as_text(float(tolerance))} that is not due to chance."
+        "The distance is the share of rows that would have to change to make both tables the same. Drift is a "
+        f"distance above {as_text(float(tolerance))} that is not due to chance."
     )
 
 

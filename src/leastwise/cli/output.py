@@ -293,7 +293,7 @@ def time_left(expected: float, elapsed: float) -> str:
     """How long it still takes, in round numbers."""
     left = expected - elapsed
     if left < 1:
-        return "soon done" if elapsed < 1.5 * expected + 2 else "longer than planned"
+        return "almost done" if elapsed < 1.5 * expected + 2 else "longer than planned"
     if left < 90:
         return f"about {left:.0f} s left"
     return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"

@@ -282,8 +282,7 @@ def label_thresholds(rule: Rule, heldout: HeldOutDecisions, names: tuple) -> Thr
     coverage, bound = map(np.array, zip(*outcomes, strict=True))
     empty = np.flatnonzero(coverage == 0)
     if len(empty):
-        more = "" if len(empty) == 1 else f" (and of {len(empty) - 1} other{'s' if len(empty) > 2 else ''})"
-        rule.warn_empty(decisions[empty[0]], f" of label {names[empty[0]]!r}{more}")
+        rule.warn_empty(decisions[empty[0]], names[empty[0]], len(empty) - 1)
     curves = [risk_coverage(d, rule.delta) for d in decisions]
     misses = (levels, bounds) if limits else (None, None)
     return Thresholds(thresholds, coverage, bound, curves, miss_levels=misses[0], miss_bounds=misses[1])

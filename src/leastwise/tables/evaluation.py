@@ -185,7 +185,7 @@ def calibration_scores(codes: Array, P: Array, w: Array | None = None, group: Ar
 
 
 def share_scores(codes: Array, prior: Array) -> dict[str, float]:
-    """Scores of predicting the class frequencies of training for every row."""
+    """Scores of predicting the class shares of training for every row."""
     scores = class_scores(codes, np.tile(prior, (len(codes), 1)))
     return {name: scores[name] for name in ("log_loss", "brier", "accuracy")}
 

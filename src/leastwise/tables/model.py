@@ -148,7 +148,7 @@ class TableModel(BaseEstimator):
     classes_ : ndarray
         The classes, if the target has any.
     baseline_ : ndarray or float
-        Weighted class frequencies of training, the frequency of 1 of each label, or the weighted mean number.
+        Weighted class shares of training, the frequency of 1 of each label, or the weighted mean number.
     n_rows_, left_out_ : int and dict
         Number of training rows, and of rows left out, by reason.
     rows_used_ : ndarray of int
@@ -478,7 +478,7 @@ class TableModel(BaseEstimator):
             the most probable class, debiased, 0 at least), ``classwise_ece`` (its mean over classes), the ends of
             their 95 % intervals (``ece_interval``, ``classwise_ece_interval``), ``set_coverage``, ``set_size``,
             ``decided`` and ``error_of_decided``; for numbers ``rmse``, ``mae``, ``r2``, ``interval_coverage`` and
-            ``interval_width``; for labels those of each and of all. ``baseline`` has those of the class frequencies,
+            ``interval_width``; for labels those of each and of all. ``baseline`` has those of the class shares,
             or of the mean; ``tasks`` some for each task, among them ``decided`` and
             ``error_of_decided``; ``notes`` what was unusual about the rows. Rows are not weighted.
         """

@@ -73,7 +73,7 @@ class Roles:
         named = [name for name in self.all if name != self.group or not self.by_duplicates(table)]
         absent = [name for name in named if name not in table.columns]
         if absent:
-            raise table.missing_error(absent, "the model is to use")
+            raise table.missing_error(absent, "this model uses")
         different = [name for name in self.all if name != self.group]  # a task may be the group too
         double = next((name for name in different if different.count(name) > 1), None)
         if double is not None or self.group in (self.target, *self.labels):
@@ -395,8 +395,8 @@ def _check_decisions(model: Any, kind: str, roles: Roles) -> None:
     rules = [name for name in RULES if getattr(model, name) is not None]
     if kind == "numbers" and (rules or model.max_miss or model.recalibrate):
         raise TableError(
-            f'column "{roles.target}" contains numbers: {", ".join(RULES)}, max_miss and recalibrate are for classes '
-            "and labels. Numbers have intervals (coverage=)."
+            f'column "{roles.target}" contains numbers: {", ".join(f"{name}=" for name in RULES)}, max_miss= and '
+            "recalibrate= are for classes and labels. Numbers have intervals (coverage=)."
         )
     if kind != "numbers" and model.bounds is not None:
         raise TableError("bounds= is for numbers: this target is of classes or labels.")

@@ -160,9 +160,8 @@ class Table:
         """An error about columns that are not in the table."""
         some = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
         word = "column" if len(names) == 1 else "columns"
-        return TableError(
-            f"{self._prefix()}{what} the {word} {some}, not found{self._similar(names)}; {self._listed()}"
-        )
+        absent = f"{what} the {word} {some}, which the table does not have{self._similar(names)}"
+        return TableError(f"{self._prefix()}{absent}; {self._listed()}")
 
     def _prefix(self) -> str:
         return f"{self.source}: " if self.source else ""

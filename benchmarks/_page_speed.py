@@ -1,4 +1,4 @@
-"""Tables of the page on speed, and of fits with all rows as centres."""
+"""Tables of the page on speed."""
 
 from __future__ import annotations
 
@@ -50,6 +50,12 @@ def switches() -> str:
     return table(["estimator", "switch", "rows", "planned, s", "ratio", "measured, s", "ratio"], lines)
 
 
+def steps() -> str:
+    """Ratios of planned seconds where rows grow by a tenth."""
+    lines = [[code(f["name"]), *(f"{f[k]:.2f}" for k in ("least_step", "largest_step"))] for f in figures("steps")]
+    return table(["estimator", "smallest ratio", "largest ratio"], lines)
+
+
 def load() -> str:
     """Wall seconds with the default and with fixed numbers of threads."""
     found, lines = figures("load"), []
@@ -83,23 +89,12 @@ def preconditioners() -> str:
     return f"{origin('preconditioners')}\n\n{table(header, lines)}"
 
 
-def all_rows_as_centers() -> str:
-    """Iterative fits of many rows, all of them centres."""
-    lines = []
-    for f in results("large_n")["figures"]:
-        lines.append([f["set"], f"{f['rows']:,}", *(short(f[k]) for k in ("processor", "seconds"))])
-        lines[-1] += [f"{f['peak_mb']:,.0f}", str(f["iterations"]), f"{f['residual']:.0e}"]
-        lines[-1] += [f"{100 * (1 - f['accuracy']):.2f}", f"{f['log_loss']:.3f}"]
-    header = ["set", "rows", "processor s", "wall s", "peak MB", "iterations", "residual", "error, %", "log-loss"]
-    return f"{origin('large_n')}\n\n{table(header, lines)}"
-
-
 TABLES = {
     "speed-rows": rows,
     "speed-tasks": lambda: counts("tasks"),
     "speed-labels": lambda: counts("labels"),
     "speed-switches": switches,
+    "speed-steps": steps,
     "speed-load": load,
     "preconditioners": preconditioners,
-    "large-n": all_rows_as_centers,
 }

@@ -10,7 +10,10 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 #: A promise, and the files with its tests.
 PROMISES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("A model file runs no code, and loads only if all fields are valid", ("persistence/test_schemas.py",)),
+    (
+        "A model file runs no code, and loads only if all fields are valid",
+        ("persistence/test_schemas.py", "persistence/test_checks.py"),
+    ),
     ("Damaged files are refused", ("persistence/test_files_fuzz.py",)),
     ("A failed or interrupted fit leaves the old model", ("estimators/test_all_or_nothing.py",)),
     ("An interrupted command leaves the old files", ("cli/test_cli_interrupted.py",)),

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 from mutated_fields import Fields
 from mutated_files import read, write
 from saved_models import FIXED, LABELS, Y1, X, fitted, models
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 import leastwise as lw
 from leastwise import baselines
@@ -302,6 +305,83 @@ def test_objects_that_refer_to_others_twice_are_limited(tmp_path):
 
     change(path, double)
     with pytest.raises(FileError, match="objects nested"):
+        lw.load(path)
+
+
+def many_indices(header, _):
+    """Indices that are compared with a size when it is known."""
+    chosen = state_of(header, "sklearn.ColumnTransformer")["_transformer_to_input_indices"]["dict"]
+    chosen[0][1] = [0] * 200_000
+
+
+def long_name(header, _):
+    """Names of features begin with the name of their column."""
+    column = state_of(header, "table.Column")
+    column.update(kind="category", name="a" * 100_000, categories={"tuple": [str(k) for k in range(5_000)]})
+    state_of(header, "TableEncoder")["output"] = "features"
+
+
+def repeated_column(header, _):
+    """A column that stands in the table many times, with many features each time."""
+    at = next(k for k, o in enumerate(header["objects"]) if o["class"] == "table.Column")
+    header["objects"][at]["state"].update(kind="category", categories={"tuple": [str(k) for k in range(20_000)]})
+    state_of(header, "TableEncoder").update(output="features", columns_=[{"object": at}] * 5_000)
+
+
+def many_objects(header, _):
+    header["objects"] += [{"class": "kernel.RBF", "version": 1, "state": {}}] * 10_000
+
+
+def many_lists(header, _):
+    state_of(header, "LSPC")["cv"] = [[]] * 100_000
+
+
+def many_names(header, _):
+    state_of(header, "LSPC")["categories"] = [f"{k:x}" for k in range(100_000)]
+
+
+#: Bytes in memory for a byte of the header: short numbers and names take the most.
+PARSED = 50
+
+
+@pytest.mark.parametrize(
+    ("model", "edit"),
+    [
+        ("columns", many_indices),
+        ("table-classes", long_name),
+        ("table-classes", repeated_column),
+        ("lspc", many_objects),
+        ("lspc", many_lists),
+        ("lspc", many_names),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_the_memory_of_a_load_is_bounded_by_the_file(model, edit, tmp_path):
+    path = tmp_path / "model.lw"
+    columns = make_column_transformer((StandardScaler(), [0, 1]))
+    made = {"lspc": lw.LSPC(), "columns": make_pipeline(columns, lw.LSPC(**FIXED)).fit(X, Y1)}
+    lw.save(made[model] if model in made else fitted(model)[0], path)
+    lw.load(path)
+    change(path, edit)
+    tracemalloc.start()
+    try:
+        with suppress(FileError):
+            lw.load(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < PARSED * path.stat().st_size + 2**20
+
+
+def test_control_characters_of_a_file_are_shown_escaped(tmp_path):
+    path = tmp_path / "model.lw"
+    lw.save(make_pipeline(StandardScaler(), lw.LSPC()), path)
+    change(path, lambda header, _: header["versions"].update({"scikit-learn": "\x1b[2J" + "9" * 1000}))
+    with pytest.warns(InconsistentVersionWarning) as caught:
+        lw.load(path)
+    assert all("\x1b" not in str(one.message) and len(str(one.message)) < 500 for one in caught)
+    change(path, lambda header, _: state_of(header, "LSPC").update({"\x1b[2J": 1}))
+    with pytest.raises(FileError, match=r"attribute '\\x1b\[2J', which is not declared"):
         lw.load(path)
 
 

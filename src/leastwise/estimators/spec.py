@@ -1,4 +1,4 @@
-"""What the parameters of an estimator ask for, checked before any data are read."""
+"""The parameters of an estimator, checked before any data are read."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Spec:
 
     @property
     def shares_alike(self) -> bool:
-        """True if all tasks share alike."""
+        """True if sharing is equal between all tasks."""
         return isinstance(self.similarity, str) and self.similarity == "shared"
 
     # ------------------------------------------------------ inputs and kernel
@@ -217,7 +217,7 @@ class Spec:
         return kernel.with_linear_weight(1.0 if 1.0 in weights else weights[len(weights) // 2])
 
     def few_functions(self, kernel: Kernel) -> bool:
-        """True if the block-arrow system applies: tasks that share alike, over few basis functions."""
+        """True if the block-arrow system applies: equal sharing between tasks, and few basis functions."""
         linear = isinstance(kernel, Linear) and self.norm == "function"
         few = not self.every_row or linear
         return self.shares_alike and few and not isinstance(kernel, Precomputed) and self.prune is None
@@ -230,9 +230,9 @@ class Spec:
         )
 
     def may_iterate(self, kernel: Kernel) -> bool:
-        """True if conjugate gradients do all that was asked for: every row a centre, and kernels to compute."""
+        """True if conjugate gradients support these parameters: every row a centre, and a kernel to compute."""
         possible = not isinstance(kernel, Precomputed) and kernel.definite is not False and self.every_row
-        if self.family == "single":  # a callable is tried where it is asked for only
+        if self.family == "single":  # for a callable kernel only if the solver is named
             return possible and kernel.definite is True and self.norm == "function" and self.basis == "full"
         return possible and self.prune is None
 
@@ -280,9 +280,7 @@ class Spec:
             more = (
                 "" if self.logistic else ", and similarity='shared' or a matrix; or set cv='loo' or a number of folds"
             )
-            raise ValueError(
-                f"cv=None holds nothing out, so there is nothing to choose by: give a number for sharing{more}."
-            )
+            raise ValueError(f"cv=None holds nothing out, so nothing can be chosen: give a number for sharing{more}.")
 
     @cached_property
     def task_sharings(self) -> SharingGrid:
@@ -298,7 +296,7 @@ class Spec:
         sharings = check_levels("sharing", self.sharing, levels, "labels")
         if self.cv is None and len(sharings.values) > 1:
             raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose by: give a number for sharing; or set "
+                "cv=None holds nothing out, so nothing can be chosen: give a number for sharing; or set "
                 "cv='loo' or a number of folds."
             )
         return sharings
@@ -329,7 +327,7 @@ class Spec:
         fixed = alphas.single and (sigmas.single or not kernel.has_sigma)
         if self.cv is None and (self.calibration is not None or not fixed):
             raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose or calibrate by: give sigma and alpha as "
+                "cv=None holds nothing out, so nothing can be chosen or calibrated: give sigma and alpha as "
                 "numbers, and calibration=None where there is one; or set cv='loo' or a number of folds."
             )
         self._check_centers(kernel)
@@ -339,33 +337,33 @@ class Spec:
         rule = choose("centers", self.centers, self.center_rules) if isinstance(self.centers, str) else "given"
         if isinstance(kernel, Precomputed) and rule in ("kmeans", "kmeans++", "given"):
             raise ValueError(
-                "kernel='precomputed' knows no rows to place centres at: use centers='random', or another way that "
+                "kernel='precomputed' has no rows to place centres at: use centers='random', or another choice that "
                 "needs no distances."
             )
         if rule not in ("random", "given") and self.n_centers is None:
-            raise ValueError(f"centers={rule!r} needs to know how many: give n_centers.")
+            raise ValueError(f"centers={rule!r} needs the number of centres: give n_centers.")
         if rule == "given" and self.n_centers is not None:
-            raise ValueError("n_centers counts centres to be chosen: leave it None where centers is an array.")
+            raise ValueError("n_centers is the number of centres to choose: leave it None if centers is an array.")
         if self.basis == "class" and rule == "given":
-            raise ValueError("centers given as an array serve all classes: use basis='full' with them.")
+            raise ValueError("An array of centers is shared by all classes: use basis='full' with it.")
 
     def _checked_machine(self, kernel: Kernel) -> Kernel:
         """The parameters of LS-SVMs; the kernel with the weight of its linear part that the search starts from."""
         weights, kernel = self.linear_weights(kernel), self.with_linear_part(kernel)
         if self.cv is None and len(weights) > 1:
-            raise ValueError("cv=None holds nothing out, so there is nothing to choose by: give one linear_weight.")
+            raise ValueError("cv=None holds nothing out, so nothing can be chosen: give one linear_weight.")
         self.rows_after_pruning(100)
         if self.prune is not None and not self.every_row:
-            raise ValueError("prune= takes away rows that are centres: leave n_centers and centers as they are.")
+            raise ValueError("prune= removes rows that are centres: do not set n_centers and centers with it.")
         if self.cv is None and len(self.intercept_ratios) > 1:
             raise ValueError(
-                "cv=None holds nothing out, so there is nothing to choose by: bias must be 'task', 'shared', None or "
+                "cv=None holds nothing out, so nothing can be chosen: bias must be 'task', 'shared', None or "
                 "a number."
             )
         return kernel
 
     def _check_solver(self, kernel: Kernel) -> None:
-        """Raise an error where the solver that was asked for cannot do what else was asked for."""
+        """Raise an error if the solver does not support the other parameters."""
         reason = SOLVERS[self.solver].needs(self, kernel) if self.solver in SOLVERS else None
         if reason is not None:
             raise ValueError(reason)
@@ -373,12 +371,14 @@ class Spec:
     def check_stream(self, keep_rows: int) -> Kernel:
         """Parameters of a fit to rows in blocks, checked before any row is read; the kernel."""
         if self.basis != "full":
-            raise ValueError("basis='class' has sums of its own for every class: use basis='full' for a stream.")
+            raise ValueError("basis='class' is not supported for streams: use basis='full'.")
         if self.prune is not None:
-            raise ValueError("prune= takes away rows that are centres, which a stream has few of: leave it None.")
+            raise ValueError(
+                "prune= is not supported for streams, whose centres are limited by n_centers: leave it None."
+            )
         kernel = self.check()
         if isinstance(kernel, Precomputed):
-            raise ValueError("kernel='precomputed' knows no rows: a stream needs rows to compute the kernel from.")
+            raise ValueError("kernel='precomputed' is not supported for streams, which compute the kernel from rows.")
         if self.solver not in ("auto", "moments"):
             raise ValueError(f"solver={self.solver!r} does not work on streams: use 'auto' or 'moments'.")
         if self.cv is not None and not (isinstance(self.cv, str) and self.cv == "loo"):
@@ -390,7 +390,7 @@ class Spec:
             raise ValueError(f"keep_rows={keep_rows!r} must be a whole number of rows, 0 or more.")
         if keep_rows < 2 and self.cv is not None:
             raise ValueError(
-                f"keep_rows={keep_rows} leaves no rows to choose alpha and to calibrate by: keep some, or set "
+                f"keep_rows={keep_rows} leaves no rows to choose alpha and to calibrate on: keep some, or set "
                 "cv=None, calibration=None, and numbers for sigma and alpha."
             )
         return kernel
@@ -426,7 +426,7 @@ class Spec:
             if 0 < float(value) < 1:
                 return max(round(n * (1 - float(value))), 1)
         raise ValueError(
-            f"prune={value!r} must be None, a share of the rows to take away (above 0 and below 1), or their number."
+            f"prune={value!r} must be None, a share of the rows to remove (above 0 and below 1), or their number."
         )
 
     # ----------------------------------------------------------------- grids
@@ -487,7 +487,7 @@ class Spec:
         threshold = check_threshold(self.threshold, targets.labels)
         if self.cv is None and isinstance(threshold, str):
             raise ValueError(
-                f"cv=None holds nothing out, so there is nothing to choose threshold={threshold!r} by: give a number."
+                f"cv=None holds nothing out, so threshold={threshold!r} cannot be chosen: give a number."
             )
         return LabelObjective(targets.labels.starts, self.calibration, self.scorer, threshold)
 

@@ -244,7 +244,7 @@ def forget(self: Model, keep: float) -> Model:
     moments = self.moments_ * float(keep)
     if moments.mass < LEAST_MASS:
         raise ValueError(
-            f"forget(keep={keep:g}) would leave rows with a weight of {moments.mass:.3g} together, which is nothing: "
+            f"forget(keep={keep:g}) would leave a total weight of {moments.mass:.3g}, which is too small: "
             "use a larger factor, or start again with without_rows(). Nothing was changed."
         )
     return renew(self, begun_before(self), moments, kept, known_targets(self))

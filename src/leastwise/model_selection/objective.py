@@ -179,7 +179,7 @@ def _borrowed(scorer: Callable) -> ClassFunction:
 
 
 def takes_weights(scorer: Callable) -> bool:
-    """Whether a scorer accepts sample weights."""
+    """True if a scorer accepts sample weights."""
     try:
         return "sample_weight" in inspect.signature(scorer).parameters
     except (TypeError, ValueError):  # a function written in C

@@ -323,6 +323,8 @@ class Decoder:
     def _attributes(self, known: registry.Entry, state: dict[str, Any]) -> dict[str, Any]:
         values = {}
         for key, node in state.items():
+            if not key.isidentifier():  # names that are shown in messages
+                raise FileError(f"{known.name} has an attribute {key[:80]!r}, which is not declared")
             try:
                 values[key] = self.value(node)
             except FileError as error:

@@ -439,7 +439,7 @@ def _check_table(state: State, sizes: Sizes) -> str | None:
     if (found := _wrapped_problem(state, "fitted_")) is not None or "fitted_" not in state:
         return found
     inner = _innermost(state["fitted_"])
-    made, taken = len(state["encoder_"].get_feature_names_out()), inner.n_features_in_
+    made, taken = state["encoder_"]._n_features_out, inner.n_features_in_
     if made != taken and not hasattr(state["fitted_"], "steps"):
         return f"encoder_ makes {made} features for a model of {taken}"
     if (state["kind_"] == "classes") != ("classes_" in state):

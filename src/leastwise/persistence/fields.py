@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -58,8 +58,8 @@ class Scope:
     sizes : dict of str to int
     at : str
         Name of the field that is checked.
-    later : list of (str, callable)
-        Checks of fields that need all sizes; each returns a problem or None.
+    largest : dict of (str, str) to int
+        The largest index in a field, and the size that it stays below: compared when all sizes are known.
     used : list of Checked
         The objects that are reached.
     """
@@ -68,7 +68,7 @@ class Scope:
     entries: bool = True
     sizes: dict[str, int] = field(default_factory=dict)
     at: str = ""
-    later: list[tuple[str, Callable[[], str | None]]] = field(default_factory=list)
+    largest: dict[tuple[str, str], int] = field(default_factory=dict)
     used: list[Checked] = field(default_factory=list)
 
     def fits(self, size: Size, n: int) -> bool:
@@ -84,6 +84,18 @@ class Scope:
         name, plus, more = str("any" if size is None else size).partition("+")
         known = self.sizes.get(name)
         return f"{name}{plus}{more}" + ("" if known is None else f" = {known + int(more or 0)}")
+
+    def index(self, largest: int, size: str) -> None:
+        """Note an index that must stay below a size."""
+        key = (self.at, size)
+        self.largest[key] = max(largest, self.largest.get(key, largest))
+
+    def index_problem(self) -> str | None:
+        """The first index that is not below its size, with the name of the field; None if there is none."""
+        for (at, size), largest in self.largest.items():
+            if largest >= self.sizes.get(size, 0):
+                return f"{at} has {largest}; expected less than {self.shown(size)}"
+        return None
 
     def same(self, name: str, n: int) -> str | None:
         """A problem if the size with this name is known and is not ``n``."""
@@ -140,14 +152,8 @@ class Int:
         if self.size is not None and not scope.fits(self.size, int(value)):
             return wrong(value, scope.shown(self.size))
         if self.below is not None:
-            scope.later.append((scope.at, lambda: _not_below(int(value), self.below, scope)))
+            scope.index(int(value), self.below)
         return None
-
-
-def _not_below(largest: int, size: str | None, scope: Scope) -> str | None:
-    return (
-        None if largest < scope.sizes.get(str(size), 0) else f" has {largest}; expected less than {scope.shown(size)}"
-    )
 
 
 @dataclass(frozen=True)
@@ -248,7 +254,8 @@ class OneOf:
             found = each.problem(value, trial)
             if found is None:
                 scope.sizes.update(trial.sizes)
-                scope.later += trial.later
+                for (_, size), largest in trial.largest.items():
+                    scope.index(largest, size)
                 scope.used += trial.used
                 return None
             problems.append(found)
@@ -292,7 +299,7 @@ class Array:
     finite : bool
         False if there may be NaN, and infinities in the range.
     order : {"rising", "strict"}, optional
-        Entries of a one-dimensional array do not fall, or rise.
+        Entries of a one-dimensional array of numbers do not fall, or rise.
     """
 
     kinds: str
@@ -325,8 +332,6 @@ class Array:
             return f" has the shape {value.shape}; expected ({', '.join(map(scope.shown, self.shape))})"
         if value.size and value.dtype.kind in "iuf" and (scope.entries or value.dtype.kind != "f" or self.order):
             return self._entries_problem(value, scope)
-        if self.order is not None and value.size and not _in_order(value, self.order):
-            return " is not in rising order"
         return None
 
     def _entries_problem(self, value: np.ndarray, scope: Scope) -> str | None:
@@ -341,7 +346,7 @@ class Array:
         if self.order is not None and not _in_order(value, self.order):
             return " is not in rising order"
         if self.below is not None:
-            scope.later.append((scope.at, lambda: _not_below(int(high), self.below, scope)))
+            scope.index(int(high), self.below)
         return None
 
 

@@ -125,7 +125,7 @@ def _warn_about_sklearn_version(header: dict[str, Any]) -> None:
             InconsistentVersionWarning(
                 estimator_name=name.removeprefix("sklearn."),
                 current_sklearn_version=sklearn.__version__,
-                original_sklearn_version=str(original),
+                original_sklearn_version=ascii(str(original)[:40])[1:-1],  # control characters as escapes
             ),
             stacklevel=3,
         )

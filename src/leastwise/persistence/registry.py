@@ -280,7 +280,7 @@ def _wrong_value(declared: dict[str, Field], state: State, scope: Scope) -> str 
     for scope.at, each in declared.items():
         if scope.at in state and (found := each.problem(state[scope.at], scope)) is not None:
             return f".{scope.at}{found}"
-    return next((f".{name}{found}" for name, late in scope.later if (found := late()) is not None), None)
+    return None if (found := scope.index_problem()) is None else f".{found}"
 
 
 def migrate(entry: Entry, version: Any, state: State) -> State:

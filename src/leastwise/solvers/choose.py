@@ -138,7 +138,7 @@ class Draft:
 
     @property
     def fits(self) -> bool:
-        """Whether it fits in memory."""
+        """True if it fits in memory."""
         return self.peak_bytes <= (max(self.limit, SMALL) if SOLVERS[self.solver].by_blocks else self.limit)
 
     def refuse(self) -> None:
@@ -199,7 +199,7 @@ def _narrowed(f: Facts, count: int) -> Facts:
 
 
 def advice(made: Draft) -> str:
-    """Whether the fit fits in memory and, if not, what to do."""
+    """A sentence that says whether the fit fits in memory and, if not, what to do."""
     f, most = made.facts, largest_n_centers(made.facts, made.limit)
     if made.fits:
         if SOLVERS[made.solver].iterative and f.cuttable and f.n > MANY_CENTERS:

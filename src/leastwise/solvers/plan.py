@@ -47,7 +47,7 @@ class Step:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As words."""
+        """The fields as text."""
         times = f"{self.times:.3g}"
         return self.what, f"{self.rows:,}", times, f"{self.flops:.1e}", human(self.peak_bytes), duration(self.seconds)
 

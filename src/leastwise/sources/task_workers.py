@@ -88,7 +88,7 @@ class WorkerConfig:
 
     @property
     def values(self) -> bool:
-        """Whether the targets are regression targets."""
+        """True if the targets are regression targets."""
         return self.targets.kind == "values"
 
     @property

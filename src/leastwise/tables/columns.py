@@ -281,7 +281,7 @@ class Column:
     @property
     def used(self) -> bool:
         """True if the column is an input."""
-        return bool(self.features)
+        return self.n_features > 0
 
     @property
     def nominal(self) -> bool:
@@ -292,6 +292,22 @@ class Column:
     def part_names(self) -> list[str]:
         """Names of the features of parts of dates."""
         return [f"{self.name}: {name}" for name in part_names(self.parts)]
+
+    @property
+    def n_codes(self) -> int:
+        """Number of codes: one, and the parts of a date."""
+        return 1 + len(part_names(self.parts)) if self.used else 0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        if self.kind == "ignore":
+            return 0
+        if self.kind == "category":
+            own = len(self.categories) + bool(self.pooled)
+        else:
+            own = 1 + len(part_names(self.parts)) if self.scale > 0 else 0
+        return own + (self.n_missing > 0)
 
     @property
     def features(self) -> list[str]:

@@ -206,7 +206,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for column in used:
             codes, unseen[column.name] = _codes(table, column)
             missing[column.name] = 0 if column.n_missing else int(np.isnan(codes).sum())
-            own = out[:, at : at + len(self._names_of(column))]
+            own = out[:, at : at + self._width_of(column)]
             write(codes, column, own)
             at += own.shape[1]
         known = {column.name for column in self.columns_}
@@ -230,6 +230,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return column.features
         return [column.name, *column.part_names] if column.used else []
 
+    def _width_of(self, column: Column) -> int:
+        """Number of features or codes that a column becomes."""
+        return column.n_codes if self.output == "codes" else column.n_features
+
     def describe(self) -> Table:
         """A row for each column: its kind, missing cells, values, features and a note."""
         check_is_fitted(self)
@@ -239,14 +243,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "kind": [c.kind for c in self.columns_],
                 "missing": np.array([c.n_missing for c in self.columns_]),
                 "values": np.array([c.n_values for c in self.columns_]),
-                "features": np.array([len(self._names_of(c)) for c in self.columns_]),
+                "features": np.array([self._width_of(c) for c in self.columns_]),
                 "note": [c.note for c in self.columns_],
             }
         )
 
     @property
     def _n_features_out(self) -> int:
-        return sum(len(self._names_of(column)) for column in self.columns_)
+        return sum(map(self._width_of, self.columns_))
 
 
 def _positive(counts: dict[str, int]) -> dict[str, int]:

@@ -26,8 +26,10 @@ from leastwise.utils.arrays import bring
 from leastwise.utils.resources import available_memory, human
 
 if TYPE_CHECKING:
-    from leastwise.estimators.base import KernelEstimator, TaskClassifier, TaskRegressor
+    from leastwise.estimators.base import KernelEstimator
+    from leastwise.estimators.classifiers import TaskClassifier
     from leastwise.estimators.multi_label import MultiLabelLSPC
+    from leastwise.estimators.regressors import TaskRegressor
 
 Array = np.ndarray
 

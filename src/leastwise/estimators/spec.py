@@ -68,7 +68,7 @@ class Spec:
     auto_kernels : tuple of str
         Kernels that ``kernel="auto"`` chooses from.
     auto_centers : bool
-        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.estimators.center_count` finds that fewer do.
+        True for ``n_centers="auto"``: all rows, until :mod:`leastwise.estimators.configuring` finds that fewer do.
 
     All others are parameters of the estimators.
     """

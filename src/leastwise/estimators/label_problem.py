@@ -62,10 +62,10 @@ class LabelProblem(RidgeProblem):
 
     def rows_to_search(self, on_all_rows: bool) -> int:
         """Number of rows to search on."""
-        wish = self.spec.search_rows
+        wanted = self.spec.search_rows
         if on_all_rows:
-            return len(self) if self.spec.cv is None else rows_to_search(self.basis, len(self), wish)
-        return min(len(self), SEARCH_ROWS if wish in ("auto", None) else int(wish))
+            return len(self) if self.spec.cv is None else rows_to_search(self.basis, len(self), wanted)
+        return min(len(self), SEARCH_ROWS if wanted in ("auto", None) else int(wanted))
 
     def take(self, count: int) -> Self:
         """About ``count`` rows, stratified by the classes of all labels; all rows if there are no more."""

@@ -68,12 +68,12 @@ class TaskProblem(RidgeProblem):
 
     def rows_to_search(self, on_all_rows: bool) -> int:
         """Number of rows to search on."""
-        n, wish = len(self), self.spec.search_rows
+        n, wanted = len(self), self.spec.search_rows
         if self.spec.logistic:
             return n
         if on_all_rows:
-            return task_rows_to_search(self.basis.n_functions, n, wish, self.by_arrow)
-        return task_rows_to_search(n, n, 10 if self.spec.cv is None else wish, by_arrow=False)
+            return task_rows_to_search(self.basis.n_functions, n, wanted, self.by_arrow)
+        return task_rows_to_search(n, n, 10 if self.spec.cv is None else wanted, by_arrow=False)
 
     def take(self, count: int) -> Self:
         """About ``count`` rows, whole tasks if possible, since the best sharing depends on the size of the tasks."""

@@ -18,8 +18,8 @@ from leastwise.model_selection.label_objective import LabelObjective
 from leastwise.model_selection.search import Search
 from leastwise.model_selection.splitters import grouped_folds, label_fold_ids
 from leastwise.model_selection.steps import Grid, SharingGrid
-from leastwise.problem.given_similarity import check_label_similarity
 from leastwise.problem.label_coupling import LABEL_SIMILARITIES, Alike, Covariance, Differences, Relation, own_part
+from leastwise.problem.similarity_checks import check_label_similarity
 from leastwise.solvers.evaluator import Candidate
 from leastwise.solvers.label_evaluators import IncompleteLabelEvaluator, LabelEvaluator, LabelRows
 from leastwise.solvers.label_modes import LabelGroup

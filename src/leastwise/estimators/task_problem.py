@@ -17,9 +17,9 @@ from leastwise.model_selection.search import Search, SearchResult
 from leastwise.model_selection.steps import Grid, SharingGrid
 from leastwise.problem.basis import Basis, given_basis
 from leastwise.problem.coupling import Coupling, Pairwise, Shared
-from leastwise.problem.given_similarity import check_similarity
 from leastwise.problem.kernels import Linear, Precomputed
 from leastwise.problem.similarity import TASK_SIMILARITIES, ComparedRows
+from leastwise.problem.similarity_checks import check_similarity
 from leastwise.problem.targets import in_units
 from leastwise.solvers.arrow import ArrowEvaluator
 from leastwise.solvers.choose import task_solver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks._common import RESULTS
 from benchmarks._page_format import NONE, names_of, origin, results, short, table
 from benchmarks.speed import SITUATIONS
 
@@ -89,7 +90,20 @@ def preconditioners() -> str:
     return f"{origin('preconditioners')}\n\n{table(header, lines)}"
 
 
+def every_row() -> str:
+    """Time, memory and error of fits with all rows as centres."""
+    names = [name for name in ("large_n", "large_n_mnist") if (RESULTS / f"{name}.json").is_file()]
+    lines = []
+    for f in (f for name in names for f in results(name)["figures"]):
+        lines.append([f["set"], f"{f['rows']:,}", short(f["processor"], 2), short(f["seconds"], 2)])
+        lines[-1] += [f"{f['peak_mb']:,.0f}", f"{4 * f['rows'] ** 2 / 2e6:,.0f}", str(f["iterations"])]
+        lines[-1] += [f"{f['residual']:.0e}", f"{100 * (1 - f['accuracy']):.2f}", f"{f['log_loss']:.3f}"]
+    header = ["set", "rows", "processor s", "wall s", "peak MB", "half the kernel, MB", "iterations", "residual"]
+    return f"{origin(*names)}\n\n{table([*header, 'error, %', 'log-loss'], lines)}"
+
+
 TABLES = {
+    "every-row": every_row,
     "speed-rows": rows,
     "speed-tasks": lambda: counts("tasks"),
     "speed-labels": lambda: counts("labels"),

@@ -303,9 +303,8 @@ class Scaled(Linear):
 
     def pairs(self, X: Any, Y: Any) -> Array:
         if self.origin is not None:
-            same = X is Y
-            X = self._centred(X)
-            Y = X if same else self._centred(to_namespace(Y, X))
+            rows = self._centred(X)
+            X, Y = rows, rows if X is Y else self._centred(to_namespace(Y, X))
         return inner_products(X, Y) / scalar(self.height, X)
 
     def _centred(self, X: Any) -> Array:

@@ -109,7 +109,8 @@ def test_a_limit_for_a_rare_class(folder, tmp_path):
     answered(*given, "-o", plain)
     _, out, _ = spoken(*given, "--max-miss", "fault=0.15", "-o", careful, "--report", tmp_path / "r.html")
     assert re.search(
-        r"^misses of fault +at most \d+\.\d\d% of its rows: another class is accepted only where the probability of fault is below",
+        r"^misses of fault +at most \d+\.\d\d% of its rows: another class is accepted only where the probability of "
+        r"fault is below",
         out,
         re.M,
     )

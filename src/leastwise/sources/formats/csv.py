@@ -222,11 +222,11 @@ def _table_names(first: Record, source: str) -> tuple[list[str], list[str]]:
         header_names(Record(first.line, names), source)  # a column is called unnamed_1 beside one without a name
     if not all(given):
         places = [j for j, name in enumerate(given, start=1) if not name]
-        first, count = f"unnamed_{places[0]}", len(places)
+        name, count = f"unnamed_{places[0]}", len(places)
         notes.append(
-            f"A column without a name is called {first}."
+            f"A column without a name is called {name}."
             if count == 1
-            else f"{count} columns without a name are called {first} and so on, by their position."
+            else f"{count} columns without a name are called {name} and so on, by their position."
         )
     if all(map(looks_numeric, given)):
         notes.append(

@@ -1,9 +1,19 @@
-"""The choice of inputs and kernel, by held-out scores on few rows first.
+r"""The choice of inputs and kernel, by held-out scores on few rows first, and of the number of centres.
 
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
 milliseconds; the best two are compared again on about 1,000 rows. The search for alpha on all rows, in
 :mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
 same for all candidates.
+
+With every row a centre, the cost of a fit grows with the cube of the rows. How many centres a fit needs depends on
+its effective dimension, the degrees of freedom of the ridge,
+
+.. math:: \operatorname{tr} K (K + n \alpha I)^{-1} = \sum_i \frac{\mu_i}{\mu_i + \alpha},
+
+with the eigenvalues :math:`n \mu_i` of the kernel matrix. Random centres that outnumber it by a logarithmic factor
+give the error of all rows as centres (Rudi, Camoriano and Rosasco 2015). ``n_centers="auto"`` estimates it on a
+subsample, at the sigma and alpha that were chosen with the kernel. For a local function, such as that of many classes
+with a Laplace kernel, it is nearly the number of rows, and every row remains a centre.
 """
 
 from __future__ import annotations
@@ -14,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from leastwise.estimators.center_count import with_fewer_centers
 from leastwise.estimators.feature_weights import WeightedInputs, can_learn, compare_weights, learn_weights
+from leastwise.estimators.planning import draft_plan
 from leastwise.estimators.ridge_problem import RidgeProblem, for_all_rows, run_search
 from leastwise.estimators.solving import make_problem
 from leastwise.estimators.spec import Spec
@@ -23,7 +33,7 @@ from leastwise.estimators.validation import Dataset
 from leastwise.model_selection.search import Search, natural_length
 from leastwise.model_selection.steps import Grid
 from leastwise.problem.inputs import Inputs, have_one_unit
-from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, resolve_kernel
+from leastwise.problem.kernels import CallableKernel, Kernel, Precomputed, Sum, resolve_kernel
 from leastwise.solvers.evaluator import Candidate, Settings
 from leastwise.utils.arrays import to_numpy
 from leastwise.utils.resources import threads_for
@@ -38,6 +48,14 @@ FINALISTS = 2
 MORE_ROWS = 1.2
 #: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
 MOST_DIFFERENCES = 2e10
+#: With no more rows than this, every row is a centre.
+FEW_ROWS = 3000
+#: Rows on which the effective dimension is estimated.
+PILOT_ROWS = 1000
+#: Centres are log(n) times the effective dimension, and at least this many.
+LEAST_CENTERS = 500
+#: Fewer centres are used if they take less than this share of the operations.
+CHEAPER = 0.5
 
 
 @dataclass(frozen=True)
@@ -214,3 +232,42 @@ def _coarse(sigmas: Grid) -> Grid:
 def _named(candidate: InputCandidate, seen: list[dict], share: float) -> list[dict[str, Any]]:
     """Points with the names of scale and kernel, and alphas for all rows."""
     return [{**point, **candidate.names, "alpha": point["alpha"] * share} for point in seen]
+
+
+# ----------------------------------------------------------- the number of centres
+
+
+def with_fewer_centers(problem: RidgeProblem, found: Candidate) -> Spec:
+    """The parameters with the number of centres that the chosen point needs, if that is much cheaper.
+
+    Parameters
+    ----------
+    problem : RidgeProblem
+        All rows, with the chosen inputs and kernel.
+    found : Candidate
+        Where the search on few rows ended, with alpha for all rows.
+    """
+    spec, n = problem.spec, len(problem)
+    plain = spec.solver == "auto" and spec.basis == "full" and spec.norm == "function" and spec.prune is None
+    if not (spec.auto_centers and spec.every_row and plain) or spec.logistic or n <= FEW_ROWS:
+        return spec
+    needed = np.log(n) * effective_dimension(problem, found)
+    count = max(LEAST_CENTERS, 100 * int(np.ceil(needed / 100)))
+    if count > PILOT_ROWS:  # beyond this the pilot says too little
+        return spec
+    fewer = replace(spec, n_centers=count)
+    works = [draft_plan(each, problem.data, problem.settings).work.flops for each in (fewer, spec)]
+    if works[0] > CHEAPER * works[1]:
+        return spec
+    spec.report(f"{count} of {n} rows are centres")
+    return fewer
+
+
+def effective_dimension(problem: RidgeProblem, found: Candidate) -> float:
+    """Degrees of freedom of all rows at a point, from a sample of them."""
+    X, kernel = problem.take(PILOT_ROWS).rows.X, problem.settings.kernel
+    if isinstance(kernel, Sum) and found.weight is not None:
+        kernel = kernel.with_linear_weight(found.weight)
+    K = np.asarray(kernel(X, X, found.sigma), dtype=float)
+    mu = np.maximum(np.linalg.eigvalsh(K), 0) / len(K)
+    return float(np.sum(mu / (mu + found.alpha)))

@@ -64,17 +64,17 @@ def fit_by_krylov(spec: Spec, data: Dataset, settings: Settings) -> Fitted:
     on the subsample, or if the iterative model is not better.
     """
     guess = choose(make_problem(spec, data, settings), on_all_rows=False)
-    linear = _linear_rival(spec, data)
-    if linear is None:
+    kernel = _linear_alternative(spec, data)
+    if kernel is None:
         return _iterate(spec, data, guess)
-    rival = fit_direct(spec, data, replace(settings, kernel=linear), guess.seen)
+    linear = fit_direct(spec, data, replace(settings, kernel=kernel), guess.seen)
     if guess.searched.weight == np.inf:
-        return rival
+        return linear
     iterated = _iterate(spec, data, guess)
-    return iterated if _beats(data, iterated, rival) else rival
+    return iterated if _better(data, iterated, linear) else linear
 
 
-def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
+def _linear_alternative(spec: Spec, data: Dataset) -> Linear | None:
     """The linear part of a sum of kernels, if it may be used alone and has few coefficients."""
     kernel = data.kernel
     if spec.solver == "krylov" or spec.cv is None or np.inf not in spec.linear_weights(kernel):
@@ -86,11 +86,11 @@ def _linear_rival(spec: Spec, data: Dataset) -> Linear | None:
     return part if few else None
 
 
-def _beats(data: Dataset, iterated: Fitted, rival: Fitted) -> bool:
+def _better(data: Dataset, iterated: Fitted, linear: Fitted) -> bool:
     """True if the iterative model is better on its held-out rows (clearly better for "cautious")."""
     F, objective = iterated.outcome.F, iterated.settings.objective
     held = np.flatnonzero(~np.isnan(F[:, 0]))
-    rows, other = data.rows.part(held), rival.outcome.F[held]
+    rows, other = data.rows.part(held), linear.outcome.F[held]
     if isinstance(objective, ValueObjective) and objective.scorer.cautious:
         return objective.clearly_better(rows, F[held], other)
     return iterated.outcome.score > objective(rows, HeldOut(other), None)[0]

@@ -435,7 +435,7 @@ class TableModel(BaseEstimator):
 
     def _shares_text(self, shares: Any) -> str:
         """Shares of the classes, or of the labels."""
-        names = self.labels if self.kind_ == "labels" else [text_of(c) for c in self.classes_]
+        names = list(self.labels or ()) if self.kind_ == "labels" else [text_of(c) for c in self.classes_]
         return ", ".join(f"{name} {share:.1%}" for name, share in zip(names, shares, strict=True))
 
     def predict_table(self, table: Any, strict: bool = False, class_prior: Any = None) -> Table:

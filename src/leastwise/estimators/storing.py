@@ -82,10 +82,10 @@ def store(model: Any, spec: Spec, data: Dataset, fitted: Fitted) -> Any:
 
 def _with_all_points(fitted: Fitted) -> Fitted:
     """The result with the points that chose inputs and kernel before those of the search."""
-    before = fitted.settings.seen
-    if not before:
+    before, names = fitted.settings.seen, fitted.settings.chosen
+    if not names:
         return fitted
-    seen = [*before, *({**point, **fitted.settings.chosen} for point in fitted.choice.seen)]
+    seen = [*before, *({**point, **names} for point in fitted.choice.seen)]
     return replace(fitted, choice=replace(fitted.choice, seen=seen))
 
 

@@ -1,7 +1,7 @@
 """The choice of inputs and kernel, by held-out scores on few rows first.
 
 Candidates are all scales with all kernels. Each is searched on about 300 rows, where a decomposition takes
-milliseconds; the best two are compared again on about 1,000 rows. The search for alpha on all rows, in
+milliseconds; then the best ones of each kernel are compared on about 1,000 rows. The search for alpha on all rows, in
 :mod:`leastwise.estimators.ridge_problem`, starts where this one ended. Rows are drawn by hashes of their content, the
 same for all candidates.
 """
@@ -30,10 +30,8 @@ from leastwise.utils.resources import threads_for
 
 #: Rows of the first comparison,
 FIRST_ROWS = 300
-#: of the second one,
+#: and of the second one.
 SECOND_ROWS = 1000
-#: and candidates that take part in it.
-FINALISTS = 2
 #: The second comparison is made if it has so many times the rows of the first.
 MORE_ROWS = 1.2
 #: Sums of absolute differences cost no matrix product: not tried where a fit would take more of them than this.
@@ -79,7 +77,9 @@ def configure(spec: Spec, data: Dataset, settings: Settings) -> tuple[Spec, Data
     best, start, seen = candidates[0], None, list[dict]()
     # Feature weights, and a start for the search on all rows, need automatic grids of sigma and alpha.
     automatic = data.kernel.has_sigma and spec.searches_sigma and bool(spec.grids(1.0, 1.0)[1].ratio)
-    if spec.cv is not None and (len(candidates) > 1 or (automatic and spec.metric is not None)):
+    few, _ = rungs(spec.search_rows, len(data.rows))
+    climbs = len(data.rows) > MORE_ROWS * few  # a first search on few rows saves most of the time
+    if spec.cv is not None and (len(candidates) > 1 or (automatic and (climbs or spec.metric is not None))):
         best, found, seen = _compare(make_problem(spec, data, settings), candidates)
         start = found if automatic else None
     elif best.inputs.identity and best.function == data.kernel:
@@ -144,7 +144,7 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
     share, second = len(part) / n, problem.take(second_rows)
     if len(results) > 1 and len(second) > MORE_ROWS * len(part):
         finals = []
-        for candidate, found in results[: 1 if results[0][1].score == np.inf else FINALISTS]:
+        for candidate, found in _finalists(results):
             last = candidate.apply(second).simplified()
             search = Search(last.evaluator())
             start = replace(found, alpha=found.alpha * len(part) / len(second))
@@ -158,6 +158,14 @@ def _compare(problem: RidgeProblem, candidates: list[InputCandidate]) -> tuple[I
         found = replace(found, F=np.empty(0))
     spec.report(f"chosen: kernel {best.name}")
     return best, for_all_rows(found, [], spec.grids(1.0, 1.0)[1], share)[0], seen
+
+
+def _finalists(results: list[Result]) -> list[Result]:
+    """The best candidate of each kernel: which kernel is best changes with the number of rows more than the scale."""
+    if results[0][1].score == np.inf:
+        return results[:1]
+    kernels = [candidate.kernel for candidate, _ in results]
+    return [result for k, result in enumerate(results) if kernels[k] not in kernels[:k]]
 
 
 def _weighted(part: RidgeProblem, results: list[Result]) -> list[Result]:

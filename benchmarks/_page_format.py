@@ -27,17 +27,26 @@ def results(name: str) -> dict[str, Any]:
 
 
 def origin(*names: str) -> str:
-    """The command, the day and the versions of result files."""
-    said = []
+    """The command, the days and the versions of result files; files of the same command and versions share a line."""
+    lines: dict[tuple[str, str], list[str]] = {}
     for name in names:
         m = results(name)["machine"]
         pieces = m.get("pieces", ())
-        days = sorted({m["date"][:10], *(piece["date"][:10] for piece in pieces)})
         threads = "one thread" if m["threads"] == 1 else f"{m['threads']} threads"
         parts = f", in {len(pieces)} parts" if pieces else ""
         versions = f"Python {m['python']}, NumPy {m['numpy']}, SciPy {m['scipy']}, scikit-learn {m['scikit-learn']}"
-        said.append(f"`{m['command']}` ({' to '.join(days)}{parts}, {m['cpu']}, {threads}; {versions})")
-    return "\n".join(said)
+        about = f"`{m['command']}`", f"{parts}, {m['cpu']}, {threads}; {versions}"
+        lines.setdefault(about, []).extend([m["date"][:10], *(piece["date"][:10] for piece in pieces)])
+    return "\n".join(f"{command} ({days(dates)}{rest})" for (command, rest), dates in lines.items())
+
+
+def days(dates: Sequence[str]) -> str:
+    """One day, or the first and the last.
+
+    >>> days(["2026-11-18", "2026-11-16", "2026-11-17"])
+    '2026-11-16 to 2026-11-18'
+    """
+    return " to ".join(sorted({min(dates), max(dates)}))
 
 
 def best(values: Sequence[float], lower: bool, digits: int, ranked: Sequence[bool] | None = None) -> list[str]:

@@ -229,7 +229,8 @@ def label_figures() -> str:
     found, parts = _figures("label_study"), []
     words = ["log-loss", "micro F1", "macro F1", "Hamming loss", "ranking loss", "micro AUC"]
     for name in names_of(found, "data"):
-        here = [f for f in found if f["data"] == name]
+        order = list(label_study.METHODS)
+        here = sorted((f for f in found if f["data"] == name), key=lambda f: order.index(f["method"]))
         columns = [best([f[k] for f in here], k in label_study.LOWER, 3) for k in label_study.FIGURES]
         names = [f"`{f['method']}`" if f["method"] == label_study.OURS else f["method"] for f in here]
         names = [f"the same, `{f['rule']}`" if f["rule"] else words for f, words in zip(here, names, strict=True)]

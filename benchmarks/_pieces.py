@@ -19,7 +19,7 @@ from papers._common.timing import Timed
 #: Fields that tell records of one file apart.
 IDENTITY = ("data", "run", "hidden", "way", "method", "rule")
 #: Options that choose a piece; the command of the whole does not have them.
-PIECES = ("--sets", "--methods", "--add", "--output")
+PIECES = ("--sets", "--methods", "--add", "--resume", "--output")
 
 
 def add_options(p: argparse.ArgumentParser, sets: Sequence[str], methods: Sequence[str] = ()) -> None:

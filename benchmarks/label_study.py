@@ -7,12 +7,14 @@ NAME.xml       names the labels of NAME-train.arff and NAME-test.arff, the offic
 NAME.arff      MEKA's form, with the number of labels in @relation (-C); NAME-train.arff and NAME-test.arff, too
 enron.npz      the archive of this project, with the official split
 
-A set without an official split is divided at random, two thirds for training. Files may be compressed (.gz, .bz2,
-.xz).
+One file is divided as its @relation says: -split-number N or -split-percentage P, the first rows for training.
+Without that, two thirds at random are for training. Files may be compressed (.gz, .bz2, .xz). Sets that cannot be
+read are named, and left out.
 
 MultiLabelLSPC()               one fit, with the decisions of several rules for its thresholds: 0.5, and those that
-                               threshold="f1_micro" (one for all labels) and "f1_macro" (one for each label) choose
-                               on held-out training rows
+                               threshold="balanced" (one for each label, for F1 and the Hamming loss together),
+                               "f1_micro" (one for all labels) and "f1_macro" (one for each label) choose on held-out
+                               training rows
 BR, chain                      binary relevance and classifier chains of logistic regression (C by 3 folds) and of
                                forests (100 trees)
 CatBoost MultiLogloss          100 rounds with a learning rate of 0.1, if catboost is installed
@@ -24,7 +26,8 @@ medians, and columns standardised for logistic regression and ML-kNN; our models
 are. Labels with fewer than 3 rows of a class get a constant probability in scikit-learn's methods. F1 of a label
 without positive rows and predictions is 0. Seconds are processor seconds of fit and prediction.
 
-Every record is written when it is measured; --resume keeps those in the file, so that a long run can be continued.
+Every record is written when it is measured. --resume keeps those in the file, so that a long run can be continued;
+--add measures again what is chosen, and keeps the rest.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -66,11 +70,13 @@ PUBLISHED = {
     "enron": {"f1_micro": 0.610, "f1_macro": 0.229, "hamming_loss": 0.049, "ranking_loss": 0.088, "auc_micro": 0.917}
 }
 OURS = "MultiLabelLSPC()"
-#: Metrics for which thresholds of our model are chosen; decisions at 0.5 are compared, too.
-RULES = ("f1_micro", "f1_macro")
+#: Rules by which thresholds of our model are chosen; decisions at 0.5 are compared, too.
+RULES = ("balanced", "f1_micro", "f1_macro")
 FIGURES = ("log_loss", "f1_micro", "f1_macro", "hamming_loss", "ranking_loss", "auc_micro")
 LOWER = ("log_loss", "hamming_loss", "ranking_loss")
 PACKED = ("", ".gz", ".bz2", ".xz")
+#: The split that MEKA's files may have in the name of the relation: a number of training rows, or their percentage.
+SPLIT = re.compile(r"-split-(number|percentage)\s+([\d.]+)")
 
 # ------------------------------------------------------------------------ data
 
@@ -116,9 +122,20 @@ def _read(name: str, parts: Sequence[Path], labels: Path | None) -> LabelSplit:
         raise ValueError(f"{parts[0].name} and {parts[1].name} do not have the same attributes.")
     X = np.vstack([data.X.toarray() if sparse.issparse(data.X) else data.X for data in read])
     Y = np.vstack([data.Y for data in read])
-    order = np.arange(len(Y)) if len(read) == 2 else np.random.default_rng(2022).permutation(len(Y))
-    cut = len(read[0].Y) if len(read) == 2 else round(2 * len(Y) / 3)
+    cut = len(read[0].Y) if len(read) == 2 else _official_rows(read[0].relation, len(Y))
+    order = np.arange(len(Y)) if cut else np.random.default_rng(2022).permutation(len(Y))
+    cut = cut or round(2 * len(Y) / 3)
     return divided(name, X, Y, order[:cut], order[cut:])
+
+
+def _official_rows(relation: str, n: int) -> int:
+    """The number of training rows in the name of a relation; 0 if it has none."""
+    if not (found := SPLIT.search(relation)):
+        return 0
+    cut = round(float(found[2]) * (n / 100 if found[1] == "percentage" else 1))
+    if not 0 < cut < n:
+        raise ValueError(f"@relation has {found[0]!r}, but the file has {n} rows.")
+    return cut
 
 
 def _archive(folder: str) -> LabelSplit:
@@ -263,10 +280,13 @@ def run(args: argparse.Namespace) -> Iterator[dict]:
         )
         raise DataAbsent(f"{folder} has no {wanted}. Found: {', '.join(found) or 'none'}.")
     kept = json.loads(args.output.read_text())["figures"] if args.resume and args.output.is_file() else []
-    yield from kept
     done = {(record["data"], record["method"]) for record in kept}
     for set_name in args.sets or found:
-        data = found[set_name]()
+        try:
+            data = found[set_name]()
+        except ValueError as error:
+            print(f"{set_name}: left out, {error}", flush=True)
+            continue
         for name in (name for name in args.methods if (data.name, name) not in done):
             for record in measured(name, data, args):
                 shown = ", ".join(f"{key} {record[key]:.4f}" for key in FIGURES)
@@ -304,8 +324,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     p = parser("benchmarks.label_study", __doc__, threads=1)
     p.add_argument("--sets", nargs="+", metavar="NAME", help="only these sets of the folder")
     p.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD")
-    p.add_argument("--resume", action="store_true", help="keep the records of the output file")
+    p.add_argument("--add", action="store_true", help="keep the other records of the output file")
+    p.add_argument("--resume", action="store_true", help="the same, and do not measure again what it has")
     args = parse(p, argv)
+    args.add |= args.resume
     report(gathered(args, run(args)))
 
 

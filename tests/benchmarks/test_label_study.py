@@ -96,6 +96,52 @@ def test_both_conventions_of_headers_are_read(tmp_path):
     np.testing.assert_allclose(music.X_test, X[20:], atol=1e-4)
 
 
+@pytest.mark.parametrize(("option", "cut"), [("-split-number 21", 21), ("-split-percentage 60.0", 18)])
+def test_the_split_in_the_name_of_the_relation_is_taken(tmp_path, option, cut):
+    X, Y = rows(30, 6)
+    write(tmp_path / "music.arff", X, Y, relation=f"music: -C -6 {option}", last=True)
+    data = label_study.find_sets(tmp_path)["music"]()
+    np.testing.assert_array_equal(data.Y, Y[:cut])
+    np.testing.assert_allclose(data.X_test, X[cut:], atol=1e-4)
+
+
+def test_names_and_values_that_need_care(tmp_path):
+    """Quotes, percent signs, braces and commas in names; missing values; upper case; comments; CRLF."""
+    labels = ["100% \\'sure\\'", "R&B <1>", "{a, b}", "d", "e", "f"]
+    X, Y = rows(30, 6)
+    lines = ["% a comment", "@RELATION 'odd, 50%: -C -6'", "", '@ATTRIBUTE "size, cm" REAL', "@ATTRIBUTE\tx\tINTEGER"]
+    lines += [f"@ATTRIBUTE '{name}' {{ FALSE , TRUE }}" for name in labels] + ["@DATA"]
+    words = np.array(["FALSE", "TRUE"])
+    dense = [f"{x[0]:.4f},?,{','.join(words[y])} % more" for x, y in zip(X, Y, strict=True)]
+    positives = [[f"{j + 2} TRUE" for j in np.flatnonzero(y)] for y in Y]
+    sparse = ["{" + ", ".join([f"0 {x[0]:.4f}", "1 ?", *p]) + "}" for x, p in zip(X, positives, strict=True)]
+    for name, data in (("dense", dense), ("sparse", sparse)):
+        (tmp_path / f"{name}.arff").write_text("\r\n".join([*lines, *data]))
+    found = label_study.find_sets(tmp_path)
+    assert sorted(found) == ["dense", "sparse"]
+    for read in found.values():
+        split = read()
+        np.testing.assert_array_equal(np.sort(np.vstack([split.Y, split.Y_test]), axis=0), np.sort(Y, axis=0))
+        assert np.isnan(split.X[:, 1]).all()
+        np.testing.assert_allclose(np.sort(np.r_[split.X[:, 0], split.X_test[:, 0]]), np.sort(X[:, 0]), atol=1e-4)
+
+
+def test_sets_that_cannot_be_read_are_left_out(tmp_path, capsys):
+    X, Y = rows(30, 6)
+    write(tmp_path / "good.arff", X, Y, relation="good: -C 6")
+    write(tmp_path / "long.arff", X, Y, relation="long: -C 6 -split-number 31")
+    text = (tmp_path / "good.arff").read_text().replace("good", "unknown").replace("@data\n0", "@data\n?", 1)
+    text = text.replace("@data\n1", "@data\n?", 1)
+    (tmp_path / "unknown.arff").write_text(text)
+    out = tmp_path / "out.json"
+    label_study.main(["--quick", "--data", str(tmp_path), "--output", str(out), "--methods", "label shares"])
+    assert [f["data"] for f in json.loads(out.read_text())["figures"]] == ["good"]
+    said = capsys.readouterr().out
+    assert "long: left out, @relation has '-split-number 31', but the file has 30 rows." in said
+    assert "unknown: left out" in said
+    assert "label 'l0' is missing" in said
+
+
 @pytest.mark.parametrize("value", [0, 1])
 def test_labels_of_one_class_only_have_figures(tmp_path, value):
     X, Y = rows(30, 6)
@@ -140,6 +186,9 @@ def test_a_run_is_continued(folder, tmp_path_factory, capsys):
     assert after[0] == before[0]
     assert [f["data"] for f in after] == ["meka", "wide"]
     assert "meka, ML-kNN" not in capsys.readouterr().out.split("\n\n")[0]
+    machine = json.loads(out.read_text())["machine"]
+    assert "--resume" not in machine["command"]
+    assert len(machine["pieces"]) == 2
 
 
 @pytest.mark.filterwarnings("ignore:Labels with one class only")

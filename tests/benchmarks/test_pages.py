@@ -1,6 +1,6 @@
 """Tables that are written from result files are up to date."""
 
-from benchmarks import pages
+from benchmarks import _page_format, pages
 
 
 def test_pages_are_up_to_date():
@@ -35,3 +35,14 @@ def test_every_place_has_its_table():
     used = [name for page in pages.pages() for _, name, _ in pages.PLACE.findall(page.read_text())]
     assert sorted(used) == sorted(set(used))
     assert set(used) <= set(pages.TABLES)
+
+
+def test_files_of_one_command_share_a_line(monkeypatch):
+    machine = {"command": "python -m x", "cpu": "c", "threads": 1, "python": "3", "numpy": "2", "scipy": "1"}
+    machine["scikit-learn"] = "1.9"
+    files = {name: {"machine": machine | {"date": f"2026-11-{day}T00:00"}} for name, day in (("a", 16), ("b", 18))}
+    files["c"] = {"machine": files["a"]["machine"] | {"threads": 2}}
+    monkeypatch.setattr(_page_format, "results", files.__getitem__)
+    versions = "Python 3, NumPy 2, SciPy 1, scikit-learn 1.9"
+    assert _page_format.origin("b", "a") == f"`python -m x` (2026-11-16 to 2026-11-18, c, one thread; {versions})"
+    assert _page_format.origin("a", "c").count("\n") == 1

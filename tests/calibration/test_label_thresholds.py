@@ -1,5 +1,7 @@
 """Decisions on many labels, and thresholds that suit what is wanted."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -121,7 +123,7 @@ def test_calibrated_probabilities():
 
 def test_nothing_to_choose_by():
     P, codes, W = drawn(20, 3, 0)
-    for metric in (*MEASURES, "f1_macro"):
+    for metric in (*MEASURES, "f1_macro", "balanced"):
         np.testing.assert_array_equal(choose_thresholds(metric, P, np.full_like(codes, -1), 0 * W), 0.5)
     for metric in ("log_loss", "jaccard_micro"):
         assert choose_thresholds(metric, P, codes, W) == 0.5
@@ -132,7 +134,8 @@ def test_nothing_to_choose_by():
 
 
 def test_every_score_of_decisions_has_its_thresholds():
-    assert set(THRESHOLD_RULES) == {name for name, scorer in LABEL_SCORINGS.items() if scorer.decides}
+    scorings = {name for name, scorer in LABEL_SCORINGS.items() if scorer.decides}
+    assert set(THRESHOLD_RULES) == {*scorings, "balanced"}
 
 
 # ------------------------------------------------------- one threshold for each label
@@ -190,3 +193,41 @@ def test_rare_labels_keep_to_their_probabilities():
         scores = [label_f1(codes[new], P[new] > t, average="macro") for t in (ours, own, 0.5)]
         gains.append([scores[0] - scores[1], scores[0] - scores[2]])
     assert np.min(np.mean(gains, axis=0) - [0.02, 0.1]) > 0
+
+
+# ------------------------------------------------- one threshold for each label, several metrics
+
+
+def slow_sum(P, Q, W, cuts):
+    """Micro F1, macro F1 and the Hamming loss relative to that of random labels, with soft positives."""
+    given = W * (cuts < P)
+    hits, total = given * Q, np.sum(W * Q)
+    micro = 2 * hits.sum() / (given.sum() + total)
+    macro = np.mean(2 * hits.sum(axis=0) / (given.sum(axis=0) + np.sum(W * Q, axis=0)))
+    return micro + macro + 1 - (given.sum() + total - 2 * hits.sum()) / (2 * total)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_balanced_thresholds_are_the_best_of_all(seed):
+    P, codes, W = drawn(14, 3, seed, rarity=1.5)
+    P, codes[:3] = P.round(1), np.eye(3, dtype=int)
+    Q = thresholds._soft(P.T, (codes == 1).T, W.T).T
+    tried = [np.unique([0, 0.99, *column]) for column in P.T]
+    best = max(slow_sum(P, Q, W, np.array(cuts)) for cuts in itertools.product(*tried))
+    found = slow_sum(P, Q, W, choose_thresholds("balanced", P, codes, W))
+    assert found == pytest.approx(best, rel=0.01)
+
+
+def test_balanced_thresholds_give_rare_labels_to_few_rows():
+    """Macro F1 alone gives them to many; 0.5 gives them to none."""
+    P, codes, W = drawn(2000, 12, 0, rarity=1.0)
+    P[:, 3:] *= 0.1
+    codes[:, 3:] = np.random.default_rng(0).random((2000, 9)) < P[:, 3:]
+    W = np.ones_like(P)
+    decided = {name: choose_thresholds(name, P, codes, W) < P for name in ("balanced", "f1_macro", "f1_micro")}
+    micro = {name: label_f1(codes, D) for name, D in decided.items()}
+    macro = {name: label_f1(codes, D, average="macro") for name, D in decided.items()}
+    loss = {name: hamming(codes, D) for name, D in decided.items()}
+    assert micro["balanced"] > 0.97 * micro["f1_micro"] > micro["f1_macro"]
+    assert macro["balanced"] > macro["f1_micro"] + 0.05
+    assert loss["balanced"] < 0.8 * loss["f1_macro"]

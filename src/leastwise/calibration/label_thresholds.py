@@ -14,6 +14,11 @@ one for each label
     instead of y: with many positives that is the F1 of the rows, with few the expected F1 if the probabilities are
     right up to a factor.
 
+one for each label, for all metrics
+    ``"balanced"``: the greatest sum of micro F1, macro F1 and 1 - (Hamming loss / that of random labels of the same
+    frequency, 2 positives per entry), each from 0 to 1, with soft positives as above. Thresholds for macro F1 alone
+    give rare labels to many rows, which the other two metrics count as errors.
+
 The rule of a scoring is given when it is registered, with ``register_label_scoring(thresholds=)``.
 
 Of all thresholds that give the same decisions the lowest is taken. On new messages of Enron that gave a better macro
@@ -38,6 +43,8 @@ PULL = 20.0
 GRID = 256
 #: With more entries than this the same limit holds for all metrics.
 MANY = 200_000
+#: Largest number of tangents of micro F1; a few suffice.
+STEPS = 50
 
 #: ``rule(P, codes, W)`` returns the best thresholds; parameters and result as in :func:`choose_thresholds`.
 ThresholdRule = Callable[[Array, Array, Array], "float | Array"]
@@ -87,7 +94,7 @@ def choose_thresholds(metric: str, P: Array, codes: Array, W: Array) -> float | 
     float
         One threshold for all labels; the middle one if several are equally good. 0.5 if all have a score of 0.
     ndarray of shape (T,)
-        With "f1_macro".
+        With "f1_macro" and "balanced".
     """
     rule = THRESHOLD_RULES.get(metric)
     return 0.5 if rule is None else rule(P, codes, W)
@@ -194,18 +201,87 @@ def label_thresholds(P: Array, codes: Array, W: Array) -> Array:
 
     Parameters are those of :func:`choose_thresholds`.
     """
+    sweep = _sweep(P, codes, W)
+    value = sweep.f1()
+    best = value.argmax(axis=1)
+    return np.where(value.max(axis=1) > 0, sweep.at(sweep.thresholds, best), 0.5)
+
+
+def balanced_thresholds(P: Array, codes: Array, W: Array) -> Array:
+    """Thresholds for several metrics at once, of shape (T,), see above; 0.5 for a label without known entries.
+
+    Macro F1 and the Hamming loss are sums over labels. Micro F1 is replaced by its tangent, each label takes its best
+    threshold, and the tangent is renewed, until no label changes.
+
+    Parameters are those of :func:`choose_thresholds`.
+    """
+    sweep = _sweep(P, codes, W)
+    total, macro = sweep.positives.sum(), sweep.f1() / max(1, np.sum(sweep.known))
+    if not total > 0:
+        return np.full(P.shape[1], 0.5)
+    chosen, best, reached = None, sweep.thresholds.argmax(axis=1), -np.inf
+    for _ in range(STEPS):
+        hits, given = (sweep.at(A, best).sum() for A in (sweep.hits, sweep.given))
+        micro = 2 * hits / (given + total)
+        value = micro + sweep.at(macro, best).sum() - (given - 2 * hits) / (2 * total)
+        if value <= reached:
+            break
+        chosen, reached = best, value
+        tangent = (2 * sweep.hits - micro * sweep.given) / (given + total)
+        gain = macro + tangent - (sweep.given - 2 * sweep.hits) / (2 * total)
+        best = np.where(sweep.possible, gain, -np.inf).argmax(axis=1)
+    return np.where(sweep.known, sweep.at(sweep.thresholds, chosen), 0.5)
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """All decisions on each label: the row of a label has one entry for each number of rows that are given it.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (T, n + 1)
+        Falling thresholds that give a label to 0 ... n rows.
+    possible : ndarray of bool of shape (T, n + 1)
+        False where a threshold would separate rows of equal probability.
+    hits, given : ndarray of shape (T, n + 1)
+        Weight of the soft positives among the rows that are given the label, and of these rows.
+    positives : ndarray of shape (T,)
+        Weight of all soft positives.
+    known : ndarray of bool of shape (T,)
+        True for labels with known entries.
+    """
+
+    thresholds: Array
+    possible: Array
+    hits: Array
+    given: Array
+    positives: Array
+    known: Array
+
+    def f1(self) -> Array:
+        """F1 of each label; 0 where a decision is not possible."""
+        total = self.given + self.positives[:, None]
+        return np.where(self.possible, 2 * self.hits / np.where(total > 0, total, 1), 0)
+
+    @staticmethod
+    def at(values: Array, places: Array) -> Array:
+        """One entry of each label."""
+        return np.take_along_axis(values, places[:, None], axis=1)[:, 0]
+
+
+def _sweep(P: Array, codes: Array, W: Array) -> _Sweep:
+    """Parameters are those of :func:`choose_thresholds`."""
     known = (codes >= 0) & (W > 0)
     p, w = np.where(known, P, 0).T, np.where(known, W, 0).T
     q = w * _soft(p, (codes == 1).T, w)
     order = np.argsort(-p, axis=1)
     p, q, w = (np.take_along_axis(A, order, axis=1) for A in (p, q, w))
-    lower = np.pad(p[:, 1:], ((0, 0), (0, 1)))
-    total = np.cumsum(w, axis=1) + q.sum(axis=1, keepdims=True)
-    value = np.where(
-        p > lower, 2 * np.cumsum(q, axis=1) / np.where(total > 0, total, 1), 0
-    )  # tied rows share a decision
-    best = lower[np.arange(len(p)), value.argmax(axis=1)]
-    return np.where(value.max(axis=1) > 0, best, 0.5)
+    lower = np.pad(p, ((0, 0), (0, 1)))
+    first = np.maximum(p[:, :1], 0.5)  # for none
+    before = np.column_stack([np.full(len(p), np.inf), p])
+    hits, given = (np.pad(np.cumsum(A, axis=1), ((0, 0), (1, 0))) for A in (q, w))
+    thresholds = np.column_stack([first, lower[:, 1:]])
+    return _Sweep(thresholds, before > lower, hits, given, hits[:, -1], known.any(axis=0))
 
 
 def _soft(p: Array, true: Array, w: Array) -> Array:
@@ -214,3 +290,7 @@ def _soft(p: Array, true: Array, w: Array) -> Array:
     scale = np.where((positives > 0) & (expected > 0), positives / np.where(expected > 0, expected, 1), 1)
     trust = positives / (positives + PULL)
     return trust * true + (1 - trust) * scale * p
+
+
+#: The rule that belongs to no single metric.
+THRESHOLD_RULES["balanced"] = balanced_thresholds

@@ -95,7 +95,8 @@ class MultiLabelLSPC(MultiOutputMixin, Classifier):
         Probability above which ``predict`` assigns a label (of two classes). "auto" optimises ``scoring`` on held-out
         predictions, or micro F1 if ``scoring`` does not depend on decisions. The name of a scoring optimises that one
         and leaves the choice of the model to ``scoring``: "f1_micro", "f1_samples", "hamming" and "accuracy" choose
-        one threshold for all labels, "f1_macro" one for each label.
+        one threshold for all labels, "f1_macro" one for each label. "balanced" also chooses one for each label, for
+        micro F1, macro F1 and the Hamming loss together.
     missing : scalar, default=nan
         Value that marks an unknown label in Y, such as -1. NaN, None, NA and masked entries always do.
     %(extrapolate)s

@@ -381,9 +381,11 @@ def read_matrix(
         if encode:
             X = code_matrix(as_table(X), known, dtypes, model)
         checks |= {"estimator": model}
-        found = check_array(X, input_name="X", **checks) if alone else check_X_y(X, y, **checks)
-    else:
-        found = validate_data(model, X, y, reset=reset, **checks)
+    with np.errstate(invalid="ignore"):  # scikit-learn sums all numbers to find NaN, and sums of large ones overflow
+        if not (encode or whole is not None):
+            found = validate_data(model, X, y, reset=reset, **checks)
+        else:
+            found = check_array(X, input_name="X", **checks) if alone else check_X_y(X, y, **checks)
     matrix = found if alone else found[0]
     check_sparse_missing(matrix)
     if reset:

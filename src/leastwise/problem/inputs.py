@@ -182,10 +182,10 @@ class Quantile(Scale):
         for j, (knots, scores) in enumerate(zip(self.knots, self.scores, strict=True)):
             scaled[:, j] = np.interp(X[:, j], knots, scores)
         low, high = self.knots[:, 0], self.knots[:, -1]
-        with np.errstate(over="ignore"):  # values that differ by less than 1e-308
+        with np.errstate(over="ignore"):  # values that differ by less than 1e-308, or by more than the largest number
             slope = (self.scores[:, -1] - self.scores[:, 0]) / _nonzero(high - low)
-        slope = np.where(np.isfinite(slope), slope, 0.0)
-        return scaled + slope * (np.maximum(X - high, 0) - np.maximum(low - X, 0))
+            slope = np.where(np.isfinite(slope), slope, 0.0)
+            return scaled + slope * (np.maximum(X - high, 0) - np.maximum(low - X, 0))
 
 
 def _normal_scores(x: Array, share: Array) -> tuple[Array, Array]:

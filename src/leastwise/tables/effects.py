@@ -98,7 +98,10 @@ def _points(used: Table, column: Column) -> tuple[Array, list]:
         return np.array([0.0, 1.0]), ["no", "yes"]
     values = values_of(used, column.name, column.kind, column.format)
     values = values[~np.isnan(values)]
-    low, high = np.quantile(values, [0.05, 0.95])
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = np.quantile(values, [0.05, 0.95])
+        if not np.isfinite(high - low):  # the range of numbers near the largest one has no points
+            return np.array([]), []
     whole = column.kind == "date" or bool((values == np.round(values)).all())
     points = np.linspace(low, high, POINTS)
     if whole:
